@@ -1,0 +1,1 @@
+"""tedsl: tensor expressions, schedules and a compiler to machine code, in Python."""

@@ -1,0 +1,61 @@
+"""Every error that tedsl raises. A message says what was asked, where, why not, what is there now, what to try.
+
+Mistakes of users are `TedslError`s; they also derive from the built-in class that fits, so that
+`except ValueError` written for another library keeps working. `InternalError` is a bug of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TedslError(RuntimeError):
+    """Base of all errors addressed to the user; `hint` is the next thing to try."""
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        RuntimeError.__init__(self, f"{problem}\n  hint: {hint}" if hint else problem)
+        self.problem = problem
+        self.hint = hint
+
+
+class DTypeError(TedslError, TypeError):
+    """A value of a dtype that does not fit where it is used."""
+
+
+class ExpressionError(TedslError, ValueError):
+    """An expression that Python allows to be written and that cannot mean what it says."""
+
+
+class ShapeError(TedslError, ValueError):
+    """Shapes, ranks or indices that do not fit together."""
+
+
+class ScheduleError(TedslError, ValueError):
+    """A scheduling directive that cannot be applied. The schedule is unchanged."""
+
+    def __init__(self, directive: str, stage: str, problem: str, *, loops: Sequence[str], hint: str = "") -> None:
+        now = ", ".join(loops) if loops else "(none)"
+        TedslError.__init__(self, f"{directive} on stage {stage}: {problem}\n  loops now: {now}", hint=hint)
+        self.directive = directive
+        self.stage = stage
+        self.loops = tuple(loops)
+
+
+class LoweringError(TedslError):
+    """The program is well-formed but cannot be turned into loops or machine code."""
+
+
+class ArgumentError(TedslError, ValueError):
+    """An argument of a public function or of a kernel that does not fit."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument of the wrong type, or too few or too many of them."""
+
+
+class OptionError(TedslError, AttributeError):
+    """An unknown name: an option, a function of a module, an attribute. The message lists the known ones."""
+
+
+class InternalError(RuntimeError):
+    """A broken invariant inside tedsl: please report it. No input should lead here."""

@@ -1,0 +1,157 @@
+"""Data types: interned strings that know their parts, so that `x.dtype == "float32"` works and costs nothing.
+
+Names: bool, int8-64, uint8-64, float16-64, bfloat16, handle; a vector is written `float32x16`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any
+
+from tedsl.errors import DTypeError
+
+_NAME = re.compile(r"(int|uint|float|bfloat)(\d+)(?:x(\d+))?|(bool|handle)(?:x(\d+))?")
+_WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
+KNOWN = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+         "float16", "bfloat16", "float32", "float64")
+
+
+class DType(str):
+    """The dtype of an expression, tensor or buffer. Equal dtypes are one object; make them with `dtype()`.
+
+    code: int, uint, float, bfloat, bool or handle; bits: of one lane (bool: 1); lanes: 1 for scalars.
+    is_float: float16-64 and bfloat16; is_int: signed; is_integer: signed or unsigned, not bool.
+    min_value, max_value: of integers and bool, else None.
+    """
+
+    code: str
+    bits: int
+    lanes: int
+    is_float: bool
+    is_int: bool
+    is_uint: bool
+    is_integer: bool
+    is_bool: bool
+    is_handle: bool
+    is_vector: bool
+    min_value: int | None
+    max_value: int | None
+    element: DType
+
+    def with_lanes(self, lanes: int) -> DType:
+        """The vector dtype of `lanes` such elements; the element itself for 1."""
+        return self.element if lanes == 1 else dtype(f"{str.__str__(self.element)}x{lanes}")
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element in memory: bool takes one byte, a handle eight."""
+        return max(8, self.bits) // 8
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype, (str(self),)
+
+    def __deepcopy__(self, memo: object) -> DType:
+        return self
+
+
+_TABLE: dict[str, DType] = {}
+
+
+def dtype(name: object) -> DType:
+    """The DType called `name`: a str, a DType, a numpy dtype or scalar type, or Python's int, float, bool.
+
+    Raises DTypeError for anything else.
+    """
+    if type(name) is DType:
+        return name
+    if isinstance(name, str):
+        known = _TABLE.get(name)
+        return known if known is not None else _parse(name)
+    if name is bool:
+        return _parse("bool")
+    if name is int:
+        return _parse("int32")
+    if name is float:
+        return _parse("float32")
+    numpy_name = getattr(name, "name", None) or getattr(name, "__name__", None)
+    if isinstance(numpy_name, str) and numpy_name not in ("str_", "object_", "void", "object"):
+        return _parse(numpy_name)
+    raise DTypeError(f"{name!r} is not a dtype", hint=f"write one of {', '.join(KNOWN)} as a string")
+
+
+def _parse(name: str) -> DType:
+    if name in _TABLE:
+        return _TABLE[name]
+    canonical = {"uint1": "bool", "bool_": "bool", "bool8": "bool"}.get(name, name)
+    if name.startswith("uint1x"):
+        canonical = "boolx" + name[6:]
+    match = _NAME.fullmatch(canonical)
+    if match is None:
+        raise DTypeError(f"there is no dtype {name!r}", hint=f"write one of {', '.join(KNOWN)}, or with lanes: float32x4")
+    code = match[1] or match[4]
+    bits = int(match[2]) if match[1] else {"bool": 1, "handle": 64}[code]
+    lanes = int(match[3] or match[5] or 1)
+    if match[1] and bits not in _WIDTHS[code] or lanes < 1:
+        raise DTypeError(f"there is no dtype {name!r}", hint=f"write one of {', '.join(KNOWN)}, or with lanes: float32x4")
+    if lanes == 1 and canonical.endswith("x1"):
+        canonical = canonical[:-2]
+    if canonical != name:
+        _TABLE[name] = _parse(canonical)
+        return _TABLE[name]
+    self = str.__new__(DType, canonical)
+    _TABLE[canonical] = self
+    self.code, self.bits, self.lanes = code, bits, lanes
+    self.is_float = code in ("float", "bfloat")
+    self.is_int, self.is_uint, self.is_bool, self.is_handle = (code == c for c in ("int", "uint", "bool", "handle"))
+    self.is_integer = self.is_int or self.is_uint
+    self.is_vector = lanes > 1
+    self.element = self if lanes == 1 else _parse(canonical.rpartition("x")[0])
+    self.min_value, self.max_value = _integer_range(self)
+    return self
+
+
+def _integer_range(d: DType) -> tuple[int | None, int | None]:
+    if d.is_int:
+        return -(1 << (d.bits - 1)), (1 << (d.bits - 1)) - 1
+    if d.is_uint or d.is_bool:
+        return 0, (1 << d.bits) - 1
+    return None, None
+
+
+def wrap_integer(value: int, d: DType) -> int:
+    """`value` modulo 2**bits, in the range of the integer (or bool) dtype `d`."""
+    low = value & ((1 << d.bits) - 1)
+    return low - (1 << d.bits) if d.is_int and low >> (d.bits - 1) else low
+
+
+def round_float(value: float, d: DType) -> float:
+    """The float nearest to `value` (ties to even) that dtype `d` can represent; beyond its range, an infinity."""
+    if d.bits == 64 or value != value or value in (float("inf"), float("-inf")):
+        return value
+    if d.code == "bfloat":
+        return _round_bfloat16(value)
+    try:
+        form = "<f" if d.bits == 32 else "<e"
+        return float(struct.unpack(form, struct.pack(form, value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _round_bfloat16(value: float) -> float:
+    """Round once, from the double: its mantissa is cut to 8 bits (fewer below 2**-126), ties to even."""
+    import math
+
+    if value == 0.0:
+        return value
+    _, exponent = math.frexp(value)
+    quantum = math.ldexp(1.0, max(exponent - 8, -133))
+    rounded = round(value / quantum) * quantum  # Python rounds ties to even
+    largest = math.ldexp(255.0, 120)
+    if abs(rounded) > largest:
+        return math.copysign(float("inf"), value)
+    return math.copysign(rounded, value)
+
+
+BOOL, INT32, INT64 = _parse("bool"), _parse("int32"), _parse("int64")
+FLOAT32, FLOAT64, HANDLE = _parse("float32"), _parse("float64"), _parse("handle")

@@ -1,0 +1,637 @@
+"""Expressions: scalar and vector values without side effects of their own.
+
+What every expression means, on every backend and in the interpreter:
+
+- **Integer arithmetic on data wraps** modulo 2**bits, signed too. Index arithmetic never overflows silently: the text
+  keeps int32, the code generator evaluates addresses, loop bounds and the conditions on them in 64 bits.
+- **Division.** `FloorDiv`, `FloorMod` round towards minus infinity, `Div`, `Mod` (on integers) towards zero. Division or
+  modulo by zero gives 0; MIN // -1 wraps to MIN and MIN % -1 is 0. `Div` on floats is IEEE division.
+  `FloorDiv`, `FloorMod`, `Mod` take integers only (`build.floordiv` writes floor(a / b) for floats).
+- **Shifts** by an amount below 0 or of at least the width give 0; an arithmetic right shift of a negative value gives -1.
+- **Floats** are IEEE 754, round to nearest even, denormals kept. `Add`, `Mul`, ... round each on its own;
+  `tir.fma` rounds once. float16 and bfloat16 operations are done in float32 and rounded after each operation.
+  `Min` and `Max` propagate NaN as numpy's minimum and maximum: NaN if either operand is NaN; of two equal operands (+0 and -0)
+  the second.
+- **Comparisons** give bool; any comparison with NaN is false but `NE`, which is true.
+- **bool** is one bit in registers, one byte 0 or 1 in memory (any non-zero byte loads as true). `And`, `Or`, `Not` take bool;
+  both operands are evaluated (no short circuit), which no pure expression can notice.
+- **Casts**: float to integer truncates towards zero; NaN gives 0 and what is out of range saturates (defined on every target).
+  Integer to integer wraps; to bool is `!= 0`; bool to number is 0 or 1; to a narrower float rounds once to nearest even.
+- **`Select`** evaluates both sides: an operand must be safe to evaluate even if it is not chosen (the pass `rewrite_unsafe_select`
+  turns a Select with a risky side into `if_then_else`). **`tir.if_then_else`** evaluates only the chosen side: the
+  other may read out of range. On vectors it decides lane by lane; the loads of a lane that is off do not happen.
+- **Loads**: an affine index is proved in range by lowering or checked at the call; a load out of range that reaches machine code
+  is a bug of ours (the interpreter raises). A data-dependent index is clamped to the buffer in the address.
+  A `predicate` (None is always true) that is false: a load gives 0 and touches no memory, a store writes nothing.
+- **`Let`** binds its variable in its body; a Var is bound once in a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, round_float
+from tedsl.ir.node import Node, node, set_field
+from tedsl.ir.operators import ExprOperators
+from tedsl.ir.ops import Op
+from tedsl.ir.types import PointerType, PrimType
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from tedsl.ir.buffer import Buffer
+    from tedsl.ir.iters import IterVar
+
+
+class Expr(ExprOperators, Node):
+    """A scalar or vector value. Subtrees may be shared: an expression is a DAG. Every expression has a `dtype`."""
+
+    __slots__ = ()
+    dtype: DType
+
+
+@node
+class Var(Expr):
+    """A named scalar or pointer. Two Vars of one name are two variables.
+
+    `dtype` may be given as a str, a DType, or a PointerType for the data of a buffer (then the dtype is handle).
+    """
+
+    name: str
+    dtype: DType = INT32
+    type_annotation: PointerType | PrimType = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"the name of a variable is a str, not {self.name!r}")
+        given: Any = self.dtype
+        if isinstance(given, PointerType):
+            set_field(self, "dtype", HANDLE)
+            set_field(self, "type_annotation", given)
+            return
+        of = given.dtype if isinstance(given, PrimType) else dtype(given)
+        set_field(self, "dtype", of)
+        set_field(self, "type_annotation", PrimType(of))
+
+
+@node
+class SizeVar(Var):
+    """A variable that is known to be at least 0: the extent of a shape."""
+
+
+def pointer_var(name: str, element: DType, scope: str = "global") -> Var:
+    """A variable that points to elements of dtype `element` in memory of that scope."""
+    annotation: Any = PointerType(PrimType(element), scope)
+    return Var(name, annotation)
+
+
+@node
+class IntImm(Expr):
+    """An integer (or bool: 0 or 1) constant; `value` is representable in `dtype`."""
+
+    dtype: DType
+    value: int
+
+    def __post_init__(self) -> None:
+        if type(self.dtype) is not DType:
+            set_field(self, "dtype", dtype(self.dtype))
+        low, high = self.dtype.min_value, self.dtype.max_value
+        if low is None or high is None or self.dtype.lanes != 1:
+            raise DTypeError(f"an IntImm has an integer dtype, not {self.dtype}", hint="write FloatImm or Broadcast")
+        if not low <= self.value <= high:
+            raise DTypeError(f"{self.value} does not fit {self.dtype} ({low} to {high})")
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __index__(self) -> int:
+        return self.value
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __bool__(self) -> bool:
+        return self.value != 0
+
+
+@node
+class FloatImm(Expr):
+    """A float constant. `value` is rounded to what `dtype` represents; it may be inf, -inf or nan."""
+
+    dtype: DType
+    value: float
+
+    def __post_init__(self) -> None:
+        if type(self.dtype) is not DType:
+            set_field(self, "dtype", dtype(self.dtype))
+        if not self.dtype.is_float or self.dtype.lanes != 1:
+            raise DTypeError(f"a FloatImm has a float dtype, not {self.dtype}", hint="write IntImm or Broadcast")
+        set_field(self, "value", round_float(float(self.value), self.dtype))
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@node
+class StringImm(Expr):
+    """A string: an argument of a call, the value of a pragma. Equal to a `str` of the same text."""
+
+    value: str
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        set_field(self, "dtype", HANDLE)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, StringImm):
+            return self.value == other.value
+        return self.value == other
+
+    def __ne__(self, other: object) -> Any:
+        return not self.__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+class BinaryOp(Expr):
+    """Base of operators on two operands of one dtype, which are scalars or vectors of equal lanes."""
+
+    __slots__ = ()
+    children: ClassVar[tuple[str, ...]] = ("a", "b")
+    a: Expr
+    b: Expr
+
+    def __post_init__(self) -> None:
+        a, b = self.a, self.b
+        try:
+            of = a.dtype
+            if of is not b.dtype:
+                raise DTypeError(f"{type(self).__name__} of {of} and {b.dtype}: both operands need one dtype",
+                                 hint=f"cast one of them: .astype({str(of)!r})")
+        except AttributeError:
+            of = self._convert_operands()
+        self._set_dtype(of)
+
+    def _set_dtype(self, operand: DType) -> None:
+        set_field(self, "dtype", operand)
+
+    def _convert_operands(self) -> DType:
+        """Python numbers given to the constructor become constants of the other operand's dtype."""
+        from tedsl.ir.build import match_operands
+
+        a, b = match_operands(self.a, self.b)
+        set_field(self, "a", a)
+        set_field(self, "b", b)
+        return a.dtype
+
+    def child_nodes(self) -> list[Node]:
+        return [self.a, self.b]
+
+    def map_children(self, fn: Callable[[Any], Any]) -> Self:
+        a, b = fn(self.a), fn(self.b)
+        if a is self.a and b is self.b:
+            return self
+        made: Any = type(self)
+        return made(a, b)  # type: ignore[no-any-return]
+
+
+class CompareOp(BinaryOp):
+    """Base of comparisons: the result is bool, with the lanes of the operands."""
+
+    __slots__ = ()
+
+    def _set_dtype(self, operand: DType) -> None:
+        set_field(self, "dtype", BOOL if operand.lanes == 1 else BOOL.with_lanes(operand.lanes))
+
+
+class LogicalOp(BinaryOp):
+    """Base of And, Or: operands and result are bool."""
+
+    __slots__ = ()
+
+    def _set_dtype(self, operand: DType) -> None:
+        if not operand.is_bool:
+            raise DTypeError(f"{type(self).__name__} takes bool, not {operand}", hint="compare first, for example x != 0")
+        set_field(self, "dtype", operand)
+
+
+@node
+class Add(BinaryOp):
+    """`a + b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class Sub(BinaryOp):
+    """`a - b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class Mul(BinaryOp):
+    """`a * b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class Div(BinaryOp):
+    """`a / b` of floats; of integers rounded towards zero, 0 for a zero divisor."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class Mod(BinaryOp):
+    """`a - trunc(a / b) * b` of integers: the sign of the dividend."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class FloorDiv(BinaryOp):
+    """`a // b` of integers, rounded towards minus infinity."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class FloorMod(BinaryOp):
+    """`a - (a // b) * b` of integers: the sign of the divisor."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class Min(BinaryOp):
+    """The smaller operand; NaN if either is NaN."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class Max(BinaryOp):
+    """The larger operand; NaN if either is NaN."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class EQ(CompareOp):
+    """`a == b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class NE(CompareOp):
+    """`a != b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class LT(CompareOp):
+    """`a < b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class LE(CompareOp):
+    """`a <= b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class GT(CompareOp):
+    """`a > b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class GE(CompareOp):
+    """`a >= b`."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class And(LogicalOp):
+    """Both hold."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+
+@node
+class Or(LogicalOp):
+    """At least one holds."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+
+@node
+class Not(Expr):
+    """Logical negation of a bool."""
+
+    a: Expr
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("a",)
+
+    def __post_init__(self) -> None:
+        if not self.a.dtype.is_bool:
+            raise DTypeError(f"Not takes bool, not {self.a.dtype}", hint="compare first, for example x != 0")
+        set_field(self, "dtype", self.a.dtype)
+
+
+@node
+class Select(Expr):
+    """`true_value` where `condition`, else `false_value`; both are evaluated. A scalar condition may choose vectors."""
+
+    condition: Expr
+    true_value: Expr
+    false_value: Expr
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("condition", "true_value", "false_value")
+
+    def __post_init__(self) -> None:
+        _check_condition(self.condition, self)
+        if self.true_value.dtype is not self.false_value.dtype:
+            raise DTypeError(f"Select chooses between {self.true_value.dtype} and {self.false_value.dtype}",
+                             hint="cast one of them with .astype")
+        set_field(self, "dtype", self.true_value.dtype)
+
+
+@node
+class Cast(Expr):
+    """`value` converted to `dtype`, of equal lanes."""
+
+    dtype: DType
+    value: Expr
+    children: ClassVar[tuple[str, ...]] = ("value",)
+
+    def __post_init__(self) -> None:
+        if type(self.dtype) is not DType:
+            set_field(self, "dtype", dtype(self.dtype))
+        if self.dtype.lanes != self.value.dtype.lanes:
+            raise DTypeError(f"a cast from {self.value.dtype} to {self.dtype} changes the number of lanes")
+
+
+@node
+class Let(Expr):
+    """`body` in which `var` stands for `value`."""
+
+    var: Var
+    value: Expr
+    body: Expr
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("value", "body")
+    binders: ClassVar[tuple[str, ...]] = ("var",)
+
+    def __post_init__(self) -> None:
+        set_field(self, "dtype", self.body.dtype)
+
+
+@node
+class Call(Expr):
+    """An intrinsic or an external function: `op` says which, `ops.py` what it means."""
+
+    dtype: DType
+    op: Op
+    args: tuple[Expr, ...]
+    children: ClassVar[tuple[str, ...]] = ("args",)
+
+    def __post_init__(self) -> None:
+        if type(self.dtype) is not DType:
+            set_field(self, "dtype", dtype(self.dtype))
+        if type(self.op) is not Op:
+            set_field(self, "op", Op.get(self.op))
+        if type(self.args) is not tuple:
+            set_field(self, "args", tuple(self.args))
+
+    def child_nodes(self) -> list[Node]:
+        return list(self.args)
+
+
+@node
+class Ramp(Expr):
+    """The vector base, base + stride, ..., base + (lanes - 1) * stride."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("base", "stride")
+
+    def __post_init__(self) -> None:
+        if self.base.dtype is not self.stride.dtype:
+            raise DTypeError(f"Ramp from {self.base.dtype} by {self.stride.dtype}: both need one dtype")
+        if self.lanes < 2 or self.base.dtype.lanes != 1:
+            raise DTypeError(f"Ramp makes vectors of at least 2 lanes from scalars, not {self.lanes} of {self.base.dtype}")
+        set_field(self, "dtype", self.base.dtype.with_lanes(self.lanes))
+
+
+@node
+class Broadcast(Expr):
+    """The vector with `value`, a scalar, in each of `lanes` lanes."""
+
+    value: Expr
+    lanes: int
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("value",)
+
+    def __post_init__(self) -> None:
+        if self.lanes < 2 or self.value.dtype.lanes != 1:
+            raise DTypeError(f"Broadcast makes vectors of at least 2 lanes from scalars, not {self.lanes} of {self.value.dtype}")
+        set_field(self, "dtype", self.value.dtype.with_lanes(self.lanes))
+
+
+@node
+class Shuffle(Expr):
+    """Lanes `indices` (constants) of the concatenated `vectors`; one index gives a scalar."""
+
+    vectors: tuple[Expr, ...]
+    indices: tuple[Expr, ...]
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("vectors", "indices")
+
+    def __post_init__(self) -> None:
+        set_field(self, "vectors", tuple(self.vectors))
+        set_field(self, "indices", tuple(self.indices))
+        element = self.vectors[0].dtype.element
+        lanes = sum(v.dtype.lanes for v in self.vectors)
+        if any(v.dtype.element is not element for v in self.vectors):
+            raise DTypeError("Shuffle of vectors of different dtypes")
+        if not all(isinstance(i, IntImm) and 0 <= i.value < lanes for i in self.indices):
+            raise DTypeError(f"Shuffle takes constant indices from 0 to {lanes - 1}")
+        set_field(self, "dtype", element.with_lanes(len(self.indices)))
+
+
+@node
+class Load(Expr):
+    """Elements of a buffer variable, after `flatten_storage`. `index` counts elements; a Ramp or any vector gathers."""
+
+    dtype: DType
+    buffer_var: Var
+    index: Expr
+    predicate: Expr | None = None
+    children: ClassVar[tuple[str, ...]] = ("index", "predicate")
+
+    def __post_init__(self) -> None:
+        if type(self.dtype) is not DType:
+            set_field(self, "dtype", dtype(self.dtype))
+        check_access_lanes(self.dtype, self.index, self.predicate, self)
+
+
+@node
+class BufferLoad(Expr):
+    """The element of `buffer` at multi-dimensional `indices`, before `flatten_storage`.
+
+    The last index may be a vector: then the result has its lanes.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("indices",)
+
+    def __post_init__(self) -> None:
+        set_field(self, "indices", tuple(self.indices))
+        check_rank(self.buffer, self.indices)
+        lanes = self.indices[-1].dtype.lanes if self.indices else 1
+        set_field(self, "dtype", self.buffer.dtype.with_lanes(self.buffer.dtype.lanes * lanes))
+
+
+class DataProducer(Protocol):
+    """What a ProducerLoad reads: a tensor of the language."""
+
+    @property
+    def shape(self) -> tuple[Expr, ...]: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def name(self) -> str: ...
+
+
+@node
+class ProducerLoad(Expr):
+    """The element of a tensor of the language at `indices`: formulas are made of these, loops are not."""
+
+    producer: Any  # DataProducer
+    indices: tuple[Expr, ...]
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("indices",)
+
+    def __post_init__(self) -> None:
+        set_field(self, "indices", tuple(self.indices))
+        set_field(self, "dtype", self.producer.dtype)
+
+
+@node
+class CommReducer(Node):
+    """An associative, commutative combiner of tuples: from `lhs` and `rhs` variables to `result`, with its identity."""
+
+    lhs: tuple[Var, ...]
+    rhs: tuple[Var, ...]
+    result: tuple[Expr, ...]
+    identity_element: tuple[Expr, ...]
+    children: ClassVar[tuple[str, ...]] = ("result", "identity_element")
+    binders: ClassVar[tuple[str, ...]] = ("lhs", "rhs")
+
+
+@node
+class Reduce(Expr):
+    """The value number `value_index` of `source` combined over `axis` where `condition`.
+
+    `init` (empty, or one per source) replaces the combiner's identity as the start value.
+    """
+
+    combiner: CommReducer
+    source: tuple[Expr, ...]
+    axis: tuple[IterVar, ...]
+    condition: Expr
+    value_index: int
+    init: tuple[Expr, ...] = ()
+    dtype: DType = field(init=False)
+    children: ClassVar[tuple[str, ...]] = ("source", "condition", "init")
+    binders: ClassVar[tuple[str, ...]] = ("axis",)
+
+    def __post_init__(self) -> None:
+        _check_condition(self.condition, self)
+        set_field(self, "dtype", self.source[self.value_index].dtype)
+
+
+def check_access_lanes(access: DType, index: Expr, predicate: Expr | None, what: Node) -> None:
+    if access.lanes != index.dtype.lanes:
+        raise DTypeError(f"{type(what).__name__} of {access} at an index of {index.dtype.lanes} lanes")
+    if predicate is not None and (not predicate.dtype.is_bool or predicate.dtype.lanes not in (1, access.lanes)):
+        raise DTypeError(f"{type(what).__name__} of {access} under a predicate of dtype {predicate.dtype}")
+
+
+def check_rank(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+    if len(indices) != len(buffer.shape):
+        raise ShapeError(f"buffer {buffer.name} has {len(buffer.shape)} dimensions and is read or written with {len(indices)} indices")
+
+
+def _check_condition(condition: Expr, what: Node) -> None:
+    if not condition.dtype.is_bool:
+        raise DTypeError(f"the condition of a {type(what).__name__} is bool, not {condition.dtype}",
+                         hint="compare first, for example x != 0")

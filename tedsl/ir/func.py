@@ -1,0 +1,125 @@
+"""Functions of the loop IR and modules of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from tedsl.errors import ArgumentError, OptionError
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Var
+from tedsl.ir.node import FrozenDict, Node, node, set_field
+from tedsl.ir.stmt import Stmt
+
+
+@node
+class PrimFunc(Node):
+    """A function of scalars and buffers: `params` in order, each a scalar Var or a handle that `buffer_map` explains.
+
+    attrs: "global_symbol" (its name), "tir.noalias" (the buffers do not overlap), "from_legacy_te_schedule", ...
+    Variables in the shapes and strides of the buffers are bound by the arrays of the call.
+    """
+
+    params: tuple[Var, ...]
+    body: Stmt
+    ret_type: Any = None
+    buffer_map: Mapping[Var, Buffer] = FrozenDict()
+    attrs: Mapping[str, Any] = FrozenDict()
+    children: ClassVar[tuple[str, ...]] = ("body",)
+    binders: ClassVar[tuple[str, ...]] = ("params",)
+
+    def __post_init__(self) -> None:
+        set_field(self, "params", tuple(self.params))
+        for name in ("buffer_map", "attrs"):
+            if not isinstance(getattr(self, name), FrozenDict):
+                set_field(self, name, FrozenDict(getattr(self, name)))
+
+    @property
+    def name(self) -> str:
+        return str(self.attrs.get("global_symbol", "main"))
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The buffers of the parameters, in their order."""
+        return tuple(self.buffer_map[p] for p in self.params if p in self.buffer_map)
+
+    def with_body(self, body: Stmt) -> PrimFunc:
+        """This function with another body; itself if it is the same."""
+        return self if body is self.body else self.replace(body=body)
+
+    def with_attr(self, key_or_dict: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
+        """This function with an attribute set, or with several from a dict."""
+        new = {key_or_dict: value} if isinstance(key_or_dict, str) else dict(key_or_dict)
+        return self.replace(attrs=FrozenDict({**self.attrs, **new}))
+
+
+@node
+class GlobalVar(Node):
+    """The name of a function of a module."""
+
+    name_hint: str
+
+
+class IRModule:
+    """Functions by name. Printing it prints them."""
+
+    def __init__(self, functions: Mapping[Any, PrimFunc] | None = None) -> None:
+        self._functions: dict[str, PrimFunc] = {}
+        for name, func in (functions or {}).items():
+            self[name] = func
+
+    @staticmethod
+    def from_expr(func: PrimFunc) -> IRModule:
+        """A module of one function, under its global_symbol."""
+        return IRModule({func.name: func})
+
+    @property
+    def functions(self) -> dict[GlobalVar, PrimFunc]:
+        return {GlobalVar(name): func for name, func in self._functions.items()}
+
+    def get_global_vars(self) -> list[GlobalVar]:
+        return [GlobalVar(name) for name in self._functions]
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The GlobalVar called `name`; OptionError if there is no such function."""
+        self[name]
+        return GlobalVar(name)
+
+    def __getitem__(self, name: str | GlobalVar) -> PrimFunc:
+        key = name.name_hint if isinstance(name, GlobalVar) else name
+        if key not in self._functions:
+            raise OptionError(f"the module has no function {key!r}; it has: {', '.join(self._functions) or '(none)'}")
+        return self._functions[key]
+
+    def __setitem__(self, name: str | GlobalVar, func: PrimFunc) -> None:
+        if not isinstance(func, PrimFunc):
+            raise ArgumentError(f"an IRModule holds PrimFuncs, not {type(func).__name__}")
+        self._functions[name.name_hint if isinstance(name, GlobalVar) else str(name)] = func
+
+    def __contains__(self, name: object) -> bool:
+        return (name.name_hint if isinstance(name, GlobalVar) else name) in self._functions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def items(self) -> list[tuple[str, PrimFunc]]:
+        return list(self._functions.items())
+
+    def update(self, other: IRModule | Mapping[Any, PrimFunc]) -> None:
+        """Adds the functions of `other`, replacing those of the same name."""
+        for name, func in other.items():
+            self[name] = func
+
+    def map(self, transform: Any) -> IRModule:
+        """A module with `transform` applied to each function."""
+        return IRModule({name: transform(func) for name, func in self._functions.items()})
+
+    def __str__(self) -> str:
+        from tedsl.ir.text import text
+
+        return text(self)
+
+    __repr__ = __str__

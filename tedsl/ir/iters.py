@@ -1,0 +1,93 @@
+"""Ranges and iteration variables: the axes of formulas and the loops of schedules."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, ClassVar
+
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.node import Node, node, set_field
+from tedsl.ir.operators import ExprOperators
+
+
+@node
+class Range(Node):
+    """The integers min, ..., min + extent - 1. `Range(begin, end)` and `Range(extent)` as users write them; inside the
+    house `Range.from_min_extent`."""
+
+    min: Expr
+    extent: Expr | None = None
+    children: ClassVar[tuple[str, ...]] = ("min", "extent")
+
+    def __post_init__(self) -> None:
+        from tedsl.ir import build
+
+        begin, end = build.as_expr(self.min), self.extent
+        if end is None:
+            set_field(self, "min", build.const(0, begin.dtype))
+            set_field(self, "extent", begin)
+        else:
+            set_field(self, "min", begin)
+            set_field(self, "extent", build.sub(end, begin))
+
+    @staticmethod
+    def from_min_extent(min: Any, extent: Any) -> Range:  # noqa: A002 - the name users know
+        """The range of `extent` integers that starts at `min`."""
+        from tedsl.ir import build
+
+        made = object.__new__(Range)
+        set_field(made, "min", build.as_expr(min))
+        set_field(made, "extent", build.as_expr(extent))
+        return made
+
+    def replace(self, **changed: Any) -> Range:
+        return Range.from_min_extent(changed.get("min", self.min), changed.get("extent", self.extent))
+
+
+class IterType(IntEnum):
+    """What the iterations of an axis may do: the numbers are TVM's."""
+
+    DATA_PAR = 0
+    THREAD_INDEX = 1
+    COMM_REDUCE = 2
+    ORDERED = 3
+    DIM_INFO = 4  # called Opaque in TVM
+    UNROLLED = 5
+    VECTORIZED = 6
+    PARALLELIZED = 7
+    TENSORIZED = 8
+
+
+@node
+class IterVar(ExprOperators, Node):
+    """An axis: a variable, its range (None: not known yet) and what its iterations may do. Usable as an expression."""
+
+    dom: Range | None
+    var: Var
+    iter_type: IterType = IterType.DATA_PAR
+    thread_tag: str = ""
+    children: ClassVar[tuple[str, ...]] = ("dom",)
+    binders: ClassVar[tuple[str, ...]] = ("var",)
+
+    DataPar: ClassVar[int] = 0
+    ThreadIndex: ClassVar[int] = 1
+    CommReduce: ClassVar[int] = 2
+    Ordered: ClassVar[int] = 3
+    DimInfo: ClassVar[int] = 4
+    Unrolled: ClassVar[int] = 5
+    Vectorized: ClassVar[int] = 6
+    Parallelized: ClassVar[int] = 7
+    Tensorized: ClassVar[int] = 8
+
+    @property
+    def name(self) -> str:
+        return self.var.name
+
+    @property
+    def dtype(self) -> DType:
+        return self.var.dtype
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.iter_type == IterType.COMM_REDUCE

@@ -1,0 +1,131 @@
+"""What every IR object is: immutable, slotted, compared and hashed by identity, rebuilt by `map_children`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, dataclass_transform
+else:
+    def dataclass_transform(**_: Any) -> Any:
+        return lambda decorator: decorator
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V", covariant=True)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, Field))
+def node(cls: type[T]) -> type[T]:
+    """Class decorator of every IR node: immutable, slotted, compared and hashed by identity.
+
+    Slots are set through their descriptors: half the time of a frozen dataclass. A `__post_init__`
+    checks the arguments and fills the fields marked `init=False`.
+    """
+    made = dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)(cls)
+    made.__init__ = _make_init(made)  # type: ignore[misc]
+    return made
+
+
+def _make_init(cls: type) -> Callable[..., None]:
+    arguments = [f for f in fields(cls) if f.init]  # type: ignore[arg-type]
+    scope: dict[str, Any] = {f"_set_{f.name}": getattr(cls, f.name).__set__ for f in arguments}
+    scope |= {f"_default_{f.name}": f.default for f in arguments}
+    header = ", ".join(f.name if f.default is MISSING else f"{f.name}=_default_{f.name}" for f in arguments)
+    lines = [f"_set_{f.name}(self, {f.name})" for f in arguments]
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
+    exec(f"def __init__(self, {header}):\n    " + "\n    ".join(lines or ["pass"]), scope)  # names are ours alone
+    made: Callable[..., None] = scope["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made
+
+
+set_field = object.__setattr__  # for __post_init__ only: a node never changes afterwards
+
+
+class Node:
+    """Base of expressions, statements, ranges and functions.
+
+    children: names of the fields that hold child nodes (a node, None, or a tuple of nodes), in evaluation order.
+    binders: names of the fields that define a variable (or iteration variable); rewriters leave them alone.
+    """
+
+    __slots__ = ("__weakref__",)
+    children: ClassVar[tuple[str, ...]] = ()
+    binders: ClassVar[tuple[str, ...]] = ()
+
+    def child_nodes(self) -> list[Node]:
+        """The children, in order; None is left out."""
+        found: list[Node] = []
+        for name in self.children:
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                found.extend(value)
+            elif value is not None:
+                found.append(value)
+        return found
+
+    def map_children(self, fn: Callable[[Any], Any]) -> Self:
+        """This node with `fn` applied to each child, or this very object if no child changed."""
+        changed: dict[str, Any] = {}
+        for name in self.children:
+            old = getattr(self, name)
+            if isinstance(old, tuple):
+                new: Any = tuple([fn(item) for item in old])
+                if any(a is not b for a, b in zip(new, old)):
+                    changed[name] = new
+            elif old is not None:
+                new = fn(old)
+                if new is not old:
+                    changed[name] = new
+        return self.replace(**changed) if changed else self
+
+    def replace(self, **changed: Any) -> Self:
+        """A copy with the named fields changed."""
+        cls: Any = type(self)
+        return cls(**{f.name: changed[f.name] if f.name in changed else getattr(self, f.name)  # type: ignore[no-any-return]
+                      for f in fields(cls) if f.init})
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same object."""
+        return self is other
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        from tedsl.ir.text import repr_text  # the printer stands above the nodes
+
+        return repr_text(self)
+
+    def __str__(self) -> str:
+        from tedsl.ir.text import text
+
+        return text(self)
+
+
+class FrozenDict(Mapping[K, V]):
+    """An immutable mapping that keeps its order and finds keys by identity of nodes (or equality of strings)."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V] | None = None) -> None:
+        self._items: dict[K, V] = dict(items or {})
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return len(self._items)  # equal mappings have equal hashes
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{k!r}: {v!r}" for k, v in self._items.items()) + "}"

@@ -1,0 +1,115 @@
+"""The Python operators of expressions and iteration variables; they delegate to `ir/build.py`, imported late.
+
+`a == b` is lazy: used as an expression it is a comparison, as a bool it is identity, so that `axis in axes` works.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tedsl.errors import ExpressionError
+
+if TYPE_CHECKING:
+    from tedsl.ir.expr import Expr
+
+
+def _binary(name: str, reflected: bool = False) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        from tedsl.ir import build
+
+        if not build.is_operand(other):
+            return NotImplemented
+        function = getattr(build, name)
+        return function(other, self) if reflected else function(self, other)
+
+    operator.__name__ = name
+    return operator
+
+
+class ExprOperators:
+    """Mixin: `+ - * / // % << >> & | ^ ~ **`, comparisons, `astype`, `equal`."""
+
+    __slots__ = ()
+
+    __add__, __radd__ = _binary("add"), _binary("add", reflected=True)
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", reflected=True)
+    __mul__, __rmul__ = _binary("mul"), _binary("mul", reflected=True)
+    __truediv__, __rtruediv__ = _binary("div"), _binary("div", reflected=True)
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _binary("floordiv", reflected=True)
+    __mod__, __rmod__ = _binary("floormod"), _binary("floormod", reflected=True)
+    __pow__, __rpow__ = _binary("power"), _binary("power", reflected=True)
+    __lshift__, __rlshift__ = _binary("shift_left"), _binary("shift_left", reflected=True)
+    __rshift__, __rrshift__ = _binary("shift_right"), _binary("shift_right", reflected=True)
+    __and__, __rand__ = _binary("bitwise_and"), _binary("bitwise_and", reflected=True)
+    __or__, __ror__ = _binary("bitwise_or"), _binary("bitwise_or", reflected=True)
+    __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", reflected=True)
+    __lt__, __le__, __gt__, __ge__ = _binary("less"), _binary("less_equal"), _binary("greater"), _binary("greater_equal")
+
+    def __neg__(self) -> Any:
+        from tedsl.ir import build
+
+        return build.negative(self)
+
+    def __invert__(self) -> Any:
+        from tedsl.ir import build
+
+        return build.bitwise_not(self)
+
+    def __eq__(self, other: object) -> Any:
+        return LazyEqual(self, other, equal=True)
+
+    def __ne__(self, other: object) -> Any:
+        return LazyEqual(self, other, equal=False)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            f"the expression {self} has no truth value while the program is being written",
+            hint="for `and`, `or`, `not`, `if` write te.all(a, b), te.any(a, b), tir.Not(a), te.if_then_else(cond, a, b); "
+                 "a chained a < b < c is te.all(a < b, b < c)")
+
+    def equal(self, other: Any) -> Expr:
+        """The comparison `self == other` as an expression."""
+        from tedsl.ir import build
+
+        return build.equal(self, other)
+
+    def astype(self, dtype: object) -> Expr:
+        """This value converted to `dtype`."""
+        from tedsl.ir import build
+
+        return build.cast(dtype, self)
+
+
+class LazyEqual(ExprOperators):
+    """What `a == b` and `a != b` give: a comparison wherever an expression is wanted, identity as a bool."""
+
+    __slots__ = ("a", "b", "_equal")
+
+    def __init__(self, a: Any, b: Any, *, equal: bool) -> None:
+        self.a, self.b, self._equal = a, b, equal
+
+    def asobject(self) -> Expr:
+        """The comparison as an expression node."""
+        from tedsl.ir import build
+
+        return build.equal(self.a, self.b) if self._equal else build.not_equal(self.a, self.b)
+
+    def __bool__(self) -> bool:
+        if self.a is self.b:
+            return self._equal
+        from tedsl.ir import build
+
+        known = build.constant_equality(self.a, self.b)
+        return (known if known is not None else False) == self._equal
+
+    @property
+    def dtype(self) -> Any:
+        return self.asobject().dtype
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return repr(self.asobject())

@@ -1,0 +1,231 @@
+"""Statements: loops, branches, memory. Immutable like expressions; `seq` joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tedsl.errors import DTypeError
+from tedsl.ir.dtype import BOOL, DType, dtype
+from tedsl.ir.expr import Call, Expr, IntImm, Var, check_access_lanes, check_rank
+from tedsl.ir.node import FrozenDict, Node, node, set_field
+
+if TYPE_CHECKING:
+    from tedsl.ir.buffer import Buffer
+    from tedsl.ir.iters import IterVar, Range
+
+
+class Stmt(Node):
+    """An action. Statements nest a few dozen levels; expressions and sequences may be thousands long."""
+
+    __slots__ = ()
+
+
+class ForKind(IntEnum):
+    """How the iterations of a loop run: the numbers are TVM's."""
+
+    SERIAL = 0
+    PARALLEL = 1
+    VECTORIZED = 2
+    UNROLLED = 3
+    THREAD_BINDING = 4
+
+
+NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
+
+
+@node
+class For(Stmt):
+    """`body` for loop_var = min, ..., min + extent - 1; an extent of 0 or less runs nothing."""
+
+    loop_var: Var
+    min: Expr
+    extent: Expr
+    kind: ForKind
+    body: Stmt
+    thread_binding: IterVar | None = None
+    annotations: Mapping[str, Any] = NO_ANNOTATIONS
+    children: ClassVar[tuple[str, ...]] = ("min", "extent", "body")
+    binders: ClassVar[tuple[str, ...]] = ("loop_var",)
+
+    def __post_init__(self) -> None:
+        set_field(self, "kind", ForKind(self.kind))
+        if not isinstance(self.annotations, FrozenDict):
+            set_field(self, "annotations", FrozenDict(self.annotations))
+
+
+@node
+class While(Stmt):
+    """`body` as long as `condition` holds before it."""
+
+    condition: Expr
+    body: Stmt
+    children: ClassVar[tuple[str, ...]] = ("condition", "body")
+
+
+@node
+class LetStmt(Stmt):
+    """`body` in which `var` stands for `value`, evaluated once before it."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+    children: ClassVar[tuple[str, ...]] = ("value", "body")
+    binders: ClassVar[tuple[str, ...]] = ("var",)
+
+
+@node
+class AttrStmt(Stmt):
+    """`body` under the attribute `attr_key` = `value` of `node` (a Var, IterVar, Buffer, operation or StringImm)."""
+
+    node: Any
+    attr_key: str
+    value: Expr
+    body: Stmt
+    children: ClassVar[tuple[str, ...]] = ("value", "body")
+
+
+@node
+class IfThenElse(Stmt):
+    """`then_case` if `condition`, else `else_case` if there is one."""
+
+    condition: Expr
+    then_case: Stmt
+    else_case: Stmt | None = None
+    children: ClassVar[tuple[str, ...]] = ("condition", "then_case", "else_case")
+
+    def __post_init__(self) -> None:
+        if self.condition.dtype is not BOOL:
+            raise DTypeError(f"the condition of an if is a scalar bool, not {self.condition.dtype}")
+
+
+@node
+class Allocate(Stmt):
+    """Memory for product(extents) elements at `buffer_var` during `body`, if `condition`; its content is undefined."""
+
+    buffer_var: Var
+    dtype: DType
+    extents: tuple[Expr, ...]
+    condition: Expr
+    body: Stmt
+    annotations: Mapping[str, Any] = NO_ANNOTATIONS
+    children: ClassVar[tuple[str, ...]] = ("extents", "condition", "body")
+    binders: ClassVar[tuple[str, ...]] = ("buffer_var",)
+
+    def __post_init__(self) -> None:
+        set_field(self, "dtype", dtype(self.dtype))
+        set_field(self, "extents", tuple(self.extents))
+
+
+@node
+class Store(Stmt):
+    """`value` to elements of a buffer variable, after `flatten_storage`; `index` in elements, a vector scatters.
+
+    Lanes are written in ascending order; a false `predicate` (None: true) writes nothing.
+    """
+
+    buffer_var: Var
+    value: Expr
+    index: Expr
+    predicate: Expr | None = None
+    children: ClassVar[tuple[str, ...]] = ("value", "index", "predicate")
+
+    def __post_init__(self) -> None:
+        check_access_lanes(self.value.dtype, self.index, self.predicate, self)
+
+
+@node
+class BufferStore(Stmt):
+    """`value` to the element of `buffer` at multi-dimensional `indices`, before `flatten_storage`."""
+
+    buffer: Buffer
+    value: Expr
+    indices: tuple[Expr, ...]
+    children: ClassVar[tuple[str, ...]] = ("value", "indices")
+
+    def __post_init__(self) -> None:
+        set_field(self, "indices", tuple(self.indices))
+        check_rank(self.buffer, self.indices)
+        if self.value.dtype.element is not self.buffer.dtype.element:
+            raise DTypeError(f"a store of {self.value.dtype} into buffer {self.buffer.name} of {self.buffer.dtype}",
+                             hint=f"cast the value: .astype({str(self.buffer.dtype)!r})")
+
+
+@node
+class BufferRealize(Stmt):
+    """`buffer` exists during `body`, for indices within `bounds`, if `condition`; its content is undefined at first."""
+
+    buffer: Buffer
+    bounds: tuple[Range, ...]
+    condition: Expr
+    body: Stmt
+    children: ClassVar[tuple[str, ...]] = ("bounds", "condition", "body")
+    binders: ClassVar[tuple[str, ...]] = ("buffer",)
+
+
+@node
+class SeqStmt(Stmt):
+    """Statements one after the other. Made by `seq`, which keeps them flat."""
+
+    seq: tuple[Stmt, ...]
+    children: ClassVar[tuple[str, ...]] = ("seq",)
+
+    def __post_init__(self) -> None:
+        set_field(self, "seq", tuple(self.seq))
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def __getitem__(self, index: int) -> Stmt:
+        return self.seq[index]
+
+
+@node
+class Evaluate(Stmt):
+    """An expression for its effect: a call. `Evaluate(0)` does nothing."""
+
+    value: Expr
+    children: ClassVar[tuple[str, ...]] = ("value",)
+
+
+@node
+class AssertStmt(Stmt):
+    """`body` after `condition` was checked; a false one raises `message` (a StringImm) in the caller."""
+
+    condition: Expr
+    message: Expr
+    body: Stmt
+    children: ClassVar[tuple[str, ...]] = ("condition", "message", "body")
+
+
+@node
+class Prefetch(Stmt):
+    """A hint that the region `bounds` of `buffer` is read soon."""
+
+    buffer: Buffer
+    bounds: tuple[Range, ...]
+    children: ClassVar[tuple[str, ...]] = ("bounds",)
+
+
+def no_op() -> Stmt:
+    """The statement that does nothing."""
+    return Evaluate(IntImm(dtype("int32"), 0))
+
+
+def is_no_op(stmt: Stmt) -> bool:
+    """Whether `stmt` is an Evaluate of something without effect."""
+    return isinstance(stmt, Evaluate) and not (isinstance(stmt.value, Call) and stmt.value.op.effect == "opaque")
+
+
+def seq(*stmts: Stmt | None) -> Stmt:
+    """The statements in order, flat, without None and no-ops; one alone is itself, none is a no-op."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, SeqStmt):
+            flat.extend(s for s in stmt.seq if not is_no_op(s))
+        elif stmt is not None and not is_no_op(stmt):
+            flat.append(stmt)
+    if len(flat) == 1:
+        return flat[0]
+    return SeqStmt(tuple(flat)) if flat else no_op()

@@ -1,0 +1,92 @@
+"""Replacing variables, and copying statements with fresh binders so that a Var stays bound once in a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import BufferLoad, Expr, Let, Load, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.node import Node
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
+from tedsl.ir.visitor import post_order
+
+N = TypeVar("N", bound=Node)
+
+
+def substitute(root: N, mapping: Mapping[Any, Any]) -> N:
+    """`root` with each variable (or IterVar) of `mapping` replaced by its expression; buffers' shapes included.
+
+    A data pointer may be mapped to another Var. Bound variables of `mapping` are the caller's business.
+    """
+    if not mapping:
+        return root
+    return _Substitution(mapping)(root)  # type: ignore[no-any-return]
+
+
+class _Substitution(Rewriter):
+    def __init__(self, mapping: Mapping[Any, Any]) -> None:
+        super().__init__()
+        self.mapping: dict[Var, Expr] = {k.var if isinstance(k, IterVar) else k: v.var if isinstance(v, IterVar) else v
+                                         for k, v in mapping.items()}
+        self.buffers: dict[Buffer, Buffer] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case Var():
+                return self.mapping.get(node, node)
+            case Load(buffer_var=v) | Store(buffer_var=v) if v in self.mapping:
+                return node.replace(buffer_var=self.mapping[v])
+            case BufferLoad() | BufferStore() | BufferRealize() | Prefetch():
+                buffer = self.buffer(node.buffer)
+                return node if buffer is node.buffer else node.replace(buffer=buffer)
+            case AttrStmt(node=Var() as v) if v in self.mapping:
+                return node.replace(node=self.mapping[v])
+            case AttrStmt(node=Buffer() as old):
+                new = self.buffer(old)
+                return node if new is old else node.replace(node=new)
+            case _:
+                return node
+
+    def buffer(self, old: Buffer) -> Buffer:
+        if old not in self.buffers:
+            new = old.map_children(self)
+            data = self.mapping.get(old.data, old.data)
+            self.buffers[old] = new if data is old.data else new.replace(data=data)
+        return self.buffers[old]
+
+
+def fresh_copy(stmt: Stmt, mapping: Mapping[Any, Any] | None = None) -> Stmt:
+    """A copy of `stmt` whose binders (loops, lets, allocations, realized buffers) are new variables of the same names.
+
+    `mapping` is applied as by `substitute`.
+    """
+    renamed: dict[Var, Expr] = dict(mapping or {})
+    for node in post_order(stmt):
+        match node:
+            case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
+                renamed[v] = copy_var(v)
+            case BufferRealize(buffer=b):
+                renamed[b.data] = copy_var(b.data)
+    return _FreshCopy(renamed)(stmt)  # type: ignore[no-any-return]
+
+
+def copy_var(var: Var) -> Var:
+    """A new variable of the same name and type."""
+    annotation: Any = var.type_annotation if var.dtype.is_handle else var.dtype
+    return type(var)(var.name, annotation)
+
+
+class _FreshCopy(_Substitution):
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case For(loop_var=v):
+                return node.replace(loop_var=self.mapping[v])
+            case LetStmt(var=v) | Let(var=v):
+                return node.replace(var=self.mapping[v])
+            case Allocate(buffer_var=v):
+                return node.replace(buffer_var=self.mapping[v])
+            case _:
+                return super().rewrite(node)

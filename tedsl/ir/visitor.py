@@ -1,0 +1,56 @@
+"""Walks over IR with an explicit stack: any depth, each shared node once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tedsl.ir.expr import Load, Var
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import AttrStmt, Store
+
+
+def post_order(root: Node) -> Iterator[Node]:
+    """Every node below and including `root`, children before parents, each once.
+
+    Buffers of loads and stores and bound variables are not visited: they are fields, not children.
+    """
+    seen: set[int] = set()  # by id: the root keeps every node alive
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            children = node.child_nodes()
+            if children:
+                stack.append((node, True))
+                stack.extend([(child, False) for child in reversed(children)])
+            else:
+                yield node
+
+
+def post_order_visit(root: Node, fn: Callable[[Node], object]) -> None:
+    """Calls `fn` on every node, children first: TVM's `stmt_functor.post_order_visit`."""
+    for node in post_order(root):
+        fn(node)
+
+
+def variables(root: Node) -> list[Var]:
+    """The variables that are used below `root`, in order of first use: also data pointers of loads and stores."""
+    found: dict[Var, None] = {}
+    for node in post_order(root):
+        match node:
+            case Var():
+                found.setdefault(node)
+            case Load(buffer_var=v) | Store(buffer_var=v):
+                found.setdefault(v)
+            case AttrStmt(node=Var() as v):
+                found.setdefault(v)
+    return list(found)
+
+
+def uses(root: Node, wanted: object) -> bool:
+    """Whether a variable of `wanted` (one Var or a collection of them) is used below `root`."""
+    names = {wanted} if isinstance(wanted, Var) else set(wanted)  # type: ignore[call-overload]
+    return any(v in names for v in variables(root))
