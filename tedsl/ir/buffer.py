@@ -53,7 +53,7 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
     """
     dims = build.as_shape(shape, f"buffer {name}")
     element = as_dtype("float32" if dtype is None else dtype)
-    pointer = data if data is not None else pointer_var(name, element, scope or "global")
+    pointer = data if data is not None else pointer_var(name, element, scope)
     offset = build.as_expr(elem_offset) if elem_offset is not None else (
         Var(f"{name}_elem_offset") if offset_factor else build.const(0, "int32"))
     steps = () if strides is None else tuple(build.as_expr(s) for s in strides)
