@@ -1,0 +1,130 @@
+"""exp, exp2, exp10, expm1 and what is made of them: sigmoid, tanh, sinh, cosh.
+
+Method (Cody and Waite 1980): x = n * ln2 + r with |r| <= ln2 / 2, exp(x) = 2**n * exp(r). The polynomials interpolate at
+Chebyshev nodes of the reduced interval; the error of each is stated beside it. 2**n is applied in two
+factors, so that results overflow and become denormal with one rounding.
+"""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.math.lanes import Lanes, Value
+
+# (exp(r) - 1 - r) / r**2 on [-ln2/2, ln2/2]: errors 6.5e-8 and 1.4e-18
+EXP = {
+    32: (0.5, 0.16666577756404877, 0.041666556149721146, 0.008363173343241215, 0.0013926175888627768),
+    64: (0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333326141, 0.0013888888888883752, 0.00019841269874800493,
+         2.4801587325533363e-05, 2.7557255425746435e-06, 2.7557273661348637e-07, 2.510520637395701e-08,
+         2.0914679376583935e-09),
+}
+# (tanh(x) / x - 1) / x**2 as a polynomial in x**2, on |x| < 0.625 and |x| < 0.55: errors 4.3e-8 and 2.2e-19
+TANH = {
+    32: (-0.333333283662796, 0.1333276927471161, -0.05385090783238411, 0.020997179672122, -0.006096714176237583),
+    64: (-0.3333333333333333, 0.1333333333333331, -0.05396825396822037, 0.021869488534073906, -0.0088632354631468,
+         0.0035921267699626346, -0.001455819097151351, 0.0005899052969492733, -0.0002384727248015252,
+         9.455133052924858e-05, -3.372080112046316e-05, 7.874274345344419e-06),
+}
+TANH_SMALL = {32: 0.625, 64: 0.55}
+LN2 = {32: (0.693115234375, 3.1946184945309415e-05), 64: (0.6931471803691238, 1.9082149292705877e-10)}  # high, low
+LOG10_2 = {32: (0.301025390625, 4.605038981195214e-06), 64: (0.3010299955494702, 1.1451100898021838e-10)}
+LOG2_E, LN_2, LN_10, LOG2_10 = 1.4426950408889634, 0.6931471805599453, 2.302585092994046, 3.321928094887362
+# Beyond these bounds the result is 0 or inf whatever the argument: it is clamped there, so that n stays small.
+RANGE = {"exp": {32: (-104.0, 89.0), 64: (-746.0, 710.0)}, "exp2": {32: (-150.0, 129.0), 64: (-1076.0, 1025.0)},
+         "exp10": {32: (-46.0, 39.0), 64: (-324.0, 309.0)}}
+
+
+def clamp(x: Value, low: float, high: float) -> Value:
+    """x within [low, high]; NaN stays."""
+    x = (x > high).choose(high, x)
+    return (x < low).choose(low, x)
+
+
+def scale(value: Value, n: Value) -> Value:
+    """value * 2**n for integers n in twice the range of the exponent."""
+    first = n >> 1
+    return value * power_of_two(first) * power_of_two(n - first)
+
+
+def power_of_two(n: Value) -> Value:
+    """2**n for an integer n within the range of normal exponents."""
+    bias, shift = (127, 23) if n.bits == 32 else (1023, 52)
+    return ((n + bias) << shift).as_float()
+
+
+def reduced_exp(out: Lanes, r: Value) -> Value:
+    """exp(r) for |r| <= ln2 / 2 (and a little beyond)."""
+    return out.fma(out.horner(r, EXP[r.bits]) * r, r, r) + 1.0
+
+
+def exp(out: Lanes, x: Value, *, halved: bool = False) -> Value:
+    """exp(x), or exp(x) / 2, which overflows later."""
+    low, top = RANGE["exp"][x.bits]
+    x = clamp(x, low, top + 1.0 if halved else top)
+    n, integer = (x * LOG2_E).nearest()
+    ln2_high, ln2_low = LN2[x.bits]
+    r = out.fma(n, -ln2_low, out.fma(n, -ln2_high, x))
+    return scale(reduced_exp(out, r), integer - 1 if halved else integer)
+
+
+def exp2(out: Lanes, x: Value) -> Value:
+    x = clamp(x, *RANGE["exp2"][x.bits])
+    n, integer = x.nearest()
+    return scale(reduced_exp(out, (x - n) * LN_2), integer)
+
+
+def exp10(out: Lanes, x: Value) -> Value:
+    x = clamp(x, *RANGE["exp10"][x.bits])
+    n, integer = (x * LOG2_10).nearest()
+    high, low = LOG10_2[x.bits]
+    r = out.fma(n, -low, out.fma(n, -high, x))
+    return scale(reduced_exp(out, r * LN_10), integer)
+
+
+def expm1(out: Lanes, x: Value) -> Value:
+    """exp(x) - 1 without cancellation near 0: 2**n * (exp(r) - 1) + (2**n - 1), the last exact."""
+    y = clamp(x, -60.0, RANGE["exp"][x.bits][1])
+    n, integer = (y * LOG2_E).nearest()
+    high, low = LN2[x.bits]
+    r = out.fma(n, -low, out.fma(n, -high, y))
+    q = out.fma(out.horner(r, EXP[x.bits]) * r, r, r)
+    half = integer >> 1  # 2**n in two factors: it overflows before the result does
+    a, b = power_of_two(half), power_of_two(integer - half)
+    near = out.fma(q * a, b, a * b - 1.0)
+    result = (n > 60.0).choose((q + 1.0) * a * b, near)
+    return x.equals(0.0).choose(x, result)  # keeps the sign of zero
+
+
+def sigmoid(out: Lanes, x: Value) -> Value:
+    """1 / (1 + exp(-x)), with the exponential of a value that is not positive: no overflow, denormal results kept.
+
+    For negative x the rounding error of 1 + e is taken back out of the quotient.
+    """
+    e = exp(out, -x.abs())
+    d = 1.0 + e
+    lost = e - (d - 1.0)
+    inverse = 1.0 / d
+    quotient = e / d
+    return (x >= 0.0).choose(inverse, quotient - (quotient * inverse) * lost)
+
+
+def tanh(out: Lanes, x: Value) -> Value:
+    """x + x**3 * P(x**2) near 0, else 1 - 2 / (exp(2 |x|) + 1) with the sign of x."""
+    magnitude = x.abs()
+    square = x * x
+    near = out.fma(out.horner(square, TANH[x.bits]) * square, x, x)
+    far = 1.0 - 2.0 / (exp(out, magnitude + magnitude) + 1.0)
+    return (magnitude < TANH_SMALL[x.bits]).choose(near, far.with_sign_of(x))
+
+
+def sinh(out: Lanes, x: Value) -> Value:
+    """(e + e / (e + 1)) / 2 for e = expm1(|x|); beyond 22 exp(|x|) / 2."""
+    magnitude = x.abs()
+    e = expm1(out, magnitude)
+    near = 0.5 * (e + e / (e + 1.0))
+    return (magnitude < 22.0).choose(near, exp(out, magnitude, halved=True)).with_sign_of(x)
+
+
+def cosh(out: Lanes, x: Value) -> Value:
+    """(e + 1 / e) / 2 for e = exp(|x|); beyond 22 exp(|x|) / 2."""
+    magnitude = x.abs()
+    e = exp(out, magnitude)
+    return (magnitude < 22.0).choose(0.5 * e + 0.5 / e, exp(out, magnitude, halved=True))

@@ -1,0 +1,103 @@
+"""pow and hypot.
+
+pow(x, y) = 2**(y * log2 |x|) with the sign and the special cases of C. float32 computes in float64; float64 computes the
+logarithm as an unevaluated sum of two doubles (about 68 bits), for y multiplies its error by up to 745.
+"""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.math.exponential import LN2, LOG2_E, reduced_exp, scale
+from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.codegen.llvm.math.logarithm import split
+
+# (2 atanh(s) / s - 2 - 2/3 s**2) / s**4 in s**2 on s**2 < 0.0295: error 1.3e-20
+ATANH_TAIL = (0.4, 0.28571428571428564, 0.22222222222228424, 0.18181818179658246, 0.15384615760977463, 0.13333296549572363,
+              0.11766812466114947, 0.10456341945425285, 0.10762291418628644)
+TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+LN_2 = (0.6931471803691238, 1.9082149292705877e-10)  # the first of 32 bits: its product with an exponent is exact
+INFINITY = float("inf")
+
+
+def log_pair(out: Lanes, x: Value) -> tuple[Value, Value]:
+    """log(x) for finite x > 0 as high + low: 2 atanh(s), s = (m - 1) / (m + 1), in double-double up to the cubic term."""
+    e, m = split(x)
+    f, d = m - 1.0, m + 1.0  # f is exact (Sterbenz)
+    d_low = m - (d - 1.0)
+    s = f / d
+    p, p_low = out.product(s, d)
+    s_low = (((f - p) - p_low) - s * d_low) / d
+    z, z_low = out.product(s, s)
+    z_low = z_low + 2.0 * s * s_low
+    # s * z * (2/3 + z * tail): the factor 2/3 in two parts, the tail in one
+    q = out.horner(z, ATANH_TAIL) * z
+    k, k_low = out.quick_total(out.real(TWO_THIRDS[0], 64), q)
+    k_low = k_low + TWO_THIRDS[1]
+    c, c_low = out.product(s, z)
+    c_low = c_low + (s * z_low + s_low * z)
+    t, t_low = out.product(c, k)
+    t_low = t_low + (c * k_low + c_low * k)
+    two_s, two_s_low = s * 2.0, s_low * 2.0
+    a, a_low = out.quick_total(two_s, t)
+    a_low = a_low + (t_low + two_s_low)
+    b, b_low = out.total(e * LN_2[0], a)
+    return out.quick_total(b, b_low + (a_low + e * LN_2[1]))
+
+
+def exp_pair(out: Lanes, high: Value, low: Value) -> Value:
+    """exp(high + low)."""
+    clamped = (high > 710.0).choose(710.0, high)
+    clamped = (clamped < -746.0).choose(-746.0, clamped)
+    low = (high.abs() < 746.0).choose(low, 0.0)
+    n, integer = (clamped * LOG2_E).nearest()
+    r = out.fma(n, -LN2[64][0], clamped)
+    r = r + out.fma(n, -LN2[64][1], low)
+    return scale(reduced_exp(out, r), integer)
+
+
+def power(out: Lanes, x: Value, y: Value) -> Value:
+    """pow of float64, special cases as in C99 annex F."""
+    a = x.abs()
+    ordinary = (a > 0.0).choose(a, 1.0)
+    finite = a.equals(INFINITY).choose(1.0, ordinary)
+    high, low = log_pair(out, finite)
+    bounded = clamp_magnitude(y, 2.0**70)
+    p, p_low = out.product(bounded, high)
+    magnitude = exp_pair(out, p, p_low + bounded * low)
+    return special_cases(out, x, y, a, magnitude)
+
+
+def clamp_magnitude(y: Value, bound: float) -> Value:
+    y = (y > bound).choose(bound, y)
+    return (y < -bound).choose(-bound, y)
+
+
+def special_cases(out: Lanes, x: Value, y: Value, a: Value, magnitude: Value) -> Value:
+    """The sign of odd powers, zeros, infinities, NaN; a is |x| and `magnitude` is right for ordinary x and y."""
+    ay = y.abs()
+    whole = (ay >= 2.0**52) | nearest_below(ay).equals(ay)
+    half = ay * 0.5
+    odd = whole & (ay < 2.0**53) & nearest_below(half).equals(half).invert()
+    rising, infinite_y, negative = y > 0.0, ay.equals(INFINITY), x.as_bits() < 0
+    nothing, everything = out.real(0.0, 64), out.real(INFINITY, 64)
+    grows = rising.choose(everything, nothing)  # of an infinite base
+    shrinks = rising.choose(nothing, everything)  # of a zero base
+    result = a.equals(0.0).choose(shrinks, a.equals(INFINITY).choose(grows, magnitude))
+    limit = a.equals(1.0).choose(1.0, (a < 1.0).choose(shrinks, grows))
+    result = infinite_y.choose(limit, result)
+    result = (negative & odd).choose(-result, result)
+    complex_result = (x < 0.0) & whole.invert() & a.equals(INFINITY).invert()
+    unordered = out.emit(f"fcmp uno {x.type} {x.name}, {y.name}", "b", 1)
+    result = (complex_result | unordered).choose(float("nan"), result)
+    return (x.equals(1.0) | y.equals(0.0)).choose(1.0, result)
+
+
+def nearest_below(a: Value) -> Value:
+    """The integer nearest to a for 0 <= a < 2**51 (a itself beyond): equal to a only for integers."""
+    return (a < 2.0**51).choose(a.nearest()[0], (a + 2.0**52) - 2.0**52)
+
+
+def hypot(out: Lanes, x: Value, y: Value) -> Value:
+    """sqrt(x*x + y*y) of float64 that came from float32: squares neither overflow nor vanish."""
+    total = (x * x + y * y).sqrt()
+    infinite = x.abs().equals(INFINITY).choose(INFINITY, total)
+    return y.abs().equals(INFINITY).choose(INFINITY, infinite)

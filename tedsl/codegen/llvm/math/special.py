@@ -1,0 +1,114 @@
+"""erf, and the inverse trigonometric functions."""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.math.exponential import exp
+from tedsl.codegen.llvm.math.lanes import Lanes, Value
+
+# erf(x) / x - 1 in x**2 on |x| < 1: errors 1.3e-9 and 2.2e-21
+ERF = {
+    32: (0.12837916612625122, -0.3761262595653534, 0.11283594369888306, -0.02685421146452427, 0.005189087241888046,
+         -0.000801686430349946, 7.875874871388078e-05),
+    64: (0.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.02686617064512984, 0.0052239776254232985,
+         -0.000854832702193483, 0.00012055332902888736, -1.4925647567519332e-05, 1.6462045441468418e-06,
+         -1.6364642158167616e-07, 1.4792401209404813e-08, -1.216456005728345e-09, 8.709045129053106e-11,
+         -4.230945824295338e-12),
+}
+# erfc(x) * exp(x**2) in (x - c) / (x + c): c = 2 on [1, 4], c = 2.5 on [1, 6]: errors 1.3e-10 and 8.3e-20
+ERFC_CENTRE = {32: 2.0, 64: 2.5}
+ERFC_END = {32: 4.0, 64: 6.0}
+ERFC = {
+    32: (0.25539568066596985, -0.4271858334541321, 0.24165821075439453, -0.0789785236120224, 0.003732141340151429,
+         0.006994855590164661, -0.0008365899557247758, -0.0009441596339456737),
+    64: (0.2108063640611436, -0.37173673394897333, 0.2517131932174493, -0.1250330523788293, 0.03992253907558476,
+         -0.003993701165858238, -0.002642365964297403, 0.0008759154501337608, 0.00022838037890860082,
+         -0.0001288771713312957, -3.418223813331523e-05, 1.8614457552080007e-05, 7.552594323139502e-06,
+         -2.2981102519735954e-06, -1.8020038653448608e-06, 7.773331597404786e-08, 3.441892461295565e-07,
+         6.961191560229168e-08),
+}
+# (asin(x) / x - 1) / x**2 in x**2 on |x| <= 1/2: error 6.4e-20
+ASIN = (0.16666666666666666, 0.07499999999999991, 0.04464285714288356, 0.030381944441346388, 0.02237215928067093,
+        0.017352757444179825, 0.013965010669331847, 0.011549075679439491, 0.009792863988301035, 0.008135014193193648,
+        0.008799140451914983, 0.0003664940923274731, 0.0225861124015735, -0.024063914377949608, 0.030744526924322196)
+# (atan(x) / x - 1) / x**2 in x**2 on |x| <= tan(pi/8): error 4.9e-20
+ATAN = (-0.3333333333333333, 0.1999999999999999, -0.14285714285711226, 0.11111111110721053, -0.09090909065008844,
+        0.07692306666088453, -0.06666640476612812, 0.05881902886080892, -0.05257825876436812, 0.0471802454590135,
+        -0.04098925212046918, 0.030508638210712917, -0.013790276896186757)
+HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
+QUARTER_PI = (0.7853981633974483, 3.061616997868383e-17)
+TAN_EIGHTH, TAN_THREE_EIGHTHS = 0.41421356237309503, 2.414213562373095
+
+
+def erf(out: Lanes, x: Value) -> Value:
+    """x + x * P(x**2) for |x| < 1, else 1 - erfc(|x|) with the sign of x."""
+    magnitude = x.abs()
+    near = out.fma(out.horner(x * x, ERF[x.bits]), x, x)
+    end, centre = ERFC_END[x.bits], ERFC_CENTRE[x.bits]
+    a = (magnitude > end).choose(end, magnitude)
+    t = (a - centre) / (a + centre)
+    far = 1.0 - exp(out, -(a * a)) * out.horner(t, ERFC[x.bits])
+    return (magnitude < 1.0).choose(near, far.with_sign_of(x))
+
+
+def asin(out: Lanes, x: Value) -> Value:
+    """The series for |x| <= 1/2, else pi/2 - 2 asin(sqrt((1 - |x|) / 2)); NaN beyond 1."""
+    a = x.abs()
+    small = a <= 0.5
+    z = small.choose(x * x, (1.0 - a) * 0.5)
+    y = small.choose(a, z.sqrt())
+    rest = out.horner(z, ASIN) * z * y
+    lost = root_error(out, z, y)
+    far = HALF_PI[0] - 2.0 * y
+    far_error = (HALF_PI[0] - far) - 2.0 * y
+    far = far - (2.0 * (rest + lost) - HALF_PI[1] - far_error)
+    return small.choose(y + rest, far).with_sign_of(x)
+
+
+def root_error(out: Lanes, z: Value, y: Value) -> Value:
+    """sqrt(z) - y for the rounded root y."""
+    p, p_low = out.product(y, y)
+    return ((z - p) - p_low) / (y + y + 1e-300)
+
+
+def acos(out: Lanes, x: Value) -> Value:
+    """pi/2 - asin(x) near 0; 2 asin(sqrt((1 - x) / 2)) for x > 1/2; pi minus that of -x for x < -1/2."""
+    a = x.abs()
+    small = a <= 0.5
+    z = small.choose(x * x, (1.0 - a) * 0.5)
+    y = small.choose(x, z.sqrt())
+    rest = out.horner(z, ASIN) * z * y
+    middle = HALF_PI[0] - (y - (HALF_PI[1] - rest))
+    twice = 2.0 * (y + rest)
+    return small.choose(middle, (x > 0.0).choose(twice, 2.0 * (HALF_PI[0] - (y + (rest - HALF_PI[1])))))
+
+
+def atan(out: Lanes, x: Value) -> Value:
+    """Reduced to |t| <= tan(pi/8) by atan(a) = pi/4 + atan((a - 1) / (a + 1)) and pi/2 - atan(1 / a)."""
+    a = x.abs()
+    middle, large = a > TAN_EIGHTH, a > TAN_THREE_EIGHTHS
+    numerator = large.choose(-1.0, middle.choose(a - 1.0, a))
+    denominator = large.choose(a, middle.choose(a + 1.0, a * 0.0 + 1.0))
+    infinite = a.equals(float("inf"))
+    t = infinite.choose(0.0, numerator / denominator)
+    z = t * t
+    rest = out.horner(z, ATAN) * z * t
+    base = large.choose(HALF_PI[0], middle.choose(QUARTER_PI[0], a * 0.0))
+    low = large.choose(HALF_PI[1], middle.choose(QUARTER_PI[1], a * 0.0))
+    base, low = infinite.choose(HALF_PI[0], base), infinite.choose(HALF_PI[1], low)
+    return (base + (t + (rest + low))).with_sign_of(x)
+
+
+def atan2(out: Lanes, y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), with the conventions of C for zeros and infinities."""
+    ax, ay = x.abs(), y.abs()
+    steep = ay > ax
+    infinite = out.real(float("inf"), x.bits)
+    both_infinite = (ax.equals(infinite).choose(ay, 0.0)).equals(infinite)
+    top, bottom = steep.choose(ax, ay), steep.choose(ay, ax)
+    ratio = both_infinite.choose(1.0, bottom.equals(0.0).choose(0.0, top / bottom))
+    angle = atan(out, ratio)
+    angle = steep.choose(HALF_PI[0] - (angle - HALF_PI[1]), angle)
+    left = (x.as_bits() < 0)
+    angle = left.choose(2.0 * HALF_PI[0] - (angle - 2.0 * HALF_PI[1]), angle)
+    unordered = out.emit(f"fcmp uno {x.type} {x.name}, {y.name}", "b", 1)
+    return unordered.choose(x + y, angle.with_sign_of(y))

@@ -1,0 +1,101 @@
+"""Which functions there are, and their definitions as LLVM text.
+
+`math_function(name, dtype, target)` gives an internal, always-inlined function on that scalar or vector dtype. Accuracy
+in ulp is measured by tests/codegen/test_math.py; `documentation()` prints the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tedsl.codegen.llvm.math import exponential, logarithm, power, special, trigonometric
+from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.errors import InternalError
+from tedsl.ir.dtype import DType
+
+Formula = Callable[..., Value]
+
+# float32 formulas of their own; what is missing here is computed in float64 and rounded once.
+SINGLE: dict[str, Formula] = {
+    "exp": exponential.exp, "exp2": exponential.exp2, "log": logarithm.log, "tanh": exponential.tanh,
+    "sigmoid": exponential.sigmoid, "erf": special.erf,
+}
+DOUBLE: dict[str, Formula] = {
+    "exp": exponential.exp, "exp2": exponential.exp2, "exp10": exponential.exp10, "log": logarithm.log,
+    "log2": logarithm.log2, "log10": logarithm.log10, "log1p": logarithm.log1p, "tanh": exponential.tanh,
+    "sigmoid": exponential.sigmoid, "erf": special.erf, "sinh": exponential.sinh, "cosh": exponential.cosh,
+    "asinh": logarithm.asinh, "acosh": logarithm.acosh, "atanh": logarithm.atanh, "asin": special.asin,
+    "acos": special.acos, "atan": special.atan, "pow": power.power, "atan2": special.atan2, "hypot": power.hypot,
+}
+TRIGONOMETRIC = ("sin", "cos", "tan")
+BINARY = ("pow", "atan2", "hypot", "fmod")
+# Scalar calls of the C library, lane by lane: (function, dtype). Their symbols are provided at link time.
+LIBM: dict[tuple[str, int], str] = {("fmod", 64): "fmod", ("fmod", 32): "fmodf", ("hypot", 64): "hypot"}
+# Largest error measured, in ulp: (float32, float64)
+MEASURED_ULP: dict[str, tuple[float, float]] = {}
+
+
+@dataclass(frozen=True)
+class MathFunction:
+    """An LLVM function: its symbol, its definition, the shared pieces (`name -> text`) that the module needs once."""
+
+    symbol: str
+    text: str
+    needs: tuple[tuple[str, str], ...] = ()
+    external: tuple[str, ...] = ()  # symbols of the C library
+
+
+def has_function(name: str) -> bool:
+    """Whether `math_function` knows `name`, given without the prefix tir."""
+    return name in DOUBLE or name in TRIGONOMETRIC or name in BINARY or name == "rsqrt"
+
+
+def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:
+    """The function `name` on float32 or float64, scalar or vector. `fma`: whether the target has the instruction."""
+    if dtype.code != "float" or dtype.bits not in (32, 64):
+        raise InternalError(f"math functions work on float32 and float64, not {dtype}: convert before")
+    bits, lanes = dtype.bits, dtype.lanes
+    symbol = f"tedsl.{name}.{Lanes(lanes, fma).suffix('f', bits)}"
+    if (name, bits) in LIBM:
+        return _libm(name, lanes, bits, symbol)
+    if name in TRIGONOMETRIC:
+        return MathFunction(symbol, trigonometric.body(name, lanes, bits, fma, symbol),
+                            ((trigonometric.LARGE, trigonometric.large_reduction()),))
+    out = Lanes(lanes, fma)
+    arguments = [Value(out, f"%{letter}", "f", bits) for letter in ("x", "y")[:2 if name in BINARY else 1]]
+    result = _formula(name, bits, out, arguments)
+    t = arguments[0].type
+    parameters = ", ".join(f"{t} {a.name}" for a in arguments)
+    lines = "\n".join(out.lines)
+    return MathFunction(symbol, f"define internal {t} @{symbol}({parameters}) alwaysinline nounwind {{\n{lines}\n"
+                                f"  ret {t} {result.name}\n}}\n")
+
+
+def _formula(name: str, bits: int, out: Lanes, arguments: list[Value]) -> Value:
+    if name == "rsqrt":
+        return 1.0 / arguments[0].sqrt()
+    if bits == 64:
+        return DOUBLE[name](out, *arguments)
+    if name in SINGLE:
+        return SINGLE[name](out, *arguments)
+    return DOUBLE[name](out, *(a.widen() for a in arguments)).narrow()
+
+
+def _libm(name: str, lanes: int, bits: int, symbol: str) -> MathFunction:
+    function = LIBM[name, bits]
+    t = "float" if bits == 32 else "double"
+    vector = t if lanes == 1 else f"<{lanes} x {t}>"
+    if lanes == 1:
+        lines, result = [f"  %r = call {t} @{function}({t} %x, {t} %y)"], "%r"
+    else:
+        lines, result = [], "poison"
+        for k in range(lanes):
+            lines += [f"  %x{k} = extractelement {vector} %x, i32 {k}", f"  %y{k} = extractelement {vector} %y, i32 {k}",
+                      f"  %a{k} = call {t} @{function}({t} %x{k}, {t} %y{k})",
+                      f"  %c{k} = insertelement {vector} {result}, {t} %a{k}, i32 {k}"]
+            result = f"%c{k}"
+    body = "\n".join(lines)
+    return MathFunction(symbol, f"define internal {vector} @{symbol}({vector} %x, {vector} %y) nounwind {{\n{body}\n"
+                                f"  ret {vector} {result}\n}}\n",
+                        ((function, f"declare {t} @{function}({t}, {t})"),), (function,))

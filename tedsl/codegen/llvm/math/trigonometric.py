@@ -1,0 +1,271 @@
+"""sin, cos, tan. Arguments are reduced exactly, however large.
+
+x = n * pi/2 + r, |r| <= pi/4. Up to 2**20 * pi/2 by Cody and Waite with pi/2 in four parts, three of 33 bits, so that their
+products with n are exact; beyond by Payne and Hanek (1983): the product of the mantissa with a window of 192 bits of 2/pi,
+lane by lane in integers, in a branch that ordinary arguments never take. float32 reduces in float64.
+"""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.math.lanes import Lanes, Value
+
+# (sin(x) / x - 1) / x**2 and (cos(x) - 1 + x**2 / 2) / x**4 in x**2 on |x| < 0.79: errors below 2.1e-8 and 2.2e-17
+SIN = {32: (-0.166666641831398, 0.008332736790180206, -0.0001958537322934717),
+       64: (-0.16666666666666666, 0.008333333333330827, -0.0001984126983657571, 2.755731600817155e-06,
+            -2.5051112272573243e-08, 1.5916726193889336e-10)}
+COS = {32: (0.0416666641831398, -0.0013888290850445628, 2.454541936458554e-05),
+       64: (0.041666666666666664, -0.0013888888888887322, 2.4801587298651292e-05, -2.755731721268659e-07,
+            2.0876134024090145e-09, -1.1381754653662937e-11)}
+HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
+TWO_OVER_PI = 0.6366197723675814
+LIMIT = 1647099.0  # below 2**20 * pi/2
+LARGE = "tedsl.rem_pio2_large"
+
+# The first 1280 bits of 2/pi, most significant first (computed with mpmath), after one zero word.
+TWO_OVER_PI_WORDS = (
+    0x0000000000000000,
+    0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
+    0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4,
+    0x9C845F8BBDF9283B, 0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D,
+    0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
+)
+
+
+def large_reduction() -> str:
+    """The scalar function for |x| >= LIMIT: {n mod 4, high, low} of the reduced argument; NaN for inf and NaN.
+
+    x = m * 2**e with a 53-bit integer m. Bits of 2/pi of weight above 2**(2 - e) give multiples of 4 and are dropped: the window of
+    192 bits from position e - 1 on, times m modulo 2**192, is x * 2/pi modulo 4 with 190 bits after the point.
+    """
+    words = ", ".join(f"i64 {w - (1 << 64) if w >> 63 else w}" for w in TWO_OVER_PI_WORDS)
+    size = len(TWO_OVER_PI_WORDS)
+    return f"""
+@{LARGE}.bits = private unnamed_addr constant [{size} x i64] [{words}]
+define private i64 @{LARGE}.word(i64 %at) alwaysinline nounwind {{
+  %index = lshr i64 %at, 6
+  %shift = and i64 %at, 63
+  %p = getelementptr i64, ptr @{LARGE}.bits, i64 %index
+  %a = load i64, ptr %p
+  %next = getelementptr i64, ptr %p, i64 1
+  %b = load i64, ptr %next
+  %a.wide = zext i64 %a to i128
+  %b.wide = zext i64 %b to i128
+  %a.high = shl i128 %a.wide, 64
+  %both = or i128 %a.high, %b.wide
+  %s = zext i64 %shift to i128
+  %moved = shl i128 %both, %s
+  %top = lshr i128 %moved, 64
+  %word = trunc i128 %top to i64
+  ret i64 %word
+}}
+define private {{ i64, double, double }} @{LARGE}(double %x) noinline nounwind {{
+  %bits = bitcast double %x to i64
+  %biased.sign = lshr i64 %bits, 52
+  %biased = and i64 %biased.sign, 2047
+  %special = icmp eq i64 %biased, 2047
+  %e.raw = sub i64 %biased, 1075
+  %e = select i1 %special, i64 0, i64 %e.raw
+  %fraction = and i64 %bits, {(1 << 52) - 1}
+  %m = or i64 %fraction, {1 << 52}
+  %at0 = add i64 %e, 62
+  %at1 = add i64 %e, 126
+  %at2 = add i64 %e, 190
+  %w0 = call i64 @{LARGE}.word(i64 %at0)
+  %w1 = call i64 @{LARGE}.word(i64 %at1)
+  %w2 = call i64 @{LARGE}.word(i64 %at2)
+  %m.wide = zext i64 %m to i128
+  %w1.wide = zext i64 %w1 to i128
+  %w2.wide = zext i64 %w2 to i128
+  %p2 = mul i128 %m.wide, %w2.wide
+  %p2.low = trunc i128 %p2 to i64
+  %p2.high = lshr i128 %p2, 64
+  %p1 = mul i128 %m.wide, %w1.wide
+  %middle = add i128 %p1, %p2.high
+  %middle.low = trunc i128 %middle to i64
+  %carry.wide = lshr i128 %middle, 64
+  %carry = trunc i128 %carry.wide to i64
+  %p0 = mul i64 %m, %w0
+  %top = add i64 %p0, %carry
+  %quadrant.floor = lshr i64 %top, 62
+  %f0.a = shl i64 %top, 2
+  %f0.b = lshr i64 %middle.low, 62
+  %f0 = or i64 %f0.a, %f0.b
+  %f1.a = shl i64 %middle.low, 2
+  %f1.b = lshr i64 %p2.low, 62
+  %f1 = or i64 %f1.a, %f1.b
+  %f2 = shl i64 %p2.low, 2
+  %up = lshr i64 %f0, 63
+  %quadrant.near = add i64 %quadrant.floor, %up
+  %flip = ashr i64 %f0, 63
+  %g0 = xor i64 %f0, %flip
+  %g1 = xor i64 %f1, %flip
+  %g2 = xor i64 %f2, %flip
+  %zeros = call i64 @llvm.ctlz.i64(i64 %g0, i1 false)
+  %h0 = call i64 @llvm.fshl.i64(i64 %g0, i64 %g1, i64 %zeros)
+  %h1 = call i64 @llvm.fshl.i64(i64 %g1, i64 %g2, i64 %zeros)
+  %none = icmp eq i64 %zeros, 64
+  %n0 = select i1 %none, i64 %g1, i64 %h0
+  %n1 = select i1 %none, i64 %g2, i64 %h1
+  %a = lshr i64 %n0, 32
+  %b = and i64 %n0, 4294967295
+  %c = lshr i64 %n1, 32
+  %a.f = uitofp i64 %a to double
+  %b.f = uitofp i64 %b to double
+  %c.f = uitofp i64 %c to double
+  %a.s = fmul double %a.f, 0x3DF0000000000000
+  %b.s = fmul double %b.f, 0x3BF0000000000000
+  %c.s = fmul double %c.f, 0x39F0000000000000
+  %bc = fadd double %b.s, %c.s
+  %hi = fadd double %a.s, %bc
+  %hi.part = fsub double %hi, %a.s
+  %lo = fsub double %bc, %hi.part
+  %scale.e = sub i64 1023, %zeros
+  %scale.bits = shl i64 %scale.e, 52
+  %scale = bitcast i64 %scale.bits to double
+  %sign.bits = xor i64 %bits, %flip
+  %negative = icmp slt i64 %sign.bits, 0
+  %one = select i1 %negative, double -1.0, double 1.0
+  %factor = fmul double %scale, %one
+  %hi.s = fmul double %hi, %factor
+  %lo.s = fmul double %lo, %factor
+  %below = icmp slt i64 %bits, 0
+  %quadrant.minus = sub i64 0, %quadrant.near
+  %quadrant = select i1 %below, i64 %quadrant.minus, i64 %quadrant.near
+  %split.bits = bitcast double %hi.s to i64
+  %split.cut = and i64 %split.bits, -134217728
+  %x1 = bitcast i64 %split.cut to double
+  %x2 = fsub double %hi.s, %x1
+  %product = fmul double %hi.s, 0x3FF921FB54442D18
+  %t0 = fmul double %x1, 0x3FF921FB50000000
+  %t1 = fsub double %t0, %product
+  %t2 = fmul double %x1, 0x3E5110B460000000
+  %t3 = fadd double %t1, %t2
+  %t4 = fmul double %x2, 0x3FF921FB50000000
+  %t5 = fadd double %t3, %t4
+  %t6 = fmul double %x2, 0x3E5110B460000000
+  %t7 = fadd double %t5, %t6
+  %t8 = fmul double %lo.s, 0x3FF921FB54442D18
+  %t9 = fmul double %hi.s, 0x3C91A62633145C07
+  %t10 = fadd double %t8, %t9
+  %rest = fadd double %t7, %t10
+  %y = fadd double %product, %rest
+  %y.part = fsub double %y, %product
+  %y.low = fsub double %rest, %y.part
+  %y.nan = fsub double %x, %x
+  %r.high = select i1 %special, double %y.nan, double %y
+  %r0 = insertvalue {{ i64, double, double }} poison, i64 %quadrant, 0
+  %r1 = insertvalue {{ i64, double, double }} %r0, double %r.high, 1
+  %r2 = insertvalue {{ i64, double, double }} %r1, double %y.low, 2
+  ret {{ i64, double, double }} %r2
+}}"""
+
+
+def reduce(out: Lanes, x: Value) -> tuple[Value, Value, Value]:
+    """(n mod 4 in the low bits, high, low) of x = n * pi/2 + high + low, for |x| < LIMIT, in float64."""
+    n, integer = (x * TWO_OVER_PI).nearest()
+    a = x - n * HALF_PI[0]
+    b = n * HALF_PI[1]
+    r1 = a - b
+    e1 = (a - r1) - b
+    c = n * HALF_PI[2]
+    r2 = r1 - c
+    e2 = (r1 - r2) - c
+    rest = (e1 + e2) - n * HALF_PI[3]
+    high = r2 + rest
+    return integer, high, (r2 - high) + rest
+
+
+def quadrant_sin(out: Lanes, quadrant: Value, high: Value, low: Value | None) -> Value:
+    """sin(quadrant * pi/2 + high + low), the polynomials in the precision of `high`."""
+    s, c = kernels(out, high, low)
+    odd = (quadrant & 1).equals(1)
+    result = odd.choose(c, s)
+    shift = 62 if high.bits == 64 else 30
+    return (result.as_bits() ^ ((quadrant & 2) << shift)).as_float()
+
+
+def kernels(out: Lanes, high: Value, low: Value | None) -> tuple[Value, Value]:
+    """(sin, cos) of high + low, |high| <= pi/4."""
+    z = high * high
+    half = z * 0.5
+    w = 1.0 - half
+    lost = (1.0 - w) - half
+    cubic = z * high
+    if low is None:
+        sine = out.fma(out.horner(z, SIN[high.bits]), cubic, high)
+        return sine, w + out.fma(out.horner(z, COS[high.bits]) * z, z, lost)
+    poly = out.horner(z, SIN[high.bits][1:])
+    sine = high - ((z * (low * 0.5 - cubic * poly) - low) - cubic * SIN[high.bits][0])
+    return sine, w + (out.fma(out.horner(z, COS[high.bits]) * z, z, lost) - high * low)
+
+
+def tan_of(out: Lanes, quadrant: Value, high: Value, low: Value) -> Value:
+    """sin / cos, or -cos / sin in odd quadrants."""
+    s, c = kernels(out, high, low)
+    odd = (quadrant & 1).equals(1)
+    return odd.choose(-c, s) / odd.choose(s, c)
+
+
+def finish(out: Lanes, name: str, quadrant: Value, high: Value, low: Value, single: bool) -> Value:
+    """The function from the reduced argument; `single`: for a float32 result."""
+    if name == "tan":
+        result = tan_of(out, quadrant, high, low)
+        return result.narrow() if single else result
+    if name == "cos":
+        quadrant = quadrant + 1
+    if single:
+        return quadrant_sin(out, quadrant.narrow(), high.narrow(), None)
+    return quadrant_sin(out, quadrant, high, low)
+
+
+def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
+    """The definition of sin, cos or tan on `lanes` floats of `bits`."""
+    fast = Lanes(lanes, fma)
+    x = Value(fast, "%x", "f", bits)
+    wide = x.widen() if bits == 32 else x
+    result = finish(fast, name, *reduce(fast, wide), single=bits == 32)
+    # -0.0 - n * c loses the sign of zero
+    zero_safe = result if name == "cos" else x.equals(0.0).choose(x, result)
+    any_large = _any(fast, (x.abs() < LIMIT).invert())
+    t = x.type
+    slow = _slow_path(name, lanes, bits, fma, symbol)
+    lines = "\n".join(fast.lines)
+    return (f"define internal {t} @{symbol}({t} %x) alwaysinline nounwind {{\n{lines}\n  br i1 {any_large}, label %slow, label %done\n"
+            f"slow:\n  %s = call {t} @{symbol}.slow({t} %x)\n  br label %done\n"
+            f"done:\n  %r = phi {t} [ {zero_safe.name}, %0 ], [ %s, %slow ]\n  ret {t} %r\n}}\n{slow}")
+
+
+def _any(out: Lanes, flags: Value) -> str:
+    if out.lanes == 1:
+        return flags.name
+    packed = out.emit(f"bitcast {flags.type} {flags.name} to i{out.lanes}", "b", 1)
+    return out.emit(f"icmp ne i{out.lanes} {packed.name}, 0", "b", 1).name
+
+
+def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
+    """Every lane on its own: small arguments as before, large ones by `large_reduction`."""
+    out = Lanes(1, fma)
+    t = "float" if bits == 32 else "double"
+    vector = t if lanes == 1 else f"<{lanes} x {t}>"
+    one = f"{symbol}.one"
+    x = Value(out, "%x", "f", bits)
+    wide = x.widen() if bits == 32 else x
+    small = wide.abs() < LIMIT
+    integer, high, low = reduce(out, small.choose(wide, 0.0))
+    far = small.choose(2.0**30, wide)  # the reduction is for large arguments only
+    parts = out.emit(f"call {{ i64, double, double }} @{LARGE}(double {far.name})", "f", 64).name
+    quadrant, far_high, far_low = (
+        out.emit(f"extractvalue {{ i64, double, double }} {parts}, {k}", kind, 64) for k, kind in enumerate("iff"))
+    result = finish(out, name, small.choose(integer, quadrant), small.choose(high, far_high), small.choose(low, far_low),
+                    single=bits == 32)
+    if name != "cos":
+        result = x.equals(0.0).choose(x, result)
+    scalar = (f"define internal {t} @{one}({t} %x) noinline nounwind {{\n" + "\n".join(out.lines) +
+              f"\n  ret {t} {result.name}\n}}\n")
+    calls, previous = ([], "poison") if lanes > 1 else ([f"  %r = call {t} @{one}({t} %x)"], "%r")
+    for k in range(lanes if lanes > 1 else 0):
+        calls += [f"  %a{k} = extractelement {vector} %x, i32 {k}", f"  %b{k} = call {t} @{one}({t} %a{k})",
+                  f"  %c{k} = insertelement {vector} {previous}, {t} %b{k}, i32 {k}"]
+        previous = f"%c{k}"
+    return (scalar + f"define internal {vector} @{symbol}.slow({vector} %x) noinline nounwind {{\n" + "\n".join(calls) +
+            f"\n  ret {vector} {previous}\n}}\n")
