@@ -1,0 +1,1 @@
+"""Passes: loops → loops, one file each. `default.py` reads as the table of contents; `machine/` fits loops to a target."""

@@ -1,0 +1,65 @@
+"""The options of the passes, typed. The names users write (`tir.UnrollLoop`, ...) are mapped to these by `transform`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tedsl.ir.func import PrimFunc
+
+
+@dataclass(frozen=True)
+class LoopPartitionConfig:
+    """tir.LoopPartition. partition_const_loop: also loops of constant extent; no_unroll_...: keep loops of one iteration."""
+
+    partition_const_loop: bool = False
+    no_unroll_loop_with_extent_one: bool = False
+
+
+@dataclass(frozen=True)
+class UnrollConfig:
+    """tir.UnrollLoop. A serial loop is unrolled if it makes at most `auto_max_step` steps in all, nested at most
+    `auto_max_depth` deep, or has at most `auto_max_extent` iterations. explicit_unroll: copies of the body; otherwise
+    the loop is only marked."""
+
+    auto_max_step: int = 0
+    auto_max_depth: int = 8
+    auto_max_extent: int = 0
+    explicit_unroll: bool = True
+
+
+@dataclass(frozen=True)
+class HoistConfig:
+    """tir.HoistIfThenElse. support_block_scope_hosting: also out of loops bound to threads."""
+
+    support_block_scope_hosting: bool = False
+
+
+@dataclass(frozen=True)
+class DoubleBufferConfig:
+    """tir.InjectDoubleBuffer."""
+
+    split_loop: int = 1
+
+
+@dataclass(frozen=True)
+class PassConfig:
+    """What `PassContext(config=...)` may say.
+
+    noalias: the arrays of a call do not overlap. disable_vectorize: vectorized loops run serially. disable_assert: no
+    checks of symbolic shapes inside kernels. debug_keep_trivial_loop: loops of one iteration stay.
+    add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
+    """
+
+    noalias: bool = True
+    disable_vectorize: bool = False
+    disable_assert: bool = False
+    debug_keep_trivial_loop: bool = False
+    instrument_bound_checkers: bool = False
+    detect_global_barrier: bool = False
+    is_entry_func: bool = False
+    loop_partition: LoopPartitionConfig = LoopPartitionConfig()
+    unroll: UnrollConfig = UnrollConfig()
+    hoist: HoistConfig = HoistConfig()
+    double_buffer: DoubleBufferConfig = DoubleBufferConfig()
+    add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())

@@ -1,0 +1,126 @@
+"""Copies of flat statements with variables replaced and constants folded, small before anything else looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from tedsl.ir import build
+from tedsl.ir.expr import BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Let, Load, Not, Select, Var
+from tedsl.ir.node import Node
+from tedsl.ir.ops import Op
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import Allocate, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
+from tedsl.ir.substitute import copy_var
+from tedsl.ir.visitor import post_order
+
+N = TypeVar("N", bound=Node)
+IF_THEN_ELSE, LIKELY = Op.get("tir.if_then_else"), Op.get("tir.likely")
+
+
+def fold_with(root: N, mapping: Mapping[Any, Any]) -> N:
+    """`root` with variables and whole subtrees (by identity) replaced as `mapping` says, constants folded on the way."""
+    return Folder(mapping)(root)  # type: ignore[no-any-return]
+
+
+def folded_copy(stmt: Stmt, mapping: Mapping[Any, Any]) -> Stmt:
+    """Like `fold_with`, with fresh binders: the copy may stand in a function beside the original."""
+    renamed: dict[Any, Any] = dict(mapping)
+    for node in post_order(stmt):
+        match node:
+            case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
+                renamed[v] = copy_var(v)
+    return Folder(renamed)(stmt)  # type: ignore[no-any-return]
+
+
+class Folder(Rewriter):
+    """Replaces what `mapping` names, renames binders that it names, folds constants and drops decided branches."""
+
+    def __init__(self, mapping: Mapping[Any, Any]) -> None:
+        super().__init__()
+        self.mapping = dict(mapping)
+        self._done.update(self.mapping)
+
+    def rewrite(self, node: Any) -> Any:
+        handler = _TABLE.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        return fold_node(node)
+
+    def _renamed(self, v: Var) -> Var:
+        new = self.mapping.get(v, v)
+        return new if isinstance(new, Var) else v
+
+    def _access(self, node: Load | Store) -> Any:
+        new = self._renamed(node.buffer_var)
+        predicate = node.predicate
+        if predicate is not None and is_always_true(predicate):
+            return node.replace(buffer_var=new, predicate=None)
+        if isinstance(node, Store) and predicate is not None and is_always_false(predicate):
+            return no_op()
+        return node if new is node.buffer_var else node.replace(buffer_var=new)
+
+    def _attribute(self, node: AttrStmt) -> Any:
+        new = self._renamed(node.node) if isinstance(node.node, Var) else node.node
+        return node if new is node.node else node.replace(node=new)
+
+    def _loop(self, node: For) -> Any:
+        new = self._renamed(node.loop_var)
+        return node if new is node.loop_var else node.replace(loop_var=new)
+
+    def _binding(self, node: LetStmt | Let) -> Any:
+        new = self._renamed(node.var)
+        return node if new is node.var else node.replace(var=new)
+
+    def _allocation(self, node: Allocate) -> Any:
+        new = self._renamed(node.buffer_var)
+        return node if new is node.buffer_var else node.replace(buffer_var=new)
+
+    def _sequence(self, node: SeqStmt) -> Any:
+        joined = seq(*node.seq)
+        return node if isinstance(joined, SeqStmt) and joined.seq == node.seq else joined
+
+
+_TABLE: dict[type, Any] = {
+    Load: Folder._access, Store: Folder._access, AttrStmt: Folder._attribute, For: Folder._loop, LetStmt: Folder._binding,
+    Let: Folder._binding, Allocate: Folder._allocation, SeqStmt: Folder._sequence,
+}
+
+
+def fold_node(node: Any) -> Any:
+    """`node`, whose children are folded, folded itself."""
+    if isinstance(node, BinaryOp):
+        if isinstance(node.a, IntImm) or isinstance(node.b, IntImm):
+            folded = build.fold(type(node), node.a, node.b)
+            return node if folded is None else folded
+        return node
+    match node:
+        case IfThenElse(condition=c) if isinstance(build_value := decided(c), bool):
+            return node.then_case if build_value else (node.else_case if node.else_case is not None else no_op())
+        case Select(condition=c) if isinstance(build_value := decided(c), bool):
+            return node.true_value if build_value else node.false_value
+        case Call(op=op) if op is IF_THEN_ELSE and isinstance(build_value := decided(node.args[0]), bool):
+            return node.args[1] if build_value else node.args[2]
+        case Call(op=op) if op is LIKELY and isinstance(node.args[0], IntImm):
+            return node.args[0]
+        case Not(a=IntImm(value=v)):
+            return IntImm(node.dtype, 1 - v)
+        case Cast(value=IntImm() as v):
+            return build.cast(node.dtype, v)
+        case _:
+            return node
+
+
+def decided(condition: Expr) -> bool | None:
+    """The value of a constant condition, scalar or broadcast; None if it is not a constant."""
+    if isinstance(condition, Broadcast):
+        condition = condition.value
+    return bool(condition.value) if isinstance(condition, IntImm) else None
+
+
+def is_always_true(condition: Expr) -> bool:
+    return decided(condition) is True
+
+
+def is_always_false(condition: Expr) -> bool:
+    return decided(condition) is False

@@ -1,0 +1,1 @@
+"""Passes that need to know the machine: they run in `build`, after what `lower` prints."""

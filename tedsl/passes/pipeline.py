@@ -1,0 +1,49 @@
+"""A pipeline is a tuple of passes that reads top-down; observers (dump, time, verify) stand outside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.ir.func import PrimFunc
+
+Pass = Callable[[PrimFunc], PrimFunc]
+Observer = Callable[[str, PrimFunc], None]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Passes in the order they run. `observe(name, func)` sees each result."""
+
+    passes: tuple[Pass, ...]
+
+    def __call__(self, func: PrimFunc, observe: Observer | None = None) -> PrimFunc:
+        for step in self.passes:
+            func = step(func)
+            if observe is not None:
+                observe(pass_name(step), func)
+        return func
+
+    def __add__(self, other: Pipeline) -> Pipeline:
+        return Pipeline(self.passes + other.passes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(map(pass_name, self.passes))
+
+
+def with_options(step: Callable[..., PrimFunc], *leading: Any, **options: Any) -> Pass:
+    """The pass `step` with its options bound; it keeps the name."""
+
+    @functools.wraps(step)
+    def bound(func: PrimFunc) -> PrimFunc:
+        return step(func, *leading, **options)
+
+    return bound
+
+
+def pass_name(step: Pass) -> str:
+    """What observers are told: the name of the function."""
+    return getattr(step, "__name__", None) or type(step).__name__
