@@ -18,12 +18,36 @@ from typing import Any
 from tedsl.errors import DTypeError, ExpressionError, ShapeError
 from tedsl.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType, dtype
 from tedsl.ir.expr import (
-    EQ, GE, GT, LE, LT, NE, Add, And, BinaryOp, Broadcast, Call, Cast, Div, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max,
-    Min, Mod, Mul, Not, Or, Select, StringImm, Sub,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    StringImm,
+    Sub,
 )
 from tedsl.ir.operators import LazyEqual
 from tedsl.ir.ops import Op
-
 
 # --- conversion -----------------------------------------------------------------------------------------------------
 
@@ -235,15 +259,15 @@ def _fold_neutral(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
         if kind is FloorMod and right == 1:
             return const(0, b.dtype)
     elif left is not None:
-        if kind is Add and left == 0 or kind is Mul and left == 1:
+        if (kind is Add and left == 0) or (kind is Mul and left == 1):
             return b
         if kind in (Mul, FloorDiv, FloorMod) and left == 0:
             return a
     return None
 
 
-def binary(kind: type[BinaryOp], a: Any, b: Any) -> Expr:
-    """`kind(a, b)` after promotion and folding."""
+def binary(kind: Any, a: Any, b: Any) -> Expr:
+    """`kind(a, b)`, an operator of two operands, after promotion and folding."""
     a, b = match_operands(a, b, keep_bool=kind in _KEEP_BOOL)
     folded = fold(kind, a, b)
     return folded if folded is not None else kind(a, b)
@@ -271,7 +295,8 @@ def div(a: Any, b: Any) -> Expr:
     x, y = match_operands(a, b)
     if not x.dtype.is_float:
         raise DTypeError(f"`/` on integers ({x.dtype}) is ambiguous",
-                         hint="write // (floor) or te.truncdiv (towards zero), or cast one operand to a float: x.astype('float32') / y")
+                         hint="write // (floor) or te.truncdiv (towards zero), or cast one operand to a float: "
+                              "x.astype('float32') / y")
     folded = fold(Div, x, y)
     return folded if folded is not None else Div(x, y)
 

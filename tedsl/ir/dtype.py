@@ -92,7 +92,7 @@ def _parse(name: str) -> DType:
     code = match[1] or match[4]
     bits = int(match[2]) if match[1] else {"bool": 1, "handle": 64}[code]
     lanes = int(match[3] or match[5] or 1)
-    if match[1] and bits not in _WIDTHS[code] or lanes < 1:
+    if (match[1] and bits not in _WIDTHS[code]) or lanes < 1:
         raise DTypeError(f"there is no dtype {name!r}", hint=f"write one of {', '.join(KNOWN)}, or with lanes: float32x4")
     if lanes == 1 and canonical.endswith("x1"):
         canonical = canonical[:-2]

@@ -10,18 +10,18 @@ What every expression means, on every backend and in the interpreter:
 - **Shifts** by an amount below 0 or of at least the width give 0; an arithmetic right shift of a negative value gives -1.
 - **Floats** are IEEE 754, round to nearest even, denormals kept. `Add`, `Mul`, ... round each on its own;
   `tir.fma` rounds once. float16 and bfloat16 operations are done in float32 and rounded after each operation.
-  `Min` and `Max` propagate NaN as numpy's minimum and maximum: NaN if either operand is NaN; of two equal operands (+0 and -0)
-  the second.
+  `Min` and `Max` propagate NaN as numpy's minimum and maximum: NaN if either operand is NaN; of two equal operands
+  (+0 and -0) the second.
 - **Comparisons** give bool; any comparison with NaN is false but `NE`, which is true.
-- **bool** is one bit in registers, one byte 0 or 1 in memory (any non-zero byte loads as true). `And`, `Or`, `Not` take bool;
-  both operands are evaluated (no short circuit), which no pure expression can notice.
+- **bool** is one bit in registers, one byte 0 or 1 in memory (any non-zero byte loads as true). `And`, `Or`, `Not` take
+  bool; both operands are evaluated (no short circuit), which no pure expression can notice.
 - **Casts**: float to integer truncates towards zero; NaN gives 0 and what is out of range saturates (defined on every target).
   Integer to integer wraps; to bool is `!= 0`; bool to number is 0 or 1; to a narrower float rounds once to nearest even.
-- **`Select`** evaluates both sides: an operand must be safe to evaluate even if it is not chosen (the pass `rewrite_unsafe_select`
-  turns a Select with a risky side into `if_then_else`). **`tir.if_then_else`** evaluates only the chosen side: the
-  other may read out of range. On vectors it decides lane by lane; the loads of a lane that is off do not happen.
-- **Loads**: an affine index is proved in range by lowering or checked at the call; a load out of range that reaches machine code
-  is a bug of ours (the interpreter raises). A data-dependent index is clamped to the buffer in the address.
+- **`Select`** evaluates both sides: an operand must be safe to evaluate even if it is not chosen (the pass
+  `rewrite_unsafe_select` turns a Select with a risky side into `if_then_else`). **`tir.if_then_else`** evaluates only the
+  chosen side: the other may read out of range. On vectors it decides lane by lane; the loads of a lane that is off do not happen.
+- **Loads**: an affine index is proved in range by lowering or checked at the call; a load out of range that reaches
+  machine code is a bug of ours (the interpreter raises). A data-dependent index is clamped to the buffer in the address.
   A `predicate` (None is always true) that is false: a load gives 0 and touches no memory, a store writes nothing.
 - **`Let`** binds its variable in its body; a Var is bound once in a function.
 """
@@ -30,14 +30,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, round_float
 from tedsl.ir.node import Node, node, set_field
 from tedsl.ir.operators import ExprOperators
 from tedsl.ir.ops import Op
 from tedsl.ir.types import PointerType, PrimType
+from tedsl.ir.wellformed import check_access_lanes, check_condition, check_rank
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -228,7 +229,6 @@ class Add(BinaryOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class Sub(BinaryOp):
     """`a - b`."""
@@ -236,7 +236,6 @@ class Sub(BinaryOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -248,7 +247,6 @@ class Mul(BinaryOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class Div(BinaryOp):
     """`a / b` of floats; of integers rounded towards zero, 0 for a zero divisor."""
@@ -256,7 +254,6 @@ class Div(BinaryOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -268,7 +265,6 @@ class Mod(BinaryOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class FloorDiv(BinaryOp):
     """`a // b` of integers, rounded towards minus infinity."""
@@ -276,7 +272,6 @@ class FloorDiv(BinaryOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -288,7 +283,6 @@ class FloorMod(BinaryOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class Min(BinaryOp):
     """The smaller operand; NaN if either is NaN."""
@@ -296,7 +290,6 @@ class Min(BinaryOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -308,7 +301,6 @@ class Max(BinaryOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class EQ(CompareOp):
     """`a == b`."""
@@ -316,7 +308,6 @@ class EQ(CompareOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -328,7 +319,6 @@ class NE(CompareOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class LT(CompareOp):
     """`a < b`."""
@@ -336,7 +326,6 @@ class LT(CompareOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -348,7 +337,6 @@ class LE(CompareOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class GT(CompareOp):
     """`a > b`."""
@@ -356,7 +344,6 @@ class GT(CompareOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -368,7 +355,6 @@ class GE(CompareOp):
     dtype: DType = field(init=False)
 
 
-
 @node
 class And(LogicalOp):
     """Both hold."""
@@ -376,7 +362,6 @@ class And(LogicalOp):
     a: Expr
     b: Expr
     dtype: DType = field(init=False)
-
 
 
 @node
@@ -413,7 +398,7 @@ class Select(Expr):
     children: ClassVar[tuple[str, ...]] = ("condition", "true_value", "false_value")
 
     def __post_init__(self) -> None:
-        _check_condition(self.condition, self)
+        check_condition(self.condition, self)
         if self.true_value.dtype is not self.false_value.dtype:
             raise DTypeError(f"Select chooses between {self.true_value.dtype} and {self.false_value.dtype}",
                              hint="cast one of them with .astype")
@@ -500,7 +485,8 @@ class Broadcast(Expr):
 
     def __post_init__(self) -> None:
         if self.lanes < 2 or self.value.dtype.lanes != 1:
-            raise DTypeError(f"Broadcast makes vectors of at least 2 lanes from scalars, not {self.lanes} of {self.value.dtype}")
+            raise DTypeError(f"Broadcast makes vectors of at least 2 lanes from scalars, not {self.lanes} of "
+                             f"{self.value.dtype}")
         set_field(self, "dtype", self.value.dtype.with_lanes(self.lanes))
 
 
@@ -560,22 +546,11 @@ class BufferLoad(Expr):
         set_field(self, "dtype", self.buffer.dtype.with_lanes(self.buffer.dtype.lanes * lanes))
 
 
-class DataProducer(Protocol):
-    """What a ProducerLoad reads: a tensor of the language."""
-
-    @property
-    def shape(self) -> tuple[Expr, ...]: ...
-    @property
-    def dtype(self) -> DType: ...
-    @property
-    def name(self) -> str: ...
-
-
 @node
 class ProducerLoad(Expr):
     """The element of a tensor of the language at `indices`: formulas are made of these, loops are not."""
 
-    producer: Any  # DataProducer
+    producer: Any  # a tensor of the language: it has shape, dtype and name
     indices: tuple[Expr, ...]
     dtype: DType = field(init=False)
     children: ClassVar[tuple[str, ...]] = ("indices",)
@@ -615,23 +590,5 @@ class Reduce(Expr):
     binders: ClassVar[tuple[str, ...]] = ("axis",)
 
     def __post_init__(self) -> None:
-        _check_condition(self.condition, self)
+        check_condition(self.condition, self)
         set_field(self, "dtype", self.source[self.value_index].dtype)
-
-
-def check_access_lanes(access: DType, index: Expr, predicate: Expr | None, what: Node) -> None:
-    if access.lanes != index.dtype.lanes:
-        raise DTypeError(f"{type(what).__name__} of {access} at an index of {index.dtype.lanes} lanes")
-    if predicate is not None and (not predicate.dtype.is_bool or predicate.dtype.lanes not in (1, access.lanes)):
-        raise DTypeError(f"{type(what).__name__} of {access} under a predicate of dtype {predicate.dtype}")
-
-
-def check_rank(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
-    if len(indices) != len(buffer.shape):
-        raise ShapeError(f"buffer {buffer.name} has {len(buffer.shape)} dimensions and is read or written with {len(indices)} indices")
-
-
-def _check_condition(condition: Expr, what: Node) -> None:
-    if not condition.dtype.is_bool:
-        raise DTypeError(f"the condition of a {type(what).__name__} is bool, not {condition.dtype}",
-                         hint="compare first, for example x != 0")

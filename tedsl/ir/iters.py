@@ -32,7 +32,7 @@ class Range(Node):
             set_field(self, "extent", build.sub(end, begin))
 
     @staticmethod
-    def from_min_extent(min: Any, extent: Any) -> Range:  # noqa: A002 - the name users know
+    def from_min_extent(min: Any, extent: Any) -> Range:
         """The range of `extent` integers that starts at `min`."""
         from tedsl.ir import build
 

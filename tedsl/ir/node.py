@@ -25,12 +25,12 @@ def node(cls: type[T]) -> type[T]:
     checks the arguments and fills the fields marked `init=False`.
     """
     made = dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)(cls)
-    made.__init__ = _make_init(made)  # type: ignore[misc]
+    setattr(made, "__init__", _make_init(made))  # noqa: B010 - mypy forbids the assignment
     return made
 
 
 def _make_init(cls: type) -> Callable[..., None]:
-    arguments = [f for f in fields(cls) if f.init]  # type: ignore[arg-type]
+    arguments = [f for f in fields(cls) if f.init]
     scope: dict[str, Any] = {f"_set_{f.name}": getattr(cls, f.name).__set__ for f in arguments}
     scope |= {f"_default_{f.name}": f.default for f in arguments}
     header = ", ".join(f.name if f.default is MISSING else f"{f.name}=_default_{f.name}" for f in arguments)

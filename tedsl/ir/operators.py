@@ -85,7 +85,7 @@ class ExprOperators:
 class LazyEqual(ExprOperators):
     """What `a == b` and `a != b` give: a comparison wherever an expression is wanted, identity as a bool."""
 
-    __slots__ = ("a", "b", "_equal")
+    __slots__ = ("_equal", "a", "b")
 
     def __init__(self, a: Any, b: Any, *, equal: bool) -> None:
         self.a, self.b, self._equal = a, b, equal

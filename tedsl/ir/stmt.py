@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import DTypeError
 from tedsl.ir.dtype import BOOL, DType, dtype
-from tedsl.ir.expr import Call, Expr, IntImm, Var, check_access_lanes, check_rank
+from tedsl.ir.expr import Call, Expr, IntImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
+from tedsl.ir.wellformed import check_access_lanes, check_rank
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer

@@ -14,29 +14,77 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Union
+from functools import partial
+from typing import Any, TypeAlias
 
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import (
-    EQ, GE, GT, LE, LT, NE, Add, And, BinaryOp, Broadcast, BufferLoad, Call, Cast, CommReducer, Div, Expr, FloatImm, FloorDiv,
-    FloorMod, IntImm, Let, Load, Max, Min, Mod, Mul, Not, Or, ProducerLoad, Ramp, Reduce, Select, Shuffle, SizeVar, StringImm,
-    Sub, Var,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BinaryOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    CommReducer,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    ProducerLoad,
+    Ramp,
+    Reduce,
+    Select,
+    Shuffle,
+    SizeVar,
+    StringImm,
+    Sub,
+    Var,
 )
 from tedsl.ir.func import GlobalVar, IRModule, PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import (
-    Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, Prefetch, SeqStmt,
-    Stmt, Store, While,
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Prefetch,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
 )
 from tedsl.ir.types import PointerType, PrimType
 
 # What a handler returns: text, a node to print there, a change of indentation followed by a new line, or more parts,
 # made when their turn comes.
-Part = Union[str, Node, int, Callable[[], "list[Part]"]]
-Handler = Callable[[Any, "Printer"], "list[Part]"]
+Part: TypeAlias = "str | Node | int | Callable[[], list[Part]]"
+Handler: TypeAlias = Callable[[Any, "Printer"], "list[Part]"]
 LONGEST_EXPRESSION = 200_000  # parts
 
 
@@ -172,11 +220,15 @@ def value_text(value: Any) -> list[Part]:
     if isinstance(value, (str, bool, int, float)):
         return [quoted(str(value)) if isinstance(value, str) else str(value)]
     if isinstance(value, (tuple, list)):
-        return listed([lambda item=item: value_text(item) for item in value])
+        return listed([partial(value_text, item) for item in value])
     if isinstance(value, Mapping):
-        return ["{", *listed([lambda k=k, v=v: [f"{quoted(str(k))}: ", *value_text(v)]
-                              for k, v in sorted(value.items(), key=lambda entry: str(entry[0]))], ""), "}"]
+        entries = sorted(value.items(), key=lambda entry: str(entry[0]))
+        return listed([partial(_entry, quoted(str(key)), item) for key, item in entries], "{}")
     return [value if isinstance(value, Node) else str(getattr(value, "name", value))]
+
+
+def _entry(key: str, value: Any) -> list[Part]:
+    return [f"{key}: ", *value_text(value)]
 
 
 def _unknown(node: Node, p: Printer) -> list[Part]:
@@ -204,10 +256,10 @@ def _float_imm(e: FloatImm, p: Printer) -> list[Part]:
 
 
 def _load(e: Load, p: Printer) -> list[Part]:
-    return [f"({e.dtype}*){p.var(e.buffer_var)}[", e.index, "]", *_mask(e.predicate)]
+    return [f"({e.dtype}*){p.var(e.buffer_var)}[", e.index, "]", *mask_parts(e.predicate)]
 
 
-def _mask(predicate: Expr | None) -> list[Part]:
+def mask_parts(predicate: Expr | None) -> list[Part]:
     return [] if predicate is None or build.is_true(predicate) else [" if ", predicate]
 
 
@@ -306,7 +358,7 @@ def _interval(r: Range) -> list[Part]:
 
 
 def _intervals(bounds: Iterable[Range]) -> list[Part]:
-    return listed([lambda r=r: _interval(r) for r in bounds])
+    return listed([partial(_interval, r) for r in bounds])
 
 
 def _attr(s: AttrStmt, p: Printer) -> list[Part]:
@@ -329,7 +381,7 @@ def _allocate(s: Allocate, p: Printer) -> list[Part]:
 
 
 def _store(s: Store, p: Printer) -> list[Part]:
-    return [f"{p.var(s.buffer_var)}[", s.index, "] = ", s.value, *_mask(s.predicate)]
+    return [f"{p.var(s.buffer_var)}[", s.index, "] = ", s.value, *mask_parts(s.predicate)]
 
 
 def _realize(s: BufferRealize, p: Printer) -> list[Part]:
@@ -361,7 +413,7 @@ def _prim_func(func: PrimFunc, p: Printer) -> list[Part]:
         parts += [0] if func.attrs else []
         parts += ["buffers = {"]
         for position, buffer in enumerate(buffers):
-            parts += _next_line(position) + [lambda b=buffer: [p.names[b], *p.declaration(b)]]
+            parts += [*_next_line(position), p.names[buffer], partial(p.declaration, buffer)]
         mapped = [f"{p.names[param]}: {p.names[func.buffer_map[param]]}" for param in func.params if param in func.buffer_map]
         parts += ["}", 0, "buffer_map = {" + ", ".join(mapped) + "}"]
     return [*parts, *_function_body(func.body)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import Broadcast, BufferLoad, Call, Cast, Div, FloatImm, IntImm, Let, Load, SizeVar, Var
-from tedsl.ir.text import EXPRESSIONS, TEXT, Handler, Part, Printer, infix, listed, number_text
+from tedsl.ir.text import EXPRESSIONS, TEXT, Handler, Part, Printer, infix, listed, mask_parts, number_text
 
 
 def _int_imm(e: IntImm, p: Printer) -> list[Part]:
@@ -19,7 +19,7 @@ def _float_imm(e: FloatImm, p: Printer) -> list[Part]:
 
 
 def _load(e: Load, p: Printer) -> list[Part]:
-    return [f"{e.buffer_var.name}[", e.index, "]", *([] if e.predicate is None else [" if ", e.predicate])]
+    return [f"{e.buffer_var.name}[", e.index, "]", *mask_parts(e.predicate)]
 
 
 REPR: dict[type, Handler] = {

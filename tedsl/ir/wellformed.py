@@ -1,0 +1,32 @@
+"""What the constructors of several nodes check about their arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tedsl.errors import DTypeError, ShapeError
+from tedsl.ir.dtype import DType
+from tedsl.ir.node import Node
+
+if TYPE_CHECKING:
+    from tedsl.ir.buffer import Buffer
+    from tedsl.ir.expr import Expr
+
+
+def check_access_lanes(access: DType, index: Expr, predicate: Expr | None, what: Node) -> None:
+    if access.lanes != index.dtype.lanes:
+        raise DTypeError(f"{type(what).__name__} of {access} at an index of {index.dtype.lanes} lanes")
+    if predicate is not None and (not predicate.dtype.is_bool or predicate.dtype.lanes not in (1, access.lanes)):
+        raise DTypeError(f"{type(what).__name__} of {access} under a predicate of dtype {predicate.dtype}")
+
+
+def check_rank(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+    if len(indices) != len(buffer.shape):
+        raise ShapeError(f"buffer {buffer.name} has {len(buffer.shape)} dimensions and is read or written with "
+                         f"{len(indices)} indices")
+
+
+def check_condition(condition: Expr, what: Node) -> None:
+    if not condition.dtype.is_bool:
+        raise DTypeError(f"the condition of a {type(what).__name__} is bool, not {condition.dtype}",
+                         hint="compare first, for example x != 0")
