@@ -51,8 +51,8 @@ class Lanes:
         if not self.has_fma:
             return a * b + c
         t = self.type_of("f", a.bits)
-        return self.emit(f"call {t} @llvm.fma.{self.suffix('f', a.bits)}({t} {a.name}, {t} {a.lift(b).name}, {t} {a.lift(c).name})",
-                         "f", a.bits)
+        operands = ", ".join(f"{t} {v.name}" for v in (a, a.lift(b), a.lift(c)))
+        return self.emit(f"call {t} @llvm.fma.{self.suffix('f', a.bits)}({operands})", "f", a.bits)
 
     def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
         """coefficients[0] + coefficients[1] * x + ..., from the highest power down."""

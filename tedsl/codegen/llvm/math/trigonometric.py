@@ -34,8 +34,8 @@ TWO_OVER_PI_WORDS = (
 def large_reduction() -> str:
     """The scalar function for |x| >= LIMIT: {n mod 4, high, low} of the reduced argument; NaN for inf and NaN.
 
-    x = m * 2**e with a 53-bit integer m. Bits of 2/pi of weight above 2**(2 - e) give multiples of 4 and are dropped: the window of
-    192 bits from position e - 1 on, times m modulo 2**192, is x * 2/pi modulo 4 with 190 bits after the point.
+    x = m * 2**e with a 53-bit integer m. Bits of 2/pi of weight above 2**(2 - e) give multiples of 4 and are dropped: the
+    window of 192 bits from position e - 1 on, times m modulo 2**192, is x * 2/pi modulo 4 with 190 bits after the point.
     """
     words = ", ".join(f"i64 {w - (1 << 64) if w >> 63 else w}" for w in TWO_OVER_PI_WORDS)
     size = len(TWO_OVER_PI_WORDS)
@@ -230,7 +230,8 @@ def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     t = x.type
     slow = _slow_path(name, lanes, bits, fma, symbol)
     lines = "\n".join(fast.lines)
-    return (f"define internal {t} @{symbol}({t} %x) alwaysinline nounwind {{\n{lines}\n  br i1 {any_large}, label %slow, label %done\n"
+    return (f"define internal {t} @{symbol}({t} %x) alwaysinline nounwind {{\n{lines}\n"
+            f"  br i1 {any_large}, label %slow, label %done\n"
             f"slow:\n  %s = call {t} @{symbol}.slow({t} %x)\n  br label %done\n"
             f"done:\n  %r = phi {t} [ {zero_safe.name}, %0 ], [ %s, %slow ]\n  ret {t} %r\n}}\n{slow}")
 
