@@ -1,0 +1,1 @@
+"""Numbers: ours beside numpy, torch and numba where installed, and the measured limit of the machine."""
