@@ -1,0 +1,62 @@
+"""`python -m benchmarks [--quick] [--threads N ...] [--only TEXT]`: the table of numbers, each ratio from one run.
+
+Each thread count runs in a process of its own, in which every library is told to use that many threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+
+THREAD_VARIABLES = ("TEDSL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child is not None:
+        run_cases(options.child, options.quick, options.only)
+        return
+    for threads in dict.fromkeys(options.threads):
+        environment = os.environ | {name: str(threads) for name in THREAD_VARIABLES}
+        arguments = [sys.executable, "-m", "benchmarks", "--child", str(threads), "--only", options.only]
+        subprocess.run(arguments + ["--quick"] * options.quick, env=environment, check=True)
+
+
+def run_cases(threads: int, quick: bool, only: str) -> None:
+    from benchmarks.cases import all_cases, import_seconds
+    from benchmarks.limits import fma_limit, read_limit
+    from benchmarks.measure import interleaved
+
+    print(f"\n{threads} thread{'s' * (threads > 1)}: multiply-add limit {fma_limit(threads) / 1e9:.0f} GFLOP/s, "
+          f"read limit {read_limit(threads) / 1e9:.1f} GB/s (64 MiB)")
+    print(f"{'case':42s} {'tedsl':>10s}  {'of limit':>8s}  others: time, and how many times faster tedsl is")
+    for make in all_cases(threads, quick):
+        case = make()
+        if only not in case.name:
+            continue
+        times = interleaved(case.contenders, rounds=7 if quick else 20)
+        ours = times.pop("tedsl")
+        limit = {"FMA": fma_limit, "read": read_limit}.get(case.unit)
+        share = f"{100 * case.work / ours / limit(threads):6.0f} %" if limit else ""
+        others = "   ".join(f"{name} {readable(t)} ({t / ours:.2f})" for name, t in times.items())
+        print(f"{case.name:42s} {readable(ours):>10s}  {share:>8s}  {others}", flush=True)
+    if threads == 1 and only in "import":
+        print(f"{'import tedsl, beyond numpy':42s} {readable(import_seconds()):>10s}")
+
+
+def readable(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+if __name__ == "__main__":
+    main()
