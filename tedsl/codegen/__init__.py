@@ -1,0 +1,1 @@
+"""Loops become machine code."""

@@ -1,0 +1,7 @@
+"""What a machine can do: the targets of `build`, the current one, the host."""
+
+from tedsl.target.current import as_target
+from tedsl.target.host import host_target
+from tedsl.target.target import Target
+
+__all__ = ["Target", "as_target", "host_target"]

@@ -1,0 +1,74 @@
+"""Which instructions a processor has: one table by name, and what features imply each other.
+
+LLVM knows this too, but its Python binding does not tell; a name that LLVM does not know is silently ignored there, so
+that a typing error would cost nine tenths of the speed. Names not in the table are refused.
+"""
+
+from __future__ import annotations
+
+_V1 = ("sse", "sse2")
+_V2 = (*_V1, "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_ICELAKE = (*_V4, "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq")
+_SAPPHIRE = (*_ICELAKE, "avx512bf16", "avx512fp16", "avxvnni")
+_SANDY = (*_V2, "avx")
+
+X86_CPUS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("x86-64", "generic", "nocona", "core2", "k8", "opteron", "athlon64"), _V1),
+    **dict.fromkeys(("x86-64-v2", "nehalem", "westmere", "corei7", "silvermont", "goldmont"), _V2),
+    **dict.fromkeys(("sandybridge", "corei7-avx", "btver2"), _SANDY),
+    **dict.fromkeys(("ivybridge", "core-avx-i"), (*_SANDY, "f16c")),
+    **dict.fromkeys(("x86-64-v3", "haswell", "core-avx2", "broadwell", "skylake", "alderlake", "raptorlake", "arrowlake",
+                     "meteorlake", "znver1", "znver2", "znver3"), _V3),
+    **dict.fromkeys(("x86-64-v4", "skylake-avx512", "skx"), _V4),
+    "knl": (*_V3, "avx512f", "avx512cd"),
+    "cascadelake": (*_V4, "avx512vnni"),
+    "cooperlake": (*_V4, "avx512vnni", "avx512bf16"),
+    **dict.fromkeys(("icelake-server", "icelake-client", "tigerlake", "rocketlake"), _ICELAKE),
+    **dict.fromkeys(("sapphirerapids", "emeraldrapids", "graniterapids"), _SAPPHIRE),
+    "znver4": (*_ICELAKE, "avx512bf16"),
+    "znver5": (*_ICELAKE, "avx512bf16", "avxvnni"),
+}
+
+_ARM8 = ("neon", "fp-armv8")
+_ARM82 = (*_ARM8, "fullfp16", "dotprod", "lse")
+AARCH64_CPUS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("generic", "cortex-a53", "cortex-a57", "cortex-a72", "cortex-a73"), _ARM8),
+    **dict.fromkeys(("cortex-a55", "cortex-a75", "cortex-a76", "cortex-a78", "neoverse-n1", "apple-m1", "apple-m2", "apple-m3",
+                     "apple-a14", "carmel"), _ARM82),
+    **dict.fromkeys(("neoverse-v1", "neoverse-n2", "neoverse-v2", "a64fx", "grace"), (*_ARM82, "sve")),
+}
+CPUS = {"x86-64": X86_CPUS, "aarch64": AARCH64_CPUS}
+
+# A feature switched on brings what it stands on; one switched off takes away what stands on it.
+IMPLIES: dict[str, tuple[str, ...]] = {
+    "sse2": ("sse",), "sse3": ("sse2",), "ssse3": ("sse3",), "sse4.1": ("ssse3",), "sse4.2": ("sse4.1", "popcnt"),
+    "avx": ("sse4.2",), "avx2": ("avx",), "fma": ("avx",), "f16c": ("avx",), "avxvnni": ("avx2",),
+    "avx512f": ("avx2", "fma", "f16c"), "avx512bw": ("avx512f",), "avx512cd": ("avx512f",), "avx512dq": ("avx512f",),
+    "avx512vl": ("avx512f",), "avx512vnni": ("avx512f",), "avx512ifma": ("avx512f",), "avx512bf16": ("avx512bw",),
+    "avx512vbmi": ("avx512bw",), "avx512vbmi2": ("avx512bw",), "avx512bitalg": ("avx512bw",), "avx512vpopcntdq": ("avx512f",),
+    "avx512fp16": ("avx512bw", "avx512dq", "avx512vl"), "fullfp16": ("fp-armv8",), "sve": ("neon", "fullfp16"),
+}
+
+
+def apply_changes(start: tuple[str, ...], changes: tuple[str, ...]) -> frozenset[str]:
+    """The features `start` after `changes` such as "+avx2" and "-fma", in order."""
+    have = set(start)
+    for change in changes:
+        name = change[1:]
+        if change[0] == "+":
+            have |= _closure(name)
+        else:
+            have -= {f for f in have if name in _closure(f)} | {name}
+    return frozenset(have)
+
+
+def _closure(feature: str) -> set[str]:
+    found, todo = set(), [feature]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo.extend(IMPLIES.get(name, ()))
+    return found

@@ -1,0 +1,45 @@
+"""This machine: name and features of its processor, asked once, when somebody wants to know."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tedsl.target.target import Target
+
+
+class Host(NamedTuple):
+    """The processor of this machine, as LLVM calls it."""
+
+    triple: str
+    cpu: str
+    features: frozenset[str]
+    feature_string: str
+
+
+@functools.lru_cache(maxsize=1)
+def host() -> Host:
+    """What LLVM finds on this machine. The name can be wrong in a guest, the features are read from the processor."""
+    import llvmlite.binding as llvm
+
+    try:
+        flags = dict(llvm.get_host_cpu_features())
+    except RuntimeError:  # an architecture where LLVM cannot tell
+        flags = {}
+    text = ",".join(("+" if on else "-") + name for name, on in sorted(flags.items()))
+    have = {name for name, on in flags.items() if on}
+    if platform.machine() in ("aarch64", "arm64"):
+        have.add("neon")
+    if platform.machine() in ("x86_64", "AMD64"):
+        have |= {"sse", "sse2"}
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), frozenset(have), text)
+
+
+@functools.lru_cache(maxsize=1)
+def host_target() -> Target:
+    """The target of this machine: `Target("llvm")`."""
+    from tedsl.target.target import Target
+
+    return Target("llvm")

@@ -1,0 +1,254 @@
+"""`Target`: what the code is made for, from TVM's notation, and what such a machine can do."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir.dtype import DType
+from tedsl.target import current as _current
+from tedsl.target.features import CPUS, apply_changes
+from tedsl.target.host import host
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A family of targets: the backend that makes code, and the options it takes beside the common ones."""
+
+    name: str
+    keys: tuple[str, ...]
+    options: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+COMMON = ("keys", "device", "model", "libs", "tag", "host", "num-cores", "from_device", "runtime", "link-params", "system-lib")
+_CPU = ("mcpu", "mattr", "mtriple", "mfloat-abi", "mabi", "opt-level", "fast-math", "executor", "interface-api", "unpacked-api")
+_GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_block", "shared_memory_per_block",
+        "registers_per_block", "max_shared_memory_per_block", "libs")
+KINDS = {k.name: k for k in (
+    TargetKind("llvm", ("cpu",), _CPU),
+    TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:])),
+    TargetKind("cuda", ("cuda", "gpu"), _GPU),
+    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple")),
+)}
+
+
+class Target:
+    """What to make code for: `Target("llvm -mcpu=skylake-avx512")`, a dict `{"kind": "llvm", "mcpu": ...}`, or a Target.
+
+    Without -mcpu, -mattr and -mtriple, `llvm` means this machine. With -mtriple alone, or another triple, it means the
+    plainest machine of that architecture. Equal notations make equal targets.
+    """
+
+    def __init__(self, target: Any = "llvm", host: Any = None) -> None:
+        kind, options, inner = _parse(target)
+        self.kind = kind
+        self.attrs: dict[str, Any] = options
+        self.mcpu: str = str(options.get("mcpu", options.get("march", "")))
+        self.mattr: tuple[str, ...] = tuple(options.get("mattr", ()))
+        self.mtriple: str = str(options.get("mtriple", ""))
+        self.model: str = str(options.get("model", "unknown"))
+        self.libs: tuple[str, ...] = tuple(options.get("libs", ()))
+        device = (str(options["device"]),) if "device" in options else ()
+        self.keys: tuple[str, ...] = tuple(dict.fromkeys((*device, *options.pop("keys", ()), *kind.keys)))
+        given_host = host if host is not None else options.pop("host", inner)
+        self.host: Target | None = None if given_host is None else _current.as_target(given_host)
+        self._is_cpu = kind.keys[0] == "cpu"
+        _check_features(self)
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        parts = [self.kind.name, f"-keys={','.join(self.keys)}"]
+        parts += [f"-{name}={_option_text(value)}" for name, value in sorted(self.attrs.items())]
+        return " ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and str(self) == str(other) and self.host == other.host
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    # --- what the machine is -----------------------------------------------------------------------------------------
+
+    @property
+    def is_host(self) -> bool:
+        """Whether this means the machine we run on, whatever it is."""
+        return self._is_cpu and not (self.mcpu or self.mattr or self.mtriple)
+
+    @functools.cached_property
+    def triple(self) -> str:
+        """Architecture, vendor and system, as LLVM writes them."""
+        return self.mtriple or host().triple
+
+    @functools.cached_property
+    def arch(self) -> str:
+        """x86-64, aarch64, or the first part of the triple."""
+        first = self.triple.split("-")[0]
+        return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(first, first)
+
+    @functools.cached_property
+    def cpu(self) -> str:
+        """The processor's name for LLVM."""
+        if self.is_host:
+            return host().cpu
+        return self.mcpu or ("x86-64" if self.arch == "x86-64" else "generic")
+
+    @functools.cached_property
+    def features(self) -> frozenset[str]:
+        """Names of instruction sets: "avx2", "fma", "avx512f", "neon", ..."""
+        if self.is_host:
+            return host().features
+        return apply_changes(CPUS.get(self.arch, {}).get(self.cpu, ()), self.mattr)
+
+    @functools.cached_property
+    def feature_string(self) -> str:
+        """The features for LLVM, beside the name of the processor."""
+        return host().feature_string if self.is_host else ",".join(self.mattr)
+
+    @functools.cached_property
+    def vector_bits(self) -> int:
+        """Width of the widest vector registers that are used."""
+        if self.arch == "x86-64":
+            return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
+        return 128
+
+    def vector_lanes(self, dtype: DType) -> int:
+        """How many elements of `dtype` one vector holds; bool counts as a byte."""
+        return max(1, self.vector_bits // max(8, dtype.bits))
+
+    @functools.cached_property
+    def has_fma(self) -> bool:
+        """Whether a * b + c can be rounded once by one instruction."""
+        return self.arch == "aarch64" or "fma" in self.features
+
+    @functools.cached_property
+    def has_gather(self) -> bool:
+        """Whether gathering by one instruction beats one load per lane."""
+        return "avx512f" in self.features
+
+    def can_mask(self, dtype: DType) -> bool:
+        """Whether loads and stores of vectors of `dtype` can leave lanes out: the table of masked tails."""
+        bits = max(8, dtype.bits)
+        if "avx512f" in self.features:
+            return bits >= 32 or "avx512bw" in self.features
+        return "avx2" in self.features and bits >= 32
+
+    @functools.cached_property
+    def runs_here(self) -> bool:
+        """Whether this machine can run the code: same architecture, and no feature that it lacks."""
+        if not self._is_cpu or self.kind.name not in ("llvm", "c"):
+            return False
+        if self.is_host:
+            return True
+        here = _arch_of(host().triple)
+        return self.arch == here and self.features <= host().features | {"sse", "sse2", "neon", "fp-armv8"}
+
+    @property
+    def missing_here(self) -> tuple[str, ...]:
+        """The features of this target that this machine lacks, sorted."""
+        return tuple(sorted(self.features - host().features))
+
+    # --- the current target --------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """The target of the innermost `with` block; without one None, or an error if that is not allowed."""
+        found = _current.current_target()
+        if found is None and not allow_none:
+            raise ArgumentError("there is no current target", hint='write: with tedsl.target.Target("llvm"): ...')
+        return found
+
+    def __enter__(self) -> Target:
+        _current.enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _current.leave()
+
+    def export(self) -> dict[str, Any]:
+        """The dict that makes this target again."""
+        made = {"kind": self.kind.name, "keys": list(self.keys), **self.attrs}
+        return {**made, "host": self.host.export()} if self.host is not None else made
+
+
+def _arch_of(triple: str) -> str:
+    return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(triple.split("-")[0], triple.split("-")[0])
+
+
+def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
+    """Kind, options and host of any notation."""
+    if isinstance(target, Target):
+        return target.kind, {**target.attrs, "keys": target.keys}, target.host
+    if isinstance(target, str):
+        stripped = target.strip()
+        if stripped.startswith("{"):
+            import json
+
+            return _parse(json.loads(stripped))
+        words = shlex.split(stripped)
+        options: dict[str, Any] = dict(_split_option(word, target) for word in words[1:])
+        name = words[0] if words else ""
+    elif isinstance(target, Mapping):
+        options = {str(k): v for k, v in target.items() if k != "kind"}
+        name = str(target.get("kind", ""))
+    else:
+        raise ArgumentTypeError(f"a target is a str, a dict or a Target, not {target!r}",
+                                hint='for example "llvm -mcpu=haswell"')
+    kind = KINDS.get(name)
+    if kind is None:
+        raise ArgumentError(f"there is no target kind {name!r}", hint=f"choose one of {', '.join(KINDS)}")
+    return kind, {key: _option_value(key, value) for key, value in options.items() if _known(kind, key)}, None
+
+
+def _split_option(word: str, whole: str) -> tuple[str, str]:
+    if not word.startswith("-"):
+        raise ArgumentError(f"{word!r} in target {whole!r} is not an option", hint="options are written -name=value")
+    name, equals, value = word.lstrip("-").partition("=")
+    return name, value if equals else "1"
+
+
+def _known(kind: TargetKind, option: str) -> bool:
+    if option in kind.options or option in COMMON:
+        return True
+    raise ArgumentError(f"target kind {kind.name!r} has no option {option!r}",
+                        hint=f"its options: {', '.join(sorted({*kind.options, *COMMON}))}")
+
+
+def _option_value(name: str, value: Any) -> Any:
+    if name in ("mattr", "keys", "libs"):
+        return tuple(v for v in (value.split(",") if isinstance(value, str) else value) if v)
+    if isinstance(value, str) and value.lstrip("-").isdigit() and name not in ("mcpu", "arch", "model"):
+        return int(value)
+    return value
+
+
+def _option_text(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return ",".join(map(str, value))
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def _check_features(target: Target) -> None:
+    """Refuse names that LLVM would ignore in silence."""
+    if target.kind.name != "llvm":
+        return
+    wrong = [f for f in target.mattr if f[:1] not in ("+", "-")]
+    if wrong:
+        raise ArgumentError(f"-mattr={','.join(target.mattr)}: {wrong[0]!r} has no sign",
+                            hint=f"write +{wrong[0]} or -{wrong[0]}")
+    if not target.mcpu:
+        return
+    known = CPUS.get(target.arch)
+    if known is not None and target.mcpu not in known:
+        raise ArgumentError(f"there is no processor {target.mcpu!r} for {target.arch}",
+                            hint=f"choose one of {', '.join(sorted(known))}")

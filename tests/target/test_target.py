@@ -1,0 +1,84 @@
+"""Targets: the notation, what a machine can do, the current target."""
+
+import pytest
+
+from tedsl.errors import ArgumentError
+from tedsl.ir.dtype import dtype
+from tedsl.target import Target, as_target, host_target
+from tedsl.target.features import X86_CPUS, apply_changes
+
+F32, F64, I8, I16, BOOL = map(dtype, ("float32", "float64", "int8", "int16", "bool"))
+
+
+def test_plain_llvm_is_this_machine():
+    t = Target("llvm")
+    assert t.is_host and t.runs_here and t == host_target()
+    assert t.kind.name == "llvm" and str(t.kind) == "llvm" and t.keys == ("cpu",)
+
+
+def test_options_are_read_from_text_and_from_a_dict():
+    text = Target("llvm -mcpu=haswell -mattr=+avx512f,-fma")
+    data = Target({"kind": "llvm", "mcpu": "haswell", "mattr": ["+avx512f", "-fma"]})
+    assert text == data and hash(text) == hash(data)
+    assert text.mcpu == "haswell" and text.mattr == ("+avx512f", "-fma")
+    assert str(text) == "llvm -keys=cpu -mattr=+avx512f,-fma -mcpu=haswell"
+    assert Target(str(text)) == text and Target(text.export()) == text and Target(text) == text
+
+
+@pytest.mark.parametrize("name, bits, fma, arch", [
+    ("llvm -mcpu=x86-64", 128, False, "x86-64"), ("llvm -mcpu=sandybridge", 256, False, "x86-64"),
+    ("llvm -mcpu=haswell", 256, True, "x86-64"), ("llvm -mcpu=sapphirerapids", 512, True, "x86-64"),
+    ("llvm -mtriple=aarch64-linux-gnu", 128, True, "aarch64"), ("llvm -mtriple=x86_64-pc-linux-gnu", 128, False, "x86-64"),
+])
+def test_vector_width_and_fma(name, bits, fma, arch):
+    t = Target(name)
+    assert (t.vector_bits, t.has_fma, t.arch) == (bits, fma, arch)
+    assert t.vector_lanes(F32) == bits // 32 and t.vector_lanes(BOOL) == bits // 8
+
+
+@pytest.mark.parametrize("name, masked", [
+    ("llvm -mcpu=x86-64", set()), ("llvm -mtriple=aarch64-linux-gnu", set()), ("llvm -mcpu=haswell", {F32, F64}),
+    ("llvm -mcpu=knl", {F32, F64}), ("llvm -mcpu=skylake-avx512", {F32, F64, I8, I16, BOOL}),
+])
+def test_the_table_of_masks(name, masked):
+    assert {d for d in (F32, F64, I8, I16, BOOL) if Target(name).can_mask(d)} == masked
+
+
+def test_switching_a_feature_off_takes_what_stands_on_it():
+    assert "avx512bw" not in apply_changes(X86_CPUS["skylake-avx512"], ("-avx512f",))
+    assert {"avx", "sse4.2"} <= apply_changes(("sse2",), ("+avx2",))
+
+
+@pytest.mark.parametrize("wrong, words", [
+    ("lvm", "no target kind 'lvm'.*llvm"), ("llvm -mcpv=haswell", "no option 'mcpv'.*mcpu"),
+    ("llvm -mcpu=hasswell", "no processor 'hasswell'.*haswell"), ("llvm -mattr=avx2", r"no sign(.|\n)*\+avx2"),
+    ("llvm mcpu=x", "not an option"), ("", "no target kind ''"), (7, "a target is a str"),
+])
+def test_mistakes_name_the_choices(wrong, words):
+    with pytest.raises(ArgumentError, match=f"(?s){words}"):
+        Target(wrong)
+    with pytest.raises(ValueError):
+        Target(wrong)
+
+
+def test_current_target_nests():
+    assert Target.current() is None
+    with pytest.raises(ArgumentError, match="no current target"):
+        Target.current(allow_none=False)
+    with Target("llvm -mcpu=haswell") as outer:
+        assert as_target() is outer
+        with Target("llvm"):
+            assert as_target().is_host
+        assert Target.current() is outer
+    assert as_target() == host_target()
+
+
+def test_a_host_rides_along():
+    t = Target("cuda", host="llvm -mcpu=haswell")
+    assert t.host.mcpu == "haswell" and t.keys == ("cuda", "gpu") and not t.runs_here
+
+
+def test_another_architecture_does_not_run_here():
+    other = "aarch64" if host_target().arch == "x86-64" else "x86_64"
+    t = Target(f"llvm -mtriple={other}-unknown-linux-gnu")
+    assert not t.runs_here
