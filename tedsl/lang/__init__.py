@@ -1,0 +1,1 @@
+"""The language: tensors, the operations that define them, and the graph that they form."""

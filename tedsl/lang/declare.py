@@ -1,0 +1,215 @@
+"""Declaring a program: variables, placeholders, reduce axes and formulas.
+
+Promotion of dtypes in formulas is that of TVM v0.8, written down and implemented in `ir/build.py`:
+
+- an integer with a float takes the float's dtype (int64 with float16 is float16);
+- otherwise the wider dtype; at equal width, unsigned (int32 with uint32 is uint32);
+- bool in arithmetic counts as int32; in comparisons with bool and in logic it stays bool;
+- float16 with bfloat16 is an error that says to cast;
+- a Python int takes the dtype of the other operand if it fits, else an error names the cast; a Python float takes a float
+  operand's dtype, and beside an integer it is float32, so that the integer is cast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.ir import build
+from tedsl.ir.dtype import FLOAT32, INT32
+from tedsl.ir.dtype import dtype as as_dtype
+from tedsl.ir.expr import Expr, SizeVar, Var
+from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.node import FrozenDict
+from tedsl.lang.formula import check_formula
+from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction
+from tedsl.lang.scope import current_tag
+from tedsl.lang.tensor import Tensor
+from tedsl.lang.value import as_value, is_array, refuse_array
+
+
+def var(name: str = "tindex", dtype: object = INT32) -> Var:
+    """A scalar that the caller passes or, in shapes, that the arrays of the call decide."""
+    return Var(name, as_dtype(dtype))
+
+
+def size_var(name: str = "size", dtype: object = INT32) -> SizeVar:
+    """A `var` that is known to be at least 0."""
+    return SizeVar(name, as_dtype(dtype))
+
+
+def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> Tensor:
+    """A tensor that the caller passes. shape: a sequence of ints and integer expressions, or one of them; () is a scalar.
+
+    dtype None is float32.
+    """
+    of = FLOAT32 if dtype is None else as_dtype(dtype)
+    if of.is_handle:
+        raise DTypeError(f"placeholder {name}: a tensor holds numbers or bool, not {of}")
+    return Tensor(PlaceholderOp(_name(name, "placeholder"), check_shape(shape, f"placeholder {name}"), of))
+
+
+def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
+    """An axis to reduce over, for `axis=` of te.sum and its kin. dom: (begin, end), or a Range."""
+    where = f"reduce_axis {name}"
+    if isinstance(dom, Range):
+        made = dom
+    elif isinstance(dom, (tuple, list)) and len(dom) == 2:
+        begin, end = (as_value(bound, where) for bound in dom)
+        for bound in (begin, end):
+            if not bound.dtype.is_integer:
+                raise DTypeError(f"{where}: the bound {bound!r} is of dtype {bound.dtype}, not an integer",
+                                 hint="use // for bounds that are computed")
+        made = Range(begin, end)
+    else:
+        raise ArgumentTypeError(f"{where}: the domain is {dom!r}, not a pair (begin, end)", hint="write te.reduce_axis((0, n))")
+    extent = build.as_int(made.extent)
+    if extent is not None and extent < 0:
+        raise ShapeError(f"{where}: from {made.min!r} there are {extent} steps to the end", hint="write (begin, end) with begin <= end")
+    assert made.extent is not None
+    return note_axis(IterVar(made, Var(_name(name, "reduce_axis"), made.extent.dtype), IterType.COMM_REDUCE, thread_tag))
+
+
+def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",
+            attrs: Mapping[str, Any] | None = None, *, info: Any = None) -> Any:
+    """A new tensor by a formula: its element [i, j] is `fcompute(i, j)`.
+
+    shape: as of te.placeholder. fcompute: takes one index per dimension (or *indices) and returns the value; a tuple of values
+    makes several tensors, which are returned as a tuple. A reduction (te.sum, te.max, ..., comm_reducer) must be the whole value.
+    tag, attrs: for schedules to find the operation by. info (ours): a typed record of the operator family, `op.info`.
+    The dtype is that of the value: the rules of promotion stand at the head of `lang/declare.py`.
+    """
+    where = f"compute {_name(name, 'compute')}"
+    tag = current_tag(tag, where)
+    dims = check_shape(shape, where)
+    axis = tuple([_axis(dim, axis_name) for dim, axis_name in zip(dims, axis_names(fcompute, len(dims), where))])
+    value = _call(fcompute, axis, name, where)
+    body = _values(value, where)
+    op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info)
+    check_axes_are_free(op, where)
+    outputs = tuple([Tensor(op, i) for i in range(len(body))])
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def check_axes_are_free(op: ComputeOp, where: str) -> None:
+    """Refuse a reduce axis that a compute read by `op` reduces over already; note those of `op`."""
+    from tedsl.lang.graph import producers_first
+    from tedsl.lang.operation import reducers_over
+
+    if not op.reduce_axis:
+        return
+    for axis in op.reduce_axis:
+        others = reducers_over(axis)
+        if others:
+            read = set(producers_first([op]))
+            for other in others:
+                if other in read:
+                    raise ExpressionError(f"{where}: the reduce axis {axis.name} is already used by the compute {other.name}, "
+                                          f"which {op.name} reads", hint="declare another te.reduce_axis for this one")
+    note_reduction(op)
+
+
+def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
+    """`shape` as integer expressions of int32 or int64; ShapeError where it is none."""
+    if isinstance(shape, (str, bytes, Tensor)):
+        raise ShapeError(f"{where}: the shape is {shape!r}", hint="write a tuple of ints and te.var, for example (n, 4)")
+    if shape is None:
+        raise ShapeError(f"{where}: the shape is None", hint="a scalar has the shape ()")
+    dims = tuple(shape) if not isinstance(shape, Expr) and hasattr(shape, "__iter__") else (shape,)
+    for position, dim in enumerate(dims):
+        if isinstance(dim, (float, str)) or dim is None or isinstance(dim, (Tensor, list, tuple)):
+            raise ShapeError(f"{where}: dimension {position} of the shape is {dim!r} ({type(dim).__name__}), not an integer",
+                             hint="write // instead of / for dimensions that are computed" if isinstance(dim, float)
+                             else "write ints, te.var or integer expressions of them")
+    made = build.as_shape(dims, where)
+    for position, expr in enumerate(made):
+        if not expr.dtype.is_int or expr.dtype.bits < 32:
+            raise ShapeError(f"{where}: dimension {position} of the shape is {expr!r} of dtype {expr.dtype}",
+                             hint="dimensions are int32 or int64: declare te.var('n', 'int32'), or cast with .astype")
+    return made
+
+
+def _name(name: object, what: str) -> str:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"{what}: the name is a str, not {name!r}", hint="write name='B' after the other arguments")
+    return name
+
+
+def _axis(extent: Expr, name: str) -> IterVar:
+    return note_axis(IterVar(Range.from_min_extent(build.const(0, extent.dtype), extent), Var(name, extent.dtype)))
+
+
+def axis_names(fcompute: Callable[..., Any], rank: int, where: str) -> list[str]:
+    """The names of the axes: those of the function's parameters; i0, i1, ... for what *indices takes."""
+    if not callable(fcompute):
+        if is_array(fcompute):
+            refuse_array(fcompute, where)
+        raise ArgumentTypeError(f"{where}: the formula is {fcompute!r}, not a function", hint="write lambda i: ... with one index per dimension")
+    names, variadic = _parameters(fcompute)
+    if variadic and len(names) <= rank:
+        return names + [f"i{position}" for position in range(rank - len(names))]
+    if len(names) != rank:
+        takes = f"at least {len(names)}" if variadic else str(len(names))
+        raise ShapeError(f"{where}: the shape has {rank} dimension{'s' * (rank != 1)} and the function takes {takes} "
+                         f"ind{'ex' if takes == '1' else 'ices'} ({', '.join(names) or 'none'})",
+                         hint=f"write a function of {rank}: lambda {', '.join('ijklmnopqr'[:rank])}: ..." if 0 < rank <= 10
+                         else "write lambda *i: ..." if rank else "write lambda: ...")
+    return names
+
+
+def _parameters(fcompute: Callable[..., Any]) -> tuple[list[str], bool]:
+    """The positional parameters without a default, and whether there is a *parameter."""
+    code = getattr(fcompute, "__code__", None)
+    if code is not None and not hasattr(fcompute, "__wrapped__"):
+        return list(code.co_varnames[:code.co_argcount - len(fcompute.__defaults__ or ())]), bool(code.co_flags & 4)
+    import inspect
+
+    given = inspect.signature(fcompute).parameters.values()
+    names = [p.name for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+    return names, any(p.kind is p.VAR_POSITIONAL for p in given)
+
+
+_INDEXING_DATA = re.compile(r"only integers, slices|indices must be integers or slices, not|only integer scalar arrays")
+
+
+def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, where: str) -> Any:
+    """What `fcompute` returns for the variables of the axes; Python's errors for frequent mistakes say what to do."""
+    try:
+        return fcompute(*[a.var for a in axis])
+    except NameError as error:
+        found = re.search(r"'(\w+)'", str(error))
+        missing = found[1] if found else ""
+        if missing == name:
+            raise ExpressionError(f"{where}: the formula reads {name}, the tensor that it defines: a cyclic definition",
+                                  hint="a tensor is a function of other tensors; a recurrence is written with te.scan, a sum with "
+                                       "te.sum over a te.reduce_axis") from error
+        raise ExpressionError(f"{where}: the formula uses the name {missing!r}, which is not defined",
+                              hint="check the spelling; if it is the tensor that this compute defines, the definition is cyclic: "
+                                   "a tensor is a function of other tensors, a recurrence is written with te.scan") from error
+    except (IndexError, TypeError) as error:
+        if isinstance(error, DTypeError) or not _INDEXING_DATA.search(str(error)):
+            raise
+        raise ArgumentTypeError(f"{where}: the formula indexes a numpy array or a list with an axis",
+                                hint="declare te.placeholder(shape, dtype) instead, and pass the array when the built function is "
+                                     "called") from error
+
+
+def _values(value: Any, where: str) -> tuple[Expr, ...]:
+    """The returned value, or tuple of them, as expressions."""
+    if value is None:
+        raise ExpressionError(f"{where}: the function returned None", hint="does it end with `return`?")
+    items = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not items:
+        raise ExpressionError(f"{where}: the function returned an empty tuple", hint="return one value for each output")
+    made = []
+    for item in items:
+        if isinstance(item, (str, bytes, dict, set)) or (callable(item) and not isinstance(item, (Expr, Tensor))):
+            raise ExpressionError(f"{where}: the function returned {item!r} ({type(item).__name__}), not a value",
+                                  hint="return a number or an expression of elements such as A[i] + 1")
+        expr = as_value(item, where)
+        if expr.dtype.is_handle:
+            raise DTypeError(f"{where}: the value {item!r} is of dtype {expr.dtype}: a tensor holds numbers or bool")
+        made.append(expr)
+    return tuple(made)

@@ -1,0 +1,182 @@
+"""Operations: the nodes of the graph. Immutable, compared and hashed by identity; their outputs are tensors.
+
+A formula (`te.compute`) is a ComputeOp: `axis` and `reduce_axis` range over `body`, one expression per output. Where
+`body[0]` is a Reduce, every `body[i]` is the value number i of that one reduction.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tedsl.errors import ArgumentError
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.node import FrozenDict
+from tedsl.ir.visitor import post_order
+from tedsl.lang.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Operation:
+    """Base of all operations. name: also that of its outputs; tag: a word for schedules to find it by; attrs: the user's data."""
+
+    name: str
+    tag: str
+    attrs: Mapping[str, Any]
+
+    @property
+    def num_outputs(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        """The tensors that are read, each once, in the order in which the formula reads them."""
+        return []
+
+    def shape_of(self, index: int) -> tuple[Expr, ...]:
+        """The shape of output number `index`."""
+        raise NotImplementedError
+
+    def dtype_of(self, index: int) -> DType:
+        """The dtype of output number `index`."""
+        raise NotImplementedError
+
+    def output(self, index: int) -> Tensor:
+        """Output number `index` as a tensor."""
+        if not 0 <= index < self.num_outputs:
+            raise ArgumentError(f"{self.name} has {self.num_outputs} output{'s' * (self.num_outputs > 1)}; there is no output({index})")
+        return Tensor(self, index)
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same object."""
+        return self is other
+
+    def replace(self, **changed: Any) -> Self:
+        """A new operation with the named fields changed."""
+        cls: Any = type(self)
+        return cls(**{f.name: changed.get(f.name, getattr(self, f.name)) for f in fields(cls)})  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlaceholderOp(Operation):
+    """A tensor that the caller of the compiled function passes."""
+
+    name: str
+    shape: tuple[Expr, ...]
+    dtype: DType
+    tag: str = ""
+    attrs: Mapping[str, Any] = field(default_factory=FrozenDict)
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    def shape_of(self, index: int) -> tuple[Expr, ...]:
+        return self.shape
+
+    def dtype_of(self, index: int) -> DType:
+        return self.dtype
+
+    def __repr__(self) -> str:
+        return f"placeholder({self.name}, {_listed(self.shape)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComputeOp(Operation):
+    """`body[v]` for all values of `axis` (the shape), reduced over `reduce_axis`.
+
+    info: a typed record of the operator family that made it, for schedules to find its stages by; None for plain formulas.
+    """
+
+    name: str
+    tag: str
+    attrs: Mapping[str, Any]
+    axis: tuple[IterVar, ...]
+    reduce_axis: tuple[IterVar, ...]
+    body: tuple[Expr, ...]
+    info: Any = None
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.body)
+
+    def shape_of(self, index: int) -> tuple[Expr, ...]:
+        return self.shape
+
+    def dtype_of(self, index: int) -> DType:
+        return self.body[index].dtype
+
+    @cached_property
+    def shape(self) -> tuple[Expr, ...]:
+        """The shape of every output: the extents of the axes."""
+        return tuple([extent_of(axis) for axis in self.axis])
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        return list(self._inputs)
+
+    @cached_property
+    def _inputs(self) -> tuple[Tensor, ...]:
+        found: dict[Tensor, None] = {}
+        roots: list[Any] = [axis.dom for axis in self.reduce_axis]  # the extent of a reduction may be read from a tensor
+        roots.extend(self.body)
+        for root in roots:
+            for node in post_order(root):
+                if type(node) is ProducerLoad:
+                    found.setdefault(node.producer)
+        return tuple(found)
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction that the body is, or None."""
+        first = self.body[0]
+        return first if isinstance(first, Reduce) else None
+
+    def __repr__(self) -> str:
+        return (f"compute({self.name}, body={_listed(self.body)}, axis={_listed(self.axis)}, "
+                f"reduce_axis={_listed(self.reduce_axis)}, tag={self.tag}, attrs={dict(self.attrs)!r})")
+
+
+def _listed(items: tuple[Any, ...]) -> str:
+    return f"[{', '.join(map(repr, items))}]"
+
+
+def extent_of(axis: IterVar) -> Expr:
+    """The extent of an axis whose range is known."""
+    assert axis.dom is not None and axis.dom.extent is not None, f"the axis {axis.name} has no range"
+    return axis.dom.extent
+
+
+# The variables of axes, so that a formula that uses an axis of another one can be told from one that uses te.var; and
+# which computes reduce over an axis. Weak: both forget what nobody else holds.
+_AXES: weakref.WeakSet[Var] = weakref.WeakSet()
+_REDUCED_BY: weakref.WeakKeyDictionary[Var, list[weakref.ref[ComputeOp]]] = weakref.WeakKeyDictionary()
+
+
+def note_axis(axis: IterVar) -> IterVar:
+    """Remember that the variable of `axis` is one; returns `axis`."""
+    _AXES.add(axis.var)
+    return axis
+
+
+def is_axis_variable(var: Var) -> bool:
+    """Whether `var` belongs to an axis of some compute or to a reduce axis."""
+    return var in _AXES
+
+
+def note_reduction(op: ComputeOp) -> None:
+    """Remember that `op` reduces over its reduce axes."""
+    for axis in op.reduce_axis:
+        _REDUCED_BY.setdefault(axis.var, []).append(weakref.ref(op))
+
+
+def reducers_over(axis: IterVar) -> list[ComputeOp]:
+    """The living computes that were noted to reduce over `axis`."""
+    return [op for ref in _REDUCED_BY.get(axis.var, ()) if (op := ref()) is not None]

@@ -1,0 +1,59 @@
+"""`tag_scope`: a tag for every compute that is declared inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from functools import wraps
+from typing import Any
+
+from tedsl.errors import ArgumentError
+
+_CURRENT: ContextVar[str | None] = ContextVar("tag", default=None)
+
+
+class TagScope:
+    """A `with` block, or a decorator, that gives its tag to the computes inside. Scopes do not nest."""
+
+    def __init__(self, tag: str) -> None:
+        if not isinstance(tag, str):
+            raise ArgumentError(f"tag_scope: the tag is a str, not {tag!r}")
+        self.tag = tag
+        self._token: Token[str | None] | None = None
+
+    def __enter__(self) -> TagScope:
+        outer = _CURRENT.get()
+        if outer is not None:
+            raise ArgumentError(f"tag_scope({self.tag!r}) inside tag_scope({outer!r}): tag scopes do not nest",
+                                hint="close the outer scope first; a compute has one tag")
+        self._token = _CURRENT.set(self.tag)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self._token is not None
+        _CURRENT.reset(self._token)
+        self._token = None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def tagged(*args: Any, **kwargs: Any) -> Any:
+            with TagScope(self.tag):
+                return function(*args, **kwargs)
+
+        return tagged
+
+
+def tag_scope(tag: str) -> TagScope:
+    """The tag of every `te.compute` inside the `with` block (or the decorated function)."""
+    return TagScope(tag)
+
+
+def current_tag(tag: str, where: str) -> str:
+    """The tag of a compute that asked for `tag`: that of the scope around it if there is one."""
+    scope = _CURRENT.get()
+    if scope is None:
+        return tag
+    if tag:
+        raise ArgumentError(f"{where}: tag={tag!r} inside tag_scope({scope!r}): a compute has one tag",
+                            hint="leave the argument tag out, or declare it outside the scope")
+    return scope

@@ -1,0 +1,225 @@
+"""Tensors: the outputs of operations, and what indexing them gives.
+
+`A[i, j]` and `A(i, j)` with an index for every dimension are an element: a `ProducerLoad`, an expression like any other.
+`A[i]` with fewer indices is a `TensorSlice` that waits for the rest: `A[i][j]` is `A[i, j]`.
+Operators on whole tensors broadcast like numpy and are written in `lang/elementwise.py`, imported late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.ir import build
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Expr, ProducerLoad
+from tedsl.ir.operators import ExprOperators
+
+if TYPE_CHECKING:
+    from tedsl.lang.operation import Operation
+
+
+def _whole(name: str, reflected: bool = False) -> Any:
+    """The operator on whole tensors that `lang/elementwise.py` calls `name`."""
+    def operator(self: Tensor, other: Any) -> Any:
+        from tedsl.lang import elementwise
+
+        return elementwise.binary(name, other, self) if reflected else elementwise.binary(name, self, other)
+
+    operator.__name__ = name
+    return operator
+
+
+class Tensor:
+    """Output number `value_index` of the operation `op`. Two handles of one output are equal and have one hash.
+
+    shape: integer expressions; dtype: of one element; ndim: the rank, 0 for a scalar.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "op", "shape", "value_index")
+    __array_ufunc__ = None  # numpy leaves `array + tensor` to us
+
+    def __init__(self, op: Operation, value_index: int = 0) -> None:
+        self.op = op
+        self.value_index = value_index
+        self.shape: tuple[Expr, ...] = op.shape_of(value_index)
+        self.dtype: DType = op.dtype_of(value_index)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def name(self) -> str:
+        """The name of the operation; with `.v0`, `.v1`, ... where it has several outputs."""
+        return self.op.name if self.op.num_outputs == 1 else f"{self.op.name}.v{self.value_index}"
+
+    def __call__(self, *indices: Any) -> ProducerLoad:
+        """The element at `indices`, one for each dimension."""
+        return load(self, indices)
+
+    def __getitem__(self, key: Any) -> Any:
+        indices = key if isinstance(key, tuple) else (key,)
+        return _index(self, indices)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tensor) and self.op is other.op and self.value_index == other.value_index
+
+    def __hash__(self) -> int:
+        return hash((id(self.op), self.value_index))
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same output of the same operation."""
+        return self == other
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape=[{', '.join(map(repr, self.shape))}], op.name={self.op.name})"
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ArgumentTypeError(f"the tensor {self.name} cannot be iterated: its elements do not exist while the program is written",
+                                hint="index it in te.compute, or unpack the shape: n, m = A.shape")
+
+    def __len__(self) -> int:
+        raise ArgumentTypeError(f"the tensor {self.name} has no len()", hint=f"write {self.name}.shape[0] or {self.name}.ndim")
+
+    def __bool__(self) -> bool:
+        from tedsl.lang.elementwise import is_comparison
+
+        if is_comparison(self):
+            raise ExpressionError(
+                f"the comparison {self.name} of whole tensors has no truth value while the program is being written",
+                hint="choose by element: te.compute(shape, lambda *i: te.if_then_else(a[i] > b[i], ...)); `a is b` asks for identity")
+        return True  # so that `if bias:` asks whether there is one
+
+    __add__, __radd__ = _whole("add"), _whole("add", reflected=True)
+    __sub__, __rsub__ = _whole("subtract"), _whole("subtract", reflected=True)
+    __mul__, __rmul__ = _whole("multiply"), _whole("multiply", reflected=True)
+    __truediv__, __rtruediv__ = _whole("divide"), _whole("divide", reflected=True)
+    __floordiv__, __rfloordiv__ = _whole("floor_divide"), _whole("floor_divide", reflected=True)
+    __mod__, __rmod__ = _whole("floor_mod"), _whole("floor_mod", reflected=True)
+    __pow__, __rpow__ = _whole("power"), _whole("power", reflected=True)
+    __lshift__, __rlshift__ = _whole("left_shift"), _whole("left_shift", reflected=True)
+    __rshift__, __rrshift__ = _whole("right_shift"), _whole("right_shift", reflected=True)
+    __and__, __rand__ = _whole("bitwise_and"), _whole("bitwise_and", reflected=True)
+    __or__, __ror__ = _whole("bitwise_or"), _whole("bitwise_or", reflected=True)
+    __xor__, __rxor__ = _whole("bitwise_xor"), _whole("bitwise_xor", reflected=True)
+    __lt__, __le__, __gt__, __ge__ = _whole("less"), _whole("less_equal"), _whole("greater"), _whole("greater_equal")
+
+    def __neg__(self) -> Tensor:
+        from tedsl.lang import elementwise
+
+        return elementwise.unary("negative", self)
+
+    def __invert__(self) -> Tensor:
+        from tedsl.lang import elementwise
+
+        return elementwise.unary("bitwise_not", self)
+
+    def __abs__(self) -> Tensor:
+        from tedsl.lang import elementwise
+
+        return elementwise.unary("abs", self)
+
+    def astype(self, dtype: object) -> Tensor:
+        """A tensor of the elements converted to `dtype`."""
+        from tedsl.lang import elementwise
+
+        return elementwise.cast(self, dtype)
+
+
+class _SliceType(type):
+    """`isinstance(A[i, j], TensorSlice)` holds although an element is a ProducerLoad."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type(instance) is cls or isinstance(instance, ProducerLoad)
+
+
+class TensorSlice(ExprOperators, metaclass=_SliceType):
+    """A tensor with fewer indices than dimensions, or with slices: not a value yet. `A[i][j]` is `A[i, j]`."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[Any, ...]) -> None:
+        self.tensor, self.indices = tensor, indices
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return _index(self.tensor, self.indices + (key if isinstance(key, tuple) else (key,)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tensor)
+
+    def as_expr(self) -> Expr:
+        """Always an error: what is missing before this is an element."""
+        if any(map(_is_region, self.indices)):
+            raise ExpressionError(f"{self!r} is a region of the tensor {self.tensor.name}, not an element",
+                                  hint="index every dimension with an integer expression inside te.compute")
+        refuse_rank(self.tensor, self.indices)
+
+    asobject = as_expr
+
+    def __repr__(self) -> str:
+        return _written(self.tensor, self.indices)
+
+
+def load(tensor: Tensor, indices: tuple[Any, ...]) -> ProducerLoad:
+    """The element of `tensor` at `indices`; errors where their number or their dtypes do not fit."""
+    if len(indices) != len(tensor.shape):
+        refuse_rank(tensor, indices)
+    return ProducerLoad(tensor, tuple([_integer(tensor, indices, position) for position in range(len(indices))]))
+
+
+def refuse_rank(tensor: Tensor, indices: tuple[Any, ...]) -> NoReturn:
+    """Raise the error of a wrong number of indices."""
+    rank, given = len(tensor.shape), len(indices)
+    dims = ", ".join(map(repr, tensor.shape))
+    example = ", ".join("ijklmnopqr"[:rank]) if 0 < rank <= 10 else "..."
+    raise ShapeError(
+        f"{_written(tensor, indices)}: the tensor {tensor.name} has {rank} dimension{'s' * (rank != 1)}, shape ({dims}), "
+        f"and is read with {given} ind{'ex' if given == 1 else 'ices'}",
+        hint=f"give one index per dimension: {tensor.name}[{example}]" if rank else f"a scalar tensor is read with {tensor.name}()")
+
+
+def _index(tensor: Tensor, indices: tuple[Any, ...]) -> Any:
+    if len(indices) > len(tensor.shape) and Ellipsis not in indices:
+        refuse_rank(tensor, indices)
+    if any(map(_is_region, indices)):
+        return TensorSlice(tensor, indices)
+    if len(indices) == len(tensor.shape):
+        return load(tensor, indices)
+    return TensorSlice(tensor, tuple([_integer(tensor, indices, position) for position in range(len(indices))]))
+
+
+def _is_region(index: object) -> bool:
+    return isinstance(index, slice) or index is Ellipsis
+
+
+def _integer(tensor: Tensor, indices: tuple[Any, ...], position: int) -> Expr:
+    """Index number `position` as an integer expression."""
+    index = indices[position]
+    if isinstance(index, Tensor):
+        raise DTypeError(f"{_written(tensor, indices)}: index {position} is the whole tensor {index.name}",
+                         hint=f"index with an element, {tensor.name}[{index.name}[i], ...], or use topi.take")
+    if isinstance(index, (list, tuple)):
+        raise DTypeError(f"{_written(tensor, indices)}: index {position} is a {type(index).__name__}",
+                         hint=f"one index per dimension: {tensor.name}(*indices) or {tensor.name}[tuple(indices)]")
+    expr = build.as_expr(index)
+    if not expr.dtype.is_integer or expr.dtype.lanes != 1:
+        raise DTypeError(f"{_written(tensor, indices)}: index {position} of the tensor {tensor.name} is {index!r} of dtype "
+                         f"{expr.dtype}, not an integer",
+                         hint="compute indices with //, not /, or cast: x.astype('int32')")
+    return expr
+
+
+def _written(tensor: Tensor, indices: tuple[Any, ...]) -> str:
+    return f"{tensor.name}[{', '.join('...' if i is Ellipsis else _plain(i) for i in indices)}]"
+
+
+def _plain(index: object) -> str:
+    if isinstance(index, slice):
+        return ":".join("" if part is None else repr(part) for part in (index.start, index.stop))
+    return index.name if isinstance(index, Tensor) else repr(index)

@@ -1,0 +1,58 @@
+"""What stands in a formula: values, one at a time. Whole tensors and arrays are refused here with the way out."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError
+from tedsl.ir import build
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Expr
+from tedsl.lang.tensor import Tensor
+
+
+def as_value(value: Any, where: str, like: DType | None = None) -> Expr:
+    """`value` as an expression, a Python number as a constant of dtype `like`; `where` opens the message of an error."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, Tensor):
+        refuse_whole_tensor(value, where)
+    if is_array(value):
+        refuse_array(value, where)
+    return build.as_expr(value, like)
+
+
+def is_array(value: object) -> bool:
+    """Whether `value` is data that has values now: a numpy array of rank 1 or more, or another object like it."""
+    return (not isinstance(value, Tensor) and hasattr(value, "dtype") and getattr(value, "shape", ()) != ()) \
+        or isinstance(value, (list, tuple, range, bytes, bytearray))
+
+
+def refuse_whole_tensor(tensor: Tensor, where: str) -> NoReturn:
+    """Raise the error of a tensor where one element is wanted."""
+    element = f"{tensor.name}[{', '.join('ijklmnopqr'[:tensor.ndim])}]" if tensor.ndim else f"{tensor.name}()"
+    raise ExpressionError(f"{where}: {tensor.name} is a whole tensor of rank {tensor.ndim}, and one value is wanted here",
+                          hint=f"read an element, {element}; for whole tensors use operators (a + b) or topi")
+
+
+def refuse_array(value: Any, where: str) -> NoReturn:
+    """Raise the error of data where a tensor or a value is wanted."""
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    given = f"{kind} of shape {tuple(shape)}" if shape is not None else f"{kind} {_short(value)}"
+    raise ArgumentTypeError(f"{where}: got a {given}: data that exists now, where the program is only written down",
+                            hint="declare te.placeholder(shape, dtype) instead, and pass the array when the built function is called")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def as_condition(value: Any, where: str) -> Expr:
+    """`value` as a bool expression."""
+    condition = as_value(value, where)
+    if not condition.dtype.is_bool:
+        raise DTypeError(f"{where}: the condition {value!r} is of dtype {condition.dtype}, not bool",
+                         hint="compare first, for example x != 0")
+    return condition
