@@ -1,0 +1,1 @@
+"""How a formula is computed: stages, the loops of each, the relations between loops, and the directives that change them."""

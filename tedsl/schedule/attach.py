@@ -1,0 +1,109 @@
+"""Where stages are computed: the path of loops around each, and whether a producer stands before all its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
+
+
+def attach_path(stage: StageState) -> list[tuple[StageState, IterVar]]:
+    """The loops of other stages around `stage`, innermost first. Empty for a stage at the root."""
+    return list(_walk_out(stage))
+
+
+def _walk_out(stage: StageState) -> Iterator[tuple[StageState, IterVar]]:
+    while stage.attach_type == AttachType.SCOPE:
+        host, loop = stage.attach_stage, stage.attach_ivar
+        assert host is not None and loop is not None
+        at = find(host.leaf_iter_vars, loop)
+        assert at is not None, f"{loop.name} is a loop of {host.name}: directives keep it"
+        for outer in reversed(host.leaf_iter_vars[:at + 1]):
+            yield host, outer
+        stage = host
+
+
+@dataclass(frozen=True, eq=False)
+class Misplaced:
+    """A reader that stands outside the loop at which its producer is computed."""
+
+    producer: StageState
+    consumer: StageState
+    reason: str
+
+
+def misplaced(schedule: ScheduleState) -> list[Misplaced]:
+    """The pairs of an attached producer and a reader of it that its place does not cover.
+
+    While a schedule is being written there may be some: the reader is yet to be attached. Lowering wants none.
+    """
+    attached = [stage for stage in schedule.stages if stage.attach_type == AttachType.SCOPE]
+    if not attached:
+        return []
+    readers = real_consumers(schedule)
+    return [Misplaced(stage, reader, _reason(stage, reader))
+            for stage in attached for reader in readers[stage] if not _covers(stage, reader)]
+
+
+def _covers(producer: StageState, reader: StageState) -> bool:
+    if reader is producer.attach_stage:
+        return True
+    return any(host is producer.attach_stage and loop is producer.attach_ivar for host, loop in _walk_out(reader))
+
+
+def _reason(producer: StageState, reader: StageState) -> str:
+    assert producer.attach_stage is not None and producer.attach_ivar is not None
+    return (f"{reader.name} reads {producer.name}, which is computed inside loop {producer.attach_ivar.name} of "
+            f"{producer.attach_stage.name}, and {reader.name} stands outside that loop")
+
+
+def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]]:
+    """For each stage its readers, an inlined reader replaced by its own readers."""
+    direct = schedule.consumers()
+    found: dict[StageState, list[StageState]] = {}
+    for stage in reversed(schedule.stages):
+        readers: dict[StageState, None] = {}
+        for reader in direct[stage]:
+            inlined = reader.attach_type in (AttachType.INLINE, AttachType.INLINED)
+            readers.update(dict.fromkeys(found[reader] if inlined else [reader]))
+        found[stage] = list(readers)
+    return found
+
+
+def escapes(producer: StageState, host: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> StageState | None:
+    """A stage that uses `producer` and from which no way leads to `host`, or None: every use passes through `host`.
+
+    An output on the way is one: it is computed outside every other stage.
+    """
+    pending, seen = list(consumers[producer]), {producer}
+    while pending:
+        stage = pending.pop()
+        if stage is host or stage in seen:
+            continue
+        seen.add(stage)
+        if stage.is_output or not consumers[stage]:
+            return stage
+        pending.extend(consumers[stage])
+    return None
+
+
+def reaches(producer: StageState, host: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> bool:
+    """Whether `host` uses `producer`, directly or through other stages."""
+    pending, seen = list(consumers[producer]), set()
+    while pending:
+        stage = pending.pop()
+        if stage is host:
+            return True
+        if stage not in seen:
+            seen.add(stage)
+            pending.extend(consumers[stage])
+    return False
+
+
+def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> list[StageState]:
+    """The stages at whose loops `producer` can be computed."""
+    return [stage for stage in producer.schedule.stages
+            if stage is not producer and stage.leaf_iter_vars and stage.attach_type != AttachType.INLINE
+            and reaches(producer, stage, consumers) and escapes(producer, stage, consumers) is None]

@@ -1,0 +1,103 @@
+"""Ranges and indices passed over the relations of one stage, as far as they are known while the schedule is written.
+
+Bound inference proper, with regions that depend on where a stage is computed, is the business of `lower`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split
+from tedsl.schedule.state import StageState, root_axes
+
+
+def ceil_div(a: Expr, b: Expr) -> Expr:
+    """a / b rounded up, b at least 1."""
+    return build.floordiv(build.add(a, build.sub(b, 1)), b)
+
+
+def extents_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
+    """The extents of all loops that follow from those of `roots`; of some although their root is unknown."""
+    known = dict(roots)
+    for relation in relations:
+        match relation:
+            case Split(parent=p, outer=o, inner=i, factor=f, nparts=n):
+                if f is not None:
+                    known[i] = f
+                    if p in known:
+                        known[o] = ceil_div(known[p], f)
+                elif n is not None:
+                    known[o] = n
+                    if p in known:
+                        known[i] = ceil_div(known[p], n)
+            case Fuse(outer=o, inner=i, fused=f):
+                if o in known and i in known:
+                    known[f] = build.mul(known[o], known[i])
+            case Rebase(parent=p, rebased=r):
+                if p in known:
+                    known[r] = known[p]
+            case Singleton(iter=one):
+                known[one] = build.const(1, one.dtype)
+    return known
+
+
+def indices_up(relations: Sequence[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) \
+        -> dict[IterVar, Expr]:
+    """The values of the parents, counted from the start of their ranges, in terms of `values` of loops.
+
+    Relations whose children are unknown are passed over.
+    """
+    known = dict(values)
+    for relation in reversed(relations):
+        match relation:
+            case Split(parent=p, outer=o, inner=i) if o in known and i in known:
+                known[p] = build.add(build.mul(known[o], extents[i]), known[i])
+            case Fuse(outer=o, inner=i, fused=f) if f in known:
+                known[o] = build.floordiv(known[f], extents[i])
+                known[i] = build.floormod(known[f], extents[i])
+            case Rebase(parent=p, rebased=r) if r in known:
+                known[p] = known[r]
+    return known
+
+
+def indices_down(relations: Iterable[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) \
+        -> dict[IterVar, Expr]:
+    """The values of the loops in terms of `values` of the axes, counted from the start of their ranges."""
+    known = dict(values)
+    for relation in relations:
+        match relation:
+            case Split(parent=p, outer=o, inner=i) if p in known:
+                known[o] = build.floordiv(known[p], extents[i])
+                known[i] = build.floormod(known[p], extents[i])
+            case Fuse(outer=o, inner=i, fused=f) if o in known and i in known:
+                known[f] = build.add(build.mul(known[o], extents[i]), known[i])
+            case Rebase(parent=p, rebased=r) if p in known:
+                known[r] = known[p]
+            case Singleton(iter=one):
+                known[one] = build.const(0, one.dtype)
+    return known
+
+
+def guards(relations: Iterable[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) -> list[Expr]:
+    """The conditions under which the loops stand for existing iterations: one per split that does not come out even."""
+    conditions = []
+    for relation in relations:
+        if isinstance(relation, Split) and relation.parent in values:
+            whole, outer, inner = (extents[iv] for iv in (relation.parent, relation.outer, relation.inner))
+            covered, wanted = build.as_int(build.mul(outer, inner)), build.as_int(whole)
+            if covered is None or covered != wanted:
+                conditions.append(build.less(values[relation.parent], whole))
+    return conditions
+
+
+def root_extents(stage: StageState) -> dict[IterVar, Expr]:
+    """The extents of the axes of the operation, as it was written."""
+    return {iv: iv.dom.extent for iv in root_axes(stage.op) if iv.dom is not None and iv.dom.extent is not None}
+
+
+def extent_of(stage: StageState, loop: IterVar) -> Expr | None:
+    """The extent of a loop if the whole of the stage is computed; None where it is not known."""
+    return extents_down(stage.relations, root_extents(stage)).get(loop)

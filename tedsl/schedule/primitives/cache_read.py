@@ -1,0 +1,61 @@
+"""cache_read: some readers of a tensor read a copy of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.expr import Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import FrozenDict
+from tedsl.lang.graph import replace_inputs
+from tedsl.lang.operation import ComputeOp, note_axis
+from tedsl.lang.tensor import Tensor, load
+from tedsl.schedule.primitives.set_scope import check_scope
+from tedsl.schedule.state import ScheduleState, StageState, describe, outputs_of, show
+
+
+def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[StageState]) -> Tensor:
+    """Insert a stage that copies `tensor`, and have `readers` read the copy.
+
+        C[i] = A[i] + 1   →   A.local[ax0] = A[ax0];  C[i] = A.local[i] + 1
+    """
+    schedule: ScheduleState = source.schedule
+    directive = f"cache_read({show(tensor)}, {show(scope)}, {show(readers)})"
+    if not isinstance(tensor, Tensor):
+        raise source.refuse(directive, f"the first argument is a tensor, got {describe(tensor)}",
+                            hint=f"for an operation write {source.name}.output(0)")
+    check_scope(source, directive, scope)
+    if not readers:
+        raise source.refuse(directive, "no reader is given", hint="list the operations that are to read the copy")
+    current = source.op.output(tensor.value_index)
+    for reader in readers:
+        if current not in reader.op.input_tensors:
+            actual = [s.name for s in schedule.stages if current in s.op.input_tensors]
+            raise source.refuse(directive, f"{reader.name} does not read {tensor.name}",
+                                hint=f"{tensor.name} is read by {', '.join(actual) or 'nobody'}")
+    cache = _copy_of(current, f"{tensor.name}.{scope}")
+    made = _rewired(schedule, current, cache, readers)
+    schedule.rewire(made)
+    schedule.add_stage(cache, schedule.position(source) + 1, scope=scope)
+    return cache.output(0)
+
+
+def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
+    axis = tuple([note_axis(IterVar(Range.from_min_extent(build.const(0, n.dtype), n), Var(f"ax{at}", n.dtype)))
+                  for at, n in enumerate(tensor.shape)])
+    return ComputeOp(name, "", FrozenDict(), axis, (), (load(tensor, axis),))
+
+
+def _rewired(schedule: ScheduleState, current: Tensor, cache: ComputeOp, readers: Sequence[StageState]) \
+        -> dict[StageState, Any]:
+    """The new operations of `readers` and of all stages after them. Only the readers' reads of `current` change."""
+    wanted, made = set(readers), {}
+    mapping: dict[Tensor, Tensor] = {}
+    for stage in schedule.stages:
+        op = replace_inputs(stage.op, {**mapping, current: cache.output(0)} if stage in wanted else mapping)
+        if op is not stage.op:
+            made[stage] = op
+            mapping.update(outputs_of(stage.op, op))
+    return made

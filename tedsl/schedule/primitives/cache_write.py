@@ -1,0 +1,122 @@
+"""cache_write: a stage is computed in another memory, and copied from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.substitute import substitute
+from tedsl.lang.operation import ComputeOp, note_axis
+from tedsl.lang.tensor import Tensor, load
+from tedsl.schedule.domains import extents_down, guards, indices_down, indices_up, root_extents
+from tedsl.schedule.primitives.set_scope import check_scope
+from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
+
+
+def cache_write(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any) -> list[Tensor]:
+    """Move the computation of `tensors`, all outputs of one operation, to a new stage before it; the old stage copies.
+
+        C[i] = sum(A[i, k], k)   →   C.local[i.c] = sum(A[i.c, k], k);  C[i] = C.local[i]
+
+    If the loops over elements were split, fused or reordered before, the new tensor is laid out in the order of the loops.
+    """
+    stage = stages[0]
+    directive = f"cache_write({show(tensors[0]) if len(tensors) == 1 else show(tensors)}, {show(scope)})"
+    op = _check(stages, tensors, scope, directive)
+    cache, copy = _cache_of(stage, op, scope)
+    made = stage.schedule.rewired(outputs_of(op, copy), skip=[stage])
+    stage.schedule.rewire(made)
+    stage.schedule.rewire({stage: copy})
+    stage.schedule.add_stage(cache, stage.schedule.position(stage), scope=scope)
+    _retire(stage, copy, cache)
+    return [cache.output(t.value_index) for t in tensors]
+
+
+def _check(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any, directive: str) -> ComputeOp:
+    stage, op = stages[0], stages[0].op
+    stage.must_have_loops(directive)
+    check_scope(stage, directive, scope)
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise stage.refuse(directive, f"the first argument is a tensor or a list of tensors, got {describe(tensor)}",
+                               hint=f"for an operation write {stage.name}.output(0)")
+    if not isinstance(op, ComputeOp):
+        raise stage.refuse(directive, f"{stage.name} is not made by te.compute",
+                           hint="write a te.compute that copies it instead")
+    other = [s.name for s in stages if s is not stage]
+    if other:
+        raise stage.refuse(directive, f"{stage.name} and {other[0]} are made by different operations",
+                           hint="call cache_write once for each operation")
+    if len({t.value_index for t in tensors}) != op.num_outputs or len(tensors) != op.num_outputs:
+        raise stage.refuse(directive, f"{stage.name} has {op.num_outputs} outputs, which are computed together; "
+                           f"{len(tensors)} given", hint="give the list of all of them")
+    _check_loops(stage, directive)
+    return op
+
+
+def _check_loops(stage: StageState, directive: str) -> None:
+    if stage.attach_type == AttachType.INLINE:
+        raise stage.refuse(directive, f"{stage.name} is computed inline: it has no values to keep",
+                           hint=f"call s[{stage.name}].compute_root() first")
+    stage.must_have_no_guests(stage.leaf_iter_vars, directive)
+    for loop in stage.leaf_iter_vars:
+        stage.must_be_plain(loop, directive, "call cache_write first, then annotate the loops of both stages")
+    split_reduction = [loop.name for loop in stage.leaf_iter_vars
+                       if loop.is_reduction and not any(loop is k for k in getattr(stage.op, "reduce_axis", ()))]
+    if split_reduction:
+        raise stage.refuse(directive, f"the reduction loop {split_reduction[0]} was made by split or fuse and would be lost",
+                           hint="call cache_write first, then split the reduction loops of the new stage")
+
+
+def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, ComputeOp]:
+    """The operation of the cache, and what the stage does now: copy from it."""
+    relations = stage.relations
+    extents = extents_down(relations, root_extents(stage))
+    loops = [loop for loop in stage.leaf_iter_vars if not loop.is_reduction]
+    axes = [note_axis(IterVar(Range.from_min_extent(0, extents[loop]), Var(f"{loop.name}.c", loop.dtype), IterType.DATA_PAR))
+            for loop in loops]
+    up = indices_up(relations, extents, {loop: axis.var for loop, axis in zip(loops, axes)})
+    conditions = guards(relations, extents, up)
+    mapping = {axis: up[axis] for axis in op.axis}
+    body = [_guarded(expr, conditions) for expr in substitute_all(op.body, mapping)]
+    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), op.reduce_axis, tuple(body), op.info)
+    down = indices_down(relations, extents, {axis: axis.var for axis in op.axis})
+    indices = tuple([down[loop] for loop in loops])
+    copies = tuple([load(cache.output(v), indices) for v in range(op.num_outputs)])
+    return cache, op.replace(reduce_axis=(), body=copies)
+
+
+def substitute_all(body: Sequence[Expr], mapping: dict[IterVar, Expr]) -> list[Expr]:
+    """`substitute` on each expression; the bodies of a tuple reduction keep sharing what they share."""
+    first = body[0]
+    if isinstance(first, Reduce):
+        changed = substitute(first, mapping)
+        return [changed.replace(value_index=index) for index in range(len(body))]
+    return [substitute(expr, mapping) for expr in body]
+
+
+def _guarded(expr: Expr, conditions: Sequence[Expr]) -> Expr:
+    """`expr` where `conditions` hold; elsewhere, in the padding of the layout, zero or nothing to reduce."""
+    if not conditions:
+        return expr
+    if isinstance(expr, Reduce):
+        return expr.replace(condition=reduce(build.logical_and, conditions, expr.condition))
+    return build.if_then_else(reduce(build.logical_and, conditions), expr, build.const(0, expr.dtype))
+
+
+def _retire(stage: StageState, copy: ComputeOp, cache: ComputeOp) -> None:
+    """Fresh loops for the copying stage, and what to say about the old ones."""
+    old = stage.all_iter_vars
+    stage.restart(copy)
+    for loop in old:
+        if loop.is_reduction:
+            stage.retired[loop] = (f"{loop.name} belongs to the old operation: cache_write moved the reduction "
+                                   f"to stage {cache.name}")
+        else:
+            stage.retired[loop] = f"{loop.name} belongs to the old operation, which cache_write replaced"
+    for axis in copy.axis:
+        del stage.retired[axis]

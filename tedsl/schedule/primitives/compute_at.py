@@ -1,0 +1,55 @@
+"""compute_at: a producer is computed inside a loop of a stage that uses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir.iters import IterType
+from tedsl.schedule.attach import escapes, possible_hosts, reaches
+from tedsl.schedule.state import AttachType, StageState, describe, show
+
+
+def compute_at(stage: StageState, host: Any, loop: Any) -> None:
+    """Compute what an iteration of `loop` of `host` needs of `stage` at the start of that iteration.
+
+        for i: P[i] = f(i);  for i: C[i] = g(P[i])   →   for i: P[i] = f(i); C[i] = g(P[i])
+    """
+    directive = f"compute_at({show(host)}, {show(loop)})"
+    stage.must_have_loops(directive)
+    _check_host(stage, host, directive)
+    host.position_of(loop, directive)
+    if host.attr_of(loop).iter_type == IterType.VECTORIZED:
+        raise host.refuse(directive, f"{loop.name} is vectorized: a vector has no room for the loops of {stage.name}",
+                          hint=f"compute {stage.name} at a loop further out")
+    stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, host, loop
+
+
+def _check_host(stage: StageState, host: Any, directive: str) -> None:
+    if not isinstance(host, StageState):
+        raise stage.refuse(directive, f"the first argument is a stage, got {describe(host)}",
+                           hint=f"write s[{stage.name}].compute_at(s[C], axis_of_C)")
+    if host.schedule is not stage.schedule:
+        raise stage.refuse(directive, f"{host.name} is a stage of another schedule",
+                           hint=f"take both stages from one schedule: s[{stage.name}].compute_at(s[{host.name}], axis)")
+    if host is stage:
+        raise stage.refuse(directive, f"{stage.name} cannot be computed inside itself", hint=_places(stage))
+    if stage.is_output:
+        raise stage.refuse(directive, f"{stage.name} is an output of the schedule: outputs are computed on their own",
+                           hint=f"attach its producers to it, or make {stage.name} no output of create_schedule")
+    consumers = stage.schedule.consumers()
+    if not reaches(stage, host, consumers):
+        before = f": it is computed before {stage.name}, which uses it" if reaches(host, stage, consumers) else ""
+        raise stage.refuse(directive, f"{host.name} does not use {stage.name}{before}", hint=_places(stage))
+    if host.attach_type in (AttachType.INLINE, AttachType.INLINED):
+        raise stage.refuse(directive, f"{host.name} is computed inline: it has no loops of its own", hint=_places(stage))
+    other = escapes(stage, host, consumers)
+    if other is not None:
+        raise stage.refuse(directive, f"{other.name} uses {stage.name} too and is not computed inside {host.name}: "
+                           f"it would find nothing there", hint=_places(stage))
+
+
+def _places(stage: StageState) -> str:
+    hosts = possible_hosts(stage, stage.schedule.consumers()) if not stage.is_output else []
+    if not hosts:
+        return f"no stage uses {stage.name} alone: leave it at the root"
+    return f"{stage.name} can be computed at " + " or ".join(f"a loop of {h.name} ({', '.join(h.loop_names())})" for h in hosts)

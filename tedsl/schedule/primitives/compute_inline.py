@@ -1,0 +1,33 @@
+"""compute_inline: the formula of a stage is written into the stages that read it."""
+
+from __future__ import annotations
+
+from tedsl.ir.expr import Reduce
+from tedsl.schedule.state import AttachType, StageState
+
+
+def compute_inline(stage: StageState) -> None:
+    """Have no loops for `stage`: every read of it becomes its formula.
+
+        for i: P[i] = f(i);  for i: C[i] = g(P[i])   →   for i: C[i] = g(f(i))
+    """
+    directive = "compute_inline()"
+    stage.must_have_loops(directive)
+    if stage.is_output:
+        raise stage.refuse(directive, f"{stage.name} is an output of the schedule: its values must be stored",
+                           hint="inline the stages that it reads instead")
+    bodies = getattr(stage.op, "body", None)
+    if not isinstance(bodies, tuple):
+        raise stage.refuse(directive, f"{stage.name} is not made by te.compute",
+                           hint="compute it at a loop of its reader instead")
+    if any(isinstance(body, Reduce) for body in bodies):
+        raise stage.refuse(directive, f"{stage.name} is a reduction: it needs loops and a place to add up",
+                           hint=f"compute_at puts it inside a loop of its reader: s[{stage.name}].compute_at(s[C], axis)")
+    if len(bodies) != 1:
+        raise stage.refuse(directive, f"{stage.name} has {len(bodies)} outputs; only a stage of one output can be inlined",
+                           hint="compute_at puts it inside a loop of its reader")
+    guests = stage.guests()
+    if guests:
+        raise stage.refuse(directive, f"{guests[0].name} is computed at loop {guests[0].attach_ivar.name} of it",  # type: ignore[union-attr]
+                           hint=f"call s[{guests[0].name}].compute_root() first, or inline it too")
+    stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.INLINE, None, None

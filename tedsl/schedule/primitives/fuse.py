@@ -1,0 +1,75 @@
+"""fuse: neighbouring loops become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.relations import Fuse, fused_of, singleton
+from tedsl.schedule.relations import Singleton as SingletonRelation
+from tedsl.schedule.state import StageState, find, show
+
+
+def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
+    """Turn neighbouring loops, given from the outermost in, into one.
+
+        for i in 0..n: for j in 0..m: body(i, j)   →   for f in 0..n * m: body(f // m, f % m)
+
+    One loop: itself. None: a new outermost loop of one iteration.
+    """
+    directive = f"fuse({', '.join(map(show, loops))})"
+    stage.must_have_loops(directive)
+    if not loops:
+        return _add_singleton(stage)
+    for loop in loops:
+        stage.position_of(loop, directive)
+    if len(loops) == 1:
+        return loops[0]  # type: ignore[no-any-return]
+    _check_loops(stage, directive, loops)
+    leaves, relations, fused = list(stage.leaf_iter_vars), [], loops[0]
+    for loop in loops[1:]:
+        relation = _fuse_two(stage, directive, leaves, fused, loop)
+        relations.append(relation)
+        fused = relation.fused
+    stage.leaf_iter_vars = leaves
+    stage.all_iter_vars += [r.fused for r in relations]
+    stage.relations += relations
+    return fused  # type: ignore[no-any-return]
+
+
+def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) -> None:
+    if len(set(loops)) != len(loops):
+        twice = next(loop for at, loop in enumerate(loops) if find(loops[:at], loop) is not None)
+        raise stage.refuse(directive, f"{twice.name} is named twice", hint="name each loop once")
+    for loop in loops:
+        stage.must_be_plain(loop, directive, "fuse first, then annotate the fused loop")
+    stage.must_have_no_guests(loops, directive)
+    reducing = [loop for loop in loops if loop.is_reduction]
+    if reducing and len(reducing) < len(loops):
+        data = [loop.name for loop in loops if not loop.is_reduction]
+        raise stage.refuse(
+            directive, f"{reducing[0].name} is a reduction loop and {data[0]} a loop over elements: one loop cannot be both",
+            hint="fuse loops over elements with each other and reduction loops with each other; reorder brings them together")
+
+
+def _fuse_two(stage: StageState, directive: str, leaves: list[IterVar], first: IterVar, second: IterVar) -> Fuse:
+    """Fuses the neighbours in `leaves`; (inner, outer) is accepted too. The name follows the order given."""
+    a, b = find(leaves, first), find(leaves, second)
+    assert a is not None and b is not None
+    if abs(a - b) != 1:
+        between = [loop.name for loop in leaves[min(a, b) + 1:max(a, b)]]
+        raise stage.refuse(directive, f"{first.name} and {second.name} are not neighbours: {', '.join(between)} stands "
+                           "between them", hint=f"reorder first, so that {second.name} follows {first.name}")
+    fused = fused_of(first, second)
+    outer, inner = (first, second) if a < b else (second, first)
+    leaves[min(a, b):max(a, b) + 1] = [fused]
+    return Fuse(outer, inner, fused)
+
+
+def _add_singleton(stage: StageState) -> IterVar:
+    loop = singleton()
+    stage.leaf_iter_vars.insert(0, loop)
+    stage.all_iter_vars.append(loop)
+    stage.relations.append(SingletonRelation(loop))
+    return loop

@@ -1,0 +1,20 @@
+"""parallel: the iterations of a loop are shared out among threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir.iters import IterType
+from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.state import StageState, show
+
+
+def parallel(stage: StageState, loop: Any) -> None:
+    """Mark `loop` to be run by several threads."""
+    directive = f"parallel({show(loop)})"
+    check_annotation(stage, loop, directive)
+    if loop.is_reduction:
+        raise stage.refuse(
+            directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",
+            hint=f"parallelize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
+    stage.set_attr(loop, iter_type=IterType.PARALLELIZED)

@@ -1,0 +1,52 @@
+"""pragma: a note on a loop for the passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, StringImm
+from tedsl.schedule.primitives.unroll import unroll
+from tedsl.schedule.primitives.vectorize import vectorize
+from tedsl.schedule.state import StageState, describe, show
+
+COUNTS = ("auto_unroll_max_step", "unroll_explicit")  # their value is a number
+PRAGMAS = (*COUNTS, "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish", "import_c",
+           "import_llvm", "debug_skip_region", "loop_partition_hint")
+
+
+def pragma(stage: StageState, loop: Any, kind: Any, value: Any = None) -> None:
+    """Put the note `kind` with `value` (a number, a string or nothing) on `loop`."""
+    directive = f"pragma({show(loop)}, {show(kind)}{'' if value is None else f', {show(value)}'})"
+    stage.position_of(loop, directive)
+    if not isinstance(kind, str):
+        raise stage.refuse(directive, f"the pragma is a string, got {describe(kind)}",
+                           hint='for example "auto_unroll_max_step"')
+    if kind == "unroll":
+        return unroll(stage, loop)
+    if kind == "vectorize":
+        return vectorize(stage, loop)
+    if kind not in PRAGMAS:
+        raise stage.refuse(directive, f"there is no pragma {kind!r}", hint=f"choose one of {', '.join(PRAGMAS)}")
+    made = _value(stage, directive, kind, value)
+    attr = stage.attr_of(loop)
+    stage.set_attr(loop, pragma_keys=(*attr.pragma_keys, StringImm(kind)), pragma_values=(*attr.pragma_values, made))
+    return None
+
+
+def _value(stage: StageState, directive: str, kind: str, value: Any) -> Expr | None:
+    if kind in COUNTS and (build.as_int(value) if not isinstance(value, bool) else int(value)) is None:
+        raise stage.refuse(directive, f"the value of {kind} is a constant integer, got {describe(value)}",
+                           hint=f'for example pragma({show(loop_of(stage))}, "{kind}", 16)')
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return build.const(int(value), "int32")
+    if isinstance(value, (int, str, Expr)):
+        return build.as_expr(value)
+    raise stage.refuse(directive, f"the value of a pragma is a number or a string, got {describe(value)}")
+
+
+def loop_of(stage: StageState) -> Any:
+    """Some loop of the stage, for an example in a hint."""
+    return stage.leaf_iter_vars[0]

@@ -1,0 +1,32 @@
+"""reorder: another nesting of the same loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.schedule.attach import misplaced
+from tedsl.schedule.state import StageState, find, show
+
+
+def reorder(stage: StageState, order: Sequence[Any]) -> None:
+    """Nest the loops of `order` so, outermost first, in the places that they hold together; others stay where they are.
+
+        for i: for j: for k: body   → reorder(k, i) →   for k: for j: for i: body
+    """
+    directive = f"reorder({', '.join(map(show, order))})"
+    stage.must_have_loops(directive)
+    places = [stage.position_of(loop, directive) for loop in order]
+    for at, loop in enumerate(order):
+        if find(order[:at], loop) is not None:
+            raise stage.refuse(directive, f"{loop.name} is named twice", hint="name each loop once")
+    before, after = stage.leaf_iter_vars, list(stage.leaf_iter_vars)
+    for place, loop in zip(sorted(places), order):
+        after[place] = loop
+    known = {(m.producer, m.consumer) for m in misplaced(stage.schedule)}
+    stage.leaf_iter_vars = after
+    broken = [m for m in misplaced(stage.schedule) if (m.producer, m.consumer) not in known]
+    if broken:
+        stage.leaf_iter_vars = before
+        raise stage.refuse(directive, f"afterwards {broken[0].reason}",
+                           hint=f"call s[{broken[0].producer.name}].compute_at again at a loop further out, then reorder")

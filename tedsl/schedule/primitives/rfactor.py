@@ -1,0 +1,149 @@
+"""rfactor: a reduction in two stages, so that one of its loops can run in parallel or in vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.substitute import copy_var, substitute
+from tedsl.lang.operation import ComputeOp, note_axis
+from tedsl.lang.tensor import Tensor, load
+from tedsl.schedule.domains import extents_down, guards, indices_up, root_extents
+from tedsl.schedule.relations import touched_by
+from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, root_axes, show
+
+
+def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> list[Tensor]:
+    """Compute partial results per iteration of the reduction loop `loop` in a new stage, over which `stage` then reduces.
+
+        B[i] = sum(A[i, k], k)  with ko, ki = split(k, 16)   → rfactor(B, ki) →
+        B.rf[k.inner, i] = sum(A[i, k.outer * 16 + k.inner], k.outer);  B[ax0] = sum(B.rf[k.inner.v, ax0], k.inner.v)
+
+    `factor_axis` is the place of the new axis in B.rf. What a split overshoots is excluded by the condition of the reduction.
+    """
+    directive = f"rfactor({show(tensor)}, {show(loop)}{f', factor_axis={show(factor_axis)}' if factor_axis != 0 else ''})"
+    op, whole = _check(stage, tensor, loop, directive)
+    place = _place(stage, op, factor_axis, directive)
+    plan = _plan(stage, op, loop)
+    factored = _factored(op, whole, plan, place)
+    final = _final(op, whole, factored, plan, place)
+    made = stage.schedule.rewired(outputs_of(op, final), skip=[stage])
+    stage.schedule.rewire(made)
+    stage.schedule.rewire({stage: final})
+    stage.schedule.add_stage(factored, stage.schedule.position(stage))
+    for old in stage.all_iter_vars:
+        stage.retired[old] = f"{old.name} belongs to the old operation: rfactor moved it to stage {factored.name}"
+    stage.restart(final)
+    return [factored.output(v) for v in range(factored.num_outputs)]
+
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[ComputeOp, Reduce]:
+    stage.must_have_loops(directive)
+    if not isinstance(tensor, Tensor):
+        raise stage.refuse(directive, f"the first argument is a tensor, got {describe(tensor)}",
+                           hint=f"for an operation write {stage.name}.output(0)")
+    op = stage.op
+    whole = op.reduction if isinstance(op, ComputeOp) else None
+    if not isinstance(op, ComputeOp) or whole is None:
+        moved = f"; the reduction is in stage {where}" if (where := _moved_to(stage)) else ""
+        raise stage.refuse(directive, f"{stage.name} is not a reduction{moved}",
+                           hint="rfactor takes a tensor made by te.sum, te.max, te.comm_reducer(...), ...")
+    if whole.init:
+        raise stage.refuse(directive, f"the reduction {stage.name} starts from a value of its own (init), which "
+                           "would count twice", hint="reduce without init and combine with it in another te.compute")
+    stage.position_of(loop, directive)
+    if not loop.is_reduction:
+        reducing = [one.name for one in stage.leaf_iter_vars if one.is_reduction]
+        raise stage.refuse(directive, f"{loop.name} is a loop over elements, not a reduction loop",
+                           hint=f"choose one of {', '.join(reducing)}")
+    _check_rest(stage, op, loop, directive)
+    return op, whole
+
+
+def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str) -> None:
+    if stage.attach_type == AttachType.INLINE:
+        raise stage.refuse(directive, f"{stage.name} is computed inline")
+    stage.must_have_no_guests(stage.leaf_iter_vars, directive)
+    for one in stage.leaf_iter_vars:
+        stage.must_be_plain(one, directive, "call rfactor first, then annotate the loops of both stages")
+    touched = touched_by([loop], stage.relations)
+    known = set(op.axis) | set(op.reduce_axis)
+    lost = [one.name for one in stage.leaf_iter_vars if one not in touched and one not in known]
+    if lost:
+        raise stage.refuse(directive, f"the loop {lost[0]}, made by split or fuse of another axis, would be lost",
+                           hint="call rfactor first, then split and fuse the loops of both stages")
+
+
+def _moved_to(stage: StageState) -> str | None:
+    """The stage to which cache_write moved the reduction of `stage`, if it did."""
+    sources = [stage.schedule.stage_map[t.op] for t in stage.op.input_tensors]
+    reducing = [s.name for s in sources if any(axis.is_reduction for axis in root_axes(s.op))]
+    return next((name for name in reducing if name.startswith(f"{stage.name}.")), None)
+
+
+def _place(stage: StageState, op: ComputeOp, factor_axis: Any, directive: str) -> int:
+    rank = len(op.axis)
+    number = None if isinstance(factor_axis, bool) else build.as_int(factor_axis)
+    if number is None:
+        raise stage.refuse(directive, f"factor_axis is an integer, got {describe(factor_axis)}")
+    if not -rank - 1 <= number <= rank:
+        raise stage.refuse(directive, f"factor_axis={number} is out of range: the new tensor has {rank + 1} dimensions",
+                           hint=f"choose from {-rank - 1} to {rank}")
+    return number if number >= 0 else rank + 1 + number
+
+
+# --- the two operations ---------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """The axis that the new stage gets, the loops that it still reduces over, and how the old axes follow from them."""
+
+    own: IterVar
+    reduced: tuple[IterVar, ...]
+    values: dict[IterVar, Expr]
+    conditions: list[Expr]
+
+
+def _plan(stage: StageState, op: ComputeOp, loop: IterVar) -> _Plan:
+    touched = touched_by([loop], stage.relations)
+    extents = extents_down(stage.relations, root_extents(stage))
+    var = copy_var(loop.var) if any(loop is axis for axis in op.reduce_axis) else loop.var
+    own = note_axis(IterVar(Range.from_min_extent(0, extents[loop]), var, IterType.DATA_PAR))
+    others = [one for one in stage.leaf_iter_vars if one in touched and one is not loop]
+    reduced = [axis for axis in op.reduce_axis if axis not in touched]
+    reduced += [IterVar(Range.from_min_extent(0, extents[one]), one.var, IterType.COMM_REDUCE) for one in others]
+    up = indices_up(stage.relations, extents, {loop: var, **{one: one.var for one in others}})
+    values = {axis: build.add(up[axis], axis.dom.min) for axis in op.reduce_axis if axis in touched and axis.dom is not None}
+    return _Plan(own, tuple(reduced), values, guards(stage.relations, extents, up))
+
+
+def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeOp:
+    """B.rf: the factored loop is an axis of elements; the other loops of its reduction axes reduce."""
+    source: Reduce = substitute(whole, plan.values)
+    condition = source.condition
+    if plan.conditions:
+        condition = build.logical_and(build.likely(reduce(build.logical_and, plan.conditions)), condition)
+    body: tuple[Expr, ...]
+    if plan.reduced:
+        body = tuple([source.replace(axis=plan.reduced, condition=condition, value_index=v) for v in range(op.num_outputs)])
+    else:
+        body = tuple([build.if_then_else(condition, value, source.combiner.identity_element[v])
+                      for v, value in enumerate(source.source)])
+    axis = (*op.axis[:place], plan.own, *op.axis[place:])
+    return ComputeOp(f"{op.name}.rf", op.tag, op.attrs, axis, plan.reduced, body)
+
+
+def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, place: int) -> ComputeOp:
+    """What B becomes: the reduction of B.rf over the axis that it got."""
+    axes = tuple([note_axis(IterVar(axis.dom, Var(f"ax{at}", axis.dtype))) for at, axis in enumerate(op.axis)])
+    over = note_axis(IterVar(plan.own.dom, Var(f"{plan.own.name}.v", plan.own.dtype), IterType.COMM_REDUCE))
+    indices = (*axes[:place], over, *axes[place:])
+    partial = tuple([load(factored.output(v), indices) for v in range(op.num_outputs)])
+    body = tuple([Reduce(whole.combiner, partial, (over,), build.true(), v) for v in range(op.num_outputs)])
+    return ComputeOp(f"{op.name}.repl", op.tag, op.attrs, axes, (over,), body, op.info)

@@ -1,0 +1,55 @@
+"""split: one loop becomes two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.relations import Split, derived
+from tedsl.schedule.state import StageState, describe, show
+
+
+def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = None) -> tuple[IterVar, IterVar]:
+    """Turn `loop` into `outer, inner`: `factor` iterations of inner, or `nparts` of outer.
+
+        for i in 0..n: body(i)   →   for io in 0..ceil(n / f): for ii in 0..f: body(io * f + ii)
+
+    Where the product of both is not the extent, lowering guards the body with `if io * f + ii < n`.
+    """
+    given = ", ".join(f"{name}={show(value)}" for name, value in (("factor", factor), ("nparts", nparts)) if value is not None)
+    directive = f"split({show(loop)}{', ' if given else ''}{given})"
+    at = stage.position_of(loop, directive)
+    if (factor is None) == (nparts is None):
+        raise stage.refuse(directive, f"{'neither' if factor is None else 'both'} of factor and nparts given",
+                           hint="give one: factor is the number of iterations of the inner loop, nparts of the outer")
+    what, value = ("factor", factor) if nparts is None else ("nparts", nparts)
+    count = positive_count(stage, directive, what, value, loop)
+    stage.must_be_plain(loop, directive, "split first, then annotate the resulting loops")
+    stage.must_have_no_guests([loop], directive)
+    outer, inner = derived(loop, ".outer"), derived(loop, ".inner")
+    relation = Split(loop, outer, inner, count, None) if nparts is None else Split(loop, outer, inner, None, count)
+    stage.leaf_iter_vars[at:at + 1] = [outer, inner]
+    stage.all_iter_vars += [outer, inner]
+    stage.relations.append(relation)
+    return outer, inner
+
+
+def positive_count(stage: StageState, directive: str, what: str, value: Any, loop: IterVar) -> Expr:
+    """`value` as an integer expression of the dtype of `loop`; refuses what is no integer or below 1."""
+    try:
+        count = None if isinstance(value, (bool, str)) else build.as_expr(value)
+    except ValueError:
+        count = None
+    if count is None or isinstance(value, IterVar) or not count.dtype.is_integer or count.dtype.lanes != 1:
+        raise stage.refuse(directive, f"the {what} must be an integer, got {describe(value)}",
+                           hint=f"write a whole number, for example {what}=8")
+    known = build.as_int(count)
+    if known is not None and known < 1:
+        raise stage.refuse(directive, f"the {what} must be at least 1, got {known}",
+                           hint=f"{what}=1 leaves {loop.name} in one piece")
+    if known is not None and loop.dtype.max_value is not None and known > loop.dtype.max_value:
+        raise stage.refuse(directive, f"the {what} {known} does not fit the dtype {loop.dtype} of {loop.name}",
+                           hint="use a smaller number, or an int64 shape")
+    return build.cast(loop.dtype, count)

@@ -1,0 +1,34 @@
+"""vectorize: the iterations of a loop become the lanes of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.iters import IterType
+from tedsl.schedule.domains import extent_of
+from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.state import AttachType, StageState, show
+
+
+def vectorize(stage: StageState, loop: Any) -> None:
+    """Mark `loop`, of constant extent, to be run as vector instructions.
+
+        for i in 0..8: B[i] = A[i] + 1   →   B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + broadcast(1, 8)
+    """
+    directive = f"vectorize({show(loop)})"
+    check_annotation(stage, loop, directive)
+    if loop.is_reduction:
+        raise stage.refuse(
+            directive, f"{loop.name} is a reduction loop: all its iterations write one element, lanes would race",
+            hint=f"vectorize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
+    extent = extent_of(stage, loop)
+    if extent is not None and build.as_int(extent) is None and stage.attach_type != AttachType.SCOPE:
+        raise stage.refuse(directive, f"the extent of {loop.name} is {extent!r}, which is not a constant",
+                           hint=f"split it by a constant first: _, inner = s[{stage.name}].split({loop.name}, factor=8); "
+                                f"s[{stage.name}].vectorize(inner)")
+    guests = [s.name for s in stage.guests() if s.attach_ivar is loop]
+    if guests:
+        raise stage.refuse(directive, f"{guests[0]} is computed at {loop.name}: a vector has no room for the loops "
+                           f"of {guests[0]}", hint=f"compute {guests[0]} at a loop further out")
+    stage.set_attr(loop, iter_type=IterType.VECTORIZED)

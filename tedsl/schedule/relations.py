@@ -1,0 +1,103 @@
+"""The relations between iteration variables: frozen data, in the order in which the directives made them.
+
+Lowering passes messages over them: domains go down (from the axes of the formula to the loops), indices go up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.iters import IterType, IterVar, Range
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given."""
+
+    parent: IterVar
+    outer: IterVar
+    inner: IterVar
+    factor: Expr | None = None
+    nparts: Expr | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fuse:
+    """`outer = fused // extent(inner)`, `inner = fused % extent(inner)`."""
+
+    outer: IterVar
+    inner: IterVar
+    fused: IterVar
+
+
+@dataclass(frozen=True, eq=False)
+class Rebase:
+    """`parent = rebased + min(parent)`: a loop that starts at 0 for an axis whose region need not."""
+
+    parent: IterVar
+    rebased: IterVar
+
+
+@dataclass(frozen=True, eq=False)
+class Singleton:
+    """A loop of one iteration that stands for no axis."""
+
+    iter: IterVar
+
+
+Relation = Split | Fuse | Rebase | Singleton
+
+
+def parents_of(relation: Relation) -> tuple[IterVar, ...]:
+    """The iteration variables that the relation consumes."""
+    match relation:
+        case Split(parent=p) | Rebase(parent=p):
+            return (p,)
+        case Fuse(outer=o, inner=i):
+            return (o, i)
+        case Singleton():
+            return ()
+
+
+def children_of(relation: Relation) -> tuple[IterVar, ...]:
+    """The iteration variables that the relation makes."""
+    match relation:
+        case Split(outer=o, inner=i):
+            return (o, i)
+        case Fuse(fused=f):
+            return (f,)
+        case Rebase(rebased=r):
+            return (r,)
+        case Singleton(iter=i):
+            return (i,)
+
+
+def derived(parent: IterVar, suffix: str) -> IterVar:
+    """A new loop named after `parent`; its range is found out by lowering."""
+    return IterVar(None, Var(parent.name + suffix, parent.dtype), parent.iter_type)
+
+
+def fused_of(outer: IterVar, inner: IterVar) -> IterVar:
+    """A new loop for both, named after both."""
+    dtype = outer.dtype if outer.dtype.bits >= inner.dtype.bits else inner.dtype
+    kind = IterType(max(outer.iter_type, inner.iter_type))
+    return IterVar(None, Var(f"{outer.name}.{inner.name}.fused", dtype), kind)
+
+
+def singleton() -> IterVar:
+    """A new loop of one iteration."""
+    return IterVar(Range.from_min_extent(0, 1), Var("singleton"))
+
+
+def touched_by(axes: Iterable[IterVar], relations: Iterable[Relation]) -> set[IterVar]:
+    """`axes` and every iteration variable connected to them by `relations`, upwards or downwards."""
+    touched, pending = set(axes), list(relations)
+    while True:
+        near = [r for r in pending if touched & set(parents_of(r) + children_of(r))]
+        if not near:
+            return touched
+        for r in near:
+            touched.update(parents_of(r) + children_of(r))
+        pending = [r for r in pending if not any(r is n for n in near)]

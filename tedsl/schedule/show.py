@@ -1,0 +1,55 @@
+"""A schedule as text: its stages, producers first, with the loops of each, outermost first."""
+
+from __future__ import annotations
+
+from tedsl.ir import build
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.state import AttachType, ScheduleState, StageState
+
+
+def schedule_text(schedule: ScheduleState) -> str:
+    """All stages; what `print(s)` shows."""
+    head = f"schedule of {', '.join(op.name for op in schedule.outputs)}"
+    return "\n".join([head, *(f"  {line}" for stage in schedule.stages for line in stage_text(stage).splitlines())])
+
+
+def stage_text(stage: StageState) -> str:
+    """One stage: a line that says where it is computed, then a line per loop."""
+    lines = [f"{stage.name}: {_place(stage)}"]
+    if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
+        return lines[0]
+    extents = extents_down(stage.relations, root_extents(stage))
+    for depth, loop in enumerate(stage.leaf_iter_vars, 1):
+        lines.append("  " * depth + _loop(stage, loop, extents.get(loop)))
+        guests = [guest.name for guest in stage.guests() if guest.attach_ivar is loop]
+        lines += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in guests]
+    return "\n".join(lines)
+
+
+def _place(stage: StageState) -> str:
+    if stage.is_placeholder:
+        shape = ", ".join(map(repr, stage.op.shape_of(0)))
+        return f"placeholder [{shape}] {stage.op.dtype_of(0)}"
+    words = ["output" if stage.is_output else {AttachType.ROOT: "computed at the root", AttachType.INLINE: "computed inline",
+                                               AttachType.INLINED: "inlined"}.get(stage.attach_type, "")]
+    if stage.attach_type == AttachType.SCOPE:
+        assert stage.attach_stage is not None and stage.attach_ivar is not None
+        words[0] = f"computed at {stage.attach_stage.name}, loop {stage.attach_ivar.name}"
+    if stage.scope:
+        words.append(f"in {stage.scope} memory")
+    if stage.nontemporal:
+        words.append("stored past the cache")
+    return ", ".join(words)
+
+
+def _loop(stage: StageState, loop: IterVar, extent: object) -> str:
+    number = build.as_int(extent)
+    bound = "" if extent is None else f" in 0..{number if number is not None else repr(extent)}"
+    notes = ["reduction"] if loop.is_reduction else []
+    said = stage.annotation_of(loop)
+    notes += [said] if said else []
+    attr = stage.attr_of(loop)
+    for key, value in zip(attr.pragma_keys, attr.pragma_values):
+        notes.append(f"pragma {key.value}" + ("" if value is None else f" {value!r}"))
+    return f"for {loop.name}{bound}" + (f" ({', '.join(notes)})" if notes else "")

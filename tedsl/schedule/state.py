@@ -1,0 +1,269 @@
+"""The data of a schedule: what the directives change and lowering reads.
+
+`ScheduleState` owns a list of `StageState`s, producers first. The user's handles (`handles.py`) add nothing to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+from tedsl.errors import ScheduleError
+from tedsl.ir.expr import Expr, StringImm, Var
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.lang.graph import replace_inputs
+from tedsl.lang.operation import Operation, PlaceholderOp
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.journal import Recorder
+from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
+
+
+class AttachType(IntEnum):
+    """Where a stage is computed: the numbers are TVM's."""
+
+    ROOT = 1
+    INLINE = 2  # its formula is written into its consumers
+    INLINED = 3  # the same, after normalize has done it
+    SCOPE = 4  # at a loop of another stage
+
+
+ANNOTATIONS = {IterType.UNROLLED: "unrolled", IterType.VECTORIZED: "vectorized", IterType.PARALLELIZED: "parallel"}
+
+
+@dataclass(frozen=True, eq=False)
+class IterVarAttr:
+    """What the user said about one loop. `iter_type` is UNROLLED, VECTORIZED, PARALLELIZED, or DATA_PAR: nothing."""
+
+    iter_type: IterType = IterType.DATA_PAR
+    bind_thread: IterVar | None = None
+    pragma_keys: tuple[StringImm, ...] = ()
+    pragma_values: tuple[Expr | None, ...] = ()
+    tensor_intrin: Any = None
+
+    def describe(self) -> str | None:
+        """How a sentence calls it ("vectorized"), or None if nothing was said that changes the loop."""
+        if self.bind_thread is not None:
+            return f"bound to {self.bind_thread.thread_tag}"
+        return ANNOTATIONS.get(self.iter_type)
+
+
+def root_axes(op: Operation) -> list[IterVar]:
+    """The loops of an operation before any directive: its axes, then its reduction axes."""
+    return [*getattr(op, "axis", ()), *getattr(op, "reduce_axis", ())]
+
+
+def find(loops: Sequence[IterVar], loop: object) -> int | None:
+    """The position of `loop` by identity, or None."""
+    return next((at for at, one in enumerate(loops) if one is loop), None)
+
+
+@dataclass(eq=False)
+class StageState:
+    """One operation and its loops, outermost first. `origin_op` is what the user wrote; `op` what it has become."""
+
+    op: Operation
+    origin_op: Operation
+    schedule: ScheduleState
+    all_iter_vars: list[IterVar]
+    leaf_iter_vars: list[IterVar]
+    relations: list[Relation] = field(default_factory=list)
+    scope: str = ""
+    is_output: bool = False
+    attach_type: AttachType = AttachType.ROOT
+    attach_stage: StageState | None = None
+    attach_ivar: IterVar | None = None
+    iter_var_attrs: dict[IterVar, IterVarAttr] = field(default_factory=dict)
+    nontemporal: bool = False
+    store_predicate: Expr | None = None
+    retired: dict[IterVar, str] = field(default_factory=dict)  # loops of operations replaced since: what became of them
+
+    @property
+    def name(self) -> str:
+        return self.origin_op.name
+
+    @property
+    def is_placeholder(self) -> bool:
+        return isinstance(self.op, PlaceholderOp)
+
+    def loop_names(self) -> list[str]:
+        return [loop.name for loop in self.leaf_iter_vars]
+
+    def attr_of(self, loop: IterVar) -> IterVarAttr:
+        return self.iter_var_attrs.get(loop, IterVarAttr())
+
+    def annotation_of(self, loop: IterVar) -> str | None:
+        """"vectorized", "parallel", "unrolled", "bound to ..." or None."""
+        return self.attr_of(loop).describe()
+
+    def set_attr(self, loop: IterVar, **changed: Any) -> None:
+        self.iter_var_attrs[loop] = replace(self.attr_of(loop), **changed)
+
+    def restart(self, op: Operation) -> None:
+        """Makes `op` the operation of this stage, with fresh loops."""
+        self.op = op
+        self.all_iter_vars = root_axes(op)
+        self.leaf_iter_vars = root_axes(op)
+        self.relations = []
+        self.iter_var_attrs = {}
+
+    # --- looking before a change ---
+
+    def refuse(self, directive: str, problem: str, *, hint: str = "") -> ScheduleError:
+        """The error for `directive` on this stage, with the loops that there are."""
+        return ScheduleError(directive, self.name, problem, loops=self.loop_names(), hint=hint)
+
+    def must_have_loops(self, directive: str) -> None:
+        """Refuses placeholders."""
+        if self.is_placeholder:
+            raise self.refuse(directive, f"{self.name} is a placeholder: its values are given by the caller, "
+                              "no loop computes them",
+                              hint=f"schedule a stage that reads {self.name}, or make one that copies it: "
+                                   f's.cache_read({self.name}, "local", readers)')
+
+    def position_of(self, loop: Any, directive: str) -> int:
+        """The place of `loop` among the loops now. Refuses what is no loop now, and says what became of it."""
+        self.must_have_loops(directive)
+        at = find(self.leaf_iter_vars, loop)
+        if at is None:
+            problem, hint = self._why_not_a_loop(loop)
+            raise self.refuse(directive, problem, hint=hint)
+        return at
+
+    def _why_not_a_loop(self, loop: Any) -> tuple[str, str]:
+        take = (f"take the axis from s[{self.name}].op.axis or s[{self.name}].op.reduce_axis, "
+                "or from what split and fuse returned")
+        if not isinstance(loop, IterVar):
+            return f"expected an axis, got {describe(loop)}", take
+        for relation in reversed(self.relations):
+            match relation:
+                case Split(parent=p, outer=o, inner=i) if p is loop:
+                    return f"{loop.name} was split into {o.name}, {i.name}", "use one of these loops"
+                case Fuse(outer=o, inner=i, fused=f) if loop is o or loop is i:
+                    return f"{o.name} and {i.name} were fused into {f.name}", f"use {f.name}"
+                case Rebase(parent=p, rebased=r) if p is loop:
+                    return f"{loop.name} was replaced by the loop {r.name} that starts at 0", f"use {r.name}"
+        if loop in self.retired:
+            return self.retired[loop], f"use s[{self.name}].op.axis and s[{self.name}].op.reduce_axis of the new operation"
+        for stage in self.schedule.stages:
+            if find(stage.all_iter_vars, loop) is not None:
+                return f"{loop.name} is a loop of stage {stage.name}", f"write s[{stage.name}] instead, or {take}"
+        if any(one.name == loop.name for one in self.all_iter_vars):
+            return (f"the loop {loop.name} given is not the {loop.name} of this stage: it was made by another schedule or "
+                    "belongs to another operation", take)
+        return f"{loop.name} is no loop of this schedule", take
+
+    def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
+        """Refuses a loop that was annotated, bound or given a pragma: what was said would be lost."""
+        said = self.annotation_of(loop)
+        if said is None and self.attr_of(loop).pragma_keys:
+            said = f"marked with the pragma {self.attr_of(loop).pragma_keys[0].value}"
+        if said is not None:
+            raise self.refuse(directive, f"{loop.name} is already {said}", hint=hint)
+
+    def must_have_no_guests(self, loops: Iterable[IterVar], directive: str) -> None:
+        """Refuses if another stage is computed at one of `loops`."""
+        for loop in loops:
+            guests = [s.name for s in self.guests() if s.attach_ivar is loop]
+            if guests:
+                raise self.refuse(
+                    directive, f"{', '.join(guests)} is computed at {loop.name}: that loop must stay",
+                    hint=f"do this before s[{guests[0]}].compute_at, or call s[{guests[0]}].compute_root() first")
+
+    def guests(self) -> list[StageState]:
+        """The stages that are computed at a loop of this one."""
+        return [s for s in self.schedule.stages if s.attach_type == AttachType.SCOPE and s.attach_stage is self]
+
+
+@dataclass(eq=False)
+class ScheduleState:
+    """Stages, producers first. `outputs` are the operations that the user asked for; `stage_map` knows these, their
+    replacements and every operation in between."""
+
+    outputs: list[Operation]
+    stages: list[StageState] = field(default_factory=list)
+    stage_map: dict[Operation, StageState] = field(default_factory=dict)
+    recorder: Recorder = field(default_factory=Recorder)
+
+    def add_stage(self, op: Operation, at: int, *, scope: str = "") -> StageState:
+        """Inserts a fresh stage for `op` at position `at`."""
+        stage = StageState(op, op, self, root_axes(op), root_axes(op), scope=scope)
+        self.stages.insert(at, stage)
+        self.stage_map[op] = stage
+        return stage
+
+    def position(self, stage: StageState) -> int:
+        return next(at for at, one in enumerate(self.stages) if one is stage)
+
+    def consumers(self) -> dict[StageState, list[StageState]]:
+        """For each stage the stages whose operations read it now, in order."""
+        found: dict[StageState, list[StageState]] = {stage: [] for stage in self.stages}
+        for stage in self.stages:
+            for producer in {self.stage_map[t.op]: None for t in stage.op.input_tensors}:
+                found[producer].append(stage)
+        return found
+
+    def rewired(self, replaced: Mapping[Tensor, Tensor], skip: Iterable[StageState] = ()) -> dict[StageState, Operation]:
+        """The new operations of the stages that read, directly or not, one of `replaced`. Changes nothing."""
+        mapping, made = dict(replaced), {}
+        left_out = set(skip)
+        for stage in self.stages:
+            if stage in left_out:
+                continue
+            op = replace_inputs(stage.op, mapping)
+            if op is not stage.op:
+                made[stage] = op
+                mapping.update(outputs_of(stage.op, op))
+        return made
+
+    def rewire(self, made: Mapping[StageState, Operation]) -> None:
+        """Puts the operations in place. They keep the axes of the old ones, so loops and relations stay as they are."""
+        for stage, op in made.items():
+            stage.op = op
+            self.stage_map[op] = stage
+
+    def copy(self) -> ScheduleState:
+        """The same schedule, changed independently from now on. Operations and loops are shared: they never change."""
+        made = ScheduleState(list(self.outputs), recorder=self.recorder.copy())
+        twins = {stage: replace(stage, schedule=made, all_iter_vars=list(stage.all_iter_vars),
+                                leaf_iter_vars=list(stage.leaf_iter_vars), relations=list(stage.relations),
+                                iter_var_attrs=dict(stage.iter_var_attrs), retired=dict(stage.retired))
+                 for stage in self.stages}
+        for twin in twins.values():
+            if twin.attach_stage is not None:
+                twin.attach_stage = twins[twin.attach_stage]
+        made.stages = list(twins.values())
+        made.stage_map = {op: twins[stage] for op, stage in self.stage_map.items()}
+        return made
+
+
+def outputs_of(old: Operation, new: Operation) -> dict[Tensor, Tensor]:
+    """Each output of `old` with the output of `new` that takes its place."""
+    return {old.output(i): new.output(i) for i in range(old.num_outputs)}
+
+
+def describe(value: Any) -> str:
+    """What a wrong argument is, for an error: "the int 0", "the tensor A"."""
+    if isinstance(value, Tensor):
+        return f"the tensor {value.name}"
+    if isinstance(value, Operation):
+        return f"the operation {value.name}"
+    if isinstance(value, Var):
+        return f"the variable {value.name}"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if value is None:
+        return "None"
+    name = getattr(value, "name", None)
+    return f"the {type(value).__name__} {name if isinstance(name, str) else repr(value)}"
+
+
+def show(value: Any) -> str:
+    """An argument as the text of a directive shows it."""
+    name = getattr(value, "name", None)
+    if isinstance(name, str):
+        return name
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(show, value))}]"
+    return repr(value)
