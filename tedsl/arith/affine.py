@@ -1,0 +1,91 @@
+"""Sums of terms: `3*i + n//4 - 2` as {i: 3, n//4: 1} and -2. The form in which integers are compared and cancelled.
+
+A term is an expression that stands for all expressions of equal value (see canonical.py), so that terms meet by identity.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tedsl.ir.expr import Expr, FloorDiv, FloorMod
+
+Key = tuple[frozenset[tuple[Expr, int]], int]
+
+MAX_TERMS = 24  # a longer sum is one opaque term: keeps every step O(1), so deep sums stay linear
+
+
+class Sum:
+    """A constant plus integer multiples of terms. Immutable; terms are in the order of first appearance, none is 0."""
+
+    __slots__ = ("_key", "const", "splits", "terms")
+
+    def __init__(self, terms: dict[Expr, int], const: int = 0) -> None:
+        self.terms = terms
+        self.const = const
+        self._key: Key | None = None
+        self.splits = False  # whether a term is a // or a %
+        for term in terms:
+            if type(term) is FloorDiv or type(term) is FloorMod:
+                self.splits = True
+
+    @property
+    def key(self) -> Key:
+        """Equal for equal sums."""
+        if self._key is None:
+            self._key = frozenset(self.terms.items()), self.const
+        return self._key
+
+    def plus(self, other: Sum, factor: int = 1) -> Sum:
+        """self + other * factor."""
+        if not other.terms:
+            return Sum(self.terms, self.const + other.const * factor)
+        terms = dict(self.terms)
+        for term, coefficient in other.terms.items():
+            c = terms.get(term, 0) + coefficient * factor
+            if c:
+                terms[term] = c
+            else:
+                terms.pop(term, None)
+        return Sum(terms, self.const + other.const * factor)
+
+    def times(self, k: int) -> Sum:
+        """self * k."""
+        if k == 1:
+            return self
+        if k == 0:
+            return Sum({}, 0)
+        return Sum({term: c * k for term, c in self.terms.items()}, self.const * k)
+
+    def shifted(self, k: int) -> Sum:
+        """self + k."""
+        return Sum(self.terms, self.const + k) if k else self
+
+    def without(self, term: Expr) -> Sum:
+        """self less its multiple of `term`."""
+        return Sum({t: c for t, c in self.terms.items() if t is not term}, self.const)
+
+    def divided(self, k: int) -> Sum:
+        """self / k, where `k` divides every coefficient and the constant."""
+        return Sum({term: c // k for term, c in self.terms.items()}, self.const // k)
+
+    @property
+    def is_const(self) -> bool:
+        return not self.terms
+
+    @property
+    def single(self) -> Expr | None:
+        """The term, if the sum is that term and nothing else."""
+        if len(self.terms) == 1 and not self.const:
+            (term, c), = self.terms.items()
+            return term if c == 1 else None
+        return None
+
+    def common_factor(self) -> int:
+        """The greatest common divisor of the coefficients (not of the constant); 0 for a constant."""
+        return gcd(*self.terms.values())
+
+    def __repr__(self) -> str:
+        return " + ".join([f"{c}*{t!r}" for t, c in self.terms.items()] + [str(self.const)])
+
+
+ZERO = Sum({}, 0)

@@ -1,0 +1,94 @@
+"""The front door of arith: what is known about variables at a place, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tedsl.arith.bounds import Bounds
+from tedsl.arith.conditions import conjuncts, learn
+from tedsl.arith.simplify import simplify
+from tedsl.ir import build
+from tedsl.ir.dtype import INT32
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.iters import IterVar, Range
+
+
+class Analyzer:
+    """Simplifies and proves. `bind` says what a variable ranges over; `constraint_scope` what holds inside a `with`.
+
+    A variable is bound once, wherever it is used; that its loop runs at all (extent > 0) is known only where the
+    variable itself occurs: say `with constraint_scope(extent > 0)` inside the loop to use it elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.known = Bounds()
+        self._done: dict[Expr, Expr] = {}
+
+    # --- learning ---------------------------------------------------------------------------------------------------
+
+    def bind(self, var: Var | IterVar, info: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
+        """`var` lies in a Range, is an expression, or lies between two (inclusive; None: no bound)."""
+        name = var.var if isinstance(var, IterVar) else var
+        if isinstance(info, Range):
+            assert info.extent is not None
+            self._bind_extent(name, info.min, info.extent)
+        elif isinstance(info, tuple):
+            self._bind_ends(name, *(None if end is None else build.as_expr(end, name.dtype) for end in info))
+        else:
+            self._bind_value(name, build.as_expr(info, name.dtype))
+        self._done.clear()
+
+    def _bind_extent(self, var: Var, first: Expr, extent: Expr) -> None:
+        first, extent = self.simplify(first), self.simplify(extent)
+        last = self.simplify(build.sub(build.add(first, extent), 1))
+        self.known.extents[var] = extent
+        self._bind_ends(var, first, last)
+
+    def _bind_ends(self, var: Var, low: Expr | None, high: Expr | None) -> None:
+        known = self.known
+        least = None if low is None else known.range(low)[0]
+        most = None if high is None else known.range(high)[1]
+        if not (low is None or build.as_int(low) is not None) or not (high is None or build.as_int(high) is not None):
+            known.symbolic.pop(var, None)  # the order of binding counts: the latest stands last
+            known.symbolic[var] = low, high
+        known.set_range(var, least, most)
+
+    def _bind_value(self, var: Var, value: Expr) -> None:
+        value = self.simplify(value)
+        if not value.dtype.is_integer or value.dtype.lanes != 1:
+            return
+        self.known.mark_like(var, value)
+        if not self.known.reads_memory(value):
+            self._bind_ends(var, value, value)
+        else:
+            self.known.set_range(var, *self.known.range(value))
+
+    @contextmanager
+    def constraint_scope(self, condition: Expr) -> Iterator[Analyzer]:
+        """Inside, `condition` holds. Conditions on loaded values teach nothing: memory may change inside."""
+        condition = self.simplify(build.as_expr(condition))
+        saved = self._done
+        with self.known.scope():
+            for part in conjuncts(condition):
+                learn(self.known, part)
+            self._done = {}
+            try:
+                yield self
+            finally:
+                self._done = saved
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def simplify(self, expr: Expr, steps: int = 2) -> Expr:
+        """The simplest form found; the same object if nothing changed."""
+        found = self._done.get(expr)
+        return found if found is not None else simplify(expr, self.known, self._done)
+
+    def can_prove(self, condition: Expr | bool) -> bool:
+        """Whether `condition` holds for all values of the variables that are possible here."""
+        return build.is_true(self.simplify(build.as_expr(condition)))
+
+    def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
+        """The least and the greatest value of a scalar integer expression; None: no bound is known."""
+        return self.known.range(self.simplify(build.as_expr(expr, INT32)))

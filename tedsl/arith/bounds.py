@@ -1,0 +1,236 @@
+"""What is known at a place: ranges of variables, and what the conditions around it add.
+
+`Bounds({x: (0, 7)})` is enough for a rule; the analyzer adds symbolic ranges, conditions and scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from math import gcd
+from typing import Any
+
+from tedsl.arith import ranges
+from tedsl.arith.affine import Sum
+from tedsl.arith.canonical import Canonical
+from tedsl.arith.ranges import EVERYTHING, Range
+from tedsl.ir.dtype import INT32, INT64
+from tedsl.ir.expr import (
+    Add,
+    BinaryOp,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Select,
+    SizeVar,
+    Sub,
+    Var,
+)
+
+_BINARY: dict[type, Callable[[Range, Range], Range]] = {
+    Add: ranges.add, Sub: lambda r, s: ranges.add(r, ranges.negate(s)), Mul: ranges.multiply,
+    FloorDiv: ranges.floordiv, FloorMod: ranges.floormod, Div: ranges.truncdiv, Mod: ranges.truncmod,
+    Min: ranges.minimum, Max: ranges.maximum,
+}
+Terms = frozenset[tuple[Expr, int]]
+
+
+class Bounds(Canonical):
+    """Answers questions about the ranges of integer expressions."""
+
+    def __init__(self, known: Mapping[Var, Range] | None = None) -> None:
+        super().__init__()
+        self._of_var: dict[Var, Range] = dict(known or {})
+        self._static: dict[Expr, Range] = {}  # ranges of terms from the ranges of variables alone
+        self._here: dict[Expr, Range] = {}  # ranges of terms under the conditions of this place
+        self.facts: dict[Terms, Range] = {}  # a linear combination of terms and the range that conditions give it
+        self.truths: dict[Expr, bool] = {}  # representatives of conditions that hold, or fail, here
+        self.extents: dict[Expr, Expr] = {}  # of loop variables: positive wherever the variable occurs
+        self.symbolic: dict[Var, tuple[Expr | None, Expr | None]] = {}  # first and last value, as expressions
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def range(self, expr: Expr) -> Range:
+        """The range of a scalar integer expression at this place."""
+        return self.range_of(self.sum(expr))
+
+    def range_of(self, s: Sum) -> Range:
+        """The range of a sum at this place."""
+        if not s.terms:
+            return s.const, s.const
+        here = self._here
+        for term in s.terms:
+            if term not in here:
+                self._settle(term, here, self.facts)
+        result = _total(s, here)
+        if self.facts and len(s.terms) > 1:
+            result = ranges.intersect(result, ranges.add(_look_up(self.facts, s), (s.const, s.const)))
+        return result
+
+    def static_range(self, s: Sum) -> Range:
+        """The range of a sum that follows from the ranges of variables alone, wherever it stands."""
+        memo = self._static
+        for term in s.terms:
+            if term not in memo:
+                self._settle(term, memo, {})
+        return _total(s, memo)
+
+    def within(self, expr: Expr, low: int | None, high: int | None) -> bool:
+        """Whether low <= expr <= high for sure."""
+        return ranges.within(self.range(expr), (low, high))
+
+    def nonzero(self, expr: Expr) -> bool:
+        """Whether `expr` is not 0 for sure."""
+        low, high = self.range(expr)
+        return (low is not None and low > 0) or (high is not None and high < 0)
+
+    # --- ranges of terms --------------------------------------------------------------------------------------------
+
+    def _settle(self, root: Expr, memo: dict[Expr, Range], facts: dict[Terms, Range]) -> None:
+        """Fills `memo` for `root` and the terms below it; explicit stack."""
+        stack = [root]
+        while stack:
+            term = stack[-1]
+            if term in memo:
+                stack.pop()
+                continue
+            below = [t for child in _parts(term) for t in self.sum(child).terms if t not in memo]
+            if below:
+                stack.extend(below)
+                continue
+            stack.pop()
+            found = self._term_range(term, memo)
+            memo[term] = ranges.intersect(found, _look_up(facts, self.term_sum(term))) if facts else found
+
+    def _term_range(self, term: Any, memo: dict[Expr, Range]) -> Range:
+        """The range of a term whose parts are in `memo`."""
+        kind, dtype = type(term), term.dtype
+        if kind is Var or kind is SizeVar:
+            known = self._of_var.get(term)
+            if known is None:
+                known = EVERYTHING if dtype is INT32 or dtype is INT64 else (dtype.min_value, dtype.max_value)
+            return ranges.intersect(known, (0, None)) if kind is SizeVar else known
+        parts = [_total(self.sum(child), memo) for child in _parts(term)]
+        if kind in _BINARY:
+            result = _square(parts[0]) if kind is Mul and self.same(term.a, term.b) else _BINARY[kind](*parts)
+        elif kind is Select or (kind is Call and term.op.name == "tir.if_then_else"):
+            result = ranges.union(*parts)
+        elif kind is Let or (kind is Cast and parts):
+            result = parts[0]
+        elif kind is Cast and term.value.dtype.is_bool:
+            result = (0, 1)
+        elif kind is Call:
+            result = _call_range(term, parts)
+        else:
+            result = EVERYTHING
+        if term not in self.data:
+            return result
+        whole = dtype.min_value, dtype.max_value
+        return result if ranges.within(result, whole) else whole  # beyond it, the value wraps
+
+    # --- learning ---------------------------------------------------------------------------------------------------
+
+    def set_range(self, var: Var, low: int | None, high: int | None) -> None:
+        """From now on low <= var <= high. Derived ranges are forgotten if the variable had been met."""
+        self._of_var[var] = (low, high)
+        if var in self._values:
+            self._static, self._here = {}, {}
+
+    def mark_like(self, var: Var, value: Expr) -> None:
+        """`var` stands for `value`: it is data if the value is, and changes with memory if the value does."""
+        if not self.is_index(self.sum(value)):
+            self.data.add(var)
+        if self.reads_memory(value):
+            self.memory.add(var)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is learned inside about this place is dropped at the end."""
+        saved = self._here, self.facts, self.truths
+        self._here, self.facts, self.truths = {}, dict(self.facts), dict(self.truths)
+        try:
+            yield
+        finally:
+            self._here, self.facts, self.truths = saved
+
+    def learn(self, s: Sum, low: int | None, high: int | None) -> None:
+        """Here, low <= s <= high."""
+        if not s.terms:
+            return
+        g = gcd(*s.terms.values())
+        low = None if low is None else -((s.const - low) // g)  # ceil((low - const) / g)
+        high = None if high is None else (high - s.const) // g
+        key = frozenset([(t, c // g) for t, c in s.terms.items()])
+        known = _look_up(self.facts, Sum(dict(key)))
+        self.facts.pop(frozenset([(t, -c) for t, c in key]), None)
+        self.facts[key] = ranges.intersect(known, (low, high))
+        self._here = {}
+
+
+def _look_up(facts: dict[Terms, Range], s: Sum) -> Range:
+    """What the facts say about the terms of `s`, its constant left out."""
+    g = gcd(*s.terms.values())
+    found = facts.get(s.key[0] if g == 1 else frozenset([(t, c // g) for t, c in s.terms.items()]))
+    if found is None:
+        found = facts.get(frozenset([(t, -c // g) for t, c in s.terms.items()]))
+        if found is None:
+            return EVERYTHING
+        g = -g
+    return ranges.scale(found, g)
+
+
+def _total(s: Sum, memo: dict[Expr, Range]) -> Range:
+    low: int | None = s.const
+    high: int | None = s.const
+    for term, c in s.terms.items():
+        bottom, top = memo[term]
+        if c < 0:
+            bottom, top = top, bottom
+        low = None if low is None or bottom is None else low + bottom * c
+        high = None if high is None or top is None else high + top * c
+    return low, high
+
+
+def _parts(term: Any) -> tuple[Expr, ...]:
+    """The scalar integer operands that the range of a term depends on."""
+    kind = type(term)
+    if isinstance(term, BinaryOp):
+        return (term.a, term.b) if term.dtype.is_integer else ()
+    if kind is Select:
+        return term.true_value, term.false_value
+    if kind is Cast:
+        return (term.value,) if term.value.dtype.is_integer else ()
+    if kind is Let:
+        return (term.body,)
+    if kind is Call:
+        if term.op.name == "tir.if_then_else":
+            return term.args[1:]  # type: ignore[no-any-return]
+        if term.op.name in ("tir.shift_right", "tir.bitwise_and", "tir.likely"):
+            return term.args  # type: ignore[no-any-return]
+    return ()
+
+
+def _square(r: Range) -> Range:
+    low, high = ranges.multiply(r, r)
+    return (max(low, 0) if low is not None else 0), high
+
+
+def _call_range(term: Call, parts: list[Range]) -> Range:
+    name = term.op.name
+    if name == "tir.shift_right" and isinstance(by := term.args[1], IntImm) and 0 <= by.value < term.dtype.bits:
+        return ranges.floordiv(parts[0], (1 << by.value, 1 << by.value))
+    if name == "tir.bitwise_and":
+        tops = [high for low, high in parts if low is not None and low >= 0]
+        return (0, None if None in tops else min(tops)) if tops else EVERYTHING  # type: ignore[type-var]
+    if name in ("tir.popcount", "tir.clz"):
+        return 0, term.args[0].dtype.bits
+    return EVERYTHING

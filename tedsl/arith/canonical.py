@@ -1,0 +1,254 @@
+"""What is equal: every expression gets a canonical value, a `Sum` for integers, else a representative expression.
+
+Two expressions with equal keys have equal values (modulo affine arithmetic, exact where arith/__init__.py says so).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from tedsl.arith.affine import MAX_TERMS, Key, Sum
+from tedsl.arith.ranges import Range, within
+from tedsl.arith.splits import merge_splits
+from tedsl.ir.build import cast
+from tedsl.ir.dtype import INT32, INT64, DType
+from tedsl.ir.expr import (
+    EQ,
+    NE,
+    Add,
+    And,
+    BinaryOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    ProducerLoad,
+    Ramp,
+    Select,
+    Shuffle,
+    SizeVar,
+    StringImm,
+    Sub,
+    Var,
+)
+
+Value = Sum | Expr
+_ARITHMETIC = frozenset((Add, Sub, Mul, Cast))
+_COMMUTATIVE = frozenset((Add, Mul, Min, Max, EQ, NE, And, Or))  # of integers and bools, wrapping or not
+
+
+class Canonical:
+    """Remembers which expression stands for each value. Facts of `bind` enter through `fits`; conditions never do."""
+
+    def __init__(self) -> None:
+        self._values: dict[Expr, Value] = {}
+        self._terms: dict[Any, Expr] = {}
+        self._sums: dict[Expr, Sum] = {}  # of terms: one object per term
+        self.data: set[Expr] = set()  # the terms that are not index arithmetic
+        self.memory: set[Expr] = set()  # the representatives that read memory: their value may change between statements
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> Value:
+        """The canonical value of `expr`: a Sum if it is a scalar integer, else its representative."""
+        found = self._values.get(expr)
+        if found is not None:
+            return found
+        values, stack = self._values, [expr]
+        while stack:
+            node = stack[-1]
+            if node in values:
+                stack.pop()
+                continue
+            pending = [c for c in node.child_nodes() if c not in values]
+            if pending:
+                stack.extend(pending)  # type: ignore[arg-type]
+            else:
+                stack.pop()
+                values[node] = self._find(node)
+        return values[expr]
+
+    def sum(self, expr: Expr) -> Sum:
+        """The canonical sum of a scalar integer expression."""
+        value = self.value(expr)
+        assert isinstance(value, Sum), f"{type(expr).__name__} of {expr.dtype} is no scalar integer"
+        return value
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        """Whether both have equal values for sure."""
+        return a is b or (a.dtype is b.dtype and _key(self.value(a)) == _key(self.value(b)))
+
+    def is_index(self, s: Sum) -> bool:
+        """Whether all terms are index arithmetic."""
+        return not self.data or self.data.isdisjoint(s.terms)
+
+    def reads_memory(self, expr: Expr) -> bool:
+        """Whether the value of `expr` depends on what memory holds now."""
+        value = self.value(expr)
+        return not self.memory.isdisjoint(value.terms) if isinstance(value, Sum) else value in self.memory
+
+    def fits(self, s: Sum, dtype: DType) -> bool:
+        """Whether the value of `s` surely lies in the range of `dtype`, whatever the conditions around it."""
+        return within(self.static_range(s), (dtype.min_value, dtype.max_value))
+
+    def static_range(self, s: Sum) -> Range:
+        raise NotImplementedError
+
+    # --- finding ----------------------------------------------------------------------------------------------------
+
+    def _find(self, node: Expr) -> Value:
+        kind = type(node)
+        dtype = node.dtype
+        if kind is IntImm and not dtype.is_bool:
+            return Sum({}, node.value)  # type: ignore[attr-defined]
+        if kind is Var or kind is SizeVar:
+            if dtype is not INT32 and dtype is not INT64:
+                self.data.add(node)
+            return self.term_sum(node) if _is_number(dtype) else node
+        if kind in _ARITHMETIC and dtype.is_integer and dtype.lanes == 1:
+            found = self._arithmetic(node)
+            if found is not None:
+                return found
+        key = self._structure(node)
+        term = self._terms.get(key)
+        if term is None:
+            term = self._terms[key] = node
+            self._describe(node)
+        return self.term_sum(term) if _is_number(dtype) else term
+
+    def term_sum(self, term: Expr) -> Sum:
+        """The sum that is `term` alone."""
+        found = self._sums.get(term)
+        if found is None:
+            found = self._sums[term] = Sum({term: 1})
+        return found
+
+    def _arithmetic(self, node: Any) -> Sum | None:
+        """The sum of an Add, Sub, Mul or Cast, or None if it may wrap, is too long or no sum."""
+        values, dtype = self._values, node.dtype
+        if type(node) is Cast:
+            inner = values[node.value]
+            if type(inner) is not Sum or node.value.dtype.is_bool:
+                return None
+            if (dtype is INT64 and node.value.dtype is INT32 and self.is_index(inner)) or self.fits(inner, dtype):
+                return inner
+            return None
+        a, b = values[node.a], values[node.b]
+        assert type(a) is Sum
+        assert type(b) is Sum
+        if type(node) is Mul:
+            if b.terms and a.terms:
+                return None
+            made = a.times(b.const) if not b.terms else b.times(a.const)
+        else:
+            made = a.plus(b, 1 if type(node) is Add else -1)
+            if made.splits and a.terms and b.terms:
+                made = merge_splits(made, self)
+        if len(made.terms) > MAX_TERMS:
+            return None
+        if (dtype is INT32 or dtype is INT64) and self.is_index(made) and self.is_index(a) and self.is_index(b):
+            return made
+        return made if self.fits(made, dtype) else None
+
+    def _structure(self, node: Any) -> Any:
+        """A key that only nodes of equal value share."""
+        kind = type(node)
+        if isinstance(node, BinaryOp):
+            a, b = self._key_of(node.a), self._key_of(node.b)
+            if kind in _COMMUTATIVE and not node.a.dtype.is_float:
+                return kind, node.a.dtype, frozenset((a, b))
+            return kind, node.a.dtype, a, b
+        parts = tuple([self._key_of(c) for c in node.child_nodes()])
+        match node:
+            case IntImm(value=i):
+                return kind, i
+            case FloatImm(value=v):
+                return kind, node.dtype, struct.pack("<d", v)
+            case StringImm(value=text):
+                return kind, text
+            case Not() | Select() | Cast() | Ramp() | Broadcast():
+                return kind, node.dtype, parts, getattr(node, "lanes", 0)
+            case Call(op=op) if op.effect == "pure":
+                return kind, node.dtype, op, parts
+            case BufferLoad(buffer=buffer):
+                return kind, node.dtype, id(buffer), parts
+            case ProducerLoad(producer=producer):
+                return kind, node.dtype, producer, parts
+            case Load(buffer_var=v, predicate=predicate):
+                return kind, node.dtype, v, parts, predicate is None
+            case Shuffle(vectors=vectors):
+                return kind, node.dtype, len(vectors), parts
+            case _:  # Let, Reduce, calls with effects: equal to itself alone
+                return id(node)
+
+    def _key_of(self, node: Expr) -> Key | Expr:
+        return _key(self._values[node])
+
+    def _describe(self, node: Any) -> None:
+        """Notes whether a new representative is data and whether it reads memory."""
+        kind = type(node)
+        children = [self._values[c] for c in node.child_nodes()]
+        if kind in (Load, BufferLoad) or (kind is Call and node.op.effect != "pure") or any(not self.memory.isdisjoint(c.terms) if type(c) is Sum else c in self.memory for c in children):
+            self.memory.add(node)
+        if not _is_number(node.dtype):
+            return
+        if node.dtype is INT32 or node.dtype is INT64:
+            if (kind is Call and node.op.name == "tir.if_then_else") or kind is Select:
+                children = children[1:]
+            elif not isinstance(node, BinaryOp):
+                self.data.add(node)
+                return
+            # an Add, Sub or Mul by a constant that is a term was data, or too long: then its terms decide
+            if not all(type(c) is Sum and self.is_index(c) for c in children):
+                self.data.add(node)
+        else:
+            self.data.add(node)
+
+    # --- making -----------------------------------------------------------------------------------------------------
+
+    def build(self, s: Sum, dtype: DType) -> Expr | None:
+        """`s` as an expression: positive terms in their order, then a positive constant, then what is subtracted.
+
+        None if a coefficient does not fit the dtype.
+        """
+        top = dtype.max_value
+        assert top is not None
+        if abs(s.const) > top or any(abs(c) > top for c in s.terms.values()):
+            return None
+        result: Expr | None = None
+        for term, c in s.terms.items():
+            if c > 0:
+                part = _multiple(term, c, dtype)
+                result = part if result is None else Add(result, part)
+        if s.const > 0:
+            result = IntImm(dtype, s.const) if result is None else Add(result, IntImm(dtype, s.const))
+        for term, c in s.terms.items():
+            if c < 0:
+                result = Sub(IntImm(dtype, 0) if result is None else result, _multiple(term, -c, dtype))
+        if s.const < 0:
+            result = IntImm(dtype, s.const) if result is None else Sub(result, IntImm(dtype, -s.const))
+        return IntImm(dtype, 0) if result is None else result
+
+
+def _multiple(term: Expr, c: int, dtype: DType) -> Expr:
+    atom = cast(dtype, term)
+    return atom if c == 1 else Mul(atom, IntImm(dtype, c))
+
+
+def _is_number(dtype: DType) -> bool:
+    return dtype.is_integer and dtype.lanes == 1
+
+
+def _key(value: Value) -> Key | Expr:
+    return value.key if type(value) is Sum else value  # type: ignore[return-value]
+

@@ -1,0 +1,41 @@
+"""What a condition teaches where it holds."""
+
+from __future__ import annotations
+
+from tedsl.arith.bounds import Bounds
+from tedsl.arith.rules.logic import at_least_zero, negated
+from tedsl.ir.expr import EQ, And, Call, Expr, IntImm, Not, Or
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that must hold together: And is opened, `likely` taken off, !(a || b) is !a, !b."""
+    found: list[Expr] = []
+    stack = [condition]
+    while stack:
+        c = stack.pop()
+        if isinstance(c, And):
+            stack += [c.b, c.a]
+        elif isinstance(c, Call) and c.op.name == "tir.likely":
+            stack.append(c.args[0])
+        elif isinstance(c, Not) and isinstance(c.a, Or):
+            stack += [negated(c.a.b), negated(c.a.a)]
+        elif isinstance(c, Not) and not isinstance(c.a, (Not, IntImm)) and not isinstance(negated(c.a), Not):
+            stack.append(negated(c.a))
+        else:
+            found.append(c)
+    return found
+
+
+def learn(known: Bounds, condition: Expr) -> None:
+    """Adds one conjunct to the facts of the place; nothing if it depends on memory."""
+    if isinstance(condition, IntImm) or condition.dtype.lanes != 1 or known.reads_memory(condition):
+        return
+    value = known.value(condition)
+    known.truths[value] = True  # type: ignore[index]
+    opposite = negated(condition)
+    known.truths[known.value(opposite)] = False  # type: ignore[index]
+    gap = at_least_zero(known, condition)
+    if gap is not None:
+        known.learn(gap, 0, None)
+    elif isinstance(condition, EQ) and condition.a.dtype.is_integer:
+        known.learn(known.sum(condition.a).plus(known.sum(condition.b), -1), 0, 0)

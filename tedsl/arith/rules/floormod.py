@@ -1,0 +1,76 @@
+"""Rules for FloorMod. Modulo by zero gives 0."""
+
+from __future__ import annotations
+
+from tedsl.arith.affine import Sum
+from tedsl.arith.bounds import Bounds
+from tedsl.arith.inequality import nonnegative
+from tedsl.arith.rules.floordiv import (
+    constant,
+    is_ideal,
+    reduce_by_factor,
+    safe_build,
+    same_block,
+    split_factor,
+    split_multiples,
+)
+from tedsl.ir.expr import Expr, FloorDiv, FloorMod, IntImm
+
+
+def fold_floormod(e: FloorMod, known: Bounds) -> Expr | None:
+    """The simpler form of `e`, or None."""
+    x = known.sum(e.a)
+    if not x.terms and x.const == 0:                                              # 0 % d → 0
+        return e.a
+    if not isinstance(e.b, IntImm):
+        return _by_symbol(e, x, known)
+    d = e.b.value
+    if d in (0, 1, -1):                                                           # x % 0, x % 1, x % -1 → 0
+        return IntImm(e.dtype, 0)
+    if not x.terms:
+        return constant(x.const % d, e.dtype)
+    return _by_constant(e, x, d, known) if d > 0 else None
+
+
+def _by_constant(e: FloorMod, x: Sum, d: int, known: Bounds) -> Expr | None:
+    rest = _drop_inner(known, split_multiples(x, d)[1], d)                        # (x*d + y) % d → y % d
+    block = same_block(known, rest, d)
+    if block is not None:                                                         # y % d → y - k*d if k*d <= y < (k+1)*d
+        return known.build(rest.shifted(-block * d), e.dtype)
+    reduced = reduce_by_factor(known, rest, d)
+    if reduced is not None:                                         # (x*g + y) % (g*d) → (x % d)*g + y if 0 <= y < g
+        inner, g, small = reduced
+        numerator = safe_build(known, inner, e.dtype)
+        if numerator is not None:
+            part = FloorMod(numerator, IntImm(e.dtype, d // g))
+            return known.build(known.sum(part).times(g).plus(small), e.dtype)
+    if rest.key != x.key:
+        numerator = safe_build(known, rest, e.dtype)
+        return None if numerator is None else FloorMod(numerator, e.b)
+    if isinstance(e.a, FloorDiv) and isinstance(e.a.b, IntImm) and e.a.b.value > 0:  # (x // c) % d → (x % (c*d)) // c
+        by = constant(e.a.b.value * d, e.dtype)
+        return None if by is None else FloorDiv(FloorMod(e.a.a, by), e.a.b)
+    return None
+
+
+def _drop_inner(known: Bounds, s: Sum, d: int) -> Sum:
+    """x % (k*d) stands for x under a % d."""
+    for term, c in s.terms.items():
+        if type(term) is FloorMod and isinstance(term.b, IntImm) and term.b.value > 0 and term.b.value % d == 0:
+            return _drop_inner(known, s.without(term).plus(known.sum(term.a), c), d)
+    return s
+
+
+def _by_symbol(e: FloorMod, x: Sum, known: Bounds) -> Expr | None:
+    if known.same(e.a, e.b):                                                      # d % d → 0, also for d = 0
+        return IntImm(e.dtype, 0)
+    by = known.sum(e.b)
+    if not is_ideal(known, x, e.dtype) or not known.is_index(by):
+        return None
+    whole, rest = split_factor(known, x, e.b)
+    if nonnegative(known, rest) and nonnegative(known, by.plus(rest, -1).shifted(-1)):
+        return known.build(rest, e.dtype)                                         # (x*d + y) % d → y if 0 <= y < d
+    if whole.terms or whole.const:                                                # (x*d + y) % d → y % d, also for d = 0
+        numerator = known.build(rest, e.dtype)
+        return None if numerator is None else FloorMod(numerator, e.b)
+    return None

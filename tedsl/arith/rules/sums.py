@@ -1,0 +1,92 @@
+"""Rules for Add, Sub and Mul of scalar integers: collect equal terms, constants to the right, subtraction last."""
+
+from __future__ import annotations
+
+from tedsl.arith.affine import Sum
+from tedsl.arith.bounds import Bounds
+from tedsl.ir.dtype import wrap_integer
+from tedsl.ir.expr import Add, Expr, IntImm, Mul, Sub
+
+
+def fold_add(e: Add, known: Bounds) -> Expr | None:
+    """x + x → x*2, (x + 1) + y → (x + y) + 1, (x//4)*4 + x%4 → x, ...; ideal integers only."""
+    s = known.sum(e)
+    a, b = known.sum(e.a), known.sum(e.b)
+    if type(s.single) is Add:
+        return _wrapping_add(e, a, b)
+    if len(s.terms) == len(a.terms) + len(b.terms) and _adds_in_order(e, a, b):
+        return None
+    return known.build(s, e.dtype)
+
+
+def _adds_in_order(e: Add, a: Sum, b: Sum) -> bool:
+    """Whether e is written as `Canonical.build` would write it."""
+    if not a.terms:
+        return False  # a constant stands to the right
+    if any(c < 0 for c in a.terms.values()):
+        return False  # what is added comes before what is subtracted
+    if not b.terms:
+        return a.const == 0 and b.const > 0
+    if a.const or b.const or isinstance(e.b, (Add, Sub)):
+        return False
+    return all(c > 0 for c in b.terms.values())
+
+
+def _wrapping_add(e: Add, a: Sum, b: Sum) -> Expr | None:
+    """Data may wrap: only (x + c1) + c2 → x + (c1 + c2) modulo 2**bits, and constants to the right."""
+    if not a.terms:
+        return Add(e.b, e.a)
+    if not b.terms:
+        if b.const == 0:
+            return e.a
+        if type(e.a) is Add and isinstance(e.a.b, IntImm):
+            c = wrap_integer(e.a.b.value + b.const, e.dtype)
+            return Add(e.a.a, IntImm(e.dtype, c)) if c else e.a.a
+    return None
+
+
+def fold_sub(e: Sub, known: Bounds) -> Expr | None:
+    """x - x → 0, (x - 1) - y → (x - y) - 1, x - (x//4)*4 → x%4, ...; ideal integers only."""
+    s = known.sum(e)
+    a, b = known.sum(e.a), known.sum(e.b)
+    if type(s.single) is Sub:
+        return e.a if not b.terms and b.const == 0 else None  # data may wrap
+    if len(s.terms) == len(a.terms) + len(b.terms) and _subtracts_in_order(e, a, b):
+        return None
+    return known.build(s, e.dtype)
+
+
+def _subtracts_in_order(e: Sub, a: Sum, b: Sum) -> bool:
+    if not b.terms:
+        return bool(a.terms) and a.const == 0 and b.const > 0
+    if not a.terms and a.const < 0:
+        return False
+    return a.const >= 0 and b.const == 0 and not isinstance(e.b, (Add, Sub)) and all(c > 0 for c in b.terms.values())
+
+
+def fold_mul(e: Mul, known: Bounds) -> Expr | None:
+    """(x*2)*3 → x*6, (x + 1)*4 → x*4 + 4, 4*x → x*4; ideal integers only. x*0 → 0 and x*1 → x always."""
+    a, b = known.sum(e.a), known.sum(e.b)
+    if not a.terms and not b.terms:
+        return IntImm(e.dtype, wrap_integer(a.const * b.const, e.dtype))
+    if not a.terms:
+        return Mul(e.b, e.a)
+    if b.terms:
+        return None
+    if b.const == 1:
+        return e.a
+    if b.const == 0:
+        return IntImm(e.dtype, 0)
+    s = known.sum(e)
+    if type(s.single) is Mul:
+        return _wrapping_mul(e, b.const)
+    if a.single is not None and not isinstance(e.a, (Add, Sub)):
+        return None
+    return known.build(s, e.dtype)
+
+
+def _wrapping_mul(e: Mul, by: int) -> Expr | None:
+    """Data may wrap: (x*c1)*c2 → x*(c1*c2) modulo 2**bits."""
+    if type(e.a) is Mul and isinstance(e.a.b, IntImm):
+        return Mul(e.a.a, IntImm(e.dtype, wrap_integer(e.a.b.value * by, e.dtype)))
+    return None

@@ -1,0 +1,113 @@
+"""The simplifier: operands first, then one rule after the other until none applies. Explicit stack, linear in the size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl.arith.bounds import Bounds
+from tedsl.arith.rules.compare import fold_comparison
+from tedsl.arith.rules.floordiv import fold_floordiv
+from tedsl.arith.rules.floormod import fold_floormod
+from tedsl.arith.rules.logic import fold_call, fold_logical, fold_not, fold_select
+from tedsl.arith.rules.minmax import fold_minmax
+from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
+from tedsl.ir import build
+from tedsl.ir.dtype import BOOL
+from tedsl.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+)
+
+Rule = Callable[[Any, Bounds], Expr | None]
+MAX_STEPS = 12  # rewrites of one node: rules make progress, this is the fuse
+
+# Rules of scalar integers; the value of the table at a type is tried again on what it returns.
+INTEGER_RULES: dict[type, Rule] = {
+    Add: fold_add, Sub: fold_sub, Mul: fold_mul, FloorDiv: fold_floordiv, FloorMod: fold_floormod,
+}
+
+
+def _fold_constants(e: Any, known: Bounds) -> Expr | None:
+    return build.fold(type(e), e.a, e.b)
+
+
+def _fold_cast(e: Cast, known: Bounds) -> Expr | None:
+    folded = build.cast(e.dtype, e.value)
+    return folded if not isinstance(folded, Cast) else None
+
+
+def _fold_other_arithmetic(e: Any, known: Bounds) -> Expr | None:
+    """Floats and vectors: constants; x - x is not 0 for floats (NaN)."""
+    return build.fold(type(e), e.a, e.b)
+
+
+RULES: dict[type, Rule] = {
+    **dict.fromkeys((EQ, NE, LT, LE, GT, GE), fold_comparison),
+    Min: fold_minmax, Max: fold_minmax, And: fold_logical, Or: fold_logical, Not: fold_not,
+    Select: fold_select, Call: fold_call, Cast: _fold_cast, Div: _fold_constants, Mod: _fold_constants,
+}
+
+
+def rewrite(e: Expr, known: Bounds) -> Expr | None:
+    """One step of simplification at the root of `e`, whose operands are simplified; None if no rule applies."""
+    kind, dtype = type(e), e.dtype
+    rule = INTEGER_RULES.get(kind)
+    if rule is not None:
+        return rule(e, known) if dtype.is_integer and dtype.lanes == 1 else _fold_other_arithmetic(e, known)
+    rule = RULES.get(kind)
+    if rule is None:
+        return None
+    result = rule(e, known)
+    if result is None and dtype is BOOL and known.truths:
+        holds = known.truths.get(known.value(e))  # type: ignore[arg-type]
+        return None if holds is None else IntImm(BOOL, int(holds))
+    return result
+
+
+def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr]) -> Expr:
+    """The simplified form of `root`; `done` remembers results for the place that `known` describes."""
+    stack: list[tuple[Expr, Expr | None, int]] = [(root, None, 0)]  # (node, the form to wait for, rewrites so far)
+    while stack:
+        node, form, steps = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        if form is not None and form in done:
+            stack.pop()
+            done[node] = done[form]
+            continue
+        waiting = node if form is None else form
+        pending = [c for c in waiting.child_nodes() if c not in done]
+        if pending:
+            stack.extend([(c, None, 0) for c in reversed(pending)])  # type: ignore[misc]
+            continue
+        rebuilt = waiting.map_children(done.__getitem__)
+        result = rewrite(rebuilt, known) if steps < MAX_STEPS else None
+        if result is None or result is rebuilt:
+            stack.pop()
+            done[rebuilt] = done[waiting] = done[node] = rebuilt
+        else:
+            stack[-1] = (node, result, steps + 1)
+    return done[root]

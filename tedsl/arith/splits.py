@@ -1,0 +1,77 @@
+"""Putting an index together again from its parts: (x//4)*4 + x%4 → x, also for parts of parts.
+
+A part of `x` is (x % upper) // lower, where lower divides upper; upper None means no `%`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tedsl.arith.affine import Sum
+from tedsl.ir.expr import Expr, FloorDiv, FloorMod, IntImm
+
+if TYPE_CHECKING:
+    from tedsl.arith.canonical import Canonical
+
+
+class Part(NamedTuple):
+    """(x % upper) // lower."""
+
+    x: Expr
+    upper: int | None
+    lower: int
+
+
+def part_of(term: Expr) -> Part | None:
+    """How `term` is a part of an index, or None. Divisors are positive constants."""
+    if not isinstance(term, (FloorDiv, FloorMod)) or not isinstance(term.b, IntImm) or term.b.value <= 0:
+        return None
+    inner, by = term.a, term.b.value
+    if isinstance(term, FloorDiv):
+        if isinstance(inner, FloorMod) and isinstance(inner.b, IntImm) and inner.b.value > 0 and inner.b.value % by == 0:
+            return Part(inner.a, inner.b.value, by)
+        return Part(inner, None, by)
+    if isinstance(inner, FloorDiv) and isinstance(inner.b, IntImm) and inner.b.value > 0:
+        return Part(inner.a, by * inner.b.value, inner.b.value)
+    return Part(inner, by, 1)
+
+
+def merge_splits(s: Sum, canonical: Canonical) -> Sum:
+    """`s` with the parts of one index merged where their multiples fit together."""
+    while s.splits:
+        merged = _merge_two(s, canonical) or _subtract_quotient(s, canonical)
+        if merged is None:
+            return s
+        s = merged
+    return s
+
+
+def _merge_two(s: Sum, canonical: Canonical) -> Sum | None:
+    """c * (lA/lB) * ((x % uA) // lA) + c * ((x % lA) // lB)  →  c * ((x % uA) // lB)."""
+    parts = [(term, c, part) for term, c in s.terms.items() if (part := part_of(term)) is not None]
+    if len(parts) < 2:
+        return None
+    for high, c_high, p in parts:
+        for low, c_low, q in parts:
+            if q.upper == p.lower and c_high * q.lower == c_low * p.lower and canonical.same(p.x, q.x):
+                rest = s.without(high).without(low)
+                return rest.plus(canonical.sum(_make(p.x, p.upper, q.lower)), c_low)
+    return None
+
+
+def _subtract_quotient(s: Sum, canonical: Canonical) -> Sum | None:
+    """k*x - k*l*(x // l)  →  k * (x % l), where all terms of x stand in the sum."""
+    for term, c in s.terms.items():
+        part = part_of(term)
+        if part is None or part.upper is not None or c % part.lower or not canonical.is_index(s):
+            continue
+        k = -c // part.lower
+        index = canonical.sum(part.x)
+        if index.terms and all(s.terms.get(t) == k * coefficient for t, coefficient in index.terms.items()):
+            return s.without(term).plus(index, -k).plus(canonical.sum(_make(part.x, part.lower, 1)), k)
+    return None
+
+
+def _make(index: Expr, upper: int | None, lower: int) -> Expr:
+    part = index if upper is None else FloorMod(index, IntImm(index.dtype, upper))
+    return part if lower == 1 else FloorDiv(part, IntImm(index.dtype, lower))
