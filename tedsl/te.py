@@ -5,8 +5,64 @@
 """
 
 from tedsl.ir.iters import IterVar, Range
+from tedsl.lang.arithmetic import (
+    abs,
+    clz,
+    const,
+    div,
+    floordiv,
+    floormod,
+    if_then_else,
+    indexdiv,
+    indexmod,
+    ldexp,
+    popcount,
+    power,
+    reinterpret,
+    truncdiv,
+    truncmod,
+)
 from tedsl.lang.constants import infinity, max_value, min_value
 from tedsl.lang.declare import compute, placeholder, reduce_axis, size_var, var
+from tedsl.lang.elementwise import ElementwiseOp
+from tedsl.lang.math import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    copysign,
+    cos,
+    cosh,
+    erf,
+    exp,
+    exp2,
+    exp10,
+    floor,
+    fmod,
+    hypot,
+    isfinite,
+    isinf,
+    isnan,
+    log,
+    log1p,
+    log2,
+    log10,
+    nearbyint,
+    nextafter,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
@@ -16,6 +72,11 @@ from tedsl.lang.tensor import Tensor, TensorSlice
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "tag_scope",
     "sum", "prod", "max", "min", "all", "any", "comm_reducer",
-    "min_value", "max_value", "infinity",
-    "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "IterVar", "Range",
+    "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "power",
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
+    "floor", "ceil", "trunc", "round", "nearbyint", "abs", "fmod", "copysign", "nextafter", "ldexp",
+    "isnan", "isinf", "isfinite", "popcount", "clz",
+    "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else",
+    "const", "min_value", "max_value", "infinity", "reinterpret",
+    "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp", "IterVar", "Range",
 ]

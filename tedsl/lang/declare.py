@@ -13,7 +13,7 @@ Promotion of dtypes in formulas is that of TVM v0.8, written down and implemente
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
@@ -24,7 +24,8 @@ from tedsl.ir.expr import Expr, SizeVar, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
 from tedsl.lang.formula import check_formula
-from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction
+from tedsl.lang.graph import producers_first
+from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction, reducers_over
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
 from tedsl.lang.value import as_value, is_array, refuse_array
@@ -67,7 +68,8 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
         raise ArgumentTypeError(f"{where}: the domain is {dom!r}, not a pair (begin, end)", hint="write te.reduce_axis((0, n))")
     extent = build.as_int(made.extent)
     if extent is not None and extent < 0:
-        raise ShapeError(f"{where}: from {made.min!r} there are {extent} steps to the end", hint="write (begin, end) with begin <= end")
+        raise ShapeError(f"{where}: from {made.min!r} there are {extent} steps to the end",
+                         hint="write (begin, end) with begin <= end")
     assert made.extent is not None
     return note_axis(IterVar(made, Var(_name(name, "reduce_axis"), made.extent.dtype), IterType.COMM_REDUCE, thread_tag))
 
@@ -77,27 +79,31 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     """A new tensor by a formula: its element [i, j] is `fcompute(i, j)`.
 
     shape: as of te.placeholder. fcompute: takes one index per dimension (or *indices) and returns the value; a tuple of values
-    makes several tensors, which are returned as a tuple. A reduction (te.sum, te.max, ..., comm_reducer) must be the whole value.
+    makes several tensors, which are returned as a tuple. A reduction (te.sum, te.max, ...) must be the whole value.
     tag, attrs: for schedules to find the operation by. info (ours): a typed record of the operator family, `op.info`.
     The dtype is that of the value: the rules of promotion stand at the head of `lang/declare.py`.
     """
     where = f"compute {_name(name, 'compute')}"
     tag = current_tag(tag, where)
     dims = check_shape(shape, where)
-    axis = tuple([_axis(dim, axis_name) for dim, axis_name in zip(dims, axis_names(fcompute, len(dims), where))])
-    value = _call(fcompute, axis, name, where)
-    body = _values(value, where)
+    op = define(dims, fcompute, axis_names(fcompute, len(dims), where), name, tag=tag, attrs=attrs, info=info)
+    outputs = tuple([Tensor(op, i) for i in range(op.num_outputs)])
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequence[str], name: str, *, tag: str = "",
+           attrs: Mapping[str, Any] | None = None, info: Any = None) -> ComputeOp:
+    """The operation of `compute`, with the names of its axes given: the formula is evaluated and checked."""
+    where = f"compute {name}"
+    axis = tuple([_axis(extent, axis_name) for extent, axis_name in zip(shape, names)])
+    body = _values(_call(fcompute, axis, name, where), where)
     op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info)
     check_axes_are_free(op, where)
-    outputs = tuple([Tensor(op, i) for i in range(len(body))])
-    return outputs[0] if len(outputs) == 1 else outputs
+    return op
 
 
 def check_axes_are_free(op: ComputeOp, where: str) -> None:
     """Refuse a reduce axis that a compute read by `op` reduces over already; note those of `op`."""
-    from tedsl.lang.graph import producers_first
-    from tedsl.lang.operation import reducers_over
-
     if not op.reduce_axis:
         return
     for axis in op.reduce_axis:
@@ -146,7 +152,8 @@ def axis_names(fcompute: Callable[..., Any], rank: int, where: str) -> list[str]
     if not callable(fcompute):
         if is_array(fcompute):
             refuse_array(fcompute, where)
-        raise ArgumentTypeError(f"{where}: the formula is {fcompute!r}, not a function", hint="write lambda i: ... with one index per dimension")
+        raise ArgumentTypeError(f"{where}: the formula is {fcompute!r}, not a function",
+                                hint="write lambda i: ... with one index per dimension")
     names, variadic = _parameters(fcompute)
     if variadic and len(names) <= rank:
         return names + [f"i{position}" for position in range(rank - len(names))]
@@ -183,17 +190,17 @@ def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, wh
         missing = found[1] if found else ""
         if missing == name:
             raise ExpressionError(f"{where}: the formula reads {name}, the tensor that it defines: a cyclic definition",
-                                  hint="a tensor is a function of other tensors; a recurrence is written with te.scan, a sum with "
-                                       "te.sum over a te.reduce_axis") from error
+                                  hint="a tensor is a function of other tensors; a recurrence is written with te.scan, "
+                                       "a sum with te.sum over a te.reduce_axis") from error
         raise ExpressionError(f"{where}: the formula uses the name {missing!r}, which is not defined",
-                              hint="check the spelling; if it is the tensor that this compute defines, the definition is cyclic: "
-                                   "a tensor is a function of other tensors, a recurrence is written with te.scan") from error
+                              hint="check the spelling; if it is the tensor that this compute defines, the definition is "
+                                   "cyclic: a tensor is a function of other tensors; for a recurrence there is te.scan") from error
     except (IndexError, TypeError) as error:
         if isinstance(error, DTypeError) or not _INDEXING_DATA.search(str(error)):
             raise
         raise ArgumentTypeError(f"{where}: the formula indexes a numpy array or a list with an axis",
-                                hint="declare te.placeholder(shape, dtype) instead, and pass the array when the built function is "
-                                     "called") from error
+                                hint="declare te.placeholder(shape, dtype) instead, and pass the array when the built "
+                                     "function is called") from error
 
 
 def _values(value: Any, where: str) -> tuple[Expr, ...]:

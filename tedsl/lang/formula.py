@@ -65,5 +65,5 @@ def _foreign(var: Var, own: dict[Var, None], where: str) -> ExpressionError:
     names = ", ".join(v.name for v in own) or "none"
     return ExpressionError(
         f"{where}: the formula uses {var.name}, an axis that does not belong to it (its axes: {names})",
-        hint=f"use the parameters of this function; if {var.name} is a reduce axis, reduce over it: te.sum(..., axis={var.name}); "
-             "a whole tensor inside a formula is read by element: T[i]")
+        hint=f"use the parameters of this function; if {var.name} is a reduce axis, reduce over it: te.sum(..., "
+             f"axis={var.name}); a whole tensor inside a formula is read by element: T[i]")

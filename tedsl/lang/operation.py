@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class Operation:
-    """Base of all operations. name: also that of its outputs; tag: a word for schedules to find it by; attrs: the user's data."""
+    """Base of all operations.
+
+    name: also that of its outputs; tag: a word for schedules to find it by; attrs: the user's data.
+    """
 
     name: str
     tag: str
@@ -51,7 +54,8 @@ class Operation:
     def output(self, index: int) -> Tensor:
         """Output number `index` as a tensor."""
         if not 0 <= index < self.num_outputs:
-            raise ArgumentError(f"{self.name} has {self.num_outputs} output{'s' * (self.num_outputs > 1)}; there is no output({index})")
+            raise ArgumentError(f"{self.name} has {self.num_outputs} output{'s' * (self.num_outputs > 1)}; "
+                                f"there is no output({index})")
         return Tensor(self, index)
 
     def same_as(self, other: object) -> bool:

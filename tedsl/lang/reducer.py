@@ -35,7 +35,7 @@ def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], na
     def reducer(expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
         if axis is None and values and means_axes(values[0]):
             if len(values) > 3:
-                raise ArgumentTypeError(f"{name}: takes (expr, axis, where, init), and {len(values) - 3} further arguments were given")
+                raise ArgumentTypeError(f"{name}: takes (expr, axis, where, init), and {len(values) - 3} more were given")
             axis, where, init = values[0], *(values[1:2] or (where,)), *(values[2:3] or (init,))
             values = ()
         if axis is None:
@@ -61,8 +61,9 @@ class _Maker:
         """The arguments combined one after the other, without a loop."""
         if len(values) < 2:
             raise ArgumentTypeError(f"{self.name}: the axis is missing",
-                                    hint=f"write te.{self.name}(expr, axis=k) with k = te.reduce_axis((0, n)), or two values to combine")
-        values = [v if isinstance(v, tuple) else as_value(v, self.name) if not isinstance(v, (int, float)) else v for v in values]
+                                    hint=f"write te.{self.name}(expr, axis=k) with k = te.reduce_axis((0, n)), "
+                                         "or two values to combine")
+        values = [v if isinstance(v, (tuple, int, float)) else as_value(v, self.name) for v in values]
         result = values[0]
         for value in values[1:]:
             result = self.fcombine(result, value)
@@ -112,7 +113,8 @@ class _Maker:
         for position, (expr, of) in enumerate(zip(exprs, dtypes)):
             if expr.dtype is not of:
                 which = "" if single else f" number {position}"
-                raise DTypeError(f"{self.name}: the {what}'s value{which} is of dtype {expr.dtype}, the reduced values are {of}",
+                raise DTypeError(f"{self.name}: the {what}'s value{which} is of dtype {expr.dtype}, "
+                                 f"the reduced values are {of}",
                                  hint=f"write .astype({str(of)!r}) there, te.const(value, dtype) with the dtype that fidentity "
                                       "is given, or cast what is reduced")
         return exprs
@@ -138,7 +140,8 @@ def _parameter_names(fcombine: Callable[..., Any], name: str) -> tuple[str, str]
     if code is None:
         return "x", "y"
     if code.co_argcount != 2:
-        raise ArgumentTypeError(f"{name}: the combiner takes 2 arguments, the two values (or tuples) to combine, not {code.co_argcount}")
+        raise ArgumentTypeError(f"{name}: the combiner takes 2 arguments, the two values (or tuples) to combine, "
+                                f"not {code.co_argcount}")
     return code.co_varnames[0], code.co_varnames[1]
 
 
@@ -154,8 +157,8 @@ def nested_reduction(where: str) -> ExpressionError:
     """The error of a reduction that is not the whole body of a compute."""
     return ExpressionError(
         f"{where}: a reduction must be the whole body of its compute",
-        hint="give the reduction its own compute, T = te.compute(shape, lambda i: te.sum(A[i, k], axis=k)), and read T[i] in the "
-             "next one; to reduce over several axes at once write axis=[k, l]")
+        hint="give the reduction its own compute, T = te.compute(shape, lambda i: te.sum(A[i, k], axis=k)), and read T[i] in "
+             "the next one; to reduce over several axes at once write axis=[k, l]")
 
 
 def _check_axes(name: str, axis: Any) -> tuple[IterVar, ...]:

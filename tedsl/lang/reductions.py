@@ -20,7 +20,8 @@ from tedsl.lang.value import as_condition
 def _no_bool(name: str, fcombine: Callable[[Any, Any], Expr], instead: str) -> Callable[[Any, Any], Expr]:
     def combine(x: Any, y: Any) -> Expr:
         if getattr(x, "dtype", None) is BOOL and getattr(y, "dtype", None) is BOOL:
-            raise DTypeError(f"{name} of bool values is not defined", hint=f"cast to a number, x.astype('int32'), or use te.{instead}")
+            raise DTypeError(f"{name} of bool values is not defined",
+                             hint=f"cast to a number, x.astype('int32'), or use te.{instead}")
         return fcombine(x, y)
 
     return combine

@@ -57,3 +57,8 @@ def current_tag(tag: str, where: str) -> str:
         raise ArgumentError(f"{where}: tag={tag!r} inside tag_scope({scope!r}): a compute has one tag",
                             hint="leave the argument tag out, or declare it outside the scope")
     return scope
+
+
+def scope_tag() -> str | None:
+    """The tag of the scope that is open now, or None."""
+    return _CURRENT.get()

@@ -77,7 +77,8 @@ class Tensor:
         return f"Tensor(shape=[{', '.join(map(repr, self.shape))}], op.name={self.op.name})"
 
     def __iter__(self) -> Iterator[Any]:
-        raise ArgumentTypeError(f"the tensor {self.name} cannot be iterated: its elements do not exist while the program is written",
+        raise ArgumentTypeError(f"the tensor {self.name} cannot be iterated: its elements do not exist "
+                                "while the program is written",
                                 hint="index it in te.compute, or unpack the shape: n, m = A.shape")
 
     def __len__(self) -> int:
@@ -89,7 +90,8 @@ class Tensor:
         if is_comparison(self):
             raise ExpressionError(
                 f"the comparison {self.name} of whole tensors has no truth value while the program is being written",
-                hint="choose by element: te.compute(shape, lambda *i: te.if_then_else(a[i] > b[i], ...)); `a is b` asks for identity")
+                hint="choose by element: te.compute(shape, lambda *i: te.if_then_else(a[i] > b[i], ...)); "
+                     "`a is b` asks for identity")
         return True  # so that `if bias:` asks whether there is one
 
     __add__, __radd__ = _whole("add"), _whole("add", reflected=True)
@@ -181,7 +183,8 @@ def refuse_rank(tensor: Tensor, indices: tuple[Any, ...]) -> NoReturn:
     raise ShapeError(
         f"{_written(tensor, indices)}: the tensor {tensor.name} has {rank} dimension{'s' * (rank != 1)}, shape ({dims}), "
         f"and is read with {given} ind{'ex' if given == 1 else 'ices'}",
-        hint=f"give one index per dimension: {tensor.name}[{example}]" if rank else f"a scalar tensor is read with {tensor.name}()")
+        hint=f"give one index per dimension: {tensor.name}[{example}]" if rank
+        else f"a scalar tensor is read with {tensor.name}()")
 
 
 def _index(tensor: Tensor, indices: tuple[Any, ...]) -> Any:

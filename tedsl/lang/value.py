@@ -41,7 +41,8 @@ def refuse_array(value: Any, where: str) -> NoReturn:
     shape = getattr(value, "shape", None)
     given = f"{kind} of shape {tuple(shape)}" if shape is not None else f"{kind} {_short(value)}"
     raise ArgumentTypeError(f"{where}: got a {given}: data that exists now, where the program is only written down",
-                            hint="declare te.placeholder(shape, dtype) instead, and pass the array when the built function is called")
+                            hint="declare te.placeholder(shape, dtype) instead, and pass the array when the built function is "
+                                 "called")
 
 
 def _short(value: object) -> str:

@@ -1,0 +1,161 @@
+"""Division in its kinds, powers, bits, choices and constants: the functions of values that are no float functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import DTypeError
+from tedsl.ir import build
+from tedsl.ir.dtype import INT32, DType
+from tedsl.ir.dtype import dtype as as_dtype
+from tedsl.ir.expr import Expr, FloatImm, IntImm
+from tedsl.lang.value import as_condition, as_value
+
+
+def div(a: Any, b: Any) -> Expr:
+    """`a / b` as in C: of integers rounded towards zero."""
+    x, y = _pair("div", a, b)
+    return build.div(x, y) if x.dtype.is_float else build.truncdiv(x, y)
+
+
+def truncdiv(a: Any, b: Any) -> Expr:
+    """`a / b` of integers, rounded towards zero."""
+    return build.truncdiv(*_pair("truncdiv", a, b))
+
+
+def truncmod(a: Any, b: Any) -> Expr:
+    """`a - truncdiv(a, b) * b`: the sign of a."""
+    return build.truncmod(*_pair("truncmod", a, b))
+
+
+def floordiv(a: Any, b: Any) -> Expr:
+    """`a // b`, rounded towards minus infinity."""
+    return build.floordiv(*_pair("floordiv", a, b))
+
+
+def floormod(a: Any, b: Any) -> Expr:
+    """`a % b`: the sign of b."""
+    return build.floormod(*_pair("floormod", a, b))
+
+
+def indexdiv(a: Any, b: Any) -> Expr:
+    """`a // b` of indices, which are integers of at least 0."""
+    return build.floordiv(*_integers("indexdiv", a, b))
+
+
+def indexmod(a: Any, b: Any) -> Expr:
+    """`a % b` of indices, which are integers of at least 0."""
+    return build.floormod(*_integers("indexmod", a, b))
+
+
+def _pair(name: str, a: Any, b: Any) -> tuple[Expr, Expr]:
+    """Both as expressions of one dtype; a Python number takes the dtype of the other."""
+    return build.match_operands(*(v if isinstance(v, (bool, int, float)) else as_value(v, name) for v in (a, b)))
+
+
+def _integers(name: str, a: Any, b: Any) -> tuple[Expr, Expr]:
+    x, y = _pair(name, a, b)
+    if not x.dtype.is_integer:
+        raise DTypeError(f"{name} takes integers, not {x.dtype}", hint="use te.floordiv and te.floormod for floats")
+    return x, y
+
+
+def power(x: Any, y: Any) -> Expr:
+    """`x ** y` of floats; of integers for constant exponents 0 to 4."""
+    for value in (x, y):
+        as_value(value, "power")
+    return build.power(x, y)
+
+
+pow = power  # its name in tir
+
+
+def abs(x: Any) -> Expr:
+    """The absolute value; of the most negative integer itself."""
+    value = as_value(x, "abs")
+    if value.dtype.is_bool:
+        raise DTypeError("abs takes numbers, not bool", hint="cast it: x.astype('int32')")
+    if value.dtype.is_uint:
+        return value
+    if isinstance(value, IntImm):
+        return build.const(-value.value, value.dtype) if value.dtype.min_value is not None and \
+            value.dtype.min_value < value.value < 0 else value
+    if isinstance(value, FloatImm):
+        return FloatImm(value.dtype, value.value.__abs__())
+    return build.call("tir.fabs", value)
+
+
+def ldexp(x: Any, exponent: Any) -> Expr:
+    """`x * 2 ** exponent`: a float and an integer."""
+    value, power_of_two = as_value(x, "ldexp"), as_value(exponent, "ldexp")
+    if not value.dtype.is_float or not power_of_two.dtype.is_integer:
+        raise DTypeError(f"ldexp takes a float and an integer, not {value.dtype} and {power_of_two.dtype}",
+                         hint="cast them: te.ldexp(x.astype('float32'), n.astype('int32'))")
+    return build.call("tir.ldexp", value, build.cast(INT32, power_of_two))
+
+
+def popcount(x: Any) -> Expr:
+    """The number of bits that are set in an integer, as int32."""
+    return _bits("popcount", x)
+
+
+def clz(x: Any) -> Expr:
+    """The number of leading zero bits of an integer, as int32."""
+    return _bits("clz", x)
+
+
+def _bits(name: str, x: Any) -> Expr:
+    value = as_value(x, name)
+    if not value.dtype.is_integer:
+        raise DTypeError(f"{name} takes integers, not {value.dtype}",
+                         hint=f"the bits of a float: te.{name}(te.reinterpret(x, 'uint32'))")
+    return build.call(f"tir.{name}", value, dtype_=INT32.with_lanes(value.dtype.lanes))
+
+
+def if_then_else(cond: Any, t: Any, f: Any) -> Expr:
+    """`t` where `cond` holds, else `f`. Only the chosen side is evaluated: the other may read out of range.
+
+    tir.Select evaluates both sides, which is cheaper where both are safe.
+    """
+    return build.if_then_else(as_condition(cond, "if_then_else"), *_sides("if_then_else", t, f))
+
+
+def _sides(name: str, t: Any, f: Any) -> tuple[Any, Any]:
+    given = [v if isinstance(v, (bool, int, float)) else as_value(v, name) for v in (t, f)]
+    return given[0], given[1]
+
+
+def const(value: Any, dtype: object = None) -> Expr:
+    """A constant. Without a dtype: bool, int32 (int64 where needed) or float32, by the Python type."""
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a numpy scalar
+        return build.const(value.item(), value.dtype if dtype is None else dtype)
+    return build.const(value, dtype)
+
+
+def cast(value: Any, dtype: object) -> Expr:
+    """`value` converted to `dtype`: the same as value.astype(dtype)."""
+    if isinstance(value, str) and not isinstance(dtype, str):
+        value, dtype = dtype, value  # tir.Cast's order
+    return build.cast(as_dtype(dtype), as_value(value, "cast"))
+
+
+def reinterpret(x: Any, dtype: Any) -> Expr:
+    """The bits of `x` as a value of `dtype`, of equal width. The two may also be given in the other order."""
+    if isinstance(x, (str, DType)):
+        x, dtype = dtype, x
+    value, of = as_value(x, "reinterpret"), as_dtype(dtype)
+    if of.lanes == 1:
+        of = of.with_lanes(value.dtype.lanes)
+    if of.bits != value.dtype.bits or of.lanes != value.dtype.lanes:
+        raise DTypeError(f"reinterpret: {value.dtype} and {of} differ in width", hint="use .astype to convert the value")
+    return value if of is value.dtype else build.call("tir.reinterpret", value, dtype_=of)
+
+
+def select(cond: Any, t: Any, f: Any) -> Expr:
+    """`t` where `cond` holds, else `f`; both sides are evaluated, so both must be safe."""
+    return build.select(as_condition(cond, "select"), *_sides("select", t, f))
+
+
+def likely(cond: Any) -> Expr:
+    """`cond`, marked as expected to hold."""
+    return build.likely(as_condition(cond, "likely"))

@@ -1,0 +1,164 @@
+"""Operators on whole tensors: element by element, with the shapes broadcast as in numpy.
+
+`a + b` is a compute named T_add. Its `op.info` is an ElementwiseOp, its tag "broadcast" for two tensors and "elemwise" for one.
+The dtype of the result follows the rules of promotion for elements (`ir/build.py`). Two dimensions fit if they are equal or
+one is the constant 1; symbolic ones must be provably equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.errors import ExpressionError, OptionError, ShapeError
+from tedsl.ir import build
+from tedsl.ir.dtype import dtype as as_dtype
+from tedsl.ir.expr import Expr, IntImm
+from tedsl.ir.visitor import variables
+from tedsl.lang import arithmetic
+from tedsl.lang.declare import define
+from tedsl.lang.operation import is_axis_variable
+from tedsl.lang.scope import scope_tag
+from tedsl.lang.tensor import Tensor
+from tedsl.lang.value import as_value, is_array, refuse_array
+
+
+@dataclass(frozen=True)
+class ElementwiseOp:
+    """The record of an operator on whole tensors: `operator` as topi names it, and whether it joins two shapes."""
+
+    operator: str
+    broadcasts: bool = False
+
+
+BINARY: dict[str, Callable[[Any, Any], Expr]] = {
+    "add": build.add, "subtract": build.sub, "multiply": build.mul, "divide": build.div,
+    "floor_divide": build.floordiv, "floor_mod": build.floormod, "truncdiv": build.truncdiv, "mod": build.truncmod,
+    "power": build.power, "maximum": build.maximum, "minimum": build.minimum,
+    "left_shift": build.shift_left, "right_shift": build.shift_right,
+    "bitwise_and": build.bitwise_and, "bitwise_or": build.bitwise_or, "bitwise_xor": build.bitwise_xor,
+    "less": build.less, "less_equal": build.less_equal, "greater": build.greater, "greater_equal": build.greater_equal,
+    "equal": build.equal, "not_equal": build.not_equal,
+    "logical_and": build.logical_and, "logical_or": build.logical_or, "logical_xor": build.not_equal,
+}
+UNARY: dict[str, Callable[[Any], Expr]] = {
+    "negative": build.negative, "abs": arithmetic.abs, "bitwise_not": build.bitwise_not, "logical_not": build.logical_not,
+}
+COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal"))
+
+
+def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> Any:
+    """The tensor of `a operator b` by elements; at least one of them is a tensor, the other may be a value.
+
+    NotImplemented (for Python to report) where the other is neither. name, tag: of the compute, if not the usual ones.
+    """
+    if operator not in BINARY:
+        raise OptionError(f"there is no operator {operator!r} on tensors", hint=f"one of {', '.join(BINARY)}")
+    function = BINARY[operator]
+    where = f"{operator} of tensors"
+    for value in (a, b):
+        if not isinstance(value, Tensor) and is_array(value):
+            refuse_array(value, where)
+        if not isinstance(value, Tensor) and not build.is_operand(value):
+            return NotImplemented
+    name = name or f"T_{operator}"
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        shape = broadcast_shape(a, b, where)
+        return _compute(shape, lambda i: function(element(a, i, shape), element(b, i, shape)), name, tag or "broadcast",
+                        ElementwiseOp(operator, broadcasts=True))
+    if isinstance(a, Tensor):
+        right = _scalar(b, a, where)
+        return _compute(a.shape, lambda i: function(a(*i), right), name, tag or "elemwise", ElementwiseOp(operator))
+    left = _scalar(a, b, where)
+    return _compute(b.shape, lambda i: function(left, b(*i)), name, tag or "elemwise", ElementwiseOp(operator))
+
+
+def unary(operator: str, x: Tensor, *, name: str = "", tag: str = "") -> Tensor:
+    """The tensor of `operator(x)` by elements."""
+    if operator not in UNARY:
+        raise OptionError(f"there is no operator {operator!r} on one tensor", hint=f"one of {', '.join(UNARY)}")
+    function = UNARY[operator]
+    return _compute(x.shape, lambda i: function(x(*i)), name or f"T_{operator}", tag or "elemwise", ElementwiseOp(operator))
+
+
+def cast(x: Tensor, dtype: object, *, name: str = "", tag: str = "") -> Tensor:
+    """The tensor of the elements of `x` converted to `dtype`."""
+    of = as_dtype(dtype)
+    return _compute(x.shape, lambda i: build.cast(of, x(*i)), name or "T_cast", tag or "elemwise", ElementwiseOp("cast"))
+
+
+def is_comparison(tensor: Tensor) -> bool:
+    """Whether `tensor` was made by an ordering of whole tensors, `a < b`."""
+    info = getattr(tensor.op, "info", None)
+    return isinstance(info, ElementwiseOp) and info.operator in COMPARISONS
+
+
+def broadcast_shape(a: Tensor, b: Tensor, where: str) -> tuple[Expr, ...]:
+    """The shape that both shapes broadcast to, aligned at the last dimension."""
+    rank = max(a.ndim, b.ndim)
+    shape = []
+    for position in range(rank):
+        of_a, of_b = position - rank + a.ndim, position - rank + b.ndim
+        if of_a < 0 or of_b < 0:
+            shape.append(a.shape[of_a] if of_b < 0 else b.shape[of_b])
+        else:
+            shape.append(_joined(a, b, position - rank, where))
+    return tuple(shape)
+
+
+def _joined(a: Tensor, b: Tensor, position: int, where: str) -> Expr:
+    one, other = a.shape[position], b.shape[position]
+    if build.as_int(one) == 1:
+        return other
+    if build.as_int(other) == 1 or same_extent(one, other):
+        return one
+    known = isinstance(one, IntImm) and isinstance(other, IntImm)
+    raise ShapeError(f"{where}: the shapes {_shape(a)} of {a.name} and {_shape(b)} of {b.name} do not broadcast: "
+                     f"dimension {position} is {one!r} and {other!r}, "
+                     + ("neither of them 1" if known else "which cannot be proved equal"),
+                     hint="dimensions are aligned at the last one, as in numpy; each pair must be equal or one of them 1"
+                     if known else "declare both with one te.var, or write the index yourself in te.compute")
+
+
+def same_extent(a: Expr, b: Expr) -> bool:
+    """Whether two extents are equal for all values of their variables."""
+    if a is b:
+        return True
+    if isinstance(a, IntImm) or isinstance(b, IntImm):
+        return isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value
+    from tedsl.arith.analyzer import Analyzer
+
+    return Analyzer().can_prove(build.equal(a, b))
+
+
+def element(tensor: Tensor, indices: Sequence[Any], shape: tuple[Expr, ...]) -> Expr:
+    """The element of `tensor` that stands at `indices` of the broadcast `shape`."""
+    skipped = len(shape) - tensor.ndim
+    own = [build.const(0, extent.dtype) if build.as_int(extent) == 1 and build.as_int(joined) != 1 else index
+           for extent, joined, index in zip(tensor.shape, shape[skipped:], indices[skipped:])]
+    return tensor(*own)
+
+
+def _scalar(value: Any, beside: Tensor, where: str) -> Any:
+    """A value beside a tensor: a Python number stays one, to take the dtype of the elements."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    expr = as_value(value, where)
+    axes = [v.name for v in variables(expr) if is_axis_variable(v)]
+    if axes:
+        read = f"{beside.name}[{', '.join(axes[:beside.ndim])}]" if beside.ndim else f"{beside.name}()"
+        raise ExpressionError(f"{where}: {value!r} belongs to a formula over {', '.join(axes)}, and {beside.name} is "
+                              f"a whole tensor of rank {beside.ndim}", hint=f"read an element of it, for example {read}")
+    return expr
+
+
+def _compute(shape: tuple[Expr, ...], at: Callable[[tuple[Any, ...]], Expr], name: str, tag: str,
+             info: ElementwiseOp) -> Tensor:
+    """A compute over axes named ax0, ax1, ... as TVM names them; a tag_scope around it wins over `tag`."""
+    names = [f"ax{position}" for position in range(len(shape))]
+    return Tensor(define(shape, lambda *i: at(i), names, name, tag=scope_tag() or tag, info=info))
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"({', '.join(map(repr, tensor.shape))})"
