@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
@@ -81,16 +82,30 @@ def indices_down(relations: Iterable[Relation], extents: Mapping[IterVar, Expr],
     return known
 
 
-def guards(relations: Iterable[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) -> list[Expr]:
-    """The conditions under which the loops stand for existing iterations: one per split that does not come out even."""
-    conditions = []
-    for relation in relations:
-        if isinstance(relation, Split) and relation.parent in values:
-            whole, outer, inner = (extents[iv] for iv in (relation.parent, relation.outer, relation.inner))
-            covered, wanted = build.as_int(build.mul(outer, inner)), build.as_int(whole)
-            if covered is None or covered != wanted:
-                conditions.append(build.less(values[relation.parent], whole))
-    return conditions
+def guards(relations: Sequence[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) -> list[Expr]:
+    """The conditions under which the loops stand for existing iterations; `values` are those of `indices_up`.
+
+    A split that does not come out even lets its parent run too far. That shows in the parent of a further split whose outer
+    part it is (y*f + x is too far if y is), so it is compared there; an inner part, a fused loop and an axis are compared
+    themselves.
+    """
+    too_far: dict[IterVar, None] = {}
+    for relation in reversed(relations):
+        match relation:
+            case Split(parent=p, outer=o, inner=i) if p in values:
+                if o in too_far or not _comes_out_even(extents[p], extents[o], extents[i]):
+                    too_far[p] = None
+                too_far.pop(o, None)
+            case Rebase(parent=p, rebased=r) if r in too_far:
+                too_far[p] = too_far.pop(r)
+    return [build.less(values[iv], extents[iv]) for iv in reversed(too_far)]
+
+
+def _comes_out_even(whole: Expr, outer: Expr, inner: Expr) -> bool:
+    covered, wanted = build.as_int(build.mul(outer, inner)), build.as_int(whole)
+    if covered is not None and wanted is not None:
+        return covered == wanted
+    return build.as_int(Analyzer().simplify(build.sub(build.mul(outer, inner), whole))) == 0
 
 
 def root_extents(stage: StageState) -> dict[IterVar, Expr]:

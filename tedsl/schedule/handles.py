@@ -114,7 +114,7 @@ class Stage:
         """Compute this stage at the loop `scope` of `parent`, as much of it as an iteration needs."""
         host: Any = parent.state if isinstance(parent, Stage) else parent
         recorder = self.state.schedule.recorder
-        known = isinstance(host, StageState) and host.schedule is self.state.schedule
+        known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
         call = self._call("compute_at", recorder.stage(host), recorder.axis(scope, host)) if known else ""
         compute_at(self.state, host, scope)
         self._record("compute_at", call)

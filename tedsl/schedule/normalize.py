@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.ir.expr import Expr, ProducerLoad, Reduce
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Let, ProducerLoad, Reduce
 from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.substitute import substitute
+from tedsl.ir.substitute import copy_var, substitute
+from tedsl.ir.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.relations import Rebase, derived
@@ -64,10 +66,26 @@ class _Inliner(Rewriter):
             return node
         if node.producer in self.formulas:
             op = self.formulas[node.producer]
-            return substitute(op.body[0], dict(zip(op.axis, node.indices)))
+            values = {axis: build.cast(axis.dtype, index) for axis, index in zip(op.axis, node.indices)}
+            return _with_own_lets(substitute(op.body[0], values))
         if node.producer in self.replaced:
             return ProducerLoad(self.replaced[node.producer], node.indices)
         return node
+
+
+def _with_own_lets(body: Expr) -> Expr:
+    """`body` with new variables for its lets: a Var is bound once in a function."""
+    bound = {node.var: copy_var(node.var) for node in post_order(body) if isinstance(node, Let)}
+    return _LetRenamer(bound)(body) if bound else body
+
+
+class _LetRenamer(Rewriter):
+    def __init__(self, bound: dict[Any, Any]) -> None:
+        super().__init__()
+        self.bound = bound
+
+    def rewrite(self, node: Any) -> Any:
+        return node.replace(var=self.bound[node.var]) if isinstance(node, Let) else self.bound.get(node, node)
 
 
 def _rebase(state: ScheduleState) -> None:

@@ -81,7 +81,7 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
             for loop in loops]
     up = indices_up(relations, extents, {loop: axis.var for loop, axis in zip(loops, axes)})
     conditions = guards(relations, extents, up)
-    mapping = {axis: up[axis] for axis in op.axis}
+    mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
     body = [_guarded(expr, conditions) for expr in substitute_all(op.body, mapping)]
     cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), op.reduce_axis, tuple(body), op.info)
     down = indices_down(relations, extents, {axis: axis.var for axis in op.axis})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.state import StageState, find, show
 
@@ -20,13 +21,25 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     for at, loop in enumerate(order):
         if find(order[:at], loop) is not None:
             raise stage.refuse(directive, f"{loop.name} is named twice", hint="name each loop once")
-    before, after = stage.leaf_iter_vars, list(stage.leaf_iter_vars)
+    after = list(stage.leaf_iter_vars)
     for place, loop in zip(sorted(places), order):
         after[place] = loop
+    if stage.guests():
+        _check_guests(stage, directive, after)
+    stage.leaf_iter_vars = after
+
+
+def _check_guests(stage: StageState, directive: str, after: list[IterVar]) -> None:
+    """Refuses an order in which a stage computed at a loop of this one no longer stands before its readers."""
+    before = stage.leaf_iter_vars
     known = {(m.producer, m.consumer) for m in misplaced(stage.schedule)}
     stage.leaf_iter_vars = after
-    broken = [m for m in misplaced(stage.schedule) if (m.producer, m.consumer) not in known]
-    if broken:
+    try:
+        broken = [m for m in misplaced(stage.schedule) if (m.producer, m.consumer) not in known]
+    finally:
         stage.leaf_iter_vars = before
+    if broken:
+        producer, loop = broken[0].producer, broken[0].producer.attach_ivar
+        assert loop is not None
         raise stage.refuse(directive, f"afterwards {broken[0].reason}",
-                           hint=f"call s[{broken[0].producer.name}].compute_at again at a loop further out, then reorder")
+                           hint=f"{producer.name} is computed at {loop.name}: attach it at a loop further out first")

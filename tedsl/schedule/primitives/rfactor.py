@@ -119,7 +119,8 @@ def _plan(stage: StageState, op: ComputeOp, loop: IterVar) -> _Plan:
     reduced = [axis for axis in op.reduce_axis if axis not in touched]
     reduced += [IterVar(Range.from_min_extent(0, extents[one]), one.var, IterType.COMM_REDUCE) for one in others]
     up = indices_up(stage.relations, extents, {loop: var, **{one: one.var for one in others}})
-    values = {axis: build.add(up[axis], axis.dom.min) for axis in op.reduce_axis if axis in touched and axis.dom is not None}
+    values = {axis: build.cast(axis.dtype, build.add(up[axis], axis.dom.min))
+              for axis in op.reduce_axis if axis in touched and axis.dom is not None}
     return _Plan(own, tuple(reduced), values, guards(stage.relations, extents, up))
 
 
