@@ -94,7 +94,9 @@ class Canonical:
 
     def reads_memory(self, expr: Expr) -> bool:
         """Whether the value of `expr` depends on what memory holds now."""
-        value = self.value(expr)
+        return self._varies(self.value(expr))
+
+    def _varies(self, value: Value) -> bool:
         return not self.memory.isdisjoint(value.terms) if isinstance(value, Sum) else value in self.memory
 
     def fits(self, s: Sum, dtype: DType) -> bool:

@@ -16,7 +16,8 @@ End = Sum | None
 Ends = tuple[End, End]
 
 
-def relax(expr: Expr, ranges: Mapping[Any, tuple[Any, Any]], analyzer: Analyzer | None = None) -> tuple[Expr | None, Expr | None]:
+def relax(expr: Expr, ranges: Mapping[Any, tuple[Any, Any]],
+          analyzer: Analyzer | None = None) -> tuple[Expr | None, Expr | None]:
     """The least and greatest value of `expr` when each variable of `ranges` lies between its two ends (inclusive).
 
     Exact where each variable occurs in one affine place (a halo: i + dy for i in [i0, i0 + t - 1], dy in [0, 2] gives
