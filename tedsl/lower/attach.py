@@ -1,0 +1,48 @@
+"""Where each stage stands: one after the other at the root, or at the start of a loop body, inside the memory it needs.
+
+    realize P(region) { P...; C... }        the memory of a stage lives as long as the body it is computed in
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.iters import Range
+from tedsl.ir.stmt import BufferRealize, Stmt, seq
+from tedsl.lower.arguments import Memory
+from tedsl.lower.nest import Nest
+from tedsl.lower.plan import StagePlan
+
+
+def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer) -> Stmt:
+    """The loops of all stages."""
+    return _placed([plan for plan in plans if plan.host is None], None, memory, analyzer)
+
+
+def _placed(plans: Sequence[StagePlan], body: Stmt | None, memory: Memory, analyzer: Analyzer) -> Stmt:
+    """The loops of `plans` in order, then `body`, in the memory of `plans`."""
+    stmt = seq(*[_nest(plan, memory, analyzer) for plan in plans], body)
+    for plan in reversed(plans):
+        for buffer in reversed(memory.outputs(plan)):
+            if not memory.is_argument(buffer):
+                stmt = BufferRealize(buffer, _region(plan), build.true(), stmt)
+    return stmt
+
+
+def _region(plan: StagePlan) -> tuple[Range, ...]:
+    return tuple(Range.from_min_extent(plan.mins[axis], plan.extents[axis]) for axis in plan.op.axis)
+
+
+def _nest(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Stmt:
+    return Nest(plan, memory.outputs(plan), memory, analyzer, _guests(plan, memory, analyzer)).build()
+
+
+def _guests(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Callable[[int, Stmt], Stmt]:
+    def around(at: int, body: Stmt) -> Stmt:
+        guests = plan.guests.get(at)
+        return _placed(guests, body, memory, analyzer) if guests else body
+
+    return around
+

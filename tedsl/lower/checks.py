@@ -1,0 +1,233 @@
+"""Is every element that a formula reads really there? Proved, checked at the call, clamped, or refused.
+
+Asked of each formula as it was written, over its whole domain, before anything is inlined or attached: then it holds for
+whatever part of the domain a schedule computes. For an index and the extent of its dimension:
+
+    proved             under the ranges of the axes and the conditions around the read: nothing to do
+    data-dependent     (or conditions that cannot be decided): the index becomes max(min(index, extent - 1), 0)
+    constant shapes    an iteration that leaves the tensor is searched for and shown: LoweringError
+    symbolic shapes    the condition on the shapes is checked once per call (`Requirement` -> AssertStmt)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.interval import relax
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, IntImm, ProducerLoad, SizeVar, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import post_order, variables
+from tedsl.lang.operation import ComputeOp, extent_of
+from tedsl.lower.reads import Facts, guarded_loads, has_load
+from tedsl.lower.violations import Violation, find_violation
+
+
+@dataclass(frozen=True, eq=False)
+class Requirement:
+    """A condition on the symbols of the shapes without which a formula would read outside a tensor."""
+
+    condition: Expr
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """The bodies of an operation with unproved indices clamped, and what the shapes must satisfy."""
+
+    bodies: tuple[Expr, ...]
+    requirements: tuple[Requirement, ...]
+
+
+def check_reads(op: ComputeOp) -> Checked:
+    """Check every read of `op`; LoweringError for one that leaves its tensor."""
+    if any(build.as_int(extent_of(axis)) == 0 for axis in op.axis):
+        return Checked(op.body, ())
+    checker = _Checker(op)
+    for body in op.body if op.reduction is None else op.body[:1]:  # the values of a reduction share their sources
+        for load, facts in guarded_loads(body):
+            checker.check(load, facts)
+    return Checked(tuple(_clamped(body, checker.clamps) for body in op.body), tuple(checker.requirements.values()))
+
+
+class _Checker:
+    def __init__(self, op: ComputeOp) -> None:
+        self.op = op
+        self.axes: dict[Var, IterVar] = {axis.var: axis for axis in (*op.axis, *op.reduce_axis)}
+        self.clamps: dict[ProducerLoad, dict[int, None]] = {}
+        self.requirements: dict[str, Requirement] = {}
+
+    @cached_property
+    def analyzer(self) -> Analyzer:
+        """Knows the ranges of the axes, and that the symbols of shapes are not negative."""
+        made = Analyzer()
+        bind_sizes(made, (extent_of(axis) for axis in self.op.axis), at_least=1)
+        for axis in self.axes.values():
+            made.bind(axis.var, axis.dom)
+        return made
+
+    @cached_property
+    def ragged(self) -> bool:
+        """Whether the range of a reduction is read from a tensor or depends on another axis."""
+        return any(depends_on(end, self.axes) for axis in self.op.reduce_axis if axis.dom is not None
+                   for end in (axis.dom.min, extent_of(axis)))
+
+    def check(self, load: ProducerLoad, facts: Facts | None) -> None:
+        for dim, (index, extent) in enumerate(zip(load.indices, load.producer.shape)):
+            if not self.is_plain(index, extent) and not self.proved(index, extent, facts):
+                self.unproved(load, dim, facts)
+
+    def is_plain(self, index: Expr, extent: Expr) -> bool:
+        """Whether `index` is an axis that runs over just this extent: nearly every index of nearly every program."""
+        if not isinstance(index, Var) or index not in self.axes:
+            return False
+        dom = self.axes[index].dom
+        assert dom is not None and dom.extent is not None
+        if build.as_int(dom.min) != 0:
+            return False
+        mine, its = build.as_int(dom.extent), build.as_int(extent)
+        return dom.extent is extent or (mine is not None and its is not None and mine <= its)
+
+    def proved(self, index: Expr, extent: Expr, facts: Facts | None) -> bool:
+        low, high = self.analyzer.bounds(index)
+        limit = build.as_int(extent)
+        if low is not None and low >= 0 and high is not None and limit is not None and high < limit:
+            return True
+        if index.dtype.is_bool:
+            return False
+        with ExitStack() as scopes:
+            for fact in facts or ():
+                if not has_load(fact):
+                    scopes.enter_context(self.analyzer.constraint_scope(fact))
+            zero = build.const(0, index.dtype)
+            return (low is not None and low >= 0 or self.analyzer.can_prove(build.greater_equal(index, zero))) \
+                and self.analyzer.can_prove(build.less(index, extent))
+
+    def unproved(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
+        """Refuse, require or clamp."""
+        index, extent = load.indices[dim], load.producer.shape[dim]
+        conditions = [fact for fact in facts or () if not has_load(fact)]
+        decidable = not self.ragged and not has_load(index) and len(conditions) == len(list(facts or ()))
+        verdict = find_violation(index, extent, conditions, self.domains(index, conditions)) if decidable else None
+        if verdict is not None and verdict.proved_safe:
+            return
+        if verdict is not None and verdict.constant and verdict.at is not None:
+            raise self.refusal(load, dim, verdict)
+        if decidable and not conditions and self.required(load, dim, verdict):
+            return
+        self.clamps.setdefault(load, {})[dim] = None
+        self.require_elements(load, dim, facts)
+
+    def domains(self, index: Expr, conditions: Iterable[Expr]) -> list[IterVar]:
+        """The axes that matter: those in the index and in the conditions."""
+        used = dict.fromkeys(v for e in (index, *conditions) for v in variables(e))
+        return [axis for var, axis in self.axes.items() if var in used]
+
+    def required(self, load: ProducerLoad, dim: int, verdict: Violation | None) -> bool:
+        """Turn the range of the index into a condition on the shapes; False if that range is not known.
+
+        Refuses where no call can satisfy it.
+        """
+        index, extent = load.indices[dim], load.producer.shape[dim]
+        low, high = index_range(index, self.axes.values(), self.analyzer)
+        if low is None or high is None or any(v in self.axes for end in (low, high) for v in variables(end)):
+            return False
+        bottom, top = build.greater_equal(low, build.const(0, low.dtype)), build.less(high, extent)
+        if self.analyzer.can_prove(build.logical_not(bottom)) or self.analyzer.can_prove(build.greater_equal(high, extent)):
+            raise self.refusal(load, dim, verdict, reached=f"{low!r} to {high!r}")
+        for condition in (bottom, top):
+            if not self.analyzer.can_prove(condition):
+                self.require(condition, f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent "
+                                        f"{extent!r} and the index goes from {low!r} to {high!r}")
+        return True
+
+    def require(self, condition: Expr, message: str) -> None:
+        """Demand `condition` of every call in which the formula has any iteration."""
+        wanted = condition
+        for axis in self.axes.values():
+            extent = extent_of(axis)
+            if isinstance(extent, IntImm) or (isinstance(extent, Var) and self.analyzer.can_prove(
+                    substitute(condition, {extent: build.const(0, extent.dtype)}))):
+                continue
+            wanted = build.logical_or(build.less_equal(extent, 0), wanted)
+        self.requirements.setdefault(repr(wanted), Requirement(wanted, message))
+
+    def require_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
+        """A clamped index needs at least one element."""
+        extent = load.producer.shape[dim]
+        if facts is not None or self.analyzer.can_prove(build.greater_equal(extent, 1)):
+            return
+        message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}, there is no element"
+        if isinstance(extent, IntImm) and all(isinstance(extent_of(axis), IntImm) for axis in self.axes.values()):
+            if all(build.as_int(extent_of(axis)) for axis in self.axes.values()):
+                raise LoweringError(message, hint=f"give {load.producer.name} a dimension of at least 1, or do not read it")
+            return
+        self.require(build.greater_equal(extent, 1), message)
+
+    def refusal(self, load: ProducerLoad, dim: int, verdict: Violation | None, reached: str = "") -> LoweringError:
+        name, extent = load.producer.name, load.producer.shape[dim]
+        at = f"; {verdict.describe()}" if verdict is not None and verdict.at is not None else ""
+        if not reached:
+            low, high = self.analyzer.bounds(load.indices[dim])
+            reached = f"{'?' if low is None else low} to {'?' if high is None else high}"
+        return LoweringError(
+            f"{self.op.name} reads {load!r} outside of {name}: dimension {dim} of {name} has extent {extent!r} and the index "
+            f"{load.indices[dim]!r} goes from {reached}{at}",
+            hint=f"make the shape of {self.op.name} smaller, pad {name}, or read under a condition: "
+                 f"te.if_then_else(te.all(...), {load!r}, 0)")
+
+
+def depends_on(expr: Expr, axes: Mapping[Var, IterVar]) -> bool:
+    """Whether `expr` changes from iteration to iteration: it reads a tensor or uses an axis."""
+    return not isinstance(expr, IntImm) and any(
+        type(node) is ProducerLoad or isinstance(node, Var) and node in axes for node in post_order(expr))
+
+
+def bind_sizes(analyzer: Analyzer, extents: Iterable[Expr], at_least: int) -> None:
+    """Tell the analyzer that the symbols that are extents are at least that large."""
+    for extent in extents:
+        if isinstance(extent, Var) and not (at_least == 0 and isinstance(extent, SizeVar)):
+            analyzer.bind(extent, (at_least, None))
+
+
+def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tuple[Expr | None, Expr | None]:
+    """The lowest and highest value of `index` over the axes, as expressions of the symbols; None where not known."""
+    ends = {}
+    for axis in axes:
+        assert axis.dom is not None
+        last = build.sub(build.add(axis.dom.min, extent_of(axis)), 1)
+        ends[axis.var] = (axis.dom.min, last)
+    return relax(index, ends, analyzer)
+
+
+def _clamped(body: Expr, clamps: dict[ProducerLoad, dict[int, None]]) -> Expr:
+    """`body` with the indices of the listed loads kept inside their tensors."""
+    if not clamps:
+        return body
+    done: dict[object, Expr] = {}
+    for node in post_order(body):
+        new = node.map_children(done.__getitem__)
+        if isinstance(node, ProducerLoad) and node in clamps and isinstance(new, ProducerLoad):
+            new = ProducerLoad(new.producer, tuple(
+                clamp(index, new.producer.shape[dim]) if dim in clamps[node] else index
+                for dim, index in enumerate(new.indices)))
+        done[node] = new  # type: ignore[assignment]
+    return done[body]
+
+
+def clamp(index: Expr, extent: Expr) -> Expr:
+    """The element nearest to `index`; `extent` is at least 1."""
+    last = build.sub(extent, 1)
+    if index.dtype.bits < 32:
+        index = build.cast("int32", index)
+    elif index.dtype == "uint32":
+        index = build.cast("int64", index)
+    elif index.dtype == "uint64":
+        index = build.cast("int64", build.minimum(index, build.cast("uint64", last)))
+    return build.maximum(build.minimum(index, last), 0)

@@ -1,0 +1,70 @@
+"""The statements of one formula at one iteration: init, update, store.
+
+    B[i] = sum(A[i, k])      init: B[i] = 0      update: B[i] = B[i] + A[i, k]
+    tuple reductions         update: let v0 = ..., v1 = ... (all sources first), then the stores
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import BufferStore, IfThenElse, LetStmt, Stmt, seq
+from tedsl.ir.substitute import substitute
+from tedsl.lower.plan import StagePlan
+
+
+class BufferOf(Protocol):
+    """Where a tensor of the language lives."""
+
+    def __call__(self, tensor: Any) -> Buffer: ...
+
+
+class Translator(Rewriter):
+    """Formulas become values of loops: axes stand for `values`, loads of tensors are loads of buffers."""
+
+    def __init__(self, values: Mapping[Var, Expr], buffer_of: BufferOf) -> None:
+        super().__init__()
+        self.values, self.buffer_of = values, buffer_of
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, Var):
+            return self.values.get(node, node)
+        if type(node) is ProducerLoad:
+            return BufferLoad(self.buffer_of(node.producer), node.indices)
+        return node
+
+
+def store_values(plan: StagePlan, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:
+    """The stores of a formula without reduction."""
+    return seq(*[BufferStore(buffer, translate(body), place) for buffer, body in zip(buffers, plan.bodies)])
+
+
+def store_init(reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:
+    """The start values of a reduction."""
+    start = reduce.init or reduce.combiner.identity_element
+    return seq(*[BufferStore(buffer, translate(value), place) for buffer, value in zip(buffers, start)])
+
+
+def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:
+    """One step of a reduction, under its `where` condition."""
+    combiner = reduce.combiner
+    values: dict[Var, Expr] = {left: BufferLoad(buffer, place) for left, buffer in zip(combiner.lhs, buffers)}
+    values.update((right, translate(source)) for right, source in zip(combiner.rhs, reduce.source))
+    results = [substitute(result, values) for result in combiner.result]
+    stmt = BufferStore(buffers[0], results[0], place) if len(results) == 1 else _store_all(plan, results, buffers, place)
+    condition = translate(reduce.condition)
+    return stmt if build.is_true(condition) else IfThenElse(condition, stmt)
+
+
+def _store_all(plan: StagePlan, results: Sequence[Expr], buffers: Sequence[Buffer], place: tuple[Expr, ...]) -> Stmt:
+    """Every new value is computed before the first store: each may use all the old ones."""
+    kept = [Var(f"{plan.op.name}.v{at}.new", result.dtype) for at, result in enumerate(results)]
+    stmt = seq(*[BufferStore(buffer, var, place) for buffer, var in zip(buffers, kept)])
+    for var, result in zip(reversed(kept), reversed(results)):
+        stmt = LetStmt(var, result, stmt)
+    return stmt

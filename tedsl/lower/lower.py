@@ -1,0 +1,68 @@
+"""A schedule and its arguments become a function of loops over buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Let, StringImm, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import AssertStmt, BufferRealize, For, LetStmt, Stmt
+from tedsl.ir.visitor import post_order
+from tedsl.lang.tensor import Tensor
+from tedsl.lower.arguments import Arguments, Memory, bound_symbols, check_arguments, make_arguments
+from tedsl.lower.attach import place_stages
+from tedsl.lower.bounds import infer_bounds
+from tedsl.lower.checks import Requirement, bind_sizes
+from tedsl.lower.normalize import make_plans
+from tedsl.schedule.handles import Schedule
+
+
+def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
+                   binds: Mapping[Tensor, Buffer] | None = None) -> PrimFunc:
+    """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
+
+    An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
+    """
+    state = sch.state
+    arguments = make_arguments(state, args, binds)
+    plans, requirements = make_plans(state)
+    check_arguments(state, plans, arguments)
+    analyzer = Analyzer()
+    bind_sizes(analyzer, (dim for buffer in arguments.buffer_map.values() for dim in buffer.shape), at_least=0)
+    infer_bounds(state, plans, analyzer)
+    body = place_stages(plans, Memory(state, arguments), analyzer)
+    body = _with_requirements(body, requirements)
+    _check_symbols(body, arguments)
+    attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True}
+    return PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)
+
+
+def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
+    """`body` behind the checks of shapes, each once."""
+    once = {repr(requirement.condition): requirement for requirement in requirements}
+    for requirement in reversed(once.values()):
+        body = AssertStmt(requirement.condition, StringImm(requirement.message), body)
+    return body
+
+
+def _check_symbols(body: Stmt, arguments: Arguments) -> None:
+    """Refuse variables that no argument gives a value to."""
+    bound = bound_symbols(arguments)
+    used: dict[Var, None] = {}
+    for node in post_order(body):
+        match node:
+            case Var():
+                used.setdefault(node)
+            case For(loop_var=v) | LetStmt(var=v) | Let(var=v):
+                bound[v] = None
+            case BufferRealize(buffer=buffer):
+                bound[buffer.data] = None
+    free = [v.name for v in used if v not in bound]
+    if free:
+        names = ", ".join(dict.fromkeys(free))
+        raise LoweringError(f"the loops use {names}, and no argument gives {'it a value' if len(free) == 1 else 'them values'}",
+                            hint=f"pass {names} as an argument, or a tensor whose shape contains it")

@@ -1,0 +1,225 @@
+"""The loops of one stage around its statements.
+
+    for i.outer { for i.inner {                     the loops outside of the reduction
+      for j.init { B[i, j] = 0 }                    init: copies of the data loops that lie inside it
+      for k { for j { if likely(j < n) { B[i, j] = B[i, j] + A[i, j, k] } } }
+    } }
+
+Stages that are computed inside a loop stand at the beginning of its body. A loop of one iteration is not printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
+from tedsl.ir.visitor import variables
+from tedsl.lang.operation import extent_of
+from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
+from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.propagate import guards
+from tedsl.lower.reads import has_load, loads_of
+from tedsl.schedule.domains import indices_up
+from tedsl.schedule.relations import Fuse, Split, children_of, parents_of
+from tedsl.schedule.state import IterVarAttr
+
+KINDS = {IterType.UNROLLED: ForKind.UNROLLED, IterType.VECTORIZED: ForKind.VECTORIZED, IterType.PARALLELIZED: ForKind.PARALLEL}
+DATA, REDUCTION = 1, 2  # what a loop stands for: a set of bits
+
+
+class Nest:
+    """Builds the loops of one stage. `guests(k, body)` puts the stages computed inside loop k before `body`."""
+
+    def __init__(self, plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
+                 guests: Callable[[int, Stmt], Stmt]) -> None:
+        self.plan, self.buffers, self.buffer_of, self.analyzer, self.guests = plan, buffers, buffer_of, analyzer, guests
+        self.ragged = any(has_load(end) for axis in plan.op.reduce_axis for end in (plan.mins[axis], plan.extents[axis])) or any(
+            v is axis.var for axis in plan.op.axis for r in plan.op.reduce_axis for v in variables(plan.extents[r]))
+        self.translate = self.translator(plan.offsets)
+
+    def translator(self, offsets: Mapping[IterVar, Expr]) -> Translator:
+        """Turns formulas into values of the loops that `offsets` are made of."""
+        values: dict[Var, Expr] = {}
+        translate = Translator(values, self.buffer_of)
+        for axis in self.plan.axes:
+            if axis in offsets:
+                value = build.cast(axis.dtype, build.add(self.plan.mins[axis], offsets[axis]))
+                values[axis.var] = Translator(values, self.buffer_of)(value) if self.ragged else value
+        return translate
+
+    def build(self) -> Stmt:
+        plan = self.plan
+        reduce = plan.bodies[0]
+        place = self.place(self.translate)
+        if not isinstance(reduce, Reduce):
+            stores = store_values(plan, self.buffers, place, self.translate)
+            return self.marked(self.wrap(0, len(plan.loops), self.guarded(stores, plan.offsets, self.starts(), self.translate)))
+        flags = _flags(plan)
+        begin = next((at for at, loop in enumerate(plan.loops) if flags[loop.leaf] & REDUCTION), len(plan.loops))
+        init = self.init(reduce, begin, flags)
+        update = store_update(plan, reduce, self.buffers, place, self.translate)
+        update = self.guarded(update, plan.offsets, self.starts(), self.translate)
+        update = self.wrap(begin, len(plan.loops), update)
+        if any(build.as_int(plan.extents[axis]) == 0 for axis in plan.op.reduce_axis):
+            update = seq()
+        return self.marked(self.wrap(0, begin, seq(init, update)))
+
+    def place(self, translate: Translator) -> tuple[Expr, ...]:
+        """The element of the outputs that an iteration writes."""
+        return tuple(translate.values[axis.var] for axis in self.plan.op.axis)
+
+    def starts(self) -> list[IterVar]:
+        return [loop.leaf for loop in self.plan.loops]
+
+    def wrap(self, begin: int, end: int, body: Stmt) -> Stmt:
+        """`body` inside the loops begin .. end - 1, with the guests of each."""
+        for at in reversed(range(begin, end)):
+            loop = self.plan.loops[at]
+            body = _around(loop, self.extent(at), self.guests(at, body))
+        return body
+
+    def extent(self, at: int) -> Expr:
+        """The extent of loop number `at`. One that is read from a tensor may use outer loops only."""
+        loop = self.plan.loops[at]
+        if not self.ragged:
+            return loop.extent
+        extent: Expr = self.translate(loop.extent)
+        inner = {other.var: other.leaf.name for other in self.plan.loops[at:] if other.var is not None}
+        wrong = [inner[v] for v in variables(extent) if v in inner]
+        if wrong:
+            raise LoweringError(f"the extent of loop {loop.leaf.name} of {self.plan.name} depends on {', '.join(wrong)}, which is not "
+                                f"outside of it", hint=f"reorder {', '.join(wrong)} to the outside of {loop.leaf.name}")
+        return extent
+
+    # --- guards ---
+
+    def guarded(self, stmt: Stmt, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> Stmt:
+        """`stmt` under the conditions that its iteration exists."""
+        for condition in reversed(self.conditions(offsets, start, translate)):
+            stmt = IfThenElse(build.likely(condition), stmt)
+        return stmt
+
+    def conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
+        plan = self.plan
+        found = [build.less(offsets[iv], plan.extents[iv]) for iv in guards(plan, start)]
+        if self.ragged:
+            found = [translate(condition) for condition in found]
+        for axis in plan.op.axis:
+            found += self.inside_tensor(axis, translate.values[axis.var])
+        if plan.stage.store_predicate is not None:
+            found.append(translate(plan.stage.store_predicate))
+        return [c for c in found if not build.is_true(c)]
+
+    def inside_tensor(self, axis: IterVar, value: Expr) -> list[Expr]:
+        """What keeps `value` inside the tensor, if the region of an attached stage may reach beyond."""
+        low, extent, whole = self.plan.mins[axis], self.plan.extents[axis], extent_of(axis)
+        if build.as_int(low) == 0 and (extent is whole or build.as_int(extent) == build.as_int(whole) is not None):
+            return []
+        first, last = self.analyzer.bounds(value)
+        limit = build.as_int(whole)
+        at_least, below = build.greater_equal(value, build.const(0, value.dtype)), build.less(value, whole)
+        needed = []
+        if not (first is not None and first >= 0 or self.analyzer.can_prove(at_least)):
+            needed.append(at_least)
+        if not (last is not None and limit is not None and last < limit or self.analyzer.can_prove(below)):
+            needed.append(below)
+        return needed
+
+    # --- init ---
+
+    def init(self, reduce: Reduce, begin: int, flags: Mapping[IterVar, int]) -> Stmt:
+        """The start values, inside copies of the data loops from number `begin` on."""
+        plan = self.plan
+        self.check_init_reads(reduce, begin)
+        copies = [self.init_loop(iv, attr) for iv, attr in _init_loops(plan, begin, flags)]
+        values = {loop.leaf: loop.value for loop in (*plan.loops[:begin], *copies)}
+        offsets = indices_up(plan.stage.relations, plan.extents, values)
+        translate = self.translator(offsets)
+        stmt = store_init(reduce, self.buffers, self.place(translate), translate)
+        stmt = self.guarded(stmt, offsets, values, translate)
+        for loop in reversed(copies):
+            stmt = _around(loop, loop.extent, stmt)
+        return stmt
+
+    def init_loop(self, iv: IterVar, attr: IterVarAttr) -> Loop:
+        extent = build.cast(iv.dtype, self.plan.extents[iv])
+        if build.as_int(extent) == 1:
+            return Loop(iv, attr, extent, None, build.const(0, iv.dtype))
+        var = Var(f"{iv.name}.init", iv.dtype)
+        self.analyzer.bind(var, Range.from_min_extent(build.const(0, iv.dtype), extent))
+        return Loop(iv, attr, extent, var, var)
+
+    def check_init_reads(self, reduce: Reduce, begin: int) -> None:
+        """The start values may not read a stage that is computed inside the loops of the reduction."""
+        read = {self.buffer_of(load.producer) for value in reduce.init for load in loads_of((value,))}
+        if not read:
+            return
+        for at in range(begin, len(self.plan.loops)):
+            for guest in self.plan.guests.get(at, ()):
+                if any(self.buffer_of(guest.op.output(i)) in read for i in range(guest.op.num_outputs)):
+                    loop = self.plan.loops[at].leaf.name
+                    raise LoweringError(
+                        f"{guest.name} gives the start values of the reduction {self.plan.name}, and is computed at loop {loop}, inside "
+                        f"of that reduction", hint=f"compute {guest.name} further out: s[{guest.name}].compute_root()")
+
+    def marked(self, stmt: Stmt) -> Stmt:
+        """`stmt` with the directives on the stage as a whole."""
+        if self.plan.stage.nontemporal:
+            for buffer in reversed(self.buffers):
+                stmt = AttrStmt(buffer, "nontemporal", build.const(1, "int32"), stmt)
+        return stmt
+
+
+def _around(loop: Loop, extent: Expr, body: Stmt) -> Stmt:
+    """`body` inside one loop and its pragmas."""
+    if loop.var is not None and not is_no_op(body):
+        body = For(loop.var, build.const(0, loop.var.dtype), extent, KINDS.get(loop.attr.iter_type, ForKind.SERIAL), body)
+    for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
+        body = AttrStmt(loop.leaf, f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)
+    return body
+
+
+def _flags(plan: StagePlan) -> dict[IterVar, int]:
+    """For each iteration variable whether it stands for data axes, reduction axes, both or none."""
+    known = dict.fromkeys(plan.op.axis, DATA) | dict.fromkeys(plan.op.reduce_axis, REDUCTION)
+    for relation in plan.stage.relations:
+        mask = 0
+        for parent in parents_of(relation):
+            mask |= known[parent]
+        known.update(dict.fromkeys(children_of(relation), mask))
+    return known
+
+
+def _init_loops(plan: StagePlan, begin: int, flags: Mapping[IterVar, int]) -> list[tuple[IterVar, IterVarAttr]]:
+    """The loops of the init with their annotations: the data loops; of a loop fused from both kinds the data loops that went in.
+
+    So every element is initialized, also where the reduction has no iteration.
+    """
+    found: dict[IterVar, IterVarAttr] = {}
+    for loop in plan.loops[begin:]:
+        if flags[loop.leaf] == DATA | REDUCTION:
+            found.update((iv, IterVarAttr()) for iv in _data_parts(plan, loop.leaf, flags))
+        elif flags[loop.leaf] == DATA:
+            found[loop.leaf] = loop.attr
+    return list(found.items())
+
+
+def _data_parts(plan: StagePlan, mixed: IterVar, flags: Mapping[IterVar, int]) -> list[IterVar]:
+    """The data loops that were fused into `mixed`."""
+    parts: list[IterVar] = []
+    pending = [mixed]
+    while pending:
+        iv = pending.pop()
+        if flags[iv] == DATA:
+            parts.append(iv)
+        elif flags[iv] == DATA | REDUCTION:
+            made_by = next(r for r in plan.stage.relations if iv in children_of(r))
+            assert isinstance(made_by, (Split, Fuse))
+            pending.extend(reversed(parents_of(made_by)))
+    return parts

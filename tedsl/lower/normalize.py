@@ -1,0 +1,119 @@
+"""From the stages of a schedule to plans: every read checked, inlined formulas written into their readers.
+
+before:  stage B (inline) = A[i] + 1;  stage C = B[i] * 2        after:  stage C = (A[i] + 1) * 2
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Let, ProducerLoad
+from tedsl.ir.node import Node
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.substitute import copy_var, substitute
+from tedsl.ir.visitor import post_order
+from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lower.checks import Requirement, check_reads
+from tedsl.lower.plan import StagePlan
+from tedsl.lower.reads import loads_of
+from tedsl.schedule.attach import misplaced
+from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
+
+
+def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requirement]]:
+    """A plan for each stage with loops of its own, producers first and attached to one another, and what shapes must satisfy."""
+    plans: dict[StageState, StagePlan] = {}
+    inlined: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
+    requirements: list[Requirement] = []
+    rewriter = _Inliner(schedule, inlined)
+    for stage in schedule.stages:
+        if stage.is_placeholder:
+            continue
+        op = _formula(stage.op)
+        checked = check_reads(op)
+        requirements.extend(checked.requirements)
+        bodies = tuple(rewriter(body) for body in checked.bodies) if inlined else checked.bodies
+        if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
+            inlined[stage] = op, bodies
+        else:
+            domains = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
+            plans[stage] = StagePlan(stage, op, bodies, loads_of(bodies, *domains))
+    _attach(schedule, plans)
+    return list(plans.values()), requirements
+
+
+def _formula(op: Operation) -> ComputeOp:
+    if not isinstance(op, ComputeOp):
+        raise LoweringError(f"{op.name} is a {type(op).__name__}, which cannot be lowered to loops")
+    return op
+
+
+class _Inliner(Rewriter):
+    """Replaces loads of inlined stages by their formulas at those indices."""
+
+    def __init__(self, schedule: ScheduleState, inlined: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]]) -> None:
+        super().__init__()
+        self.schedule, self.inlined = schedule, inlined
+
+    def rewrite(self, node: Any) -> Any:
+        if type(node) is not ProducerLoad:
+            return node
+        stage = self.schedule.stage_map.get(node.producer.op)
+        if stage not in self.inlined:
+            return node
+        op, bodies = self.inlined[stage]
+        values = {axis.var: build.cast(axis.dtype, index) for axis, index in zip(op.axis, node.indices)}
+        return _with_own_lets(substitute(bodies[node.producer.value_index], values))
+
+
+def _with_own_lets(body: Expr) -> Expr:
+    """`body` with new variables for its lets: a Var is bound once in a function."""
+    bound = {node.var: copy_var(node.var) for node in post_order(body) if isinstance(node, Let)}
+    return _LetRenamer(bound)(body) if bound else body  # type: ignore[no-any-return]
+
+
+class _LetRenamer(Rewriter):
+    def __init__(self, bound: dict[Any, Any]) -> None:
+        super().__init__()
+        self.bound = bound
+
+    def rewrite(self, node: Node) -> Any:
+        if isinstance(node, Let):
+            return node.replace(var=self.bound[node.var])
+        return self.bound.get(node, node)
+
+
+def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None:
+    """Connect each attached plan to its host; refuse places that do not cover every reader."""
+    for stage, plan in plans.items():
+        if stage.attach_type != AttachType.SCOPE:
+            continue
+        assert stage.attach_stage is not None and stage.attach_ivar is not None
+        host, loop = plans.get(stage.attach_stage), stage.attach_ivar
+        if host is None:
+            raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {stage.attach_stage.name}, which is computed inline "
+                                "and has no loops", hint=f"attach {plan.name} to the stage that {stage.attach_stage.name} is inlined into")
+        at = find(host.stage.leaf_iter_vars, loop)
+        if at is None:
+            raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {host.name}, which is no loop of it any more; its loops "
+                                f"now: {', '.join(host.stage.loop_names())}", hint=f"call s[{plan.name}].compute_at again, with one of these")
+        plan.host, plan.position = host, at
+        host.guests.setdefault(at, []).append(plan)
+    _refuse_cycles(plans)
+    for wrong in misplaced(schedule):
+        raise LoweringError(f"{wrong.reason}: it would find nothing there",
+                            hint=f"attach {wrong.consumer.name} inside that loop too, or move {wrong.producer.name} further out: "
+                                 f"s[{wrong.producer.name}].compute_root()")
+
+
+def _refuse_cycles(plans: dict[StageState, StagePlan]) -> None:
+    for plan in plans.values():
+        at, steps = plan.host, 0
+        while at is not None:
+            steps += 1
+            if at is plan or steps > len(plans):
+                raise LoweringError(f"{plan.name} is computed inside itself: the stages are attached in a circle",
+                                    hint=f"call s[{plan.name}].compute_root()")
+            at = at.host

@@ -1,0 +1,59 @@
+"""What lowering knows about one stage. The schedule itself is never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tedsl.ir.expr import Expr, ProducerLoad, Var
+from tedsl.ir.iters import IterVar
+from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.state import IterVarAttr, StageState
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """One loop of a stage: its `leaf` of the schedule, its variable, and the value that stands for the leaf.
+
+    A loop of one iteration has no variable; its value is 0. Every loop starts at 0.
+    """
+
+    leaf: IterVar
+    attr: IterVarAttr
+    extent: Expr
+    var: Var | None
+    value: Expr
+
+
+@dataclass(eq=False)
+class StagePlan:
+    """A stage that gets loops of its own. Filled in the order of the fields.
+
+    bodies: the formulas with inlined producers and clamped indices; reads: their loads, each once.
+    host, position: the stage and the number of the loop inside which this one is computed; None at the root.
+    guests: the stages computed inside loop number k of this one, producers first.
+    mins, extents: the region of each axis that is computed, and the extents of every loop derived from them.
+    exact: the splits (by their parent) that come out even.
+    offsets: for each iteration variable its value minus its minimum, in terms of the loops.
+    """
+
+    stage: StageState
+    op: ComputeOp
+    bodies: tuple[Expr, ...]
+    reads: tuple[ProducerLoad, ...]
+    host: StagePlan | None = None
+    position: int = -1
+    guests: dict[int, list[StagePlan]] = field(default_factory=dict)
+    mins: dict[IterVar, Expr] = field(default_factory=dict)
+    extents: dict[IterVar, Expr] = field(default_factory=dict)
+    exact: set[IterVar] = field(default_factory=set)
+    loops: list[Loop] = field(default_factory=list)
+    offsets: dict[IterVar, Expr] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.stage.name
+
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """The axes of the formula, those of the reduction last."""
+        return (*self.op.axis, *self.op.reduce_axis)

@@ -1,0 +1,101 @@
+"""The loads of a formula, each with the conditions under which it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tedsl.ir import build
+from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareOp, Expr, Let, Not, Or, ProducerLoad, Reduce, Select
+from tedsl.ir.node import Node
+from tedsl.ir.visitor import post_order
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Conditions that hold at a place: the last one and those before it."""
+
+    condition: Expr
+    before: Facts | None
+
+    def __iter__(self) -> Iterator[Expr]:
+        at: Facts | None = self
+        while at is not None:
+            yield at.condition
+            at = at.before
+
+
+def loads_of(bodies: tuple[Expr, ...], *more: Node) -> tuple[ProducerLoad, ...]:
+    """Every load below the bodies, each once, in order."""
+    found: dict[ProducerLoad, None] = {}
+    for root in (*bodies, *more):
+        for node in post_order(root):
+            if type(node) is ProducerLoad:
+                found.setdefault(node)
+    return tuple(found)
+
+
+def has_load(expr: Expr) -> bool:
+    """Whether the value depends on the elements of a tensor."""
+    return any(type(node) is ProducerLoad for node in post_order(expr))
+
+
+def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
+    """The loads below `body` with the conditions of the `if_then_else`, `Select` and `where` around each.
+
+    A load that is shared by several places comes once for each set of conditions.
+    """
+    found: list[tuple[ProducerLoad, Facts | None]] = []
+    seen: dict[tuple[int, int], Facts | None] = {}  # holds the facts: the id of a dead object may come back
+    stack: list[tuple[Node, Facts | None]] = [(body, None)]
+    while stack:
+        node, facts = stack.pop()
+        if (id(node), id(facts)) in seen:
+            continue
+        seen[id(node), id(facts)] = facts
+        if type(node) is ProducerLoad:
+            found.append((node, facts))
+        stack.extend(reversed(_places(node, facts)))
+    return found
+
+
+def _places(node: Node, facts: Facts | None) -> list[tuple[Node, Facts | None]]:
+    """The children of `node` with the conditions under which each is evaluated."""
+    match node:
+        case Select(condition=c, true_value=t, false_value=f):
+            return [(c, facts), (t, assume(c, True, facts)), (f, assume(c, False, facts))]
+        case Call(op=op, args=(c, t, f)) if op.name == "tir.if_then_else":
+            return [(c, facts), (t, assume(c, True, facts)), (f, assume(c, False, facts))]
+        case Reduce(source=source, condition=c, init=init):
+            inside = assume(c, True, facts)
+            return [(c, facts), *((s, inside) for s in source), *((i, facts) for i in init)]
+        case Let(var=v, value=value, body=inner):
+            return [(value, facts), (inner, Facts(EQ(v, value), facts))]
+        case _:
+            return [(child, facts) for child in node.child_nodes()]
+
+
+def assume(condition: Expr, truth: bool, facts: Facts | None) -> Facts | None:
+    """`facts` and that `condition` is `truth`, taken apart into comparisons."""
+    pending = [(condition, truth)]
+    while pending:
+        c, holds = pending.pop()
+        match c:
+            case And(a=a, b=b) if holds:
+                pending += [(b, True), (a, True)]
+            case Or(a=a, b=b) if not holds:
+                pending += [(b, False), (a, False)]
+            case Not(a=a):
+                pending.append((a, not holds))
+            case Call(op=op, args=(a,)) if op.name == "tir.likely":
+                pending.append((a, holds))
+            case _ if build.is_true(c) and holds:
+                pass
+            case CompareOp() if not holds and not c.a.dtype.is_float:  # NaN: the opposite of < is not >=
+                facts = Facts(_OPPOSITE[type(c)](c.a, c.b), facts)
+            case _:
+                facts = Facts(c if holds else build.logical_not(c), facts)
+    return facts
+
+
+_OPPOSITE: dict[type[CompareOp], type[CompareOp]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
