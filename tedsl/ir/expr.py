@@ -19,7 +19,7 @@ What every expression means, on every backend and in the interpreter:
   Integer to integer wraps; to bool is `!= 0`; bool to number is 0 or 1; to a narrower float rounds once to nearest even.
 - **`Select`** evaluates both sides: an operand must be safe to evaluate even if it is not chosen (the pass
   `rewrite_unsafe_select` turns a Select with a risky side into `if_then_else`). **`tir.if_then_else`** evaluates only the
-  chosen side: the other may read out of range. On vectors it decides lane by lane; the loads of a lane that is off do not happen.
+  chosen side: the other may read out of range. On vectors it decides lane by lane; loads of a lane that is off do not happen.
 - **Loads**: an affine index is proved in range by lowering or checked at the call; a load out of range that reaches
   machine code is a bug of ours (the interpreter raises). A data-dependent index is clamped to the buffer in the address.
   A `predicate` (None is always true) that is false: a load gives 0 and touches no memory, a store writes nothing.
@@ -38,7 +38,7 @@ from tedsl.ir.node import Node, node, set_field
 from tedsl.ir.operators import ExprOperators
 from tedsl.ir.ops import Op
 from tedsl.ir.types import PointerType, PrimType
-from tedsl.ir.wellformed import check_access_lanes, check_condition, check_rank
+from tedsl.ir.wellformed import adopt, check_access_lanes, check_condition, check_rank
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -168,26 +168,22 @@ class BinaryOp(Expr):
 
     def __post_init__(self) -> None:
         a, b = self.a, self.b
-        try:
+        if not (isinstance(a, Expr) and isinstance(b, Expr)):
+            of = self._convert_operands()
+        else:
             of = a.dtype
             if of is not b.dtype:
                 raise DTypeError(f"{type(self).__name__} of {of} and {b.dtype}: both operands need one dtype",
                                  hint=f"cast one of them: .astype({str(of)!r})")
-        except AttributeError:
-            of = self._convert_operands()
         self._set_dtype(of)
 
     def _set_dtype(self, operand: DType) -> None:
         set_field(self, "dtype", operand)
 
     def _convert_operands(self) -> DType:
-        """Python numbers given to the constructor become constants of the other operand's dtype."""
-        from tedsl.ir.build import match_operands
-
-        a, b = match_operands(self.a, self.b)
-        set_field(self, "a", a)
-        set_field(self, "b", b)
-        return a.dtype
+        """Operands given to the constructor as users write them: a number takes the other operand's dtype."""
+        adopt(self, "a", "b")
+        return self.a.dtype
 
     def child_nodes(self) -> list[Node]:
         return [self.a, self.b]
@@ -382,6 +378,8 @@ class Not(Expr):
     children: ClassVar[tuple[str, ...]] = ("a",)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.a, Expr):
+            adopt(self, "a")
         if not self.a.dtype.is_bool:
             raise DTypeError(f"Not takes bool, not {self.a.dtype}", hint="compare first, for example x != 0")
         set_field(self, "dtype", self.a.dtype)
@@ -398,6 +396,9 @@ class Select(Expr):
     children: ClassVar[tuple[str, ...]] = ("condition", "true_value", "false_value")
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.condition, Expr) and isinstance(self.true_value, Expr) and isinstance(self.false_value, Expr)):
+            adopt(self, "condition")
+            adopt(self, "true_value", "false_value")
         check_condition(self.condition, self)
         if self.true_value.dtype is not self.false_value.dtype:
             raise DTypeError(f"Select chooses between {self.true_value.dtype} and {self.false_value.dtype}",
@@ -416,6 +417,8 @@ class Cast(Expr):
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:
             set_field(self, "dtype", dtype(self.dtype))
+        if not isinstance(self.value, Expr):
+            adopt(self, "value")
         if self.dtype.lanes != self.value.dtype.lanes:
             raise DTypeError(f"a cast from {self.value.dtype} to {self.dtype} changes the number of lanes")
 

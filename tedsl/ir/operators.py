@@ -30,6 +30,7 @@ class ExprOperators:
     """Mixin: `+ - * / // % << >> & | ^ ~ **`, comparisons, `astype`, `equal`."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # numpy leaves `np.float32(2) * x` to us
 
     __add__, __radd__ = _binary("add"), _binary("add", reflected=True)
     __sub__, __rsub__ = _binary("sub"), _binary("sub", reflected=True)

@@ -6,11 +6,24 @@ from typing import TYPE_CHECKING
 
 from tedsl.errors import DTypeError, ShapeError
 from tedsl.ir.dtype import DType
-from tedsl.ir.node import Node
+from tedsl.ir.node import Node, set_field
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
     from tedsl.ir.expr import Expr
+
+
+def adopt(what: Node, *names: str) -> None:
+    """Turn operands given as users write them (an axis, `A[i] == x`, a number) into expressions; a pair gets one dtype."""
+    from tedsl.ir import build
+    from tedsl.ir.expr import Expr
+
+    given = [getattr(what, name) for name in names]
+    if all(isinstance(value, Expr) for value in given):
+        return
+    made = build.match_operands(*given, keep_bool=True) if len(given) == 2 else [build.as_expr(value) for value in given]
+    for name, value in zip(names, made):
+        set_field(what, name, value)
 
 
 def check_access_lanes(access: DType, index: Expr, predicate: Expr | None, what: Node) -> None:
