@@ -194,7 +194,7 @@ def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, wh
                                        "a sum with te.sum over a te.reduce_axis") from error
         raise ExpressionError(f"{where}: the formula uses the name {missing!r}, which is not defined",
                               hint="check the spelling; if it is the tensor that this compute defines, the definition is "
-                                   "cyclic: a tensor is a function of other tensors; for a recurrence there is te.scan") from error
+                                   "cyclic: a tensor is a function of other tensors; recurrences have te.scan") from error
     except (IndexError, TypeError) as error:
         if isinstance(error, DTypeError) or not _INDEXING_DATA.search(str(error)):
             raise
