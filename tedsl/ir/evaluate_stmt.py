@@ -1,0 +1,239 @@
+"""From statements to Python source: the second half of the interpreter's compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.errors import InternalError
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.evaluate_expr import ExprCompiler
+from tedsl.ir.evaluate_source import DEEPEST, Layout, Memory
+from tedsl.ir.expr import Expr
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import IterVar
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Prefetch,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+)
+
+MOST_LOOPS = 12  # in one function: Python allows 20 nested blocks
+MOST_STATEMENTS = 400  # of a sequence in one function
+THREADS = ("thread_extent", "virtual_thread")  # attributes that are loops
+
+
+class StmtCompiler(ExprCompiler):
+    """Writes the lines that do what a statement does. `reverse_parallel`: parallel loops run backwards."""
+
+    def __init__(self, *, reverse_parallel: bool = False) -> None:
+        super().__init__()
+        self.reverse_parallel = reverse_parallel
+        self.nested = 0  # loops around, in the function that is being written
+
+    def stmt(self, s: Stmt) -> None:
+        """Emits `s`."""
+        emit = STATEMENTS.get(type(s))
+        if emit is None:
+            raise InternalError(f"the interpreter does not know the statement {type(s).__name__}")
+        if self.nested < MOST_LOOPS and self.depth < DEEPEST:
+            self.forget()
+            emit(self, s)
+        else:
+            self.apart([s])
+
+    def apart(self, stmts: Sequence[Stmt]) -> None:
+        """Emits statements as a function of their own."""
+        saved, nested = self.begin_function(), self.nested
+        self.nested = 0
+        for s in stmts:
+            self.stmt(s)
+        self.nested = nested
+        self.line(self.end_function(saved))
+
+    def parameter(self, buffer: Buffer) -> None:
+        """The buffer of a parameter: the caller gives its memory and the variables of its shape."""
+        name = self.free.setdefault(buffer.data, self.local(buffer.name))
+        self.memories[buffer.data] = Memory(name, self.named("length", f"len({name})"), buffer.dtype)
+        self.place(buffer, ["0"] * len(buffer.shape), [self.value(d, True) for d in buffer.shape])
+
+    def named(self, wanted: str, source: str) -> str:
+        """A local that outlives the statement, with the value of `source`."""
+        name = self.local(wanted)
+        self.line(f"{name} = {source}")
+        return name
+
+    def place(self, buffer: Buffer, low: list[str], sizes: list[str]) -> None:
+        """Notes where the elements of `buffer` stand: by its strides, or compact in the given region."""
+        sizes = [self.named("size", size) for size in sizes]
+        low = [at if at == "0" else self.named("low", at) for at in low]
+        strides: list[str] = []
+        if buffer.strides and all(at == "0" for at in low):
+            strides = [self.named("stride", self.value(s, True)) for s in buffer.strides]
+        else:
+            for position in range(len(sizes)):
+                strides.append(self.named("stride", " * ".join(["1", *sizes[position + 1:]])))
+        self.layouts[buffer.data] = Layout(low, sizes, strides, self.named("offset", self.value(buffer.elem_offset, True)))
+
+    def loop(self, name: str, header: str, body: Stmt) -> None:
+        """Emits a `for` (its header names the loop variable) around `body`."""
+        self.enter(header)
+        self.nested += 1
+        self.loops.append((name, header.split()[1]))
+        self.stmt(body)
+        self.loops.pop()
+        self.nested -= 1
+        self.leave()
+
+
+def _for(c: StmtCompiler, s: For) -> None:
+    low, extent = c.value(s.min, True), c.value(s.extent, True)
+    name = c.local(s.loop_var.name)
+    c.vars[s.loop_var] = name, False
+    span = f"range({low}, {low} + {extent})"
+    backwards = c.reverse_parallel and s.kind == ForKind.PARALLEL
+    c.loop(s.loop_var.name, f"for {name} in {f'reversed({span})' if backwards else span}:", s.body)
+
+
+def _while(c: StmtCompiler, s: While) -> None:
+    c.enter("while True:")
+    c.nested += 1
+    c.line(f"if not {c.value(s.condition)}: break")
+    c.stmt(s.body)
+    c.nested -= 1
+    c.leave()
+
+
+def _let(c: StmtCompiler, s: LetStmt) -> None:
+    if s.value.dtype.is_handle:
+        raise InternalError(f"the interpreter binds no pointers: let {s.var.name}")
+    exact = s.value.dtype.is_int and not c.reads_memory(s.value)
+    c.vars[s.var] = c.named(s.var.name, c.value(s.value, exact)), exact
+    c.stmt(s.body)
+
+
+def _attr(c: StmtCompiler, s: AttrStmt) -> None:
+    if s.attr_key in THREADS and isinstance(s.node, IterVar) and s.node.var not in c.vars:
+        extent = c.value(s.value, True)
+        name = c.local(s.node.name)
+        c.vars[s.node.var] = name, False
+        c.loop(s.node.name, f"for {name} in range({extent}):", s.body)
+    else:
+        c.stmt(s.body)
+
+
+def _if(c: StmtCompiler, s: IfThenElse) -> None:
+    c.enter(f"if {c.value(s.condition)}:")
+    c.stmt(s.then_case)
+    c.leave()
+    if s.else_case is not None:
+        c.enter("else:")
+        c.stmt(s.else_case)
+        c.leave()
+
+
+def _guarded(c: StmtCompiler, condition: Expr, body: Stmt) -> None:
+    c.enter(f"if {c.value(condition)}:")
+    c.stmt(body)
+    c.leave()
+
+
+def _allocate(c: StmtCompiler, s: Allocate) -> None:
+    size = " * ".join([str(s.dtype.lanes), *[c.value(extent, True) for extent in s.extents]])
+    _memory(c, s.buffer_var, s.buffer_var.name, s.dtype, size)
+    _guarded(c, s.condition, s.body)
+
+
+def _memory(c: StmtCompiler, data: Any, name: str, of: Any, size: str) -> None:
+    array = c.named(name, f"uninitialised(max({size}, 0), {c.constant(of)})")
+    c.memories[data] = Memory(array, c.named("length", f"len({array})"), of.element)
+
+
+def _realize(c: StmtCompiler, s: BufferRealize) -> None:
+    if s.buffer.data not in c.memories:  # the buffer of a parameter exists already
+        low = [c.value(r.min, True) for r in s.bounds]
+        sizes = [c.value(r.extent, True) for r in s.bounds if r.extent is not None]
+        low = ["0" if at == "(0)" else at for at in low]
+        _memory(c, s.buffer.data, s.buffer.name, s.buffer.dtype, " * ".join([str(s.buffer.dtype.lanes), *sizes]))
+        c.place(s.buffer.replace(strides=()), low, sizes)
+    _guarded(c, s.condition, s.body)
+
+
+def _seq(c: StmtCompiler, s: SeqStmt) -> None:
+    if len(s.seq) <= MOST_STATEMENTS:
+        for stmt in s.seq:
+            c.stmt(stmt)
+    else:
+        for start in range(0, len(s.seq), MOST_STATEMENTS):
+            c.apart(s.seq[start:start + MOST_STATEMENTS])
+
+
+def _evaluate(c: StmtCompiler, s: Evaluate) -> None:
+    c.value(s.value)
+
+
+def _assert(c: StmtCompiler, s: AssertStmt) -> None:
+    message = c.value(s.message)
+    c.line(f"if not {c.value(s.condition)}: raise ArgumentError(str({message}))")
+    c.stmt(s.body)
+
+
+def _prefetch(c: StmtCompiler, s: Prefetch) -> None:
+    c.line("pass")
+
+
+def _store(c: StmtCompiler, s: Store) -> None:
+    predicate = "" if s.predicate is None else c.value(s.predicate)
+    lanes = s.value.dtype.lanes
+    name = s.buffer_var.name
+    if predicate and (lanes == 1 or (s.predicate is not None and s.predicate.dtype.lanes == 1)):
+        c.enter(f"if {predicate}:")
+        _store_flat(c, s, name, "")
+        c.leave()
+    else:
+        _store_flat(c, s, name, predicate)
+
+
+def _store_flat(c: StmtCompiler, s: Store, name: str, mask: str) -> None:
+    of = s.value.dtype
+    value, index = c.value(s.value), c.value(s.index, True)
+    array, length = c.typed(c.memory(s.buffer_var), of)
+    c.check(name, index, length, of.lanes, mask)
+    stored = c.stored(value, of)
+    c.line(f"{array}[{index}[{mask}]] = {stored}[{mask}]" if mask else f"{array}[{index}] = {stored}")
+
+
+def _buffer_store(c: StmtCompiler, s: BufferStore) -> None:
+    value = c.value(s.value)
+    names = [c.value(index, True) for index in s.indices]
+    flat = c.address(s.buffer, names)
+    c.check_indices(s.buffer, s.indices, names)
+    array, _ = c.typed(c.memory(s.buffer.data), s.value.dtype)
+    c.line(f"{array}[{flat}] = {c.stored(value, s.value.dtype)}")
+
+
+STATEMENTS: dict[type, Callable[[StmtCompiler, Any], None]] = {
+    For: _for, While: _while, LetStmt: _let, AttrStmt: _attr, IfThenElse: _if, Allocate: _allocate, BufferRealize: _realize,
+    SeqStmt: _seq, Evaluate: _evaluate, AssertStmt: _assert, Prefetch: _prefetch, Store: _store, BufferStore: _buffer_store,
+}
+
+
+def compile_function(func: PrimFunc, *, reverse_parallel: bool) -> StmtCompiler:
+    """The compiler after it has written `func`; what the caller must give stands in `.free`."""
+    c = StmtCompiler(reverse_parallel=reverse_parallel)
+    for buffer in func.buffers:
+        c.parameter(buffer)
+    c.stmt(func.body)
+    return c
