@@ -23,7 +23,7 @@ from tedsl.lang.arithmetic import (
     truncmod,
 )
 from tedsl.lang.constants import infinity, max_value, min_value
-from tedsl.lang.declare import compute, placeholder, reduce_axis, size_var, var
+from tedsl.lang.declare import compute, placeholder, reduce_axis, size_var, thread_axis, var
 from tedsl.lang.elementwise import ElementwiseOp
 from tedsl.lang.math import (
     acos,
@@ -68,9 +68,10 @@ from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
 from tedsl.lang.scope import tag_scope
 from tedsl.lang.tensor import Tensor, TensorSlice
+from tedsl.schedule.handles import Schedule, Stage, create_schedule
 
 __all__ = [
-    "var", "size_var", "placeholder", "compute", "reduce_axis", "tag_scope",
+    "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope",
     "sum", "prod", "max", "min", "all", "any", "comm_reducer",
     "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "power",
     "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
@@ -78,5 +79,6 @@ __all__ = [
     "isnan", "isinf", "isfinite", "popcount", "clz",
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else",
     "const", "min_value", "max_value", "infinity", "reinterpret",
+    "create_schedule", "Schedule", "Stage",
     "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp", "IterVar", "Range",
 ]

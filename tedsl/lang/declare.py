@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.dtype import FLOAT32, INT32
 from tedsl.ir.dtype import dtype as as_dtype
@@ -72,6 +72,20 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
                          hint="write (begin, end) with begin <= end")
     assert made.extent is not None
     return note_axis(IterVar(made, Var(_name(name, "reduce_axis"), made.extent.dtype), IterType.COMM_REDUCE, thread_tag))
+
+
+def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
+    """An axis of threads, to bind loops to: te.thread_axis("threadIdx.x"), or with its range first. A str first is the tag."""
+    if isinstance(dom, str):
+        dom, tag = None, dom
+    if not tag:
+        raise ArgumentError("thread_axis: the tag is missing", hint='write te.thread_axis("threadIdx.x")')
+    if isinstance(dom, (tuple, list)) and len(dom) == 2:
+        dom = Range(*dom)
+    if dom is not None and not isinstance(dom, Range):
+        raise ArgumentTypeError(f"thread_axis {tag}: the domain is {dom!r}, not a pair (begin, end)",
+                                hint="leave it out, or write (0, n)")
+    return IterVar(dom, Var(name or tag), IterType.THREAD_INDEX, tag)
 
 
 def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",

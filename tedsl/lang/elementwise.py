@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ExpressionError, OptionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype as as_dtype
@@ -127,8 +128,6 @@ def same_extent(a: Expr, b: Expr) -> bool:
         return True
     if isinstance(a, IntImm) or isinstance(b, IntImm):
         return isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value
-    from tedsl.arith.analyzer import Analyzer
-
     return Analyzer().can_prove(build.equal(a, b))
 
 

@@ -131,9 +131,9 @@ from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, sum
 
 __all__ = [
-    "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod",
-    "Min", "Max", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not", "Select", "Cast", "Let", "Call", "Ramp", "Broadcast", "Shuffle",
-    "Load", "BufferLoad", "ProducerLoad", "Reduce", "CommReducer", "Op", "IterVar", "Expr", "PrimExpr",
+    "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv",
+    "FloorMod", "Min", "Max", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not",
+    "Select", "Cast", "Let", "Call", "Ramp", "Broadcast", "Shuffle", "Load", "BufferLoad", "ProducerLoad", "Reduce", "CommReducer", "Op", "IterVar", "Expr", "PrimExpr",
     "For", "ForKind", "While", "LetStmt", "AttrStmt", "IfThenElse", "Allocate", "Store", "BufferStore", "BufferRealize",
     "SeqStmt", "Evaluate", "AssertStmt", "Prefetch", "Stmt", "Buffer", "decl_buffer", "PrimFunc", "IRModule",
     "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "pow", "power",
