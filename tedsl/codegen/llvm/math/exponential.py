@@ -23,6 +23,9 @@ TANH = {
          0.0035921267699626346, -0.001455819097151351, 0.0005899052969492733, -0.0002384727248015252,
          9.455133052924858e-05, -3.372080112046316e-05, 7.874274345344419e-06),
 }
+# (sinh(x) / x - 1) / x**2 in x**2 on |x| < 1, float64: error 2.6e-22
+SINH = (0.16666666666666666, 0.008333333333333333, 0.00019841269841269773, 2.755731922404034e-06, 2.505210836405804e-08,
+        1.6059048396350562e-10, 7.646625361656657e-13, 2.8445264169895285e-15)
 TANH_SMALL = {32: 0.625, 64: 0.55}
 LN2 = {32: (0.693115234375, 3.1946184945309415e-05), 64: (0.6931471803691238, 1.9082149292705877e-10)}  # high, low
 LOG10_2 = {32: (0.301025390625, 4.605038981195214e-06), 64: (0.3010299955494702, 1.1451100898021838e-10)}
@@ -79,20 +82,6 @@ def exp10(out: Lanes, x: Value) -> Value:
     return scale(reduced_exp(out, r * LN_10), integer)
 
 
-def expm1(out: Lanes, x: Value) -> Value:
-    """exp(x) - 1 without cancellation near 0: 2**n * (exp(r) - 1) + (2**n - 1), the last exact."""
-    y = clamp(x, -60.0, RANGE["exp"][x.bits][1])
-    n, integer = (y * LOG2_E).nearest()
-    high, low = LN2[x.bits]
-    r = out.fma(n, -low, out.fma(n, -high, y))
-    q = out.fma(out.horner(r, EXP[x.bits]) * r, r, r)
-    half = integer >> 1  # 2**n in two factors: it overflows before the result does
-    a, b = power_of_two(half), power_of_two(integer - half)
-    near = out.fma(q * a, b, a * b - 1.0)
-    result = (n > 60.0).choose((q + 1.0) * a * b, near)
-    return x.equals(0.0).choose(x, result)  # keeps the sign of zero
-
-
 def sigmoid(out: Lanes, x: Value) -> Value:
     """1 / (1 + exp(-x)), with the exponential of a value that is not positive: no overflow, denormal results kept.
 
@@ -116,11 +105,13 @@ def tanh(out: Lanes, x: Value) -> Value:
 
 
 def sinh(out: Lanes, x: Value) -> Value:
-    """(e + e / (e + 1)) / 2 for e = expm1(|x|); beyond 22 exp(|x|) / 2."""
+    """x + x**3 * P(x**2) for |x| < 1, else (e - 1 / e) / 2 for e = exp(|x|); beyond 22 exp(|x|) / 2."""
     magnitude = x.abs()
-    e = expm1(out, magnitude)
-    near = 0.5 * (e + e / (e + 1.0))
-    return (magnitude < 22.0).choose(near, exp(out, magnitude, halved=True)).with_sign_of(x)
+    square = x * x
+    near = out.fma(out.horner(square, SINH) * square, x, x)
+    e = exp(out, magnitude)
+    far = (magnitude < 22.0).choose(0.5 * e - 0.5 / e, exp(out, magnitude, halved=True))
+    return (magnitude < 1.0).choose(near, far.with_sign_of(x))
 
 
 def cosh(out: Lanes, x: Value) -> Value:

@@ -186,24 +186,35 @@ def quadrant_sin(out: Lanes, quadrant: Value, high: Value, low: Value | None) ->
 
 def kernels(out: Lanes, high: Value, low: Value | None) -> tuple[Value, Value]:
     """(sin, cos) of high + low, |high| <= pi/4."""
+    sine, cosine = kernel_parts(out, high, low)
+    return sine[0] + sine[1], cosine[0] + cosine[1]
+
+
+def kernel_parts(out: Lanes, high: Value, low: Value | None) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    """sin and cos of high + low, each as a large part that is exact and a small one to be added to it."""
     z = high * high
     half = z * 0.5
     w = 1.0 - half
     lost = (1.0 - w) - half
     cubic = z * high
+    rest = out.fma(out.horner(z, COS[high.bits]) * z, z, lost)
     if low is None:
-        sine = out.fma(out.horner(z, SIN[high.bits]), cubic, high)
-        return sine, w + out.fma(out.horner(z, COS[high.bits]) * z, z, lost)
+        return (high, out.horner(z, SIN[high.bits]) * cubic), (w, rest)
     poly = out.horner(z, SIN[high.bits][1:])
-    sine = high - ((z * (low * 0.5 - cubic * poly) - low) - cubic * SIN[high.bits][0])
-    return sine, w + (out.fma(out.horner(z, COS[high.bits]) * z, z, lost) - high * low)
+    sine_rest = cubic * SIN[high.bits][0] - (z * (low * 0.5 - cubic * poly) - low)
+    return (high, sine_rest), (w, rest - high * low)
 
 
 def tan_of(out: Lanes, quadrant: Value, high: Value, low: Value) -> Value:
-    """sin / cos, or -cos / sin in odd quadrants."""
-    s, c = kernels(out, high, low)
+    """sin / cos, or -cos / sin in odd quadrants; the rounding errors of both are put back into the quotient."""
+    (s_large, s_small), (c_large, c_small) = kernel_parts(out, high, low)
+    s, s_low = out.quick_total(s_large, s_small)
+    c, c_low = out.quick_total(c_large, c_small)
     odd = (quadrant & 1).equals(1)
-    return odd.choose(-c, s) / odd.choose(s, c)
+    top, top_low = odd.choose(-c, s), odd.choose(-c_low, s_low)
+    bottom, bottom_low = odd.choose(s, c), odd.choose(s_low, c_low)
+    quotient = top / bottom
+    return quotient + (top_low - quotient * bottom_low) / bottom
 
 
 def finish(out: Lanes, name: str, quadrant: Value, high: Value, low: Value, single: bool) -> Value:
