@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from tedsl.ir import build
-from tedsl.ir.expr import BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Let, Load, Not, Select, Var
+from tedsl.ir.expr import And, BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Let, Load, Not, Or, Select, Var
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
 from tedsl.ir.rewriter import Rewriter
@@ -93,6 +93,8 @@ def fold_node(node: Any) -> Any:
         if isinstance(node.a, IntImm) or isinstance(node.b, IntImm):
             folded = build.fold(type(node), node.a, node.b)
             return node if folded is None else folded
+        if isinstance(node, (And, Or)) and node.dtype.lanes > 1:
+            return _fold_masks(node)
         return node
     match node:
         case IfThenElse(condition=c) if isinstance(build_value := decided(c), bool):
@@ -109,6 +111,14 @@ def fold_node(node: Any) -> Any:
             return build.cast(node.dtype, v)
         case _:
             return node
+
+
+def _fold_masks(node: And | Or) -> Expr:
+    for constant, other in ((node.a, node.b), (node.b, node.a)):
+        value = decided(constant)
+        if value is not None:
+            return other if value is isinstance(node, And) else constant
+    return node
 
 
 def decided(condition: Expr) -> bool | None:

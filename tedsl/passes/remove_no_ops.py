@@ -32,6 +32,8 @@ def _used_memory(body: Stmt) -> set[Var]:
                 used.add(v)
             case Var():
                 used.add(node)
+            case AttrStmt(node=Var() as v):
+                used.add(v)
     return used
 
 

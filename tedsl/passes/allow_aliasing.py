@@ -1,0 +1,13 @@
+"""Drop the promise that the buffers of a function do not overlap, for `PassContext(config={"tir.noalias": False})`."""
+
+from __future__ import annotations
+
+from tedsl.ir.func import PrimFunc
+
+
+def allow_aliasing(func: PrimFunc) -> PrimFunc:
+    """`func` without the attribute tir.noalias; itself if it has none."""
+    if "tir.noalias" not in func.attrs:
+        return func
+    attrs = {key: value for key, value in func.attrs.items() if key != "tir.noalias"}
+    return func.replace(attrs=attrs)

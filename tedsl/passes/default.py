@@ -1,0 +1,78 @@
+"""The pipelines: what runs, in which order. This file reads as the table of contents of the back wing."""
+
+from __future__ import annotations
+
+from tedsl.ir.func import PrimFunc
+from tedsl.passes.allow_aliasing import allow_aliasing
+from tedsl.passes.config import PassConfig
+from tedsl.passes.flatten_storage import flatten_storage
+from tedsl.passes.hoist_conditions import hoist_conditions
+from tedsl.passes.machine.choose_fma import choose_fma
+from tedsl.passes.machine.hoist_invariants import hoist_invariants
+from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
+from tedsl.passes.machine.normalize_parallel import normalize_parallel
+from tedsl.passes.machine.promote_accumulators import promote_accumulators
+from tedsl.passes.machine.split_vectors import split_vectors
+from tedsl.passes.narrow_dtypes import narrow_dtypes
+from tedsl.passes.partition_loops import partition_loops
+from tedsl.passes.pipeline import Pass, Pipeline, with_options
+from tedsl.passes.remove_asserts import remove_asserts
+from tedsl.passes.remove_no_ops import remove_no_ops
+from tedsl.passes.rewrite_storage import rewrite_storage
+from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
+from tedsl.passes.simplify import simplify
+from tedsl.passes.unroll_loops import unroll_loops
+from tedsl.passes.vectorize_loops import vectorize_loops
+from tedsl.target.target import Target
+
+
+def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = False) -> Pipeline:  # noqa: B008 - frozen
+    """What `lower` runs, in the order that users know. simple_mode leaves loops unsplit, for reading."""
+    return Pipeline((
+        *_added(config, 0),
+        *((allow_aliasing,) if not config.noalias else ()),
+        *((remove_asserts,) if config.disable_assert else ()),
+        flatten_storage,
+        narrow_dtypes,
+        simplify,  # the bounds of all loops are known now: most guards vanish
+        *_added(config, 1),
+        *(() if simple_mode else (partition(config),)),
+        with_options(vectorize_loops, enable=not config.disable_vectorize),
+        rewrite_storage,
+        with_options(unroll_loops, options=config.unroll),
+        *_added(config, 2),
+        simplify,  # unrolled copies have constants where they had loop variables
+        remove_no_ops,
+        rewrite_unsafe_selects,
+        with_options(hoist_conditions, out_of_threads=config.hoist.support_block_scope_hosting),
+        *_added(config, 3),
+    ))
+
+
+def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
+    """What `build` runs after that: the loops as this machine runs them best."""
+    return Pipeline((
+        normalize_parallel,
+        separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
+        with_options(split_vectors, target),
+        lower_intrinsics,
+        promote_accumulators,
+        *((choose_fma,) if target.has_fma else ()),
+        hoist_invariants,  # last: it names what the others want to see
+    ))
+
+
+def separate_tails(func: PrimFunc) -> PrimFunc:
+    """Every loop whose guards or masks cease to hold is split there, so that its main part has none."""
+    split = partition_loops(func, constant_loops=True, masks=True)
+    return func if split is func else remove_no_ops(simplify(split))
+
+
+def partition(config: PassConfig) -> Pass:
+    """Loop partition as `tir.LoopPartition` says."""
+    return with_options(partition_loops, constant_loops=config.loop_partition.partition_const_loop,
+                        keep_single=config.loop_partition.no_unroll_loop_with_extent_one)
+
+
+def _added(config: PassConfig, phase: int) -> tuple[Pass, ...]:
+    return tuple(step for when, step in config.add_lower_pass if when == phase)

@@ -1,0 +1,261 @@
+"""Which locations a loop accumulates into, and their places in a local array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Ramp, Var, pointer_var
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
+from tedsl.ir.visitor import post_order
+from tedsl.passes.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.machine.structure import Numbering
+
+BYTES = 4096  # of accumulators in one loop: twice the largest register file
+SLOTS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A load or store, and the conditions inside the loop under which it happens (without marks)."""
+
+    node: Load | Store
+    guards: tuple[Expr, ...]
+    reader: Store | None  # the store whose value contains a load; None if it is read elsewhere
+
+    @property
+    def dtype(self) -> DType:
+        return self.node.dtype if isinstance(self.node, Load) else self.node.value.dtype
+
+
+@dataclass(eq=False)
+class Slot:
+    """One location: `count` elements of memory from `index` on, kept at `offset` of the local array."""
+
+    memory: Var
+    index: Expr
+    predicate: Expr | None
+    dtype: DType
+    guards: tuple[Expr, ...]
+    local: Var
+    offset: int
+
+    @property
+    def place(self) -> Expr:
+        first = build.const(self.offset, "int32")
+        return first if self.dtype.lanes == 1 else Ramp(first, build.const(1, "int32"), self.dtype.lanes)
+
+    def load(self) -> Stmt:
+        return self._guarded(self.assign(Load(self.dtype, self.memory, self.index, self.predicate)))
+
+    def store(self) -> Stmt:
+        return self._guarded(Store(self.memory, self.value(), self.index, self.predicate))
+
+    def value(self) -> Load:
+        return Load(self.dtype, self.local, self.place)
+
+    def assign(self, value: Expr) -> Store:
+        return Store(self.local, value, self.place)
+
+    def _guarded(self, stmt: Stmt) -> Stmt:
+        return IfThenElse(conjunction(self.guards), stmt) if self.guards else stmt
+
+
+@dataclass(eq=False)
+class Plan:
+    """The accumulators of one loop. memory: local array → its element dtype and size."""
+
+    slots: list[Slot]
+    memory: dict[Var, tuple[DType, int]]
+    by_index: dict[tuple[Var, Expr], Slot]
+
+    def in_registers(self, body: Stmt) -> Stmt:
+        return _ToRegisters(self.by_index)(body)  # type: ignore[no-any-return]
+
+    def start_values(self, before: list[Store], number: Numbering) -> tuple[dict[Slot, Stmt], set[Stmt]]:
+        """For slots that the stores `before` (just before the loop) fill: the assignment of that value instead."""
+        mine = {slot.memory for slot in self.slots}
+        if any(isinstance(n, Load) and n.buffer_var in mine for s in before for n in post_order(s)):
+            return {}, set()
+        found: dict[tuple[Var, int, int], list[Store]] = {}
+        for store in before:
+            found.setdefault((store.buffer_var, number(store.index), number(store.predicate)), []).append(store)
+        starts: dict[Slot, Stmt] = {}
+        used: set[Stmt] = set()
+        for slot in self.slots:
+            same = found.get((slot.memory, number(slot.index), number(slot.predicate)), [])
+            if len(same) == 1 and not slot.guards and same[0].value.dtype is slot.dtype:
+                starts[slot] = slot.assign(same[0].value)
+                used.add(same[0])
+        return starts, used
+
+
+class _ToRegisters(Rewriter):
+    def __init__(self, by_index: dict[tuple[Var, Expr], Slot]) -> None:
+        super().__init__()
+        self.by_index = by_index
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, (Load, Store)):
+            slot = self.by_index.get((node.buffer_var, node.index))
+            if slot is not None:
+                return slot.value() if isinstance(node, Load) else slot.assign(node.value)
+        return node
+
+
+def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, noalias: bool, allocated: set[Var]) -> Plan | None:
+    """The accumulators of `loop`, or None if it has none that may be kept in registers."""
+    nodes = list(post_order(loop.body))
+    stored = dict.fromkeys(n.buffer_var for n in nodes if isinstance(n, Store))
+    loaded = {n.buffer_var for n in nodes if isinstance(n, Load)}
+    wanted = [v for v in stored if v in loaded]
+    if not wanted or any(_has_effects(n) for n in nodes):
+        return None
+    bound = {loop.loop_var} | {_bound_by(n) for n in nodes if isinstance(n, (For, LetStmt, Let, Allocate))}
+    foreign = {v for v in (*stored, *loaded) if v not in allocated}
+    accesses = _accesses(loop.body)
+    plan = Plan([], {}, {})
+    for memory in wanted:
+        alone = noalias or memory in allocated or foreign == {memory}
+        if memory in bound or not alone:
+            continue
+        group = _Group(memory, accesses[memory], number, analyzer, lambda e: _is_fixed(e, bound))
+        slots = group.slots(sum(s.dtype.bytes * s.dtype.lanes for s in plan.slots), len(plan.slots))
+        if slots:
+            _add(plan, memory, slots, group)
+    return plan if plan.slots else None
+
+
+def _add(plan: Plan, memory: Var, slots: list[Slot], group: _Group) -> None:
+    plan.slots += slots
+    plan.memory[group.local] = (slots[0].dtype.element, group.size)
+    for access in group.accesses:
+        plan.by_index[(memory, access.node.index)] = group.slot_of[group.number(access.node.index)]
+
+
+class _Group:
+    """The accesses of a loop to one buffer, on their way to become slots."""
+
+    def __init__(self, memory: Var, accesses: list[Access], number: Numbering, analyzer: Analyzer,
+                 is_fixed: Callable[[Expr], bool]) -> None:
+        self.memory, self.accesses, self.number, self.analyzer, self.is_fixed = memory, accesses, number, analyzer, is_fixed
+        self.local = pointer_var(f"{memory.name}.acc", accesses[0].dtype.element, "local")
+        self.slot_of: dict[int, Slot] = {}
+        self.size = 0
+
+    def slots(self, bytes_used: int, slots_used: int) -> list[Slot]:
+        """One slot for each location; none if the locations are not fixed, apart, and few."""
+        if not all(self.is_fixed(access.node.index) for access in self.accesses):
+            return []
+        if all(isinstance(_base(access.node.index), IntImm) for access in self.accesses) and self.memory.name.endswith(".acc"):
+            return []
+        places: dict[int, list[Access]] = {}
+        for access in self.accesses:
+            places.setdefault(self.number(access.node.index), []).append(access)
+        size = sum(same[0].dtype.bytes * same[0].dtype.lanes for same in places.values())
+        if len(places) + slots_used > SLOTS or size + bytes_used > BYTES or not self.apart(places):
+            return []
+        made = []
+        for key, same in sorted(places.items(), key=lambda item: -item[1][0].dtype.lanes):  # wide first: aligned
+            leader = self.leader(same)
+            if leader is None:
+                return []
+            dtype = leader.dtype
+            slot = Slot(self.memory, leader.node.index, leader.node.predicate, dtype, leader.guards, self.local, self.size)
+            self.slot_of[key] = slot
+            self.size += dtype.lanes
+            made.append(slot)
+        return made
+
+    def leader(self, same: list[Access]) -> Access | None:
+        """A store of this location that happens in every iteration in which any of the accesses happens."""
+        stores = [a for a in same if isinstance(a.node, Store)]
+        for store in stores:
+            mine = {self.number(g) for g in store.guards}
+            if not all(self.is_fixed(g) for g in store.guards):
+                continue
+            predicate = store.node.predicate
+            if predicate is not None and not self.is_fixed(predicate):
+                continue
+            if all(mine <= {self.number(g) for g in a.guards} and a.dtype is store.dtype
+                   and self.same_lanes(a, store) for a in same):
+                return store
+        return None
+
+    def same_lanes(self, access: Access, store: Access) -> bool:
+        """Whether the predicate of `access` is that of `store`; a masked load may be read by that store alone, since
+        the register has other values than 0 in the lanes that are off."""
+        if self.number(access.node.predicate) != self.number(store.node.predicate):
+            return False
+        if store.node.predicate is None or isinstance(access.node, Store):
+            return True
+        reader = access.reader
+        return reader is not None and reader.buffer_var is self.memory \
+            and self.number(reader.predicate) == self.number(store.node.predicate)
+
+    def apart(self, places: dict[int, list[Access]]) -> bool:
+        """Whether different locations share no element."""
+        if len(places) == 1:
+            return True
+        spans = []
+        first = _base(next(iter(places.values()))[0].node.index)
+        for same in places.values():
+            index = same[0].node.index
+            if isinstance(index, Ramp) and build.as_int(index.stride) != 1 or isinstance(index, Broadcast):
+                return False
+            if index.dtype.lanes > 1 and not isinstance(index, Ramp):
+                return False
+            offset = build.as_int(self.analyzer.simplify(build.sub(_base(index), first)))
+            if offset is None:
+                return False
+            spans.append((offset, offset + index.dtype.lanes))
+        spans.sort()
+        return all(a[1] <= b[0] for a, b in zip(spans, spans[1:]))
+
+
+def _base(index: Expr) -> Expr:
+    return index.base if isinstance(index, Ramp) else index
+
+
+def _has_effects(node: object) -> bool:
+    return isinstance(node, While) or isinstance(node, Call) and node.op.effect != "pure"
+
+
+def _bound_by(node: For | LetStmt | Let | Allocate) -> Var:
+    return node.loop_var if isinstance(node, For) else node.buffer_var if isinstance(node, Allocate) else node.var
+
+
+def _is_fixed(expr: Expr, bound: set[Var]) -> bool:
+    """Whether `expr` has one value during the loop."""
+    return not any(n in bound or isinstance(n, Load) for n in post_order(expr))
+
+
+def _accesses(body: Stmt) -> dict[Var, list[Access]]:
+    """Every load and store below `body` with its guards inside."""
+    found: dict[Var, list[Access]] = {}
+    stack: list[tuple[Any, tuple[Expr, ...], Store | None]] = [(body, (), None)]
+    seen: set[tuple[int, int, int]] = set()
+    while stack:
+        node, guards, reader = stack.pop()
+        key = (id(node), id(reader), len(guards))
+        if key in seen and not isinstance(node, Stmt):
+            continue
+        seen.add(key)
+        if isinstance(node, (Load, Store)):
+            found.setdefault(node.buffer_var, []).append(Access(node, guards, reader))
+        if isinstance(node, IfThenElse):
+            taken = (*guards, *map(without_likely, conjuncts(node.condition)))
+            stack += [(node.condition, guards, reader), (node.then_case, taken, reader)]
+            if node.else_case is not None:
+                stack.append((node.else_case, (*guards, build.logical_not(node.condition)), reader))
+        elif isinstance(node, Store):
+            stack += [(child, guards, None) for child in node.child_nodes() if child is not node.value]
+            stack.append((node.value, guards, node))
+        else:
+            stack += [(child, guards, reader) for child in node.child_nodes()]
+    return found

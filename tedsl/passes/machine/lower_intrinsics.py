@@ -1,0 +1,103 @@
+"""Operations that machines lack, in terms of those that they have; floor divisions that are proved to be plain ones.
+
+before:  A[i // 3] = isfinite(x)          after:  A[i / 3] = (fabs(x) < inf)          (for 0 <= i)
+
+    isnan(x) → x != x      isinf(x) → fabs(x) == inf      isfinite(x) → fabs(x) < inf      likely(c) → c
+
+A floor division rounds as a truncating one where the signs of its operands are proved equal; the code generator needs
+one instruction for that instead of five. Divisions by powers of two stay: they are shifts whatever the sign. exp, tanh
+and their kin stay: the code generator has them in vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import EQ, LT, NE, Broadcast, Call, Div, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Mod
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import Range
+from tedsl.ir.ops import Op
+from tedsl.ir.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt
+from tedsl.ir.visitor import post_order
+
+_FABS = Op.get("tir.fabs")
+_NAMES = ("tir.isnan", "tir.isinf", "tir.isfinite", "tir.likely")
+
+
+def lower_intrinsics(func: PrimFunc) -> PrimFunc:
+    """`func` in the operations that every backend has."""
+    if not any(_is_candidate(node) for node in post_order(func.body)):
+        return func
+    return func.with_body(_Statements()(func.body))
+
+
+def _is_candidate(node: Any) -> bool:
+    return isinstance(node, (FloorDiv, FloorMod)) or isinstance(node, Call) and node.op.name in _NAMES
+
+
+class _Statements(ScopedRewriter):
+    def __init__(self) -> None:
+        self.analyzer = Analyzer()
+
+    def expr(self, expr: Expr) -> Expr:
+        return _Operations(self.analyzer)(expr)  # type: ignore[no-any-return]
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For):
+            self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
+        elif isinstance(stmt, LetStmt) and stmt.value.dtype.is_int and stmt.value.dtype.lanes == 1:
+            self.analyzer.bind(stmt.var, stmt.value)
+        elif isinstance(stmt, IfThenElse):
+            condition = self.expr(stmt.condition)
+            with self.analyzer.constraint_scope(condition):
+                then = self.stmt(stmt.then_case)
+            other = None if stmt.else_case is None else self.stmt(stmt.else_case)
+            same = condition is stmt.condition and then is stmt.then_case and other is stmt.else_case
+            return stmt if same else IfThenElse(condition, then, other)
+        return self.descend(stmt)
+
+
+class _Operations(Rewriter):
+    """For one expression at one place: what is proved depends on the loops around it."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        super().__init__()
+        self.analyzer = analyzer
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, (FloorDiv, FloorMod)):
+            return self.division(node)
+        if isinstance(node, Call) and node.op.name in _NAMES:
+            return _classify(node.op.name, node.args[0])
+        return node
+
+    def division(self, node: FloorDiv | FloorMod) -> Expr:
+        if node.dtype.lanes > 1 or not node.dtype.is_int:
+            return node
+        if isinstance(node.b, IntImm) and node.b.value & (node.b.value - 1) == 0:
+            return node
+        if self.at_least(node.b, 1) and self.at_least(node.a, 0):
+            return Div(node.a, node.b) if isinstance(node, FloorDiv) else Mod(node.a, node.b)
+        return node
+
+    def at_least(self, e: Expr, least: int) -> bool:
+        low, _ = self.analyzer.bounds(e)
+        return low is not None and low >= least
+
+
+def _classify(name: str, x: Expr) -> Expr:
+    if name == "tir.likely":
+        return x
+    if name == "tir.isnan":
+        return NE(x, x)
+    size = Call(x.dtype, _FABS, (x,))
+    return EQ(size, _infinity(x.dtype)) if name == "tir.isinf" else LT(size, _infinity(x.dtype))
+
+
+def _infinity(dtype: DType) -> Expr:
+    one = FloatImm(dtype.element, math.inf)
+    return one if dtype.lanes == 1 else Broadcast(one, dtype.lanes)

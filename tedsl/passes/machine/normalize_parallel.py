@@ -1,0 +1,82 @@
+"""One level of parallel loops, each with work to share and nothing to race for.
+
+before:  for (i: 0, 8) "parallel" { for (j: 0, 8) "parallel" { body } }
+after:   for (i: 0, 8) "parallel" { for (j: 0, 8) { body } }
+
+A parallel loop inside another one, or of at most one iteration, becomes serial. Iterations that update one element
+together are refused: which of them comes first would decide the result.
+"""
+
+from __future__ import annotations
+
+from tedsl.errors import LoweringError
+from tedsl.ir.expr import Expr, IntImm, Let, Load, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store
+from tedsl.ir.visitor import post_order
+
+
+def normalize_parallel(func: PrimFunc) -> PrimFunc:
+    """`func` with parallel loops only at the outside of loop nests; LoweringError for a loop that races."""
+    return func.with_body(_Normalizer()(func.body))
+
+
+class _Normalizer(ScopedRewriter):
+    def __init__(self) -> None:
+        self.inside = False
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        if not isinstance(stmt, For) or stmt.kind != ForKind.PARALLEL:
+            return self.descend(stmt)
+        if self.inside or isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1:
+            return self.descend(stmt.replace(kind=ForKind.SERIAL))
+        _check_race(stmt)
+        self.inside = True
+        done = self.descend(stmt)
+        self.inside = False
+        return done
+
+
+def _check_race(loop: For) -> None:
+    """Raises for an element that every iteration reads, changes and writes back, with no condition to pick one."""
+    nodes = list(post_order(loop.body))
+    private = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
+    depends = _dependent(loop)
+    guarded = {id(s) for node in nodes if isinstance(node, (IfThenElse, For)) and _uses(_guard(node), depends)
+               for s in post_order(node) if isinstance(s, Store)}
+    for store in nodes:
+        if not isinstance(store, Store) or store.buffer_var in private or id(store) in guarded:
+            continue
+        if _uses(store.index, depends) or store.predicate is not None and _uses(store.predicate, depends):
+            continue
+        if any(isinstance(n, Load) and n.buffer_var is store.buffer_var for n in post_order(store.value)):
+            raise LoweringError(
+                f"the iterations of parallel loop {loop.loop_var.name} all update {store.buffer_var.name}[{store.index}]: "
+                "they would race", hint="make the loop serial, or reduce into one element per iteration (rfactor)")
+
+
+def _guard(node: IfThenElse | For) -> Expr:
+    return node.condition if isinstance(node, IfThenElse) else node.extent
+
+
+def _dependent(loop: For) -> set[Var]:
+    """The loop variable, and the lets and inner loops whose values depend on it."""
+    found = {loop.loop_var}
+    binders = [n for n in post_order(loop.body) if isinstance(n, (LetStmt, Let, For))]
+    for node in reversed(binders):
+        if isinstance(node, For):
+            if _uses(node.min, found) or _uses(node.extent, found):
+                found.add(node.loop_var)
+        elif _uses(node.value, found):
+            found.add(node.var)
+    return found
+
+
+def _uses(expr: Expr, wanted: set[Var]) -> bool:
+    return any(node in wanted for node in post_order(expr))

@@ -1,0 +1,97 @@
+"""Keep what a loop accumulates in registers: load before the loop, store after it.
+
+before:  C[y*n + x] = 0; for (k: 0, m) { C[y*n + x] = C[y*n + x] + A[..]*B[..] }
+after:   allocate(C.acc, [1]) { C.acc[0] = 0; for (k: 0, m) { C.acc[0] = C.acc[0] + A[..]*B[..] }; C[y*n + x] = C.acc[0] }
+
+The loop must read and write a buffer only at addresses that nothing in the loop changes, which are proved apart from each
+other (a tile: `C[i]`, `C[i + 16]`, ...). Then they become elements of a small array with constant indices, which
+the code generator turns into registers. It is the outermost such loop that counts. A store of the start value just
+before the loop becomes the start value of the register.
+"""
+
+from __future__ import annotations
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Expr
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import Range
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, seq
+from tedsl.ir.visitor import post_order
+from tedsl.passes.machine.accumulators import Plan, find_accumulators
+from tedsl.passes.machine.structure import Numbering
+
+
+def promote_accumulators(func: PrimFunc) -> PrimFunc:
+    """`func` with the accumulators of its serial loops in local arrays of constant indices."""
+    return func.with_body(_Promoter(bool(func.attrs.get("tir.noalias")), func.body)(func.body))
+
+
+class _Promoter(ScopedRewriter):
+    def __init__(self, noalias: bool, body: Stmt) -> None:
+        self.noalias = noalias
+        self.analyzer = Analyzer()
+        self.number = Numbering()
+        self.allocated = {n.buffer_var for n in post_order(body) if isinstance(n, Allocate)}
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Store() | Evaluate():
+                return stmt
+            case SeqStmt():
+                return self.sequence(stmt)
+            case For():
+                return self.loop(stmt, [])[0]
+            case _:
+                return self.descend(stmt)
+
+    def sequence(self, stmt: SeqStmt) -> Stmt:
+        """The statements in order; the stores that stand just before a loop are offered to it as start values."""
+        done: list[Stmt] = []
+        changed = False
+        for part in stmt.seq:
+            if not isinstance(part, For):
+                made = self.stmt(part)
+                changed |= made is not part
+                done.append(made)
+                continue
+            start = len(done)
+            while start and isinstance(done[start - 1], Store):
+                start -= 1
+            made, used = self.loop(part, [s for s in done[start:] if isinstance(s, Store)])
+            done = [s for s in done if s not in used] + [made] if used else [*done, made]
+            changed |= bool(used) or made is not part
+        return seq(*done) if changed else stmt
+
+    def loop(self, loop: For, before: list[Store]) -> tuple[Stmt, set[Stmt]]:
+        """The loop with its accumulators promoted, and the stores of `before` that became their start values."""
+        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+        if loop.kind == ForKind.SERIAL:
+            plan = find_accumulators(loop, self.analyzer, self.number, self.noalias, self.allocated)
+            if plan is not None:
+                return self.promoted(loop, plan, before)
+        return self.descend(loop), set()
+
+    def promoted(self, loop: For, plan: Plan, before: list[Store]) -> tuple[Stmt, set[Stmt]]:
+        starts, used = plan.start_values(before, self.number)
+        body = plan.in_registers(loop.body)
+        inner = _Promoter.__new__(_Promoter)
+        inner.__dict__.update(self.__dict__)
+        inner.allocated = self.allocated | set(plan.memory)
+        new_loop = loop.replace(body=inner.stmt(body))
+        first = [starts.get(slot, slot.load()) for slot in plan.slots]
+        whole = seq(*first, new_loop, *(slot.store() for slot in plan.slots))
+        if len(starts) < len(plan.slots) and not self.analyzer.can_prove(build.greater(loop.extent, 0)):
+            if used:  # stores that were taken must happen in any case
+                starts, used = {}, set()
+                whole = seq(*(slot.load() for slot in plan.slots), new_loop, *(slot.store() for slot in plan.slots))
+            whole = IfThenElse(build.greater(loop.extent, 0), whole)
+        for acc in plan.memory:
+            whole = Allocate(acc, plan.memory[acc][0], (build.const(plan.memory[acc][1], "int32"),), build.true(), whole)
+        return whole, used
+
+

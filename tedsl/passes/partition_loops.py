@@ -1,0 +1,175 @@
+"""Split a loop where its guards begin and cease to hold, so that the main part runs without them.
+
+before:  for (i.outer: 0, 7) { for (i.inner: 0, 8) { if likely((i.outer*8 + i.inner) < 50) { body } } }
+after:   for (i.outer: 0, 6) { for (i.inner: 0, 8) { body } }
+         for (i.inner: 0, 8) { if likely((48 + i.inner) < 50) { body } }
+
+A guard is a condition marked `likely` (lowering marks those that it adds for splits that do not divide), and, with
+`masks`, the predicate of a vector access. It is removed by its outermost loop. A parallel loop stays one loop: its body
+becomes `if (i.outer < 6) { main } else { tail }`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import Range
+from tedsl.ir.node import Node
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.substitute import copy_var
+from tedsl.ir.visitor import post_order
+from tedsl.passes.conditions import conjuncts, is_likely, mask_parts, without_likely
+from tedsl.passes.folding import fold_with, folded_copy
+from tedsl.passes.guard_ranges import Interval, holding_interval
+
+LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
+
+
+def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False, masks: bool = False) -> PrimFunc:
+    """`func` with loops split by their guards.
+
+    constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
+    loads and stores count as guards.
+    """
+    return func.with_body(_Partitioner(constant_loops, keep_single, masks)(func.body))
+
+
+@dataclass(frozen=True)
+class _Guard:
+    condition: Expr  # without its mark
+    inner: tuple[For, ...]  # the loops between the partitioned loop and the guard, outermost first
+
+
+class _Partitioner(ScopedRewriter):
+    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool) -> None:
+        self.constant_loops, self.keep_single, self.masks = constant_loops, keep_single, masks
+        self.analyzer = Analyzer()
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store):
+            return stmt
+        if not isinstance(stmt, For):
+            return self.descend(stmt)
+        self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
+        if stmt.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not (self.constant_loops or not _is_constant(stmt)):
+            return self.descend(stmt)
+        return self.partition(stmt)
+
+    def partition(self, loop: For) -> Stmt:
+        guards = _guards(loop, self.masks)
+        if not guards or sum(isinstance(n, Store) for n in post_order(loop.body)) > LARGEST:
+            return self.descend(loop)
+        low, high, gone = self.main_range(loop, guards)
+        if not gone:
+            return self.descend(loop)
+        main = fold_with(loop.body, {condition: _true(condition) for condition in gone})
+        if loop.kind == ForKind.PARALLEL:
+            return self.branches(loop, low, high, main)
+        return self.parts(loop, low, high, main)
+
+    def main_range(self, loop: For, guards: list[_Guard]) -> tuple[Expr, Expr, set[Expr]]:
+        """The iterations where guards hold, and which guards these are. One that would leave no iteration is kept."""
+        low, high = loop.min, build.add(loop.min, loop.extent)
+        gone: set[Expr] = set()
+        known: dict[Expr, Interval | None] = {}
+        for guard in guards:
+            if guard.condition in gone:
+                continue
+            if guard.condition not in known:
+                known[guard.condition] = holding_interval(guard.condition, loop.loop_var, guard.inner, self.analyzer)
+            interval = known[guard.condition]
+            if interval is None:
+                continue
+            new_low = low if interval.low is None else self.tightest(low, interval.low, upper=False)
+            new_high = high if interval.high is None else self.tightest(high, interval.high, upper=True)
+            if self.analyzer.can_prove(build.less_equal(new_high, new_low)):
+                continue
+            low, high = new_low, new_high
+            gone.add(guard.condition)
+        return low, self.at_least(high, low), gone
+
+    def tightest(self, bound: Expr, other: Expr, *, upper: bool) -> Expr:
+        return self.analyzer.simplify(build.minimum(bound, other) if upper else build.maximum(bound, other))
+
+    def at_least(self, high: Expr, low: Expr) -> Expr:
+        if self.analyzer.can_prove(build.greater_equal(high, low)):
+            return high
+        return self.analyzer.simplify(build.maximum(high, low))
+
+    def branches(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
+        """The parts of a parallel loop as branches of its body: one region, one distribution of work."""
+        v = loop.loop_var
+        inside = build.less(v, high)
+        if not self.same(low, loop.min):
+            inside = build.logical_and(build.greater_equal(v, low), inside)
+        return loop.replace(body=IfThenElse(inside, self.stmt(main), folded_copy(loop.body, {})))
+
+    def parts(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
+        end = build.add(loop.min, loop.extent)
+        before = None if self.same(low, loop.min) else self.piece(loop, loop.min, low, loop.body)
+        after = None if self.same(high, end) else self.piece(loop, high, end, loop.body)
+        extent, made = self.analyzer.simplify(build.sub(high, low)), self.piece(loop, low, high, main)
+        return seq(before, self.stmt(made) if self.is_single(extent) else self.descend(made), after)
+
+    def is_single(self, extent: Expr) -> bool:
+        return isinstance(extent, IntImm) and extent.value == 1 and not self.keep_single
+
+    def piece(self, loop: For, low: Expr, high: Expr, body: Stmt) -> Stmt:
+        """The iterations from `low` to `high`, counted from 0 as all loops are."""
+        extent = self.analyzer.simplify(build.sub(high, low))
+        if self.is_single(extent):
+            return folded_copy(body, {loop.loop_var: low})
+        var = copy_var(loop.loop_var)
+        self.analyzer.bind(var, Range.from_min_extent(IntImm(low.dtype, 0), extent))
+        return loop.replace(loop_var=var, min=IntImm(low.dtype, 0), extent=extent,
+                            body=folded_copy(body, {loop.loop_var: build.add(var, low)}))
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        return a is b or self.analyzer.can_prove(build.equal(a, b))
+
+
+def _true(condition: Expr) -> Expr:
+    lanes = condition.dtype.lanes
+    return build.true() if lanes == 1 else Broadcast(build.true(), lanes)
+
+
+def _is_constant(loop: For) -> bool:
+    return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
+
+
+def _guards(loop: For, masks: bool) -> list[_Guard]:
+    """The guards in `loop` that depend on its variable, with the loops around each; guards of stores first.
+
+    A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
+    """
+    found: list[_Guard] = []
+    later: list[_Guard] = []
+    stack: list[tuple[Node, tuple[For, ...]]] = [(loop.body, ())]
+    seen: set[int] = set()
+    while stack:
+        node, inner = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        conditions: list[Expr] = []
+        if isinstance(node, IfThenElse):
+            conditions = [without_likely(part) for part in conjuncts(node.condition) if is_likely(part)]
+        elif masks and isinstance(node, (Store, Load)) and node.predicate is not None:
+            conditions = mask_parts(node.predicate)
+        for condition in conditions:
+            if any(n is loop.loop_var for n in post_order(condition)):
+                (later if isinstance(node, Load) else found).append(_Guard(condition, inner))
+        if isinstance(node, For):
+            inner = (*inner, node)
+        if masks or isinstance(node, Stmt):
+            stack.extend((child, inner) for child in reversed(node.child_nodes()))
+    bound = {n.var for n in post_order(loop.body) if isinstance(n, (LetStmt, Let))}
+    return [guard for guard in found + later if not bound or not any(n in bound for n in post_order(guard.condition))]
