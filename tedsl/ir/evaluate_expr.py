@@ -388,7 +388,7 @@ def _item(c: SourceWriter, key: Any, name: str, of: DType, indices: list[str]) -
     array = c.free.setdefault(key, c.local(name))
     for position, index in enumerate(indices):
         c.check(f"{name}, dimension {position}", index, f"{array}.shape[{position}]", 1, "")
-    element = f"{array}[{', '.join([*indices, '()'])}]" if indices else f"{array}[()]"
+    element = f"{array}[{', '.join(indices)}]" if indices else f"{array}[()]"
     return c.temp({"b": f"bool({element})", "i": f"int({element})", "u": f"int({element})",
                    "f": element}[of.code[0]] if of.code != "bfloat" else f"np.float32({element})")
 
