@@ -10,7 +10,7 @@ from tedsl import te
 
 def tile_for(lanes: int) -> tuple[int, int]:
     """Rows and columns of the register tile: accumulators, one vector of B per column block, one broadcast of A."""
-    return (14, 2 * lanes) if lanes >= 16 else (6, 2 * lanes) if lanes >= 8 else (6, 2 * lanes)
+    return (14 if lanes >= 16 else 6), 2 * lanes
 
 
 def packed_matmul(size: Any, rows: int | None = None, columns: int | None = None, block_k: int = 256) -> tuple[Any, list[Any]]:

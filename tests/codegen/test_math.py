@@ -74,7 +74,8 @@ def test_binary_functions(name, fma):
     np.testing.assert_array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(expected)[~np.isnan(got)])
     np.testing.assert_allclose(got, expected, rtol=1e-15, atol=0)
     rng = np.random.default_rng(0)
-    x = np.concatenate([np.ldexp(rng.uniform(0.5, 1, 50_000), rng.integers(-20, 20, 50_000)), 1 + rng.uniform(-1e-3, 1e-3, 10_000)])
+    x = np.ldexp(rng.uniform(0.5, 1, 50_000), rng.integers(-20, 20, 50_000))
+    x = np.concatenate([x, 1 + rng.uniform(-1e-3, 1e-3, 10_000)])
     y = rng.uniform(-1, 1, 60_000) * 700 / np.abs(np.log(x) + 1e-4)
     got = compiled(name, 64, 4 if fma else 2, fma)(x, y)
     if LONG_DOUBLE:
