@@ -200,7 +200,8 @@ class Canonical:
         """Notes whether a new representative is data and whether it reads memory."""
         kind = type(node)
         children = [self._values[c] for c in node.child_nodes()]
-        if kind in (Load, BufferLoad) or (kind is Call and node.op.effect != "pure") or any(not self.memory.isdisjoint(c.terms) if type(c) is Sum else c in self.memory for c in children):
+        reads = kind in (Load, BufferLoad) or (kind is Call and node.op.effect != "pure")
+        if reads or (self.memory and any(self._varies(c) for c in children)):
             self.memory.add(node)
         if not _is_number(node.dtype):
             return

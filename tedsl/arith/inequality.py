@@ -137,8 +137,9 @@ class _Proof:
                 x = self.known.sum(term.a)
                 bound = x if c < 0 else x.shifted(1 - d)
                 yield (s.without(term).times(d).plus(bound, c).shifted(d - 1),)
-            elif type(term) is FloorMod and type(term.b) is IntImm and term.b.value > 0 and c < 0:
-                yield (s.without(term).plus(self.known.sum(term.a), c),) if self.known.within(term.a, 0, None) else ()
+            elif type(term) is FloorMod and type(term.b) is IntImm and term.b.value > 0 and c < 0 \
+                    and self.known.within(term.a, 0, None):
+                yield (s.without(term).plus(self.known.sum(term.a), c),)  # x % d <= x for x >= 0
 
 
 # --- products -----------------------------------------------------------------------------------------------------------
