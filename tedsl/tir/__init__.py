@@ -131,16 +131,16 @@ from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, sum
 
 __all__ = [
-    "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv",
-    "FloorMod", "Min", "Max", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not",
-    "Select", "Cast", "Let", "Call", "Ramp", "Broadcast", "Shuffle", "Load", "BufferLoad", "ProducerLoad", "Reduce", "CommReducer", "Op", "IterVar", "Expr", "PrimExpr",
-    "For", "ForKind", "While", "LetStmt", "AttrStmt", "IfThenElse", "Allocate", "Store", "BufferStore", "BufferRealize",
-    "SeqStmt", "Evaluate", "AssertStmt", "Prefetch", "Stmt", "Buffer", "decl_buffer", "PrimFunc", "IRModule",
-    "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "pow", "power",
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
-    "floor", "ceil", "trunc", "round", "nearbyint", "abs", "fmod", "copysign", "nextafter", "ldexp",
-    "isnan", "isinf", "isfinite", "popcount", "clz",
-    "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "likely",
-    "all", "any", "sum", "max", "min", "comm_reducer", "min_value", "max_value", "infinity", "reinterpret",
-    "call_intrin", "call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin", "call_llvm_pure_intrin", "ret",
+    "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod",
+    "Min", "Max", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not", "Select", "Cast", "Let", "Call", "Ramp",
+    "Broadcast", "Shuffle", "Load", "BufferLoad", "ProducerLoad", "Reduce", "CommReducer", "Op", "IterVar", "Expr",
+    "PrimExpr", "For", "ForKind", "While", "LetStmt", "AttrStmt", "IfThenElse", "Allocate", "Store", "BufferStore",
+    "BufferRealize", "SeqStmt", "Evaluate", "AssertStmt", "Prefetch", "Stmt", "Buffer", "decl_buffer", "PrimFunc",
+    "IRModule", "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "pow",
+    "power", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
+    "floor", "ceil", "trunc", "round", "nearbyint", "abs", "fmod", "copysign", "nextafter", "ldexp", "isnan", "isinf",
+    "isfinite", "popcount", "clz", "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod",
+    "if_then_else", "likely", "all", "any", "sum", "max", "min", "comm_reducer", "min_value", "max_value", "infinity",
+    "reinterpret", "call_intrin", "call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin",
+    "call_llvm_pure_intrin", "ret",
 ]
