@@ -1,0 +1,169 @@
+"""Equality by structure: two programs that differ only in the names of what they bind are equal.
+
+Variables correspond one to one: those bound inside by their binders, free ones to themselves (with `map_free_vars`, to
+whatever stands in their place first). Names of variables and buffers do not count.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Var
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.node import Node
+
+NAMES: dict[type, tuple[str, ...]] = {Buffer: ("name",)}  # fields that do not count
+
+
+def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
+    """Whether `a` and `b` are the same program."""
+    return _difference(a, b, map_free_vars) is None
+
+
+def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
+    """Raises AssertionError that names the first difference unless `a` and `b` are the same program."""
+    found = _difference(a, b, map_free_vars)
+    if found is not None:
+        path, left, right = found
+        raise AssertionError(f"the programs differ at {path or 'the root'}:\n  {_show(left)}\nis not\n  {_show(right)}\n"
+                             f"in\n{a}\nand\n{b}")
+
+
+def _show(value: Any) -> str:
+    return f"{value!r} ({type(value).__name__})" if isinstance(value, Node) else repr(value)
+
+
+def _difference(a: Any, b: Any, map_free_vars: bool) -> tuple[str, Any, Any] | None:
+    """The first place, in the order of printing, where `a` and `b` differ: its path and what stands there."""
+    to_b: dict[Node, Node] = {}
+    to_a: dict[Node, Node] = {}
+    done: set[tuple[int, int]] = set()
+    stack: list[tuple[str, Any, Any, bool]] = [("", a, b, False)]
+    while stack:
+        path, x, y, binds = stack.pop()
+        if isinstance(x, (Var, Buffer)) and isinstance(y, (Var, Buffer)) and (x in to_b or y in to_a):
+            if to_b.get(x) is not y or to_a.get(y) is not x:
+                return path, x, y
+            continue
+        if isinstance(x, Var) and isinstance(y, Var):
+            if x.dtype is not y.dtype or x.type_annotation != y.type_annotation or not (binds or map_free_vars or x is y):
+                return path, x, y
+            to_b[x], to_a[y] = y, x
+        elif isinstance(x, Node) and isinstance(y, Node):
+            if type(x) is not type(y):
+                return path, x, y
+            if isinstance(x, Buffer):
+                to_b[x], to_a[y] = y, x
+            elif (id(x), id(y)) in done:
+                continue
+            done.add((id(x), id(y)))
+            stack.extend(reversed(list(_parts(path, x, y, binds))))
+        elif isinstance(x, (tuple, list)) and isinstance(y, (tuple, list)):
+            if len(x) != len(y):
+                return path, x, y
+            stack.extend([(f"{path}[{i}]", x[i], y[i], binds) for i in reversed(range(len(x)))])
+        elif _is_mapping(x) and _is_mapping(y):
+            if len(x) != len(y) or not all(k in y for k in x):
+                return path, x, y
+            stack.extend(reversed(list(_entries(path, x, y))))
+        elif not _same_value(x, y):
+            return path, x, y
+    return None
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _parts(path: str, x: Any, y: Any, binds: bool) -> Iterator[tuple[str, Any, Any, bool]]:
+    """The fields, binders first: they are what the others refer to. Buffers of parameters bind what is in their shapes."""
+    if isinstance(x, PrimFunc):
+        buffers = [[f.buffer_map.get(p) for p in f.params] for f in (x, y)]
+        yield "params", x.params, y.params, True
+        yield "buffer_map", buffers[0], buffers[1], True
+    ignored = ("params", "buffer_map") if isinstance(x, PrimFunc) else NAMES.get(type(x), ())
+    names = [f.name for f in fields(type(x)) if f.name not in ignored]
+    for name in sorted(names, key=lambda n: n not in x.binders):
+        inherited = binds and isinstance(x, Buffer)
+        yield f"{path}.{name}".lstrip("."), getattr(x, name), getattr(y, name), name in x.binders or inherited
+
+
+def _entries(path: str, x: Any, y: Any) -> Iterator[tuple[str, Any, Any, bool]]:
+    for key, value in x.items():
+        yield f"{path}[{key!r}]", value, y[key], False
+
+
+def _same_value(x: Any, y: Any) -> bool:
+    if isinstance(x, IRModule) and isinstance(y, IRModule):
+        return list(x) == list(y) and all(structural_equal(x[name], y[name]) for name in x)
+    if type(x) is float and type(y) is float:
+        return struct.pack("<d", x) == struct.pack("<d", y)  # -0.0 is not 0.0, NaN is NaN
+    if isinstance(x, Node) or isinstance(y, Node):
+        return x is y
+    return type(x) is type(y) and bool(x == y)
+
+
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """A number that is equal for equal programs, in this and every other process. Variables count by first appearance."""
+    if isinstance(node, IRModule):
+        return _mix(*[_mix(_text_hash(name), structural_hash(func)) for name, func in node.items()])
+    numbers: dict[Any, int] = {}
+    hashes: dict[int, int] = {}
+    stack: list[tuple[Any, bool]] = [(node, False)]
+    keep: list[Any] = []  # ids stay valid
+    while stack:
+        value, ready = stack.pop()
+        if id(value) in hashes and not isinstance(value, Var):
+            continue
+        if isinstance(value, Var):
+            hashes[id(value)] = _mix(3, _text_hash(str(value.dtype)), numbers.setdefault(value, len(numbers)))
+            keep.append(value)
+        elif not ready:
+            stack.append((value, True))
+            stack.extend([(child, False) for child in reversed(_children(value))])
+            keep.append(value)
+        else:
+            hashes[id(value)] = _mix(_text_hash(type(value).__name__), _leaf_hash(value),
+                                     *[hashes[id(child)] for child in _children(value)])
+    return hashes[id(node)]
+
+
+def _children(value: Any) -> list[Any]:
+    """What counts towards the hash of `value`: nodes and constants below it."""
+    if isinstance(value, Node):
+        found: list[Any] = []
+        for f in fields(type(value)):  # type: ignore[arg-type]
+            part = getattr(value, f.name)
+            if f.name in NAMES.get(type(value), ()):
+                continue
+            if isinstance(part, (Node, tuple)):
+                found.append(part)
+        return found
+    return [part for part in value if isinstance(part, (Node, tuple))] if isinstance(value, tuple) else []
+
+
+def _leaf_hash(value: Any) -> int:
+    if not isinstance(value, Node):
+        return len(value) if isinstance(value, tuple) else 0
+    constants = [getattr(value, f.name) for f in fields(type(value))]  # type: ignore[arg-type]
+    return _mix(*[_text_hash(repr(c)) for c in constants if isinstance(c, (str, int, float)) and not isinstance(value, Buffer)])
+
+
+def _text_hash(text: str) -> int:
+    """FNV-1a: Python's own hash of strings changes with every process."""
+    result = 0xCBF29CE484222325
+    for byte in text.encode():
+        result = ((result ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return result
+
+
+def _mix(*parts: int) -> int:
+    result = 0x9E3779B97F4A7C15
+    for part in parts:
+        result = ((result ^ part) * 0xBF58476D1CE4E5B9 + 1) & 0xFFFFFFFFFFFFFFFF
+        result ^= result >> 29
+    return result

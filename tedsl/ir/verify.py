@@ -1,0 +1,368 @@
+"""The verifier: what every function between two passes must satisfy. A violation is a bug of ours, an InternalError.
+
+Dtypes and lanes of operands; conditions are bool; every variable that is used is bound around its use, and bound once in
+the function (a shared `Let` node counts once); operators exist and get what they take; loops, memory and the form:
+`flat` allows no BufferLoad, BufferStore, BufferRealize, Prefetch. No form has ProducerLoad or Reduce. Before
+`flatten_storage`, flat accesses are legal too: bodies of `te.extern` are made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tedsl.errors import InternalError
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import BOOL, DType
+from tedsl.ir.expr import (
+    BinaryOp,
+    BufferLoad,
+    Call,
+    CompareOp,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Let,
+    Load,
+    LogicalOp,
+    Mod,
+    Not,
+    ProducerLoad,
+    Reduce,
+    Select,
+    StringImm,
+    Var,
+)
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import Node
+from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MATH_BINARY, MATH_UNARY, OPS
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Prefetch,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+)
+from tedsl.ir.types import PointerType
+from tedsl.ir.visitor import variables
+
+
+def verify(func: PrimFunc, *, flat: bool) -> None:
+    """Raises InternalError, with the place, unless `func` is well-formed in the given form."""
+    _Verifier(func, flat).function()
+
+
+class _Verifier:
+    def __init__(self, func: PrimFunc, flat: bool) -> None:
+        self.func = func
+        self.flat = flat
+        self.bound: set[Var] = set()
+        self.binder: dict[Var, object] = {}  # every binder met so far
+        self.path: list[str] = []
+
+    def fail(self, problem: str) -> NoReturn:
+        raise InternalError(f"{self.func.name} is not well-formed: {problem}\n  at: {' > '.join(self.path) or 'its head'}")
+
+    def expect(self, holds: bool, problem: Callable[[], str]) -> None:
+        if not holds:
+            self.fail(problem())
+
+    # --- binding ---
+
+    def bind(self, var: Var, by: object, what: str) -> None:
+        known = self.binder.get(var)
+        self.expect(known is None or (known is by and isinstance(by, Let)),
+                    lambda: f"{what} binds the variable {var.name}, which is bound elsewhere")
+        self.binder[var] = by
+        self.bound.add(var)
+
+    def use(self, var: Var, what: str) -> None:
+        self.expect(var in self.bound, lambda: f"{what} uses the variable {var.name}, which nothing binds here")
+
+    def function(self) -> None:
+        func = self.func
+        for param in func.params:
+            self.bind(param, func, "the parameter list")
+        for param, buffer in func.buffer_map.items():
+            if param not in func.params:
+                self.fail(f"the buffer map explains {param.name}, which is no parameter")
+            if not param.dtype.is_handle:
+                self.fail(f"parameter {param.name} has a buffer and dtype {param.dtype}")
+            self.bind(buffer.data, buffer, f"buffer {buffer.name}")
+        for buffer in func.buffers:
+            for part in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+                for var in variables(part):
+                    if var not in self.bound:
+                        self.bind(var, buffer, f"the shape of buffer {buffer.name}")
+        self.stmt(func.body)
+
+    # --- statements ---
+
+    def stmt(self, s: Stmt) -> None:
+        check = STATEMENTS.get(type(s))
+        if check is None:
+            self.fail(f"{type(s).__name__} is no statement of loops")
+        check(self, s)
+
+    def inside(self, place: str, body: Stmt) -> None:
+        self.path.append(place)
+        self.stmt(body)
+        self.path.pop()
+
+    def condition(self, e: Expr, what: str) -> None:
+        self.expect(e.dtype == "bool", lambda: f"the condition of {what} is {e.dtype}, not a scalar bool")
+        self.expr(e, f"the condition of {what}")
+
+    def integer(self, e: Expr, what: str) -> None:
+        self.expect(e.dtype.is_integer and e.dtype.lanes == 1, lambda: f"{what} is {e.dtype}, not a scalar integer")
+        self.expr(e, what)
+
+    def pointer(self, var: Var, access: DType, what: str) -> None:
+        self.use(var, what)
+        self.expect(var.dtype.is_handle, lambda: f"{what}: {var.name} is {var.dtype}, not a pointer")
+        annotation = var.type_annotation
+        if isinstance(annotation, PointerType):
+            element = annotation.element_type.dtype.element
+            self.expect(element is access.element, lambda: f"{what}: {access} through a pointer to {element}")
+
+    def buffer(self, buffer: Buffer, what: str) -> None:
+        self.expect(not self.flat, lambda: f"{what} in a function of flat memory")
+        self.expect(buffer.data in self.bound, lambda: f"{what}: buffer {buffer.name} is neither a parameter nor realized here")
+
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...], what: str) -> None:
+        self.expect(len(indices) == len(buffer.shape), lambda: f"{what} has {len(indices)} indices")
+        for position, index in enumerate(indices):
+            last = position == len(indices) - 1
+            if not index.dtype.is_integer or (index.dtype.lanes > 1 and not last):
+                self.fail(f"{what}: index {position} is {index.dtype}")
+
+    def region(self, bounds: tuple[Range, ...], what: str) -> None:
+        for r in bounds:
+            self.integer(r.min, f"a bound of {what}")
+            if r.extent is not None:
+                self.integer(r.extent, f"a bound of {what}")
+
+    # --- expressions ---
+
+    def expr(self, root: Expr, what: str) -> None:
+        """Checks `root` with an explicit stack. A body of a Let is walked anew: its variable is bound there alone."""
+        seen: set[int] = set()
+        stack: list[Callable[[], None] | Node] = [root]
+        while stack:
+            node = stack.pop()
+            if not isinstance(node, Node):
+                node()
+            elif id(node) not in seen:
+                self.node(node, what)
+                if isinstance(node, Let):
+                    stack += [self.leaving(node, seen, set(seen)), node.body, self.entering(node), node.value]
+                else:
+                    seen.add(id(node))
+                    stack.extend(node.child_nodes())
+
+    def entering(self, let: Let) -> Callable[[], None]:
+        return lambda: self.bind(let.var, let, "a let")
+
+    def leaving(self, let: Let, seen: set[int], before: set[int]) -> Callable[[], None]:
+        def leave() -> None:
+            self.bound.discard(let.var)
+            seen.intersection_update(before)
+
+        return leave
+
+    def node(self, e: Node, what: str) -> None:
+        match e:
+            case Var():
+                self.use(e, what)
+            case BinaryOp():
+                self.binary(e, what)
+            case Not():
+                self.expect(e.a.dtype.is_bool, lambda: f"{what}: Not of {e.a.dtype}")
+            case Select():
+                self.choice(e.condition, e.true_value, e.false_value, e.dtype, f"{what}: Select")
+            case Call():
+                self.call(e, what)
+            case Load():
+                self.pointer(e.buffer_var, e.dtype, f"{what}: a load of {e.buffer_var.name}")
+                self.access(e, e.dtype, f"{what}: a load of {e.buffer_var.name}")
+            case BufferLoad():
+                self.buffer(e.buffer, f"{what}: a load of {e.buffer.name}")
+                self.indices(e.buffer, e.indices, f"{what}: a load of {e.buffer.name}")
+            case Let():
+                self.expect(e.var.dtype is e.value.dtype, lambda: f"{what}: let {e.var.name} of {e.value.dtype}")
+            case ProducerLoad() | Reduce():
+                self.fail(f"{what} holds a {type(e).__name__}: formulas have it, loops do not")
+
+    def binary(self, e: BinaryOp, what: str) -> None:
+        kind, a, b = type(e).__name__, e.a.dtype, e.b.dtype
+        self.expect(a is b, lambda: f"{what}: {kind} of {a} and {b}")
+        self.expect(not a.is_handle, lambda: f"{what}: {kind} of pointers")
+        if isinstance(e, (FloorDiv, FloorMod, Mod)):
+            self.expect(a.is_integer, lambda: f"{what}: {kind} of {a}")
+        if isinstance(e, LogicalOp):
+            self.expect(a.is_bool, lambda: f"{what}: {kind} of {a}")
+        result = BOOL.with_lanes(a.lanes) if isinstance(e, CompareOp) else a
+        self.expect(e.dtype is result, lambda: f"{what}: {kind} of {a} has dtype {e.dtype}")
+
+    def choice(self, condition: Expr, a: Expr, b: Expr, of: DType, what: str) -> None:
+        self.expect(condition.dtype.is_bool and condition.dtype.lanes in (1, of.lanes),
+                    lambda: f"{what} of {of} by a condition of {condition.dtype}")
+        self.expect(a.dtype is of and b.dtype is of, lambda: f"{what} of {of} between {a.dtype} and {b.dtype}")
+
+    def access(self, e: Load | Store, of: DType, what: str) -> None:
+        index, predicate = e.index.dtype, e.predicate
+        self.expect(index.is_integer and index.lanes == of.lanes, lambda: f"{what}: {of} at an index of {index}")
+        if predicate is not None:
+            self.expect(predicate.dtype.is_bool and predicate.dtype.lanes in (1, of.lanes),
+                        lambda: f"{what}: {of} under a predicate of {predicate.dtype}")
+
+    def call(self, e: Call, what: str) -> None:
+        name, args = e.op.name, e.args
+        self.expect(OPS.get(name) is e.op, lambda: f"{what}: there is no operator {name}")
+        self.expect(e.op.arity in (None, len(args)), lambda: f"{what}: {name} of {len(args)} arguments")
+        short = name.removeprefix("tir.")
+        if short == "if_then_else":
+            self.choice(args[0], args[1], args[2], e.dtype, f"{what}: if_then_else")
+        elif short == "likely":
+            self.expect(args[0].dtype is e.dtype and e.dtype.is_bool, lambda: f"{what}: likely of {args[0].dtype}")
+        elif short in CLASSIFY:
+            self.expect(args[0].dtype.is_float and e.dtype.is_bool, lambda: f"{what}: {short} of {args[0].dtype} is {e.dtype}")
+        elif short in MATH_UNARY or short in ("fma", *MATH_BINARY):
+            self.math(short, e, what)
+        elif short in BITS_BINARY or short in BITS_UNARY:
+            integers = all(a.dtype.is_integer and a.dtype is args[0].dtype for a in args)
+            self.expect(integers, lambda: f"{what}: {short} of {', '.join(str(a.dtype) for a in args)}")
+        elif short == "reinterpret":
+            self.expect(args[0].dtype.bits * args[0].dtype.lanes == e.dtype.bits * e.dtype.lanes,
+                        lambda: f"{what}: reinterpret of {args[0].dtype} as {e.dtype}")
+        elif short in ("call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin", "call_llvm_pure_intrin"):
+            self.expect(bool(args) and isinstance(args[0], StringImm), lambda: f"{what}: {short} without a function's name")
+
+    def math(self, name: str, e: Call, what: str) -> None:
+        checked = e.args[:1] if name == "ldexp" else e.args
+        numeric = e.dtype.is_float or (name == "fabs" and e.dtype.is_integer)
+        self.expect(numeric and all(a.dtype is e.dtype for a in checked),
+                    lambda: f"{what}: {name} of {', '.join(str(a.dtype) for a in e.args)} is {e.dtype}")
+
+
+# --- one check per statement ----------------------------------------------------------------------------------------
+
+def _for(v: _Verifier, s: For) -> None:
+    what = f"for {s.loop_var.name}"
+    of = s.loop_var.dtype
+    v.expect(of.is_integer and of.lanes == 1, lambda: f"{what}: its variable is {of}")
+    v.expect(s.min.dtype is of and s.extent.dtype is of, lambda: f"{what}: {of} from {s.min.dtype}, extent {s.extent.dtype}")
+    v.expr(s.min, what)
+    v.expr(s.extent, what)
+    v.bind(s.loop_var, s, what)
+    v.inside(what, s.body)
+    v.bound.discard(s.loop_var)
+
+
+def _while(v: _Verifier, s: While) -> None:
+    v.condition(s.condition, "while")
+    v.inside("while", s.body)
+
+
+def _let(v: _Verifier, s: LetStmt) -> None:
+    what = f"let {s.var.name}"
+    v.expect(s.var.dtype is s.value.dtype, lambda: f"{what}: {s.var.dtype} of {s.value.dtype}")
+    v.expr(s.value, what)
+    v.bind(s.var, s, what)
+    v.inside(what, s.body)
+    v.bound.discard(s.var)
+
+
+def _attr(v: _Verifier, s: AttrStmt) -> None:
+    v.expr(s.value, f"attr {s.attr_key}")
+    thread = s.node.var if s.attr_key in ("thread_extent", "virtual_thread") and isinstance(s.node, IterVar) else None
+    if thread is not None and thread not in v.bound:
+        v.bound.add(thread)  # threads may be named again, by the kernels that follow
+        v.inside(f"attr {s.attr_key}", s.body)
+        v.bound.discard(thread)
+    else:
+        v.inside(f"attr {s.attr_key}", s.body)
+
+
+def _if(v: _Verifier, s: IfThenElse) -> None:
+    v.condition(s.condition, "if")
+    v.inside("if", s.then_case)
+    if s.else_case is not None:
+        v.inside("else", s.else_case)
+
+
+def _allocate(v: _Verifier, s: Allocate) -> None:
+    what = f"allocate {s.buffer_var.name}"
+    for extent in s.extents:
+        v.integer(extent, what)
+    v.condition(s.condition, what)
+    v.bind(s.buffer_var, s, what)
+    v.pointer(s.buffer_var, s.dtype, what)
+    v.inside(what, s.body)
+    v.bound.discard(s.buffer_var)
+
+
+def _store(v: _Verifier, s: Store) -> None:
+    what = f"store to {s.buffer_var.name}"
+    v.pointer(s.buffer_var, s.value.dtype, what)
+    v.access(s, s.value.dtype, what)
+    for part in (s.value, s.index, s.predicate):
+        if part is not None:
+            v.expr(part, what)
+
+
+def _buffer_store(v: _Verifier, s: BufferStore) -> None:
+    what = f"store to {s.buffer.name}"
+    v.buffer(s.buffer, what)
+    v.indices(s.buffer, s.indices, what)
+    lanes = (s.indices[-1].dtype.lanes if s.indices else 1) * s.buffer.dtype.lanes
+    v.expect(s.value.dtype is s.buffer.dtype.with_lanes(lanes),
+             lambda: f"{what} of {s.buffer.dtype}: a value of {s.value.dtype}")
+    for part in (s.value, *s.indices):
+        v.expr(part, what)
+
+
+def _realize(v: _Verifier, s: BufferRealize) -> None:
+    what = f"realize {s.buffer.name}"
+    v.expect(not v.flat, lambda: f"{what} in a function of flat memory")
+    v.region(s.bounds, what)
+    v.condition(s.condition, what)
+    parameter = any(s.buffer.data is b.data for b in v.func.buffers)
+    if not parameter:
+        v.bind(s.buffer.data, s, what)
+    v.inside(what, s.body)
+    if not parameter:
+        v.bound.discard(s.buffer.data)
+
+
+def _seq(v: _Verifier, s: SeqStmt) -> None:
+    for position, part in enumerate(s.seq):
+        v.inside(f"statement {position}", part)
+
+
+def _assert(v: _Verifier, s: AssertStmt) -> None:
+    v.condition(s.condition, "assert")
+    v.expect(isinstance(s.message, StringImm), lambda: "the message of an assert is no string")
+    v.inside("assert", s.body)
+
+
+def _prefetch(v: _Verifier, s: Prefetch) -> None:
+    v.buffer(s.buffer, f"prefetch {s.buffer.name}")
+    v.region(s.bounds, f"prefetch {s.buffer.name}")
+
+
+STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
+    For: _for, While: _while, LetStmt: _let, AttrStmt: _attr, IfThenElse: _if, Allocate: _allocate, Store: _store,
+    BufferStore: _buffer_store, BufferRealize: _realize, SeqStmt: _seq, AssertStmt: _assert, Prefetch: _prefetch,
+    Evaluate: lambda v, s: v.expr(s.value, "evaluate"),
+}
