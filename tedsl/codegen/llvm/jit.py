@@ -1,0 +1,167 @@
+"""The one place where machine code enters the process: objects in, addresses out.
+
+Each module becomes one library of an LLJIT, unloaded when the last reference to its `Library` goes. LLVM keeps about 9 KB of
+every library it ever saw, so an LLJIT takes 64 libraries and the next one follows; it is disposed of with its last library.
+The runtime's own code (thread pool, workspaces, timer) is linked once and stays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.errors import InternalError, TedslError
+from tedsl.runtime import symbols
+
+_LIBRARIES_PER_JIT = 64
+_lock = threading.RLock()  # re-entered: a library of the runtime is linked while one that needs it is
+_names = itertools.count()
+_dropped: deque[tuple[Any, _Session]] = deque()
+
+
+class Library:
+    """Linked machine code. Its addresses are valid as long as it is referenced."""
+
+    __slots__ = ("__weakref__", "_addresses")
+
+    def __init__(self, addresses: Mapping[str, int]) -> None:
+        self._addresses = dict(addresses)
+
+    def address(self, name: str) -> int:
+        """Where the exported function `name` stands."""
+        return self._addresses[name]
+
+
+class _Session:
+    """An LLJIT, how many libraries it has taken and how many of them are alive."""
+
+    def __init__(self) -> None:
+        from llvmlite import binding
+
+        initialize()
+        self.jit = binding.create_lljit_compiler()
+        self.taken = self.alive = 0
+
+
+_session: _Session | None = None
+_runtime: dict[str, Library] = {}  # source -> library; never dropped: worker threads wait in this code
+_runtime_session: _Session | None = None
+
+
+def initialize() -> None:
+    """Prepares LLVM for the host; cheap when done before."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+
+
+def link(image: bytes, exports: Iterable[str]) -> Library:
+    """Loads the object `image`; the Library knows the addresses of `exports`. Raises before linking what cannot be linked."""
+    global _session
+    if not sys.platform.startswith("linux"):
+        raise TedslError(f"kernels run on Linux (x86-64 or AArch64); this is {sys.platform}",
+                         hint="lower and get_source work here; run the kernel on Linux")
+    bound = {name: _bind(name) for name in _checked(undefined_symbols(image))}
+    with _lock:
+        _unload_dropped()
+        if _session is None or _session.taken >= _LIBRARIES_PER_JIT:
+            full, _session = _session, _Session()
+            if full is not None and full.alive == 0:
+                _close(full)
+        return _load(_session, image, exports, bound)
+
+
+def _checked(names: list[str]) -> list[str]:
+    unknown = sorted(name for name in names if not symbols.is_known(name))
+    if unknown:
+        raise InternalError(f"the machine code calls {', '.join(unknown)}, which tedsl does not provide")
+    return names
+
+
+def _bind(name: str) -> int:
+    return runtime_address(name) if name in symbols.RUNTIME else symbols.address_of(name)
+
+
+def _load(session: _Session, image: bytes, exports: Iterable[str], bound: Mapping[str, int]) -> Library:
+    from llvmlite import binding
+
+    builder = binding.JITLibraryBuilder().add_object_img(image)
+    for name, address in bound.items():
+        builder.import_symbol(name, address)
+    wanted = list(exports)
+    for name in wanted:
+        builder.export_symbol(name)
+    try:
+        tracker = builder.link(session.jit, f"tedsl.{next(_names)}")
+    except RuntimeError as error:
+        raise InternalError(f"LLVM could not link the machine code: {error}") from error
+    session.taken += 1
+    session.alive += 1
+    library = Library({name: tracker[name] for name in wanted})
+    weakref.finalize(library, _drop, tracker, session).atexit = False  # at exit the process goes as a whole
+    return library
+
+
+def _drop(tracker: Any, session: _Session) -> None:
+    """Called when a Library is gone, perhaps by the garbage collector amid a call into LLVM: never waits for the lock."""
+    _dropped.append((tracker, session))
+    if _lock.acquire(blocking=False):
+        try:
+            _unload_dropped()
+        finally:
+            _lock.release()
+
+
+def _unload_dropped() -> None:
+    """Frees what was dropped; with the last library of a full session, the session."""
+    while _dropped:
+        tracker, session = _dropped.popleft()
+        tracker.close()
+        session.alive -= 1
+        if session.alive == 0 and session is not _session:
+            _close(session)
+
+
+def _close(session: _Session) -> None:
+    session.jit.close()
+    _return_free_memory()
+
+
+def _return_free_memory() -> None:
+    """What LLVM freed goes back to the system: the C library would keep most of it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
+    if trim is not None:
+        trim(0)
+
+
+def runtime_address(name: str) -> int:
+    """The address of one of the runtime's own functions, compiled on first use."""
+    global _runtime_session
+    source = symbols.RUNTIME[name]
+    with _lock:
+        if source not in _runtime:
+            if _runtime_session is None:
+                _runtime_session = _Session()
+            image = _compile(symbols.provider(source)())
+            bound = {n: symbols.address_of(n) for n in _checked(undefined_symbols(image))}
+            _runtime[source] = _load(_runtime_session, image, [n for n, s in symbols.RUNTIME.items() if s == source], bound)
+        return _runtime[source].address(name)
+
+
+def _compile(text: str) -> bytes:
+    """The object of a text of the runtime, for any machine of this kind: it needs no special instructions."""
+    from llvmlite import binding
+
+    initialize()
+    machine = binding.Target.from_default_triple().create_target_machine(opt=2, reloc="pic", codemodel="small")
+    module = binding.parse_assembly(text)
+    module.verify()
+    return bytes(machine.emit_object(module))

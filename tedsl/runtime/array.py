@@ -1,0 +1,169 @@
+"""NDArray: an array with a device. On the CPU it wraps a numpy array whose memory it shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
+from tedsl.ir.dtype import DType, dtype
+from tedsl.runtime.device import CPU, Device, cpu
+
+_ALIGNMENT = 64  # a cache line, and the widest vector
+
+
+class NDArray:
+    """An array for kernels. `numpy()` copies it out; `b[:] = x` and `copyfrom` copy in."""
+
+    # One slot and nothing else: compiled entry points read the numpy array at a fixed offset (see array_type_address).
+    __slots__ = ("_array",)
+    _array: numpy.ndarray[Any, Any]
+
+    def __new__(cls, array: numpy.ndarray[Any, Any]) -> NDArray:
+        if type(array) is not numpy.ndarray:
+            raise ArgumentTypeError(f"an NDArray wraps a numpy array, not {type(array).__name__}",
+                                    hint="make one with nd.array(x) or nd.empty(shape, dtype)")
+        self = object.__new__(cls)
+        self._array = array
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def dtype(self) -> DType:
+        return dtype(self._array.dtype)
+
+    @property
+    def device(self) -> Device:
+        return cpu()
+
+    ctx = device  # the old name
+
+    def numpy(self) -> numpy.ndarray[Any, Any]:
+        """A copy as a numpy array."""
+        return self._array.copy()
+
+    asnumpy = numpy
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Copies `source`, of the same shape, into this array; numbers are converted to its dtype."""
+        values = source._array if isinstance(source, NDArray) else numpy.asarray(source)
+        if values.shape != self.shape:
+            raise ArgumentError(f"copyfrom: the source has shape {values.shape}, the array {self.shape}")
+        self._array[...] = values
+        return self
+
+    def copyto(self, target: Device | NDArray, mem_scope: str | None = None) -> NDArray:
+        """Copies this array into `target`, or into a new array on that device."""
+        if isinstance(target, Device):
+            return array(self._array, target)
+        if not isinstance(target, NDArray):
+            raise ArgumentTypeError(f"copyto takes a device or an NDArray, not {type(target).__name__}")
+        return target.copyfrom(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._array[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        values = value._array if isinstance(value, NDArray) else value
+        if isinstance(index, slice) and index == slice(None):
+            self.copyfrom(numpy.broadcast_to(numpy.asarray(values), self.shape))
+        else:
+            self._array[index] = values
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+        if copy is False and dtype is not None and self._array.dtype != dtype:
+            raise ValueError(f"an NDArray of {self._array.dtype} cannot become {dtype} without a copy")
+        return numpy.array(self._array, dtype=dtype, copy=True) if copy else numpy.asarray(self._array, dtype=dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule that shares the memory."""
+        return self.__dlpack__()
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NDArray, (self._array,)
+
+    def __repr__(self) -> str:
+        return f"<tedsl.nd.NDArray shape={self.shape}, {self.device}>\n{self._array!r}"
+
+
+def array_type_address() -> int:
+    """Where the class NDArray stands in this process: entry points recognise its objects by it."""
+    return id(NDArray)
+
+
+def empty(shape: Any, dtype: object = "float32", device: Device | None = None, mem_scope: str | None = None) -> NDArray:
+    """A new array with undefined content, aligned to 64 bytes."""
+    _require_cpu(device)
+    dims = (int(shape),) if not hasattr(shape, "__iter__") else tuple(int(n) for n in shape)
+    if any(n < 0 for n in dims):
+        raise ArgumentError(f"nd.empty: the shape {dims} has a dimension below 0")
+    return NDArray(_aligned(dims, numpy_dtype(dtype)))
+
+
+def array(arr: Any, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
+    """A new array with the content (and dtype, as numpy sees it) of `arr`."""
+    _require_cpu(device)
+    values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)
+    if isinstance(arr, numpy.ma.MaskedArray):
+        raise ArgumentTypeError("nd.array: a masked array has elements without a value", hint="fill them: arr.filled(0)")
+    native = values.dtype.newbyteorder("=")
+    try:
+        dtype(native)
+    except DTypeError as error:
+        raise ArgumentTypeError(f"nd.array: there is no tedsl dtype for {values.dtype}") from error
+    made = _aligned(values.shape, native)
+    made[...] = values
+    return NDArray(made)
+
+
+def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
+    size = of.itemsize
+    for n in shape:
+        size *= n
+    memory = numpy.empty(size + _ALIGNMENT, numpy.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start:start + size].view(of).reshape(shape) if size else numpy.empty(shape, of)
+
+
+def numpy_dtype(name: object) -> numpy.dtype[Any]:
+    """The numpy dtype of that name; bfloat16 is that of ml_dtypes if it can be imported, else uint16."""
+    of = dtype(name)
+    if of != "bfloat16":
+        return numpy.dtype(str(of))
+    try:
+        import ml_dtypes
+    except ImportError:
+        return numpy.dtype("uint16")
+    return numpy.dtype(ml_dtypes.bfloat16)
+
+
+def _require_cpu(device: Device | None) -> None:
+    if device is not None and not device.exist:
+        raise ArgumentError(f"there is no device {device} here", hint="use cpu()")
+
+
+def from_dlpack(source: Any) -> NDArray:
+    """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
+    from tedsl.runtime.convert import array_from_dlpack
+
+    return NDArray(array_from_dlpack(source))

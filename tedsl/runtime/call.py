@@ -1,0 +1,86 @@
+"""The callable behind every kernel: checks the arguments in Python, runs the machine code, turns its status into an exception."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.errors import ArgumentError, InternalError
+from tedsl.ir.expr import Var
+from tedsl.runtime.arguments import Prepared, prepare
+from tedsl.runtime.signature import Signature
+from tedsl.runtime.timing import TimingResult, check_counts, measure
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+_METH_FASTCALL = 0x80
+
+# What a kernel returns; codegen/llvm/abi.py says the same.
+NO_MEMORY, CALLBACK_RAISED, FIRST_ASSERTION = 1, 3, 16
+
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)  # releases the GIL
+_TIME = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+
+
+class CheckedCall:
+    """A kernel with its signature. Calling it checks, runs and raises; compiled entry points fall back on it.
+
+    general, compact: addresses of `i32 (ptr slots)`, for any strides the signature allows and for compact arrays (0: there is
+    none); compact_scalars: the variables that the second takes. library: keeps the machine code alive.
+    """
+
+    def __init__(self, signature: Signature, library: object, general: int, compact: int, compact_scalars: tuple[Var, ...],
+                 messages: Sequence[str], timer: int) -> None:
+        self.signature = signature
+        self._library = library
+        self._addresses = {False: general, True: compact}
+        self._compact_scalars = compact_scalars if compact else None
+        self._messages = tuple(messages)
+        self._timer = timer
+        self._method: _MethodDef | None = None  # lives as long as the function made from it, which holds this object
+
+    def __call__(self, *args: Any) -> None:
+        prepared = self.prepare(args)
+        status = _CALL(self._addresses[prepared.compact])(ctypes.addressof(prepared.slots))
+        if status:
+            self.fail(status)
+
+    def prepare(self, args: Sequence[Any]) -> Prepared:
+        """The arguments, checked."""
+        return prepare(self.signature, args, self._compact_scalars)
+
+    def fail(self, status: int) -> None:
+        """Raises what a status other than 0 means."""
+        if status == NO_MEMORY:
+            raise MemoryError(f"{self.signature.name}: a temporary buffer could not be allocated")
+        if 0 <= status - FIRST_ASSERTION < len(self._messages):
+            raise ArgumentError(f"{self.signature.name}: {self._messages[status - FIRST_ASSERTION]}")
+        raise InternalError(f"{self.signature.name} returned the unknown status {status}")
+
+    def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
+        """Seconds per call of the machine code, checks left out."""
+        check_counts(number, repeat, min_repeat_ms)
+        prepared = self.prepare(args)
+        status = ctypes.c_int32(0)
+
+        def run(count: int) -> float:
+            elapsed = _TIME(self._timer)(self._addresses[prepared.compact], ctypes.addressof(prepared.slots), count,
+                                         ctypes.addressof(status))
+            if status.value:
+                self.fail(status.value)
+            return float(elapsed) * 1e-9
+
+        return measure(run, number, repeat, min_repeat_ms)
+
+    def with_entry(self, address: int) -> Callable[..., None]:
+        """The builtin function whose machine code is the entry point at `address`; its `self` is this object."""
+        make: Any = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        doc = f"{self.signature.name}({self.signature.names})"
+        self._method = _MethodDef(self.signature.name.encode(), address, _METH_FASTCALL, doc.encode())
+        return make(ctypes.addressof(self._method), self, None)  # type: ignore[no-any-return]

@@ -1,0 +1,147 @@
+"""Objects that programs pass as arrays and numbers, as numpy arrays that share their memory and as Python numbers.
+
+Nothing is ever copied here: a kernel writes into the caller's memory or the call is refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import struct
+from typing import Any
+
+import numpy
+
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir.dtype import DType, round_float
+from tedsl.runtime.array import NDArray
+from tedsl.runtime.device import CPU
+
+Array = numpy.ndarray[Any, Any]
+_NUMPY = tuple(int(part) for part in numpy.__version__.split(".")[:2])
+_bfloat16_number: ctypes.c_int32 | None = None
+
+
+def bfloat16_number_address() -> int:
+    """Where numpy's number of ml_dtypes' bfloat16 stands; -1 until such an array is seen: its package may not be loaded yet."""
+    return ctypes.addressof(_bfloat16_cell())
+
+
+def _bfloat16_cell() -> ctypes.c_int32:
+    global _bfloat16_number
+    if _bfloat16_number is None:
+        _bfloat16_number = ctypes.c_int32(-1)
+    return _bfloat16_number
+
+
+def as_array(value: Any, where: str) -> Array:
+    """`value` as a numpy array on the same memory; ArgumentTypeError, which begins with `where`, if it is not an array."""
+    if type(value) is numpy.ndarray:
+        return value
+    if isinstance(value, NDArray):
+        return value._array
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise ArgumentTypeError(f"{where} is a masked array", hint="pass its data: x.filled(0)")
+    if isinstance(value, numpy.ndarray):
+        return value.view(numpy.ndarray)
+    if isinstance(value, (bool, int, float, complex, list, tuple, str)) or value is None:
+        raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given", hint="make one: numpy.array(x, dtype)")
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack_object(value, where)
+    try:
+        return numpy.asarray(memoryview(value))
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given",
+                                hint="pass a numpy array, an NDArray, or an object with __dlpack__ or the buffer protocol") from error
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "None"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) < 40 else text[:37] + '...'}"
+
+
+def _from_dlpack_object(value: Any, where: str) -> Array:
+    kind = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else CPU
+    if int(kind) != CPU:
+        raise ArgumentTypeError(f"{where} lives on another device (DLPack kind {int(kind)})", hint="copy it to the CPU first")
+    try:
+        return array_from_dlpack(value)
+    except Exception as error:  # whatever its library raises, for example torch for a tensor that requires grad
+        raise ArgumentTypeError(f"{where}: {type(value).__name__} does not give its memory: {error}") from error
+
+
+class _CapsuleOwner:
+    """A DLPack capsule as the object that numpy expects."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+
+def array_from_dlpack(source: Any) -> Array:
+    """A numpy array on the memory of a DLPack capsule or object, writable as the source is."""
+    made = numpy.from_dlpack(source if hasattr(source, "__dlpack__") else _CapsuleOwner(source))
+    if made.flags.writeable or made.size == 0 or _NUMPY >= (2, 1) or min(made.strides, default=0) < 0:
+        return made
+    # numpy before 2.1 marks every array from DLPack as read-only
+    size = made.itemsize + sum((n - 1) * s for n, s in zip(made.shape, made.strides))
+    block: Any = (ctypes.c_char * size).from_address(made.ctypes.data)
+    block.keep = made
+    return numpy.ndarray(made.shape, made.dtype, block, 0, made.strides)
+
+
+def has_dtype(array: Array, wanted: DType) -> bool:
+    """Whether the elements are `wanted` by meaning: long long is int64, bfloat16 may be uint16."""
+    have = array.dtype
+    if wanted.code == "bfloat":
+        if have.name == "bfloat16":
+            _bfloat16_cell().value = have.num
+            return True
+        return bool(have.isnative and have.kind == "u" and have.itemsize == 2)
+    kind = {"int": "i", "uint": "u", "float": "f", "bool": "b"}.get(wanted.code)
+    return bool(have.isnative and have.kind == kind and have.itemsize == wanted.bytes)
+
+
+def as_number(value: Any, of: DType, where: str) -> int | float:
+    """`value` as a number that dtype `of` holds; raises, beginning with `where`, if it is none or does not fit."""
+    if of.is_float:
+        return _as_float(value, of, where)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{where} is a number of dtype {of}, {_shown(value)} was given") from None
+    low, high = of.min_value, of.max_value
+    if low is not None and high is not None and not low <= number <= high:
+        raise ArgumentError(f"{where} is {number}, which does not fit {of} ({low} to {high})",
+                            hint="declare the variable with a wider dtype: te.var(name, 'int64')")
+    return number
+
+
+def _as_float(value: Any, of: DType, where: str) -> float:
+    if not (isinstance(value, (int, float)) or hasattr(value, "__float__")) or getattr(value, "ndim", 0) != 0:
+        raise ArgumentTypeError(f"{where} is a number of dtype {of}, {_shown(value)} was given")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentTypeError(f"{where} is a number of dtype {of}, {_shown(value)} was given") from error
+    rounded = round_float(number, of)
+    if rounded in (float("inf"), float("-inf")) and number != rounded:
+        raise ArgumentError(f"{where} is {number}, which does not fit {of}")
+    return rounded
+
+
+def slot_bits(number: float, of: DType) -> int:
+    """A scalar as the 64 bits that a kernel's call takes: integers as they are, floats as their float or double."""
+    if not of.is_float:
+        low = int(number) & (2**64 - 1)
+        return low - 2**64 if low >> 63 else low
+    if of.bits == 64:
+        return int(struct.unpack("<q", struct.pack("<d", number))[0])
+    return int(struct.unpack("<i", struct.pack("<f", number))[0])

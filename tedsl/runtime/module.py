@@ -1,0 +1,106 @@
+"""Module: what `build` returns. Functions that run, and the texts they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tedsl.errors import ArgumentError, OptionError, TedslError
+from tedsl.runtime.call import CheckedCall
+from tedsl.runtime.device import Device
+from tedsl.runtime.timing import TimingResult
+
+_FORMATS = {"": "ll", "ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir": "tir"}
+
+
+class Module:
+    """Compiled functions. Calling the module calls its first function, whose name is `entry_name`.
+
+    functions: name -> callable; calls: name -> the checked call behind it, for the timer; sources: format -> a function that
+    makes the text; refusal: why the module cannot run here, or "".
+    """
+
+    # `__call__` is a slot of the object, not a method: the interpreter then goes from `mod(a, b)` to the compiled entry point
+    # without running any Python.
+    __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_refusal", "_sources", "_target", "entry_name")
+    __call__: Callable[..., None]
+
+    def __init__(self, functions: Mapping[str, Callable[..., None]], calls: Mapping[str, CheckedCall],
+                 sources: Mapping[str, Callable[[], str]], target: object, refusal: str = "") -> None:
+        self.entry_name = next(iter(functions))
+        self._functions, self._calls, self._sources = dict(functions), dict(calls), dict(sources)
+        self._target, self._refusal = target, refusal
+        self.__call__ = self._functions[self.entry_name]
+
+    def __getitem__(self, name: str) -> Callable[..., None]:
+        return self.get_function(name)
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., None]:
+        """The function called `name`; OptionError, which is an AttributeError, if there is none."""
+        if name not in self._functions:
+            raise OptionError(f"the module has no function {name!r}; it has: {', '.join(self._functions)}")
+        return self._functions[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions
+
+    @property
+    def function_names(self) -> tuple[str, ...]:
+        return tuple(self._functions)
+
+    @property
+    def entry_func(self) -> Callable[..., None]:
+        return self._functions[self.entry_name]
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        """Modules for other devices: a module for the CPU has none."""
+        return []
+
+    @property
+    def type_key(self) -> str:
+        return str(getattr(self._target, "kind", "llvm"))
+
+    @property
+    def target(self) -> object:
+        return self._target
+
+    def get_source(self, fmt: str = "") -> str:
+        """The module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops)."""
+        if fmt not in _FORMATS:
+            raise ArgumentError(f"get_source: there is no format {fmt!r}", hint='choose "ll", "asm" or "tir"')
+        return self._sources[_FORMATS[fmt]]()
+
+    def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
+                       min_repeat_ms: float = 0, f_preproc: str = "") -> Callable[..., TimingResult]:
+        """A function of the kernel's arguments that calls it number x repeat times and returns seconds per call.
+
+        Arguments are checked once; the loop is machine code. One call before counts for nothing.
+        """
+        if f_preproc:
+            raise ArgumentError(f"time_evaluator: f_preproc={f_preproc!r} is not supported")
+        if dev is not None and not dev.exist:
+            raise ArgumentError(f"time_evaluator: there is no device {dev} here", hint="use cpu()")
+        self.get_function(func_name)
+        if self._refusal:
+            raise TedslError(self._refusal)
+        call = self._calls[func_name]
+
+        def evaluate(*args: Any) -> TimingResult:
+            return call.time(args, number, repeat, min_repeat_ms)
+
+        return evaluate
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{name}({self._calls[name].signature.names})" if name in self._calls else name
+                          for name in self._functions)
+        return f"<tedsl.Module {takes}; target {self._target}{'; does not run here' if self._refusal else ''}>"
+
+
+def refused(name: str, reason: str) -> Callable[..., None]:
+    """A function that only says why it cannot run."""
+
+    def refuse(*args: Any) -> None:
+        raise TedslError(f"{name}: {reason}", hint="get_source works; build for this machine to run it")
+
+    return refuse

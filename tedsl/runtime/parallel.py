@@ -1,0 +1,306 @@
+"""The thread pool behind `parallel` loops: one per process, in LLVM IR, shared by every kernel.
+
+A region of `count` iterations is cut into min(threads, count) equal chunks, chunk k always the same iterations: results do not
+depend on timing. The caller does chunk 0, worker k chunk k. Between regions workers spin briefly and then sleep in a futex, so
+an idle pool costs nothing; at exit they simply sleep on. A region that finds the pool busy (a nested one, or that of
+another Python thread) runs serially on its caller. After a fork the child starts with no workers and makes new ones.
+
+`TEDSL_NUM_THREADS` sets the number of threads; without it all processors that the process may use work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from typing import Any
+
+from tedsl.errors import ArgumentError, TedslError
+
+MAX_THREADS = 255  # eight bits of the generation word
+_STATE_BYTES = 512
+_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
+_PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32 1)"}
+_state = 0  # address of the pool's memory; see the layout in the IR below
+_wanted: int | None = None
+
+
+def set_num_threads(count: int) -> None:
+    """Parallel loops run on `count` threads (the caller is one of them) from now on."""
+    global _wanted
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
+        raise ArgumentError(f"the number of threads is an int from 1 to {MAX_THREADS}, not {count!r}")
+    _wanted = count
+    if _state:
+        ctypes.c_int32.from_address(_state).value = count
+
+
+def get_num_threads() -> int:
+    """How many threads parallel loops use."""
+    return _wanted if _wanted is not None else _default_threads()
+
+
+def _default_threads() -> int:
+    given = os.environ.get("TEDSL_NUM_THREADS", "").strip()
+    if not given:
+        affinity = getattr(os, "sched_getaffinity", None)
+        return min(len(affinity(0)) if affinity else os.cpu_count() or 1, MAX_THREADS)
+    if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
+        raise ArgumentError(f"TEDSL_NUM_THREADS is {given!r}, not a number from 1 to {MAX_THREADS}")
+    return int(given)
+
+
+def state_address() -> int:
+    """The memory of the pool, made on first use and never freed: workers look at it until the process ends."""
+    global _state
+    if not _state:
+        allocate: Any = ctypes.pythonapi.PyMem_RawCalloc
+        allocate.restype, allocate.argtypes = ctypes.c_void_p, (ctypes.c_size_t, ctypes.c_size_t)
+        _state = -(-allocate(1, _STATE_BYTES + 64) // 64) * 64
+        ctypes.c_int32.from_address(_state).value = get_num_threads()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_forget_workers)
+    return _state
+
+
+def _forget_workers() -> None:
+    """In the child of a fork: the threads of the parent are not here."""
+    ctypes.memset(_state, 0, _STATE_BYTES)
+    ctypes.c_int32.from_address(_state).value = get_num_threads()
+
+
+def pool_source() -> str:
+    """The IR of the pool for this machine."""
+    machine = platform.machine()
+    if machine not in _SYS_FUTEX:
+        raise TedslError(f"parallel loops run on x86-64 and AArch64, not on {machine}", hint="leave `parallel` out here")
+    pause = _PAUSE[machine]
+    declared = pause.replace("i32 1", "i32")
+    return f"declare {declared}\n" + _POOL.replace("PAUSE", f"call {pause}").replace("SYS_FUTEX", f"i64 {_SYS_FUTEX[machine]}")
+
+
+# Layout of the state, one cache line for what changes together:
+#   0 i32 threads wanted   4 i32 busy   8 i32 workers started
+#  64 i32 generation: a counter << 8 | number of chunks, written as one word so that a worker that takes no part in a region never
+#     reads the job, which may be the next one's   68 i32 sleeping workers
+# 128 i32 pending chunks   132 i32 the caller sleeps   136 i32 status, the largest of all chunks
+# 192 ptr body   200 ptr env   208 i64 count
+# A sleeper first announces itself, then futex_wait compares the word again; the other side first changes the word, then looks
+# for sleepers: with sequentially consistent order one of them sees the other, and no wake-up is lost.
+_POOL = """
+%State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], ptr, ptr, i64 }
+@tedsl_pool_state = external global %State
+declare i64 @syscall(i64, ...)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(i64)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
+
+define internal void @wait(ptr %word, i32 %seen) {
+  %r = call i64 (i64, ...) @syscall(SYS_FUTEX, ptr %word, i64 128, i32 %seen, ptr null, ptr null, i64 0)
+  ret void
+}
+
+define internal void @wake(ptr %word, i32 %how_many) {
+  %r = call i64 (i64, ...) @syscall(SYS_FUTEX, ptr %word, i64 129, i32 %how_many, ptr null, ptr null, i64 0)
+  ret void
+}
+
+; Returns when *word differs from %seen: spins, then sleeps with *sleepers raised.
+define internal void @await_change(ptr %word, i32 %seen, ptr %sleepers) {
+entry:
+  br label %spin
+spin:
+  %k = phi i32 [ 0, %entry ], [ %k1, %again ]
+  %now = load atomic i32, ptr %word acquire, align 4
+  %same = icmp eq i32 %now, %seen
+  br i1 %same, label %again, label %done
+again:
+  PAUSE
+  %k1 = add i32 %k, 1
+  %more = icmp ult i32 %k1, 1000
+  br i1 %more, label %spin, label %sleep
+sleep:
+  %before = atomicrmw add ptr %sleepers, i32 1 seq_cst
+  call void @wait(ptr %word, i32 %seen)
+  %after = atomicrmw sub ptr %sleepers, i32 1 seq_cst
+  %then = load atomic i32, ptr %word seq_cst, align 4
+  %still = icmp eq i32 %then, %seen
+  br i1 %still, label %sleep, label %done
+done:
+  ret void
+}
+
+define internal i32 @run_chunk(i64 %index, i64 %chunks) {
+  %body_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 11
+  %env_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 12
+  %count_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 13
+  %body = load ptr, ptr %body_at
+  %env = load ptr, ptr %env_at
+  %count = load i64, ptr %count_at
+  ; the first `rest` chunks have one iteration more: no product can overflow
+  %size = udiv i64 %count, %chunks
+  %rest = urem i64 %count, %chunks
+  %low = call i64 @llvm.umin.i64(i64 %index, i64 %rest)
+  %base = mul i64 %index, %size
+  %begin = add i64 %base, %low
+  %longer = icmp ult i64 %index, %rest
+  %one = zext i1 %longer to i64
+  %length = add i64 %size, %one
+  %end = add i64 %begin, %length
+  %status = call i32 %body(ptr %env, i64 %begin, i64 %end)
+  %status_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 9
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %note, label %out
+note:
+  %old = atomicrmw umax ptr %status_at, i32 %status seq_cst
+  br label %out
+out:
+  ret i32 %status
+}
+declare i64 @llvm.umin.i64(i64, i64)
+
+; %start packs the worker's chunk number (low byte) and the generation it starts from.
+define internal ptr @worker(ptr %start) {
+entry:
+  %packed = ptrtoint ptr %start to i64
+  %index = and i64 %packed, 255
+  %first64 = lshr i64 %packed, 8
+  %first = trunc i64 %first64 to i32
+  %generation_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 4
+  %sleepers_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 5
+  %pending_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 7
+  %caller_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 8
+  br label %next
+next:
+  %seen = phi i32 [ %first, %entry ], [ %now, %joined ], [ %now, %work ], [ %now, %poke ]
+  call void @await_change(ptr %generation_at, i32 %seen, ptr %sleepers_at)
+  %now = load atomic i32, ptr %generation_at acquire, align 4
+  %chunks32 = and i32 %now, 255
+  %chunks = zext i32 %chunks32 to i64
+  %mine = icmp ult i64 %index, %chunks
+  br i1 %mine, label %work, label %joined
+joined:
+  br label %next
+work:
+  %status = call i32 @run_chunk(i64 %index, i64 %chunks)
+  %before = atomicrmw sub ptr %pending_at, i32 1 seq_cst
+  %last = icmp eq i32 %before, 1
+  %asleep = load atomic i32, ptr %caller_at seq_cst, align 4
+  %waits = icmp ne i32 %asleep, 0
+  %wake = and i1 %last, %waits
+  br i1 %wake, label %poke, label %next
+poke:
+  call void @wake(ptr %pending_at, i32 1)
+  br label %next
+}
+
+; Makes workers until there are %wanted; returns how many there are. All signals stay with the threads of the interpreter.
+define internal i32 @start_workers(i32 %wanted) {
+entry:
+  %all = alloca [128 x i8], align 8
+  %old = alloca [128 x i8], align 8
+  %thread = alloca i64, align 8
+  %started_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 2
+  %generation_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 4
+  %have = load i32, ptr %started_at
+  %enough = icmp uge i32 %have, %wanted
+  br i1 %enough, label %done, label %begin
+begin:
+  call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 128, i1 false)
+  %m1 = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %old)
+  br label %make
+make:
+  %n = phi i32 [ %have, %begin ], [ %index, %made ]
+  %index = add i32 %n, 1
+  %generation = load atomic i32, ptr %generation_at seq_cst, align 4
+  %g64 = zext i32 %generation to i64
+  %high = shl i64 %g64, 8
+  %i64 = zext i32 %index to i64
+  %packed = or i64 %high, %i64
+  %start = inttoptr i64 %packed to ptr
+  %error = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %start)
+  %ok = icmp eq i32 %error, 0
+  br i1 %ok, label %made, label %finish
+made:
+  %id = load i64, ptr %thread
+  %d = call i32 @pthread_detach(i64 %id)
+  store i32 %index, ptr %started_at
+  %more = icmp ult i32 %index, %wanted
+  br i1 %more, label %make, label %finish
+finish:
+  %m2 = call i32 @pthread_sigmask(i32 2, ptr %old, ptr null)
+  br label %done
+done:
+  %total = load i32, ptr %started_at
+  ret i32 %total
+}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+define i32 @tedsl_parallel_launch(ptr %body, ptr %env, i64 %count) {
+entry:
+  %busy_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 1
+  %empty = icmp sle i64 %count, 0
+  br i1 %empty, label %nothing, label %some
+nothing:
+  ret i32 0
+some:
+  %threads = load atomic i32, ptr @tedsl_pool_state monotonic, align 4
+  %threads64 = zext i32 %threads to i64
+  %want64 = call i64 @llvm.umin.i64(i64 %threads64, i64 %count)
+  %single = icmp ule i64 %want64, 1
+  br i1 %single, label %serial, label %claim
+claim:
+  %pair = cmpxchg ptr %busy_at, i32 0, i32 1 seq_cst seq_cst
+  %mine = extractvalue { i32, i1 } %pair, 1
+  br i1 %mine, label %prepare, label %serial
+serial:
+  %alone = call i32 %body(ptr %env, i64 0, i64 %count)
+  ret i32 %alone
+prepare:
+  %want = trunc i64 %want64 to i32
+  %helpers = sub i32 %want, 1
+  %have = call i32 @start_workers(i32 %helpers)
+  %fewer = icmp ult i32 %have, %helpers
+  %use = select i1 %fewer, i32 %have, i32 %helpers
+  %chunks = add i32 %use, 1
+  %generation_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 4
+  %sleepers_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 5
+  %pending_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 7
+  %caller_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 8
+  %status_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 9
+  %body_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 11
+  %env_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 12
+  %count_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 13
+  store ptr %body, ptr %body_at
+  store ptr %env, ptr %env_at
+  store i64 %count, ptr %count_at
+  store atomic i32 0, ptr %status_at monotonic, align 4
+  store atomic i32 %use, ptr %pending_at monotonic, align 4
+  %old = load atomic i32, ptr %generation_at monotonic, align 4
+  %kept = and i32 %old, -256
+  %counter = add i32 %kept, 256
+  %new = or i32 %counter, %chunks
+  %swapped = atomicrmw xchg ptr %generation_at, i32 %new seq_cst
+  %sleeping = load atomic i32, ptr %sleepers_at seq_cst, align 4
+  %any = icmp ne i32 %sleeping, 0
+  br i1 %any, label %rouse, label %work
+rouse:
+  call void @wake(ptr %generation_at, i32 2147483647)
+  br label %work
+work:
+  %chunks64 = zext i32 %chunks to i64
+  %mine_status = call i32 @run_chunk(i64 0, i64 %chunks64)
+  br label %join
+join:
+  %left = load atomic i32, ptr %pending_at acquire, align 4
+  %over = icmp eq i32 %left, 0
+  br i1 %over, label %joined, label %await
+await:
+  call void @await_change(ptr %pending_at, i32 %left, ptr %caller_at)
+  br label %join
+joined:
+  %status = load atomic i32, ptr %status_at seq_cst, align 4
+  store atomic i32 0, ptr %busy_at seq_cst, align 4
+  ret i32 %status
+}
+"""

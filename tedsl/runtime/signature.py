@@ -1,0 +1,198 @@
+"""What a kernel takes: its parameters, and how the arguments of a call determine every variable of its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tedsl.errors import LoweringError
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Call, Expr, IntImm, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import BufferStore, Store
+from tedsl.ir.visitor import post_order, variables
+from tedsl.runtime.shapes import coefficient
+
+
+@dataclass(frozen=True)
+class TensorParam:
+    """An array: `shape` and `strides` (in elements; empty: compact row-major) may use variables. `written`: an output."""
+
+    name: str
+    buffer: Buffer
+    written: bool
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return self.buffer.shape
+
+    @property
+    def strides(self) -> tuple[Expr, ...]:
+        return self.buffer.strides
+
+    @cached_property
+    def shape_text(self) -> str:
+        return "(" + ", ".join(map(_text, self.shape)) + ("," if len(self.shape) == 1 else "") + ")"
+
+
+@dataclass(frozen=True)
+class ScalarParam:
+    """A number, passed for a variable."""
+
+    name: str
+    var: Var
+
+    @property
+    def dtype(self) -> DType:
+        return self.var.dtype
+
+
+@dataclass(frozen=True)
+class Binding:
+    """How a call determines `var`: `of` param number `param` is `scale * var + rest`.
+
+    kind: "scalar" (the argument itself), "shape" or "stride" (its dimension `dim`; `expr` is the whole expression, whose
+    value at var = 0 is the rest), "offset" (arrays start at their first element, so the value is 0).
+    """
+
+    var: Var
+    kind: str
+    param: int
+    dim: int = 0
+    expr: Expr | None = None
+    scale: int = 1
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a kernel. `scalars`: the variables it receives beside the data pointers, in order.
+
+    noalias: outputs may overlap nothing. parallel: it runs on the thread pool.
+    """
+
+    name: str
+    params: tuple[TensorParam | ScalarParam, ...]
+    bindings: tuple[Binding, ...]
+    scalars: tuple[Var, ...]
+    noalias: bool
+
+    def tensors(self) -> Iterator[tuple[int, TensorParam]]:
+        """The array parameters with their positions."""
+        return ((k, p) for k, p in enumerate(self.params) if isinstance(p, TensorParam))
+
+    def has_scalars(self) -> bool:
+        """Whether numbers are among the parameters."""
+        return any(isinstance(p, ScalarParam) for p in self.params)
+
+    @property
+    def names(self) -> str:
+        return ", ".join(p.name for p in self.params)
+
+    def has_symbolic_strides(self) -> bool:
+        """Whether arrays that are not compact are accepted."""
+        return any(not isinstance(s, IntImm) for _, p in self.tensors() for s in p.strides)
+
+
+def signature_of(func: PrimFunc) -> Signature:
+    """The signature of `func`, before or after `flatten_storage`.
+
+    Raises LoweringError if some variable of a shape cannot be found from the arguments.
+    """
+    written = _written(func)
+    params: list[TensorParam | ScalarParam] = []
+    for var in func.params:
+        buffer = func.buffer_map.get(var)
+        params.append(ScalarParam(var.name, var) if buffer is None else TensorParam(buffer.name, buffer, buffer.data in written))
+    scalars = scalar_variables(func)
+    noalias = bool(func.attrs.get("tir.noalias", False))
+    return Signature(func.name, tuple(params), _solve(func.name, params, scalars), scalars, noalias)
+
+
+def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:
+    """Scalars that are parameters or occur in shapes, strides and offsets of the arguments, in order of first appearance."""
+    found: dict[Var, None] = {}
+    for var in func.params:
+        buffer = func.buffer_map.get(var)
+        if buffer is None:
+            found.setdefault(var)
+            continue
+        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            for used in variables(expr):
+                found.setdefault(used)
+    return tuple(found)
+
+
+def _written(func: PrimFunc) -> set[Var]:
+    """Data pointers that the body may write through; one given to an external call counts unless it is marked as read only."""
+    found: set[Var] = set()
+    for node in post_order(func.body):
+        match node:
+            case Store(buffer_var=v):
+                found.add(v)
+            case BufferStore(buffer=b):
+                found.add(b.data)
+            case Call(op=op, args=(_, Var() as v, _, _, IntImm(value=mask))) if op.name == "tir.tvm_access_ptr":
+                if mask & Buffer.WRITE:
+                    found.add(v)
+            case Call(args=args):
+                found.update(a for a in args if isinstance(a, Var) and a.dtype.is_handle)
+    return found
+
+
+def _solve(name: str, params: list[TensorParam | ScalarParam], scalars: tuple[Var, ...]) -> tuple[Binding, ...]:
+    found: dict[Var, Binding] = {}
+    for k, param in enumerate(params):
+        if isinstance(param, ScalarParam):
+            found[param.var] = Binding(param.var, "scalar", k)
+        elif isinstance(param.buffer.elem_offset, Var):
+            found.setdefault(param.buffer.elem_offset, Binding(param.buffer.elem_offset, "offset", k))
+    sources = list(_sources(params))
+    for source in sources:  # a dimension that is a variable says it most plainly
+        if isinstance(source.expr, Var):
+            found.setdefault(source.expr, Binding(source.expr, source.kind, source.param, source.dim, source.expr))
+    while True:
+        before = len(found)
+        for source in sources:
+            _solve_one(source, found)
+        if len(found) == before:
+            break
+    missing = [v.name for v in scalars if v not in found]
+    if missing:
+        raise LoweringError(f"{name}: no argument determines {', '.join(missing)}",
+                            hint=f"add {', '.join(missing)} to the arguments: build(s, [..., {', '.join(missing)}])")
+    return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class _Source:
+    kind: str
+    param: int
+    dim: int
+    expr: Expr
+
+
+def _sources(params: list[TensorParam | ScalarParam]) -> Iterator[_Source]:
+    for kind in ("shape", "stride"):
+        for k, param in enumerate(params):
+            if isinstance(param, TensorParam):
+                for dim, expr in enumerate(param.shape if kind == "shape" else param.strides):
+                    yield _Source(kind, k, dim, expr)
+
+
+def _solve_one(source: _Source, found: dict[Var, Binding]) -> None:
+    """Adds the binding of the one variable of `source` that is not known yet, if it is linear in it."""
+    unknown = [v for v in variables(source.expr) if v not in found]
+    if len(unknown) == 1:
+        scale = coefficient(source.expr, unknown[0])
+        if scale:
+            found[unknown[0]] = Binding(unknown[0], source.kind, source.param, source.dim, source.expr, scale)
+
+
+def _text(expr: Expr) -> str:
+    return str(expr.value) if isinstance(expr, IntImm) else repr(expr)

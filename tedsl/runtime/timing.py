@@ -1,0 +1,110 @@
+"""Timing kernels without Python in the loop: what `Module.time_evaluator` runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tedsl.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class TimingResult:
+    """Seconds per call: `results` has one entry for each repetition, itself the mean over its calls."""
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
+                           if self.median * s >= 1 or u == "ns")
+        shown = (f"{name} {getattr(self, name) * scale:.4g} {unit}" for name in ("mean", "median", "min", "max", "std"))
+        return f"TimingResult({', '.join(shown)}; {len(self.results)} repetitions)"
+
+    __repr__ = __str__
+
+
+def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
+    """Refuses counts that mean nothing."""
+    for name, value in (("number", number), ("repeat", repeat)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ArgumentError(f"time_evaluator: {name} is an int of at least 1, not {value!r}")
+    if not isinstance(min_repeat_ms, (int, float)) or min_repeat_ms < 0:
+        raise ArgumentError(f"time_evaluator: min_repeat_ms is a number of at least 0, not {min_repeat_ms!r}")
+
+
+def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
+    """`repeat` times the seconds of `number` calls. `run(n)` makes n calls and returns their seconds.
+
+    `number` grows until one repetition takes `min_repeat_ms`. One call before all counts for nothing: it touches the memory.
+    """
+    run(1)
+    results: list[float] = []
+    while len(results) < repeat:
+        seconds = run(number)
+        if seconds * 1e3 < min_repeat_ms:
+            wanted = min_repeat_ms / 1e3 / max(seconds / number, 1e-10)
+            number = max(int(wanted) + 1, int(number * 1.6) + 1)
+            continue
+        results.append(seconds / number)
+    return TimingResult(tuple(results))
+
+
+def timer_source() -> str:
+    """The IR of `tedsl_time_calls(call, slots, number, status) -> nanoseconds`; stops at the first status that is not 0."""
+    return _SOURCE
+
+
+_SOURCE = """
+declare i32 @clock_gettime(i32, ptr)
+
+define internal i64 @now() {
+  %time = alloca { i64, i64 }, align 8
+  %r = call i32 @clock_gettime(i32 1, ptr %time)
+  %s = load i64, ptr %time
+  %ns_at = getelementptr i64, ptr %time, i64 1
+  %ns = load i64, ptr %ns_at
+  %whole = mul i64 %s, 1000000000
+  %all = add i64 %whole, %ns
+  ret i64 %all
+}
+
+define i64 @tedsl_time_calls(ptr %call, ptr %slots, i64 %number, ptr %status) {
+entry:
+  %begin = call i64 @now()
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
+  %result = call i32 %call(ptr %slots)
+  %k1 = add i64 %k, 1
+  %failed = icmp ne i32 %result, 0
+  %over = icmp sge i64 %k1, %number
+  %stop = or i1 %failed, %over
+  br i1 %stop, label %done, label %next
+done:
+  store i32 %result, ptr %status
+  %end = call i64 @now()
+  %elapsed = sub i64 %end, %begin
+  ret i64 %elapsed
+}
+"""
