@@ -12,8 +12,11 @@ Promotion of dtypes in formulas is that of TVM v0.8, written down and implemente
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from inspect import CO_VARARGS
+from types import FunctionType
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError
@@ -182,11 +185,9 @@ def axis_names(fcompute: Callable[..., Any], rank: int, where: str) -> list[str]
 
 def _parameters(fcompute: Callable[..., Any]) -> tuple[list[str], bool]:
     """The positional parameters without a default, and whether there is a *parameter."""
-    code = getattr(fcompute, "__code__", None)
-    if code is not None and not hasattr(fcompute, "__wrapped__"):
-        return list(code.co_varnames[:code.co_argcount - len(fcompute.__defaults__ or ())]), bool(code.co_flags & 4)
-    import inspect
-
+    if type(fcompute) is FunctionType and not hasattr(fcompute, "__wrapped__"):
+        code = fcompute.__code__
+        return list(code.co_varnames[:code.co_argcount - len(fcompute.__defaults__ or ())]), bool(code.co_flags & CO_VARARGS)
     given = inspect.signature(fcompute).parameters.values()
     names = [p.name for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
     return names, any(p.kind is p.VAR_POSITIONAL for p in given)
