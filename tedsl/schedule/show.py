@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tedsl.ir import build
+from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.domains import extents_down, root_extents
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
@@ -19,12 +20,18 @@ def stage_text(stage: StageState) -> str:
     lines = [f"{stage.name}: {_place(stage)}"]
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         return lines[0]
-    extents = extents_down(stage.relations, root_extents(stage))
+    extents = extents_down(stage.relations, _known_extents(stage))
     for depth, loop in enumerate(stage.leaf_iter_vars, 1):
         lines.append("  " * depth + _loop(stage, loop, extents.get(loop)))
         guests = [guest.name for guest in stage.guests() if guest.attach_ivar is loop]
         lines += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in guests]
     return "\n".join(lines)
+
+
+def _known_extents(stage: StageState) -> dict[IterVar, Expr]:
+    """The extents of the axes; of an attached stage only those reduced over: what it computes is found out by lowering."""
+    attached = stage.attach_type == AttachType.SCOPE
+    return {axis: n for axis, n in root_extents(stage).items() if axis.is_reduction or not attached}
 
 
 def _place(stage: StageState) -> str:

@@ -146,5 +146,6 @@ def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, place
     over = note_axis(IterVar(plan.own.dom, Var(f"{plan.own.name}.v", plan.own.dtype), IterType.COMM_REDUCE))
     indices = (*axes[:place], over, *axes[place:])
     partial = tuple([load(factored.output(v), indices) for v in range(op.num_outputs)])
-    body = tuple([Reduce(whole.combiner, partial, (over,), build.true(), v) for v in range(op.num_outputs)])
+    first = Reduce(whole.combiner, partial, (over,), build.true(), 0)
+    body = tuple([first.replace(value_index=v) for v in range(op.num_outputs)])
     return ComputeOp(f"{op.name}.repl", op.tag, op.attrs, axes, (over,), body, op.info)

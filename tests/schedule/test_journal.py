@@ -1,0 +1,171 @@
+"""The journal: every directive as Python that builds the same schedule again."""
+
+import pytest
+
+from tedsl import te
+from tedsl.errors import ScheduleError
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.schedule.handles import create_schedule
+from tedsl.schedule.journal import Directive
+
+
+def replayed(s, *outputs, **names):
+    """A new schedule of `outputs` after running the journal of `s`."""
+    class Names:
+        @staticmethod
+        def thread_axis(tag):
+            from tedsl.ir.expr import Var
+            return IterVar(None, Var(tag), IterType.THREAD_INDEX, tag)
+
+    twin = create_schedule([t.op for t in outputs])
+    exec(str(s.journal), {"s": twin, "te": Names, **names})
+    return twin
+
+
+def test_directives_are_frozen_records(chain):
+    s = chain.s
+    assert len(s.journal) == 0 and str(s.journal) == ""
+    i, _ = chain.D.op.axis
+    s[chain.D].split(i, 8)
+    s.cache_read(chain.A, "local", [chain.B])
+    first, second = s.journal
+    assert first == Directive("split", "D", "i_outer, i_inner = s[D].split(s[D].op.axis[0], factor=8)")
+    assert (second.name, second.stage, second.text) == ("cache_read", "", "A_local = s.cache_read(A, 'local', [B])")
+    with pytest.raises(AttributeError):
+        first.text = ""
+    assert str(first) == first.text and str(s.journal) == f"{first}\n{second}"
+
+
+def test_a_journal_taken_earlier_does_not_grow(chain):
+    before = chain.s.journal
+    chain.s[chain.C].compute_inline()
+    assert len(before) == 0 and len(chain.s.journal) == 1
+
+
+def test_what_was_refused_is_not_recorded(chain):
+    with pytest.raises(ScheduleError):
+        chain.s[chain.D].split(chain.D.op.axis[0], 0)
+    assert len(chain.s.journal) == 0
+
+
+def test_replay_of_an_elementwise_chain(chain):
+    s, (i, j) = chain.s, chain.D.op.axis
+    xo, yo, xi, yi = s[chain.D].tile(i, j, 8, 16)
+    fused = s[chain.D].fuse(xo, yo)
+    s[chain.D].parallel(fused)
+    s[chain.D].vectorize(yi)
+    s[chain.D].unroll(xi)
+    s[chain.D].pragma(fused, "auto_unroll_max_step", 4)
+    s[chain.C].compute_at(s[chain.D], fused)
+    s[chain.C].set_scope("local")
+    s[chain.B].compute_inline()
+    s[chain.B].compute_root()
+    s[chain.B].fuse()
+    s[chain.D].nontemporal()
+    assert str(replayed(s, chain.D, A=chain.A, B=chain.B, C=chain.C, D=chain.D)) == str(s)
+    assert [d.name for d in s.journal][:4] == ["tile", "fuse", "parallel", "vectorize"]
+
+
+def test_replay_of_the_classic_matmul(matmul):
+    s = matmul.s
+    CL = s.cache_write(matmul.C, "local")
+    AA = s.cache_read(matmul.A, "global", [CL])
+    xo, yo, xi, yi = s[matmul.C].tile(*s[matmul.C].op.axis, 8, 8)
+    s[CL].compute_at(s[matmul.C], yo)
+    ko, ki = s[CL].split(s[CL].op.reduce_axis[0], nparts=5)
+    s[CL].reorder(ko, *s[CL].op.axis, ki)
+    s[AA].compute_at(s[CL], ko)
+    s[matmul.C].reorder(yo, xo)
+    names = dict(A=matmul.A, B=matmul.B, C=matmul.C, D=matmul.D)
+    twin = replayed(s, matmul.D, **names)
+    assert str(twin) == str(s) and str(twin.journal) == str(s.journal)
+    assert "k_outer, k_inner = s[C_local].split(s[C_local].op.reduce_axis[0], nparts=5)" in str(s.journal)
+    assert str(replayed(twin, matmul.D, **names)) == str(s)
+
+
+def test_replay_of_rfactor(matmul):
+    s = matmul.s
+    _, ki = s[matmul.C].split(matmul.k, 16)
+    CF = s.rfactor(matmul.C, ki, 1)
+    s[CF].parallel(s[CF].op.axis[0])
+    s[CF].vectorize(s[CF].op.axis[1])
+    s[matmul.C].split(s[matmul.C].op.axis[1], 4)
+    assert "C_rf = s.rfactor(C, k_inner, 1)" in str(s.journal)
+    assert str(replayed(s, matmul.D, A=matmul.A, B=matmul.B, C=matmul.C, D=matmul.D)) == str(s)
+
+
+def test_names_that_are_not_unique_or_not_python_become_positions():
+    A = te.placeholder((8,), name="T")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="T")
+    C = te.compute((8,), lambda i: B[i] + 1.0, name="lambda")
+    s = create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    s.cache_read(A, "local", [B])
+    assert str(s.journal).splitlines() == ["s.stages[1].compute_at(s.stages[2], s.stages[2].op.axis[0])",
+                                           "T_local = s.cache_read(s.stages[0].op.output(0), 'local', [s.stages[1].op])"]
+    assert str(replayed(s, C)) == str(s)
+
+
+def test_names_do_not_clash(chain):
+    s, (i, j) = chain.s, chain.D.op.axis
+    io, _ = s[chain.D].split(i, 4)
+    s[chain.C].split(chain.C.op.axis[0], 4)
+    assert str(s.journal).splitlines()[1] == "i_outer_1, i_inner_1 = s[C].split(s[C].op.axis[0], factor=4)"
+    s[chain.D].unroll(io)
+    assert str(s.journal).endswith("s[D].unroll(i_outer)")
+    s[chain.D].fuse(j)
+    assert str(replayed(s, chain.D, A=chain.A, B=chain.B, C=chain.C, D=chain.D)) == str(s)
+
+
+def test_replay_of_several_outputs():
+    A = te.placeholder((8,), name="A")
+    P, Q = te.compute((8,), lambda i: (A[i] + 1.0, A[i] * 2.0), name="T")
+    R = te.compute((8,), lambda i: P[i] + Q[i], name="R")
+    s = create_schedule(R.op)
+    first, second = s.cache_write([P, Q], "local")
+    s[second].unroll(s[second].op.axis[0])
+    s.cache_read(first, "shared", [P.op])
+    assert "T_local_v0, T_local_v1 = s.cache_write([" in str(s.journal)
+    assert str(replayed(s, R)) == str(s)
+
+
+def test_replay_of_bind(chain):
+    from tedsl.ir.expr import Var
+
+    thread = IterVar(None, Var("threadIdx.x"), IterType.THREAD_INDEX, "threadIdx.x")
+    chain.s[chain.D].bind(chain.D.op.axis[0], thread)
+    assert str(chain.s.journal) == "s[D].bind(s[D].op.axis[0], te.thread_axis('threadIdx.x'))"
+    assert str(replayed(chain.s, chain.D, D=chain.D)) == str(chain.s)
+
+
+def test_print_shows_loops_places_and_notes(matmul):
+    s = matmul.s
+    i, j = matmul.D.op.axis
+    s[matmul.C].compute_at(s[matmul.D], i)
+    s[matmul.D].vectorize(j)
+    s.cache_read(matmul.A, "shared", [matmul.C])
+    assert str(s) == """\
+schedule of D
+  A: placeholder [64, 50] float32
+  A.shared: computed at the root, in shared memory
+    for ax0 in 0..64
+      for ax1 in 0..50
+  B: placeholder [50, 32] float32
+  C: computed at D, loop i
+    for i
+      for j
+        for k in 0..50 (reduction)
+  D: output
+    for i in 0..64
+      (C is computed here)
+      for j in 0..32 (vectorized)"""
+    assert repr(s) == "schedule(D)" and repr(s[matmul.C]) == "stage(C)"
+
+
+def test_print_of_symbolic_extents():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = create_schedule(B.op)
+    s[B].split(B.op.axis[0], 16)
+    assert str(s[B]) == "B: output\n  for i.outer in 0..floordiv((n + 15), 16)\n    for i.inner in 0..16"
