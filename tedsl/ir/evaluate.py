@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tedsl.errors import InternalError
-from tedsl.ir import evaluate_math
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType, wrap_integer
-from tedsl.ir.evaluate_expr import ExprCompiler
-from tedsl.ir.evaluate_stmt import compile_function
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.interpreter import arithmetic
+from tedsl.ir.interpreter.expr import ExprCompiler
+from tedsl.ir.interpreter.stmt import compile_function
 from tedsl.ir.node import Node
 from tedsl.ir.visitor import variables
 
@@ -127,10 +127,10 @@ def _value_of(need: Any, env: Mapping[Any, Any]) -> Any:
 
 def _scalar(value: Any, of: DType) -> Any:
     if of.lanes > 1:
-        return np.asarray(value, evaluate_math.vector_type(of))
+        return np.asarray(value, arithmetic.vector_type(of))
     if of.is_bool:
         return bool(value)
-    return evaluate_math.FROM_DOUBLE[str(of)](value) if of.is_float else wrap_integer(int(value), of)
+    return arithmetic.FROM_DOUBLE[str(of)](value) if of.is_float else wrap_integer(int(value), of)
 
 
 def _memory_view(array: Any) -> Any:

@@ -95,7 +95,7 @@ def text(node: Any) -> str:
         if len(functions) == 1:
             return functions[0][1]
         return "\n\n".join(f"@{name} = {printed}" for name, printed in functions)
-    return Printer(TEXT).print(node)
+    return Printer(TEXT).print(node).lstrip(" ")  # a block begins with a blank
 
 
 def repr_text(node: Any) -> str:

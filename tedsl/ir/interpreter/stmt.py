@@ -7,10 +7,10 @@ from typing import Any
 
 from tedsl.errors import InternalError
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.evaluate_expr import ExprCompiler
-from tedsl.ir.evaluate_source import DEEPEST, Layout, Memory
 from tedsl.ir.expr import Expr
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.interpreter.expr import ExprCompiler
+from tedsl.ir.interpreter.source import DEEPEST, Layout, Memory
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import (
     Allocate,

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.errors import InternalError
-from tedsl.ir import evaluate_math
 from tedsl.ir.dtype import FLOAT32, DType
-from tedsl.ir.evaluate_source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -50,6 +48,8 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.interpreter import arithmetic
+from tedsl.ir.interpreter.source import DEEPEST, Emission, SourceWriter
 from tedsl.ir.node import Node
 
 # --- leaves ---------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def _int_imm(c: SourceWriter, e: IntImm, wide: bool) -> Emission:
 
 
 def _float_imm(c: SourceWriter, e: FloatImm, wide: bool) -> Emission:
-    return c.constant(evaluate_math.vector_type(e.dtype)(e.value))
+    return c.constant(arithmetic.vector_type(e.dtype)(e.value))
     yield
 
 
@@ -84,7 +84,7 @@ def _string_imm(c: SourceWriter, e: StringImm, wide: bool) -> Emission:
 
 
 def _kind(c: SourceWriter, of: DType, wide: bool = False) -> str:
-    return "np.int64" if wide else c.constant(evaluate_math.vector_type(of))
+    return "np.int64" if wide else c.constant(arithmetic.vector_type(of))
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def _intrinsic(c: SourceWriter, e: Call, name: str) -> str | None:
         return f"lambda x, y: next_after(x, y, {str(first)!r})"
     if name == "reinterpret":
         return f"lambda x: reinterpret(x, {str(first)!r}, {str(e.dtype.element)!r})"
-    if name in evaluate_math.MATH:
+    if name in arithmetic.MATH:
         return f"lambda *x: call_math({name!r}, {str(e.dtype.element)!r}, *x)"
     return None
 

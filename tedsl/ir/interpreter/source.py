@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from tedsl.errors import ArgumentError, InternalError
-from tedsl.ir import evaluate_math
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import (
@@ -28,6 +27,7 @@ from tedsl.ir.expr import (
     Reduce,
     Var,
 )
+from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.visitor import post_order
 
 Emission = Generator[tuple[Expr, bool], str, str]  # asks for the value of a child (and its mode), gives its own
@@ -60,7 +60,7 @@ class SourceWriter:
         self.lines: list[str] = []
         self.depth = 1
         self.functions: list[str] = []
-        self.scope: dict[str, Any] = {name: getattr(evaluate_math, name) for name in vars(evaluate_math)}
+        self.scope: dict[str, Any] = {name: getattr(arithmetic, name) for name in vars(arithmetic)}
         self.scope |= {"np": np, "InternalError": InternalError, "ArgumentError": ArgumentError, "outside_error": outside_error}
         self.constants: dict[Any, str] = {}
         self.vars: dict[Var, tuple[str, bool]] = {}  # name of the value, and whether it may exceed its dtype
@@ -154,7 +154,7 @@ class SourceWriter:
                 self.memo[-1][stack.pop()[0]] = result
 
     def emission(self, expr: Expr, wide: bool) -> Emission:
-        """What emits the node `expr`: `evaluate_expr.py` says."""
+        """What emits the node `expr`: `expr.py` says."""
         raise NotImplementedError
 
     def _known(self, key: tuple[int, bool, str]) -> str | None:
@@ -198,7 +198,7 @@ class SourceWriter:
         """Array and length of `memory` seen as elements of dtype `element`."""
         if memory.dtype is element.element:
             return memory.name, memory.length
-        view = self.temp(f"{memory.name}.view({self.constant(evaluate_math.memory_type(element))})")
+        view = self.temp(f"{memory.name}.view({self.constant(arithmetic.memory_type(element))})")
         return view, f"len({view})"
 
     def check(self, name: str, index: str, size: str, lanes: int, mask: str) -> None:
@@ -217,7 +217,7 @@ class SourceWriter:
         values = f"({taken} != 0)" if of.is_bool else f"BFLOAT16_VALUES[{taken}]" if of.code == "bfloat" else taken
         if not mask:
             return values
-        return f"np.where({mask}, {values}, {zero(of)}).astype({self.constant(evaluate_math.vector_type(of))})"
+        return f"np.where({mask}, {values}, {zero(of)}).astype({self.constant(arithmetic.vector_type(of))})"
 
     def stored(self, value: str, of: DType) -> str:
         return f"bfloat16_bits({value})" if of.code == "bfloat" else value
@@ -237,7 +237,7 @@ class SourceWriter:
             self.mask = saved
             source = self.load(memory, of, flat, every)
             return self.temp(f"{source} if {every}.any() else np.zeros({of.lanes}, "
-                             f"{self.constant(evaluate_math.vector_type(of))})")
+                             f"{self.constant(arithmetic.vector_type(of))})")
         result = self.temp(zero(of))
         self.enter("if " + " and ".join(f"np.any({m})" for m in masks) + ":")
         saved, self.mask = self.mask, ""

@@ -1,0 +1,219 @@
+"""`ir_builder`: statements written in the order of their execution, with `with` blocks for loops and branches.
+
+    ib = create()
+    out = ib.buffer_ptr(buffer)
+    with ib.for_range(0, n, name="i") as i:
+        out[i] = out[i] + 1
+    stmt = ib.get()
+
+Accesses are flat Loads and Stores: legal before and after `flatten_storage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tedsl.errors import ArgumentError, DTypeError, ExpressionError, ShapeError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import dtype as as_dtype
+from tedsl.ir.expr import Expr, Load, StringImm, Var, pointer_var
+from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store, While, seq
+
+KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
+         "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED}
+Wrap = Callable[[Stmt], Stmt]
+
+
+def create() -> IRBuilder:
+    """A new builder of statements."""
+    return IRBuilder()
+
+
+class BufferVar:
+    """A pointer that is read and written with `[]`, in elements; with a shape also by several indices.
+
+    The last index may be a vector; a dtype with lanes makes every access a vector of consecutive elements.
+    """
+
+    def __init__(self, builder: IRBuilder, data: Var, content: DType, shape: tuple[Expr, ...] | None) -> None:
+        self._builder = builder
+        self._data = data
+        self._content = content
+        self._shape = shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._content
+
+    @property
+    def shape(self) -> tuple[Expr, ...] | None:
+        return self._shape
+
+    def as_expr(self) -> Var:
+        """The pointer itself: an argument of calls."""
+        return self._data
+
+    asobject = as_expr
+
+    def __getitem__(self, index: Any) -> Expr:
+        flat = self._flat(index)
+        return Load(self._content.with_lanes(flat.dtype.lanes), self._data, flat)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        flat = self._flat(index)
+        wanted = self._content.with_lanes(flat.dtype.lanes)
+        stored = build.as_expr(value, like=self._content.element) if isinstance(value, (bool, int, float)) \
+            else build.as_expr(value)
+        if stored.dtype.element is not wanted.element:
+            raise DTypeError(f"{self._data.name} holds {self._content}, the value stored is {stored.dtype}",
+                             hint=f"cast it: value.astype({str(self._content)!r})")
+        if stored.dtype.lanes == 1 and wanted.lanes > 1:
+            stored = build.cast(wanted, stored)
+        self._builder.emit(Store(self._data, stored, flat))
+
+    def _flat(self, index: Any) -> Expr:
+        """The index of the first element, or of every lane."""
+        indices = [build.as_expr(i) for i in (index if isinstance(index, tuple) else (index,))]
+        flat = indices[0]
+        if len(indices) > 1 or self._shape is not None:
+            if self._shape is None or (len(indices) != len(self._shape) and len(indices) > 1):
+                known = "no shape" if self._shape is None else f"{len(self._shape)} dimensions"
+                raise ShapeError(f"{self._data.name} has {known} and is accessed with {len(indices)} indices",
+                                 hint="give its shape: ib.allocate(dtype, shape), ib.buffer_ptr(buffer, shape)")
+            for dim, position in zip(self._shape[1:], indices[1:]):
+                flat = build.add(build.mul(flat, dim), position)
+        lanes = self._content.lanes
+        if lanes == 1:
+            return flat
+        from tedsl.ir.expr import Ramp
+
+        return Ramp(build.mul(flat, lanes), build.const(1, flat.dtype), lanes)
+
+
+class IRBuilder:
+    """Collects statements. What is written inside a `with` block of the builder becomes its body."""
+
+    def __init__(self) -> None:
+        self._blocks: list[list[Stmt | Wrap]] = [[]]
+
+    # --- statements ---
+
+    def emit(self, stmt: Stmt | Expr | Wrap) -> None:
+        """Adds a statement; an expression is evaluated; a function gets what follows in the block and wraps it."""
+        self._blocks[-1].append(Evaluate(stmt) if isinstance(stmt, Expr) else stmt)
+
+    def get(self) -> Stmt:
+        """Everything that was written. The builder is empty afterwards."""
+        if len(self._blocks) != 1:
+            raise ExpressionError("get() is called inside a `with` block of the builder", hint="call it after all blocks")
+        return self._close()
+
+    def _close(self) -> Stmt:
+        result: Stmt | None = None
+        block = self._blocks.pop()
+        if not self._blocks:
+            self._blocks.append([])
+        for item in reversed(block):
+            result = seq(item, result) if isinstance(item, Stmt) else item(seq(result))
+        return seq(result)
+
+    @contextmanager
+    def _block(self, wrap: Wrap) -> Iterator[None]:
+        self._blocks.append([])
+        try:
+            yield
+        except BaseException:
+            self._blocks.pop()  # the program that was being written is given up
+            raise
+        self.emit(wrap(self._close()))
+
+    @contextmanager
+    def for_range(self, begin: Any, end: Any, name: str = "i", dtype: object = None, kind: str = "serial") -> Iterator[Var]:
+        """`for name in begin .. end - 1`; kind: serial, parallel, vectorize, unroll."""
+        if kind not in KINDS:
+            raise ArgumentError(f"for_range: there is no kind {kind!r}", hint=f"choose one of {', '.join(KINDS)}")
+        low, high = build.match_operands(begin, end)
+        of = as_dtype(dtype) if dtype is not None else low.dtype
+        low, high = build.cast(of, low), build.cast(of, high)
+        var = Var(name, of)
+        with self._block(lambda body: For(var, low, build.sub(high, low), KINDS[kind], body)):
+            yield var
+
+    @contextmanager
+    def while_loop(self, condition: Any) -> Iterator[None]:
+        """The block as long as `condition` holds."""
+        test = build.as_expr(condition)
+        with self._block(lambda body: While(test, body)):
+            yield
+
+    @contextmanager
+    def if_scope(self, cond: Any) -> Iterator[None]:
+        """The block if `cond`."""
+        test = build.as_expr(cond)
+        with self._block(lambda body: IfThenElse(test, body)):
+            yield
+
+    @contextmanager
+    def else_scope(self) -> Iterator[None]:
+        """The block where the `if_scope` just before does not hold."""
+        last = self._blocks[-1][-1] if self._blocks[-1] else None
+        if not isinstance(last, IfThenElse) or last.else_case is not None:
+            raise ExpressionError("else_scope must follow an if_scope", hint="put it directly behind its `with` block")
+
+        def close(body: Stmt) -> Stmt:
+            taken = self._blocks[-1].pop()
+            assert taken is last
+            return last.replace(else_case=body)
+
+        with self._block(close):
+            yield
+
+    @contextmanager
+    def new_scope(self) -> Iterator[None]:
+        """A block: allocations and attributes inside it end with it."""
+        with self._block(lambda body: body):
+            yield
+
+    # --- what holds for the rest of the block ---
+
+    def allocate(self, dtype: object, shape: Any, name: str = "buf", scope: str = "") -> BufferVar:
+        """Memory for the rest of the block."""
+        dims = build.as_shape(shape, f"allocate {name}")
+        content = as_dtype(dtype)
+        data = pointer_var(name, content.element, scope or "global")
+        self.emit(lambda body: Allocate(data, content, dims, build.true(), body))
+        return BufferVar(self, data, content, dims)
+
+    def let(self, var_name: Any, value: Any) -> Var:
+        """A variable with that value for the rest of the block; `var_name`: its name, or a Var."""
+        bound = build.as_expr(value)
+        var = var_name if isinstance(var_name, Var) else Var(var_name, bound.dtype)
+        self.emit(lambda body: LetStmt(var, bound, body))
+        return var
+
+    def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
+        """An attribute for the rest of the block."""
+        about = StringImm(node) if isinstance(node, str) else node.as_expr() if isinstance(node, BufferVar) else node
+        made = build.as_expr(value)
+        self.emit(lambda body: AttrStmt(about, attr_key, made, body))
+
+    # --- memory and conditions ---
+
+    def buffer_ptr(self, buf: Buffer, shape: Sequence[Any] | None = None) -> BufferVar:
+        """The elements of a buffer, by `[i]` in memory order or by several indices (compact row-major)."""
+        dims = build.as_shape(shape, f"buffer {buf.name}") if shape is not None else buf.shape
+        return BufferVar(self, buf.data, buf.dtype, dims)
+
+    def pointer(self, content_type: object, name: str = "ptr", scope: str = "") -> BufferVar:
+        """A new pointer variable: the caller of the program must bind it."""
+        content = as_dtype(content_type)
+        return BufferVar(self, pointer_var(name, content.element, scope), content, None)
+
+    def likely(self, expr: Any) -> Expr:
+        """`expr`, expected to hold."""
+        return build.likely(build.as_expr(expr))
+

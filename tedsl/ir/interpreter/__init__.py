@@ -1,0 +1,1 @@
+"""The inside of `ir/evaluate.py`: arithmetic (values), source (the writer), expr, stmt (one emitter per node)."""
