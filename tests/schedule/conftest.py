@@ -99,8 +99,9 @@ BINARY = {ex.Add: operator.add, ex.Sub: operator.sub, ex.Mul: operator.mul, ex.F
 
 def reduced(e, env, arrays):
     total = [value_of(x, {}, {}) for x in e.combiner.identity_element]
-    spans = [range(int(value_of(a.dom.min, env, arrays)), int(value_of(a.dom.min, env, arrays) + value_of(a.dom.extent, env, arrays)))
-             for a in e.axis]
+    starts = [int(value_of(a.dom.min, env, arrays)) for a in e.axis]
+    counts = [int(value_of(a.dom.extent, env, arrays)) for a in e.axis]
+    spans = [range(start, start + count) for start, count in zip(starts, counts)]
     for point in itertools.product(*spans):
         inner = {**env, **{a.var: v for a, v in zip(e.axis, point)}}
         if value_of(e.condition, inner, arrays):

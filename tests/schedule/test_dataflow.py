@@ -172,7 +172,8 @@ def test_rfactor_names_and_condition(m, factor, guarded):
     s[BF].parallel(s[BF].op.axis[0])
 
 
-@pytest.mark.parametrize("factor_axis, order", [(0, ["k.inner", "i"]), (1, ["i", "k.inner"]), (-1, ["i", "k.inner"]), (-2, ["k.inner", "i"])])
+@pytest.mark.parametrize("factor_axis, order", [(0, ["k.inner", "i"]), (1, ["i", "k.inner"]), (-1, ["i", "k.inner"]),
+    (-2, ["k.inner", "i"])])
 def test_the_place_of_the_factored_axis(factor_axis, order):
     _, k, B, s = rowsum()
     _, ki = s[B].split(k, 16)

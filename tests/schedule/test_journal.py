@@ -76,7 +76,7 @@ def test_replay_of_the_classic_matmul(matmul):
     s[CL].reorder(ko, *s[CL].op.axis, ki)
     s[AA].compute_at(s[CL], ko)
     s[matmul.C].reorder(yo, xo)
-    names = dict(A=matmul.A, B=matmul.B, C=matmul.C, D=matmul.D)
+    names = {"A": matmul.A, "B": matmul.B, "C": matmul.C, "D": matmul.D}
     twin = replayed(s, matmul.D, **names)
     assert str(twin) == str(s) and str(twin.journal) == str(s.journal)
     assert "k_outer, k_inner = s[C_local].split(s[C_local].op.reduce_axis[0], nparts=5)" in str(s.journal)

@@ -9,7 +9,6 @@ from tedsl.ir.expr import Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.handles import create_schedule
 
-
 # --- a loop that is none ----------------------------------------------------------------------------------------------
 
 def test_a_loop_that_was_split(chain, refused):
@@ -84,7 +83,8 @@ def test_reorder_of_a_list(chain, refused):
     lambda st, i: st.set_scope("local"), lambda st, i: st.nontemporal()])
 def test_a_placeholder_has_no_loops(chain, refused, directive):
     i, _ = chain.D.op.axis
-    refused(chain.s, lambda: directive(chain.s[chain.A], i), "on stage A", "A is a placeholder", "loops now: (none)", "cache_read(A")
+    refused(chain.s, lambda: directive(chain.s[chain.A], i), "on stage A", "A is a placeholder", "loops now: (none)",
+            "cache_read(A")
 
 
 # --- split and tile -----------------------------------------------------------------------------------------------------
@@ -121,7 +121,8 @@ def test_neither_factor_nor_nparts(chain, refused):
 
 def test_both_factor_and_nparts(chain, refused):
     i, _ = chain.D.op.axis
-    error = refused(chain.s, lambda: chain.s[chain.D].split(i, 4, 4), "split(i, factor=4, nparts=4)", "both of factor and nparts")
+    error = refused(chain.s, lambda: chain.s[chain.D].split(i, 4, 4), "split(i, factor=4, nparts=4)",
+            "both of factor and nparts")
     assert isinstance(error, ValueError)
 
 
@@ -155,7 +156,8 @@ def test_fuse_of_loops_that_are_not_neighbours(matmul, refused):
     s = matmul.s
     i, j = matmul.D.op.axis
     jo, ji = s[matmul.D].split(j, 4)
-    refused(s, lambda: s[matmul.D].fuse(i, ji), "i and j.inner are not neighbours: j.outer stands between them", "reorder first")
+    refused(s, lambda: s[matmul.D].fuse(i, ji), "i and j.inner are not neighbours: j.outer stands between them",
+            "reorder first")
     refused(s, lambda: s[matmul.D].fuse(i, jo, i), "i is named twice")
 
 
@@ -217,9 +219,11 @@ def test_vectorize_of_a_loop_at_which_a_stage_is_computed(chain, refused):
 
 
 @pytest.mark.parametrize("kind, value, words", [
-    ("auto_unroll_max_steps", 16, "there is no pragma 'auto_unroll_max_steps'"), (3, 16, "the pragma is a string, got the int 3"),
+    ("auto_unroll_max_steps", 16, "there is no pragma 'auto_unroll_max_steps'"), (3, 16,
+    "the pragma is a string, got the int 3"),
     ("auto_unroll_max_step", None, "the value of auto_unroll_max_step is a constant integer, got None"),
-    ("auto_unroll_max_step", "8", "a constant integer, got the str '8'"), ("import_c", [1], "a number or a string, got a list of 1")])
+    ("auto_unroll_max_step", "8", "a constant integer, got the str '8'"), ("import_c", [1],
+    "a number or a string, got a list of 1")])
 def test_wrong_pragmas(chain, refused, kind, value, words):
     refused(chain.s, lambda: chain.s[chain.D].pragma(chain.D.op.axis[0], kind, value), words)
 
@@ -237,12 +241,14 @@ def test_bind_of_a_bound_loop_or_thread(chain, refused):
     chain.s[chain.D].bind(i, thread)
     refused(chain.s, lambda: chain.s[chain.D].vectorize(i), "i is already bound to threadIdx.x")
     refused(chain.s, lambda: chain.s[chain.D].split(i, 4), "i is already bound to threadIdx.x")
-    refused(chain.s, lambda: chain.s[chain.D].bind(j, thread), "i is already bound to threadIdx.x", "bind each thread axis once")
+    refused(chain.s, lambda: chain.s[chain.D].bind(j, thread), "i is already bound to threadIdx.x",
+            "bind each thread axis once")
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("scope, words", [("Local", "there is no memory scope 'Local'"), (1, "the scope is a string, got the int 1")])
+@pytest.mark.parametrize("scope, words", [("Local", "there is no memory scope 'Local'"),
+    (1, "the scope is a string, got the int 1")])
 def test_wrong_scopes(chain, refused, scope, words):
     refused(chain.s, lambda: chain.s[chain.C].set_scope(scope), "set_scope", words)
     refused(chain.s, lambda: chain.s.cache_write(chain.C, scope), "cache_write", words)

@@ -1,0 +1,352 @@
+"""compute_at, compute_inline, cache_read, cache_write, rfactor that cannot be: ScheduleError, and nothing has changed."""
+
+import pytest
+
+from tedsl import te
+from tedsl.errors import ArgumentTypeError
+from tedsl.schedule.attach import attach_path, misplaced
+from tedsl.schedule.handles import create_schedule
+
+# --- compute_at ---------------------------------------------------------------------------------------------------------
+
+def test_compute_at_a_stage_that_does_not_use_it(refused):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: A[i] + 2.0, name="C")
+    D = te.compute((8,), lambda i: B[i] + C[i], name="D")
+    s = create_schedule(D.op)
+    refused(s, lambda: s[B].compute_at(s[C], C.op.axis[0]), "compute_at(C, i) on stage B", "C does not use B",
+            "B can be computed at a loop of D (i)")
+
+
+def test_compute_at_a_stage_that_comes_before(chain, refused):
+    s = chain.s
+    refused(s, lambda: s[chain.C].compute_at(s[chain.B], chain.B.op.axis[0]), "B does not use C: it is computed before C",
+            "C can be computed at a loop of D (i, j)")
+
+
+def test_compute_at_itself(chain, refused):
+    s = chain.s
+    refused(s, lambda: s[chain.C].compute_at(s[chain.C], chain.C.op.axis[0]), "C cannot be computed inside itself")
+
+
+def test_compute_at_a_placeholder(chain, refused):
+    s = chain.s
+    refused(s, lambda: s[chain.C].compute_at(s[chain.A], chain.C.op.axis[0]), "A does not use C: it is computed before C")
+
+
+def test_compute_at_of_a_placeholder(chain, refused):
+    s = chain.s
+    refused(s, lambda: s[chain.A].compute_at(s[chain.B], chain.B.op.axis[0]), "A is a placeholder")
+
+
+def test_compute_at_of_an_output(refused):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: B[i] + 2.0, name="C")
+    s = create_schedule([B.op, C.op])
+    refused(s, lambda: s[B].compute_at(s[C], C.op.axis[0]), "B is an output of the schedule",
+            "outputs are computed on their own")
+
+
+def test_compute_at_with_another_user_outside(refused):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: B[i] + 2.0, name="C")
+    D = te.compute((8,), lambda i: B[i] + 3.0, name="D")
+    s = create_schedule([C.op, D.op])
+    refused(s, lambda: s[B].compute_at(s[C], C.op.axis[0]), "D uses B too and is not computed inside C", "leave it at the root")
+
+
+def test_compute_at_with_an_output_in_between(refused):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: B[i] + 2.0, name="C")
+    D = te.compute((8,), lambda i: C[i] + 3.0, name="D")
+    s = create_schedule([C.op, D.op])
+    refused(s, lambda: s[B].compute_at(s[D], D.op.axis[0]), "C uses B too and is not computed inside D",
+            "B can be computed at a loop of C (i)")
+
+
+def test_compute_at_a_stage_of_another_schedule(chain, refused):
+    other = create_schedule(chain.D.op)
+    refused(chain.s, lambda: chain.s[chain.C].compute_at(other[chain.D], chain.D.op.axis[0]),
+            "D is a stage of another schedule", "s[C].compute_at(s[D], axis)")
+
+
+def test_compute_at_a_loop_that_was_split(chain, refused):
+    s = chain.s
+    i, _ = chain.D.op.axis
+    s[chain.D].split(i, 8)
+    error = refused(s, lambda: s[chain.C].compute_at(s[chain.D], i), "compute_at(D, i)", "i was split into i.outer, i.inner")
+    assert error.loops == ("i.outer", "i.inner", "j")  # the loops of D: that is where to choose
+
+
+def test_compute_at_a_loop_of_the_producer(chain, refused):
+    s = chain.s
+    refused(s, lambda: s[chain.C].compute_at(s[chain.D], chain.C.op.axis[0]), "i is a loop of stage C", "s[D].op.axis")
+
+
+@pytest.mark.parametrize("loop, words", [(0, "got the int 0"), (None, "got None"), ([], "got a list of 0")])
+def test_compute_at_no_axis(chain, refused, loop, words):
+    refused(chain.s, lambda: chain.s[chain.C].compute_at(chain.s[chain.D], loop), "expected an axis", words)
+
+
+def test_compute_at_a_tensor(chain, refused):
+    refused(chain.s, lambda: chain.s[chain.C].compute_at(chain.D, chain.D.op.axis[0]),
+            "the first argument is a stage, got the tensor D")
+
+
+def test_compute_at_an_inlined_stage(chain, refused):
+    s = chain.s
+    s[chain.C].compute_inline()
+    refused(s, lambda: s[chain.B].compute_at(s[chain.C], chain.C.op.axis[0]), "C is computed inline: it has no loops",
+            "B can be computed at a loop of D (i, j)")
+
+
+def test_compute_at_a_vectorized_loop(chain, refused):
+    s = chain.s
+    _, j = chain.D.op.axis
+    s[chain.D].vectorize(j)
+    refused(s, lambda: s[chain.C].compute_at(s[chain.D], j), "j is vectorized: a vector has no room for the loops of C")
+
+
+# --- a loop at which another stage is computed ------------------------------------------------------------------------------
+
+def test_loops_with_guests_stay(chain, refused):
+    s = chain.s
+    i, j = chain.D.op.axis
+    s[chain.C].compute_at(s[chain.D], i)
+    refused(s, lambda: s[chain.D].split(i, 8), "split(i, factor=8)", "C is computed at i: that loop must stay",
+            "do this before s[C].compute_at")
+    refused(s, lambda: s[chain.D].fuse(i, j), "C is computed at i: that loop must stay", "s[C].compute_root() first")
+    refused(s, lambda: s[chain.D].tile(i, j, 8, 8), "C is computed at i: that loop must stay")
+    refused(s, lambda: s.cache_write(chain.D, "local"), "C is computed at i: that loop must stay")
+    s[chain.D].split(j, 8)  # other loops are free
+    s[chain.C].compute_root()
+    s[chain.D].split(i, 8)
+
+
+def test_inline_of_a_stage_with_guests(chain, refused):
+    s = chain.s
+    s[chain.B].compute_at(s[chain.C], chain.C.op.axis[0])
+    refused(s, lambda: s[chain.C].compute_inline(), "B is computed at loop i of it",
+            "s[B].compute_root() first, or inline it too")
+
+
+def test_reorder_that_puts_a_producer_after_its_reader(chain, refused):
+    s = chain.s
+    i, j = chain.D.op.axis
+    s[chain.C].compute_at(s[chain.D], j)
+    s[chain.B].compute_at(s[chain.D], i)
+    assert misplaced(s.state) == []
+    error = refused(s, lambda: s[chain.D].reorder(j, i), "reorder(j, i) on stage D",
+                    "afterwards C reads B, which is computed inside loop i of D, and C stands outside that loop",
+                    "B is computed at i: attach it at a loop further out first")
+    assert error.loops == ("i", "j")
+
+
+def test_reorder_that_keeps_producers_first_is_fine(chain):
+    s = chain.s
+    i, j = chain.D.op.axis
+    s[chain.C].compute_at(s[chain.D], i)
+    s[chain.B].compute_at(s[chain.D], i)
+    s[chain.D].reorder(j, i)
+    assert [loop.name for _, loop in attach_path(s[chain.C].state)] == ["i", "j"]
+
+
+def test_the_attach_path_goes_through_hosts(chain):
+    s = chain.s
+    i, j = chain.D.op.axis
+    s[chain.C].compute_at(s[chain.D], j)
+    s[chain.B].compute_at(s[chain.C], chain.C.op.axis[0])
+    path = [(host.name, loop.name) for host, loop in attach_path(s[chain.B].state)]
+    assert path == [("C", "i"), ("D", "j"), ("D", "i")]
+    assert attach_path(s[chain.D].state) == []
+
+
+def test_misplaced_is_what_lowering_asks(chain):
+    s = chain.s
+    i, _ = chain.D.op.axis
+    s[chain.B].compute_at(s[chain.D], i)
+    wrong, = misplaced(s.state)
+    assert (wrong.producer.name, wrong.consumer.name) == ("B", "C") and "C stands outside that loop" in wrong.reason
+    s[chain.C].compute_inline()
+    assert misplaced(s.state) == []
+
+
+# --- compute_inline -------------------------------------------------------------------------------------------------------
+
+def test_inline_of_an_output(chain, refused):
+    refused(chain.s, lambda: chain.s[chain.D].compute_inline(), "D is an output of the schedule", "its values must be stored")
+
+
+def test_inline_of_a_reduction(matmul, refused):
+    refused(matmul.s, lambda: matmul.s[matmul.C].compute_inline(), "C is a reduction",
+            "compute_at puts it inside a loop of its reader")
+
+
+def test_inline_of_several_outputs(refused):
+    A = te.placeholder((8,), name="A")
+    P, Q = te.compute((8,), lambda i: (A[i] + 1.0, A[i] * 2.0), name="T")
+    R = te.compute((8,), lambda i: P[i] + Q[i], name="R")
+    s = create_schedule(R.op)
+    refused(s, lambda: s[P].compute_inline(), "T has 2 outputs; only a stage of one output can be inlined")
+
+
+# --- axes of the old operation ----------------------------------------------------------------------------------------------
+
+def test_the_reduction_axis_after_cache_write(matmul, refused):
+    s = matmul.s
+    s.cache_write(matmul.C, "local")
+    refused(s, lambda: s[matmul.C].split(matmul.k, 8), "k belongs to the old operation",
+            "cache_write moved the reduction to stage C.local", "use s[C].op.axis")
+
+
+def test_a_split_loop_after_cache_write(matmul, refused):
+    s = matmul.s
+    outer, _ = s[matmul.C].split(matmul.C.op.axis[0], 8)
+    s.cache_write(matmul.C, "local")
+    refused(s, lambda: s[matmul.C].parallel(outer), "i.outer belongs to the old operation, which cache_write replaced",
+            "use s[C].op.axis")
+
+
+def test_axes_after_rfactor(matmul, refused):
+    s = matmul.s
+    _, ki = s[matmul.C].split(matmul.k, 16)
+    CF = s.rfactor(matmul.C, ki)
+    refused(s, lambda: s[matmul.C].parallel(matmul.C.op.axis[0]),
+            "i belongs to the old operation: rfactor moved it to stage C.rf",
+            "use s[C].op.axis", "loops now: ax0, ax1, k.inner.v")
+    refused(s, lambda: s[matmul.C].split(matmul.k, 4), "k belongs to the old operation", "use s[C].op.axis")
+    refused(s, lambda: s[CF].vectorize(ki), "the loop k.inner given is not the k.inner of this stage", "s[C.rf].op.axis")
+
+
+# --- cache_read -------------------------------------------------------------------------------------------------------------
+
+def test_cache_read_of_a_stage_that_does_not_read_it(chain, refused):
+    refused(chain.s, lambda: chain.s.cache_read(chain.A, "local", [chain.C]), "cache_read(A, 'local', [C])",
+            "C does not read A", "A is read by B")
+
+
+def test_cache_read_after_all_readers_were_redirected(chain, refused):
+    chain.s.cache_read(chain.A, "local", [chain.B])
+    refused(chain.s, lambda: chain.s.cache_read(chain.A, "shared", [chain.B]), "B does not read A", "A is read by A.local")
+
+
+def test_cache_read_without_readers(chain, refused):
+    refused(chain.s, lambda: chain.s.cache_read(chain.A, "local", []), "no reader is given")
+
+
+def test_cache_read_of_what_is_no_tensor(chain, refused):
+    refused(chain.s, lambda: chain.s.cache_read(chain.A.op, "local", [chain.B]),
+            "the first argument is a tensor, got the operation A",
+            "A.output(0)")
+    refused(chain.s, lambda: chain.s.cache_read(3, "local", [chain.B]), "got the int 3")
+    refused(chain.s, lambda: chain.s.cache_read(chain.A, "local", [chain.s[chain.B]]), "expected a tensor or an operation")
+
+
+# --- cache_write ------------------------------------------------------------------------------------------------------------
+
+def test_cache_write_of_a_placeholder(chain, refused):
+    refused(chain.s, lambda: chain.s.cache_write(chain.A, "local"), "cache_write(A, 'local') on stage A", "A is a placeholder")
+
+
+def test_cache_write_of_some_outputs(refused):
+    A = te.placeholder((8,), name="A")
+    P, Q = te.compute((8,), lambda i: (A[i] + 1.0, A[i] * 2.0), name="T")
+    s = create_schedule(P.op)
+    refused(s, lambda: s.cache_write(Q, "local"), "T has 2 outputs, which are computed together; 1 given", "the list of all")
+    refused(s, lambda: s.cache_write([P, P], "local"), "2 given")
+
+
+def test_cache_write_of_two_operations(chain, refused):
+    refused(chain.s, lambda: chain.s.cache_write([chain.B, chain.C], "local"), "B and C are made by different operations")
+
+
+def test_cache_write_after_an_annotation(chain, refused):
+    chain.s[chain.D].parallel(chain.D.op.axis[0])
+    refused(chain.s, lambda: chain.s.cache_write(chain.D, "local"), "i is already parallel", "call cache_write first")
+
+
+def test_cache_write_after_the_reduction_was_split(matmul, refused):
+    matmul.s[matmul.C].split(matmul.k, 8)
+    refused(matmul.s, lambda: matmul.s.cache_write(matmul.C, "local"), "the reduction loop k.outer was made by split or fuse",
+            "call cache_write first")
+
+
+def test_cache_write_of_an_inlined_stage(chain, refused):
+    chain.s[chain.C].compute_inline()
+    refused(chain.s, lambda: chain.s.cache_write(chain.C, "local"), "C is computed inline")
+
+
+def test_cache_write_of_nothing(chain):
+    with pytest.raises(ArgumentTypeError, match="cache_write of no tensor"):
+        chain.s.cache_write([], "local")
+    assert len(chain.s.journal) == 0
+
+
+# --- rfactor ----------------------------------------------------------------------------------------------------------------
+
+def test_rfactor_of_what_is_no_reduction(chain, refused):
+    refused(chain.s, lambda: chain.s.rfactor(chain.D, chain.D.op.axis[0]), "rfactor(D, i) on stage D", "D is not a reduction",
+            "te.sum")
+
+
+def test_rfactor_after_cache_write_names_the_new_stage(matmul, refused):
+    matmul.s.cache_write(matmul.C, "local")
+    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, matmul.k), "C is not a reduction; the reduction is in stage C.local")
+
+
+def test_rfactor_of_a_loop_over_elements(matmul, refused):
+    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, matmul.C.op.axis[0]),
+            "i is a loop over elements, not a reduction loop",
+            "choose one of k")
+
+
+def test_rfactor_of_a_loop_that_was_split(matmul, refused):
+    matmul.s[matmul.C].split(matmul.k, 8)
+    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, matmul.k), "k was split into k.outer, k.inner")
+
+
+def test_rfactor_after_compute_at(matmul, refused):
+    s = matmul.s
+    AA = s.cache_read(matmul.A, "local", [matmul.C])
+    ko, ki = s[matmul.C].split(matmul.k, 10)
+    s[AA].compute_at(s[matmul.C], ko)
+    refused(s, lambda: s.rfactor(matmul.C, ki), "A.local is computed at k.outer: that loop must stay",
+            "s[A.local].compute_root()")
+
+
+def test_rfactor_after_an_annotation(matmul, refused):
+    _, ki = matmul.s[matmul.C].split(matmul.k, 10)
+    matmul.s[matmul.C].unroll(ki)
+    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, ki), "k.inner is already unrolled", "call rfactor first")
+
+
+def test_rfactor_after_a_split_of_another_axis(matmul, refused):
+    matmul.s[matmul.C].split(matmul.C.op.axis[0], 10)
+    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, matmul.k),
+            "the loop i.outer, made by split or fuse of another axis, would be lost")
+
+
+@pytest.mark.parametrize("place, words", [(3, "factor_axis=3 is out of range: the new tensor has 3 dimensions"),
+    (-4, "from -3 to 2"),
+                                          ("0", "factor_axis is an integer, got the str '0'"), (True, "got the bool True")])
+def test_rfactor_to_no_place(matmul, refused, place, words):
+    refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, matmul.k, place), words)
+
+
+def test_rfactor_with_init(refused):
+    A = te.placeholder((8,), name="A")
+    k = te.reduce_axis((0, 8), "k")
+    B = te.compute((), lambda: te.sum(A[k], axis=k, init=5.0), name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.rfactor(B, k), "starts from a value of its own (init)", "count twice")
+
+
+@pytest.mark.parametrize("tensor, axis, words", [(0, 0, "got the int 0"), (None, 1, "expected an axis, got the int 1"),
+                                                 ("op", None, "the first argument is a tensor, got the operation C")])
+def test_rfactor_of_wrong_types(matmul, refused, tensor, axis, words):
+    given = {"op": matmul.C.op, None: matmul.C}.get(tensor, tensor)
+    refused(matmul.s, lambda: matmul.s.rfactor(given, axis), words)
