@@ -60,6 +60,6 @@ def _hoist(loop: For, branch: IfThenElse) -> Stmt:
 
 def _invariant(condition: Expr, loop_var: Var) -> bool:
     for node in post_order(condition):
-        if node is loop_var or isinstance(node, Load) or isinstance(node, Call) and node.op.effect != "pure":
+        if node is loop_var or isinstance(node, Load) or (isinstance(node, Call) and node.op.effect != "pure"):
             return False
     return True

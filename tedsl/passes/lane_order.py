@@ -90,7 +90,7 @@ class _Order:
         if step_a is None or step_b is None:
             return not (self._same(a, b) and self._all_different(a))
         if step_a != step_b:
-            return step_a != 0 and step_b != 0 or self._known_distance(a, b) is not None
+            return (step_a != 0 and step_b != 0) or self._known_distance(a, b) is not None
         if step_a == 0:
             return False  # written once, with the value of every lane
         distance = self._known_distance(a, b)

@@ -31,13 +31,13 @@ def is_within(load: Load, sizes: dict[Var, int], analyzer: Analyzer) -> bool:
     size = sizes.get(load.buffer_var)
     if size is None:
         return False
-    index: Expr = load.index
-    last = 0
+    index, last = load.index, 0
     if isinstance(index, Ramp):
         step = build.as_int(index.stride)
         if step is None or step < 0:
             return False
-        index, last = index.base, step * (index.lanes - 1)
+        last = step * (index.lanes - 1)
+        index = index.base
     if index.dtype.lanes > 1:
         return False
     low, high = analyzer.bounds(index)

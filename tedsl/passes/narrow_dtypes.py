@@ -41,7 +41,7 @@ class _Narrower(ScopedRewriter):
 
     def fits(self, e: Expr) -> bool:
         low, high = self.analyzer.bounds(e)
-        return low is not None and high is not None and LOW <= low and high <= HIGH
+        return low is not None and high is not None and low >= LOW and high <= HIGH
 
     def expr(self, expr: Expr) -> Expr:
         return _Data(self.narrowed, self.fits)(expr)  # type: ignore[no-any-return]

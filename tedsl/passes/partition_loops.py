@@ -30,7 +30,8 @@ from tedsl.passes.guard_ranges import Interval, holding_interval
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 
 
-def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False, masks: bool = False) -> PrimFunc:
+def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False,
+                    masks: bool = False) -> PrimFunc:
     """`func` with loops split by their guards.
 
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of

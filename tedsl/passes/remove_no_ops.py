@@ -13,7 +13,18 @@ from tedsl.ir.expr import Call, Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import (
-    Allocate, AttrStmt, Evaluate, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, is_no_op, no_op, seq,
+    Allocate,
+    AttrStmt,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    is_no_op,
+    no_op,
+    seq,
 )
 from tedsl.ir.visitor import post_order
 from tedsl.passes.folding import decided

@@ -205,7 +205,7 @@ def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
 
 
 def _comparable(a: Expr, b: Expr) -> bool:
-    return a is b or isinstance(a, IntImm) and isinstance(b, IntImm)
+    return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm))
 
 
 def _is_small(node: Allocate, size: Expr) -> bool:

@@ -14,7 +14,26 @@ from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.expr import (
-    GE, GT, LE, LT, Add, BinaryOp, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Let, Load, Mul, Not, Ramp, Select, Sub, Var,
+    GE,
+    GT,
+    LE,
+    LT,
+    Add,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Load,
+    Mul,
+    Not,
+    Ramp,
+    Select,
+    Sub,
+    Var,
 )
 from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MATH_BINARY, MATH_UNARY, Op
 from tedsl.passes.conditions import LIKELY, mask_parts, without_likely

@@ -19,7 +19,20 @@ from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import (
-    Allocate, AssertStmt, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While, is_no_op, no_op,
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    is_no_op,
+    no_op,
     seq,
 )
 from tedsl.ir.substitute import copy_var
@@ -51,7 +64,7 @@ class _Vectorizer(ScopedRewriter):
         if not self.enable:
             return self.serial(stmt)
         if lanes is None:
-            raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized but its extent {stmt.extent} is not a constant",
+            raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized but its extent {stmt.extent} is no constant",
                                 hint="split it by a constant factor first, then vectorize the inner loop")
         if lanes <= 1:
             return self.stmt(fold_with(stmt.body, {stmt.loop_var: stmt.min})) if lanes == 1 else no_op()

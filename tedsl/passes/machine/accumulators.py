@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -79,8 +80,8 @@ class Plan:
 
     def start_values(self, before: list[Store], number: Numbering) -> tuple[dict[Slot, Stmt], set[Stmt]]:
         """For slots that the stores `before` (just before the loop) fill: the assignment of that value instead."""
-        mine = {slot.memory for slot in self.slots}
-        if any(isinstance(n, Load) and n.buffer_var in mine for s in before for n in post_order(s)):
+        written = {store.buffer_var for store in before}
+        if any(isinstance(n, Load) and n.buffer_var in written for s in before for n in post_order(s)):
             return {}, set()
         found: dict[tuple[Var, int, int], list[Store]] = {}
         for store in before:
@@ -92,6 +93,9 @@ class Plan:
             if len(same) == 1 and not slot.guards and same[0].value.dtype is slot.dtype:
                 starts[slot] = slot.assign(same[0].value)
                 used.add(same[0])
+        mine = {slot.memory for slot in self.slots}
+        if any(store.buffer_var in mine and store not in used for store in before):
+            return {}, set()  # it may write a location of ours after its start value
         return starts, used
 
 
@@ -206,7 +210,7 @@ class _Group:
         first = _base(next(iter(places.values()))[0].node.index)
         for same in places.values():
             index = same[0].node.index
-            if isinstance(index, Ramp) and build.as_int(index.stride) != 1 or isinstance(index, Broadcast):
+            if (isinstance(index, Ramp) and build.as_int(index.stride) != 1) or isinstance(index, Broadcast):
                 return False
             if index.dtype.lanes > 1 and not isinstance(index, Ramp):
                 return False
@@ -215,7 +219,7 @@ class _Group:
                 return False
             spans.append((offset, offset + index.dtype.lanes))
         spans.sort()
-        return all(a[1] <= b[0] for a, b in zip(spans, spans[1:]))
+        return all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
 
 
 def _base(index: Expr) -> Expr:
@@ -223,7 +227,7 @@ def _base(index: Expr) -> Expr:
 
 
 def _has_effects(node: object) -> bool:
-    return isinstance(node, While) or isinstance(node, Call) and node.op.effect != "pure"
+    return isinstance(node, While) or (isinstance(node, Call) and node.op.effect != "pure")
 
 
 def _bound_by(node: For | LetStmt | Let | Allocate) -> Var:
@@ -239,11 +243,11 @@ def _accesses(body: Stmt) -> dict[Var, list[Access]]:
     """Every load and store below `body` with its guards inside."""
     found: dict[Var, list[Access]] = {}
     stack: list[tuple[Any, tuple[Expr, ...], Store | None]] = [(body, (), None)]
-    seen: set[tuple[int, int, int]] = set()
+    seen: set[Any] = set()
     while stack:
         node, guards, reader = stack.pop()
-        key = (id(node), id(reader), len(guards))
-        if key in seen and not isinstance(node, Stmt):
+        key = (id(node), id(reader), guards)
+        if key in seen:
             continue
         seen.add(key)
         if isinstance(node, (Load, Store)):
@@ -253,6 +257,10 @@ def _accesses(body: Stmt) -> dict[Var, list[Access]]:
             stack += [(node.condition, guards, reader), (node.then_case, taken, reader)]
             if node.else_case is not None:
                 stack.append((node.else_case, (*guards, build.logical_not(node.condition)), reader))
+        elif isinstance(node, For):
+            count = build.as_int(node.extent)
+            runs = guards if count is not None and count > 0 else (*guards, build.greater(node.extent, 0))
+            stack += [(node.min, guards, reader), (node.extent, guards, reader), (node.body, runs, reader)]
         elif isinstance(node, Store):
             stack += [(child, guards, None) for child in node.child_nodes() if child is not node.value]
             stack.append((node.value, guards, node))

@@ -17,7 +17,24 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32, INT64
 from tedsl.ir.expr import (
-    Add, BinaryOp, Call, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Let, Load, Max, Min, Mod, Mul, Ramp, Sub, Var,
+    Add,
+    BinaryOp,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ramp,
+    Sub,
+    Var,
 )
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
@@ -57,8 +74,8 @@ class _Hoister(ScopedRewriter):
                 return stmt if value is stmt.value and body is stmt.body else LetStmt(stmt.var, value, body)
             case Store():
                 made = self.descend(stmt)
-                index = self.index(made.index)  # type: ignore[attr-defined]
-                return made if index is made.index else made.replace(index=index)  # type: ignore[attr-defined]
+                index = self.index(made.index)
+                return made if index is made.index else made.replace(index=index)
             case _:
                 return self.descend(stmt)
 
@@ -102,7 +119,7 @@ class _Hoister(ScopedRewriter):
 
     def name(self, value: Expr, level: int) -> Expr:
         """The variable at `level` that stands for `value`, or `value` itself where a name gains nothing."""
-        if isinstance(value, Var) or isinstance(value, Cast) and isinstance(value.value, Var):
+        if isinstance(value, Var) or (isinstance(value, Cast) and isinstance(value.value, Var)):
             return value
         key = self.number(value)
         if key not in self.made[level]:

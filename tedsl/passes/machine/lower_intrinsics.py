@@ -36,7 +36,7 @@ def lower_intrinsics(func: PrimFunc) -> PrimFunc:
 
 
 def _is_candidate(node: Any) -> bool:
-    return isinstance(node, (FloorDiv, FloorMod)) or isinstance(node, Call) and node.op.name in _NAMES
+    return isinstance(node, (FloorDiv, FloorMod)) or (isinstance(node, Call) and node.op.name in _NAMES)
 
 
 class _Statements(ScopedRewriter):

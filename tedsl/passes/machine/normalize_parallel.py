@@ -34,7 +34,7 @@ class _Normalizer(ScopedRewriter):
             return stmt
         if not isinstance(stmt, For) or stmt.kind != ForKind.PARALLEL:
             return self.descend(stmt)
-        if self.inside or isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1:
+        if self.inside or (isinstance(stmt.extent, IntImm) and stmt.extent.value <= 1):
             return self.descend(stmt.replace(kind=ForKind.SERIAL))
         _check_race(stmt)
         self.inside = True
@@ -53,7 +53,7 @@ def _check_race(loop: For) -> None:
     for store in nodes:
         if not isinstance(store, Store) or store.buffer_var in private or id(store) in guarded:
             continue
-        if _uses(store.index, depends) or store.predicate is not None and _uses(store.predicate, depends):
+        if _uses(store.index, depends) or (store.predicate is not None and _uses(store.predicate, depends)):
             continue
         if any(isinstance(n, Load) and n.buffer_var is store.buffer_var for n in post_order(store.value)):
             raise LoweringError(

@@ -79,10 +79,8 @@ class _Promoter(ScopedRewriter):
     def promoted(self, loop: For, plan: Plan, before: list[Store]) -> tuple[Stmt, set[Stmt]]:
         starts, used = plan.start_values(before, self.number)
         body = plan.in_registers(loop.body)
-        inner = _Promoter.__new__(_Promoter)
-        inner.__dict__.update(self.__dict__)
-        inner.allocated = self.allocated | set(plan.memory)
-        new_loop = loop.replace(body=inner.stmt(body))
+        self.allocated |= set(plan.memory)
+        new_loop = loop.replace(body=self.stmt(body))
         first = [starts.get(slot, slot.load()) for slot in plan.slots]
         whole = seq(*first, new_loop, *(slot.store() for slot in plan.slots))
         if len(starts) < len(plan.slots) and not self.analyzer.can_prove(build.greater(loop.extent, 0)):

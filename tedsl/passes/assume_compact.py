@@ -1,0 +1,47 @@
+"""The version of a function for arrays that are compact row-major, where its buffers have symbolic strides.
+
+before:  A: Buffer([n, m], [stride, stride_1])   A[i*stride + k*stride_1]
+after:   A: Buffer([n, m], [])                   A[i*m + k]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import variables
+
+
+def assume_compact(func: PrimFunc) -> PrimFunc:
+    """`func` with each stride that is a variable of its own replaced by the compact one; itself if there is none."""
+    uses = Counter(v for b in func.buffers for e in (*b.shape, *b.strides, b.elem_offset) for v in variables(e))
+    uses.update(p for p in func.params if p not in func.buffer_map)
+    compact: dict[Var, Expr] = {}
+    for buffer in func.buffers:
+        if buffer.buffer_type == "auto_broadcast":  # a stride may be 0: compact arrays need not be read compactly
+            return func
+        for stride, usual in zip(buffer.strides, compact_strides(buffer)):
+            if isinstance(stride, Var) and uses[stride] == 1:
+                compact[stride] = build.cast(stride.dtype, usual)
+            else:
+                return func  # a stride that also says something else
+    if not compact:
+        return func
+    buffers = {param: buffer.replace(strides=()) for param, buffer in func.buffer_map.items()}
+    renamed = {old: buffers[param] for param, old in func.buffer_map.items()}
+    body = _with_buffers(substitute(func.body, compact), renamed)
+    return func.replace(body=body, buffer_map=buffers)
+
+
+def compact_strides(buffer: Buffer) -> tuple[Expr, ...]:
+    """The strides of a compact row-major array of the buffer's shape."""
+    strides: list[Expr] = []
+    step: Expr = build.const(1, buffer.shape[-1].dtype) if buffer.shape else build.const(1)
+    for dim in reversed(buffer.shape):
+        strides.append(step)
+        step = build.mul(step, dim)
+    return tuple(reversed(strides))

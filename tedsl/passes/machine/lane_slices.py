@@ -1,0 +1,152 @@
+"""Some lanes of vector code: the same statement, narrower."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.expr import (
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    IntImm,
+    Let,
+    Load,
+    Not,
+    Ramp,
+    Select,
+    Shuffle,
+    Var,
+)
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import IfThenElse, LetStmt, Stmt, Store, no_op
+from tedsl.ir.substitute import fresh_copy
+from tedsl.passes.folding import IF_THEN_ELSE, is_always_false, is_always_true
+from tedsl.passes.vectorize_expr import ELEMENTWISE
+
+
+class CannotSlice(Exception):
+    """Raised by a vector whose lanes are not independent, or that is bound outside."""
+
+
+def slice_lanes(stmt: Stmt, lanes: int, first: Expr | int, width: int, on: frozenset[Expr] = frozenset()) -> Stmt:
+    """A copy of `stmt`, code of `lanes` lanes, that does lanes first .. first + width - 1. The masks `on` hold there.
+
+    Raises CannotSlice where a vector is bound outside of `stmt` (unless `first` is a constant) or mixes its lanes.
+    """
+    return _Slicer(lanes, build.as_expr(first), width, on)(fresh_copy(stmt))  # type: ignore[no-any-return]
+
+
+class _Slicer(Rewriter):
+    """Bottom-up: children of a vector are sliced already when it is; `given` remembers what they were."""
+
+    def __init__(self, lanes: int, first: Expr, width: int, on: frozenset[Expr]) -> None:
+        super().__init__()
+        self.lanes, self.first, self.width, self.on = lanes, first, width, on
+        self.lets: dict[Var, Var] = {}
+        self._done: dict[Any, Any] = {}
+
+    def __call__(self, root: Any) -> Any:
+        done = self._done
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in done:
+                stack.pop()
+                continue
+            if isinstance(node, (Let, LetStmt)) and node.var.dtype.lanes == self.lanes:
+                self.lets.setdefault(node.var, Var(node.var.name, self.narrow(node.var)))
+            pending = [c for c in node.child_nodes() if c not in done]
+            if pending:
+                stack.extend(reversed(pending))
+            else:
+                stack.pop()
+                done[node] = self.slice(node)
+        return done[root]
+
+    def narrow(self, e: Expr) -> Any:
+        return e.dtype.with_lanes(self.width) if e.dtype.lanes == self.lanes else e.dtype
+
+    def slice(self, node: Any) -> Any:
+        if isinstance(node, Stmt):
+            return self.statement(node)
+        if not isinstance(node, Expr):
+            return node.map_children(self._done.__getitem__)
+        if node in self.on:
+            return build.true() if self.width == 1 else Broadcast(build.true(), self.width)
+        if node.dtype.lanes == 1 and not isinstance(node, (Load, Let)):
+            return node.map_children(self._done.__getitem__) if not isinstance(node, Shuffle) else self.fail(node)
+        if node.dtype.lanes not in (1, self.lanes):
+            self.fail(node)
+        return self.vector(node)
+
+    def fail(self, node: Any) -> Any:
+        raise CannotSlice(type(node).__name__)
+
+    def vector(self, node: Any) -> Expr:
+        new = [self._done[c] for c in node.child_nodes()]
+        match node:
+            case Ramp(stride=step):
+                base = build.add(new[0], build.cast(node.base.dtype, build.mul(self.first, build.cast(self.first.dtype, step))))
+                return base if self.width == 1 else Ramp(base, new[1], self.width)
+            case Broadcast():
+                return new[0] if self.width == 1 else Broadcast(new[0], self.width)
+            case Var():
+                return self.variable(node)
+            case Load():
+                return self.load(node)
+            case BinaryOp():
+                kind: Any = type(node)
+                return kind(*new)  # type: ignore[no-any-return]
+            case Not() | Select():
+                made: Any = type(node)
+                return made(*new)  # type: ignore[no-any-return]
+            case Cast():
+                return Cast(self.narrow(node), new[0])
+            case Call(op=op) if op in ELEMENTWISE or op is IF_THEN_ELSE:
+                return Call(self.narrow(node), op, tuple(new))
+            case Let(var=v):
+                return Let(self.lets.get(v, v), new[0], new[1])
+            case _:
+                return self.fail(node)  # type: ignore[no-any-return]
+
+    def variable(self, var: Var) -> Expr:
+        if var in self.lets:
+            return self.lets[var]
+        if not isinstance(self.first, IntImm):
+            return self.fail(var)  # type: ignore[no-any-return]
+        return Shuffle((var,), tuple(build.const(self.first.value + k, "int32") for k in range(self.width)))
+
+    def load(self, node: Load) -> Expr:
+        index = self._done[node.index]
+        predicate = None if node.predicate is None else self._done[node.predicate]
+        if predicate is not None and is_always_true(predicate):
+            predicate = None
+        made = Load(self.narrow(node), node.buffer_var, index, predicate)
+        if predicate is None or self.width > 1 or node.dtype.lanes == 1:
+            return made
+        return build.if_then_else(predicate, made.replace(predicate=None), build.const(0, node.dtype.element))
+
+    def statement(self, node: Stmt) -> Stmt:
+        match node:
+            case Store():
+                return self.store(node)
+            case LetStmt(var=v):
+                return LetStmt(self.lets.get(v, v), self._done[node.value], self._done[node.body])
+            case _:
+                return node.map_children(self._done.__getitem__)
+
+    def store(self, node: Store) -> Stmt:
+        if node.value.dtype.lanes == 1:
+            return node.map_children(self._done.__getitem__)
+        value, index = self._done[node.value], self._done[node.index]
+        predicate = None if node.predicate is None else self._done[node.predicate]
+        if predicate is None or is_always_true(predicate):
+            return Store(node.buffer_var, value, index)
+        if is_always_false(predicate):
+            return no_op()
+        if self.width == 1:
+            return IfThenElse(predicate, Store(node.buffer_var, value, index))
+        return Store(node.buffer_var, value, index, predicate)

@@ -1,0 +1,169 @@
+"""Vectors that fit the machine: masks that it lacks become narrower vectors, very wide vectors become loops.
+
+before:  B[ramp(i, 1, 8)] = A[ramp(i, 1, 8)]  if (ramp(i, 1, 8) < broadcast(n, 8))
+after:   let count = n - i
+         if (8 <= count) { B[ramp(i, 1, 8)] = A[ramp(i, 1, 8)] }
+         else { if (count & 4) { four lanes }; if (count & 2) { two more }; if (count & 1) { the last one } }
+
+A mask that is not "the first lanes", or several masks in one statement, go lane by lane. A mask that the target has
+stays. Vectors wider than the machine's stay too (LLVM splits them in registers), unless they would fill the register file, or
+are no multiple of the machine's: those are cut into a part that is, and powers of two.
+"""
+
+from __future__ import annotations
+
+from tedsl.ir import build
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import GE, GT, LE, LT, Broadcast, Expr, IntImm, Load, Ramp, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.visitor import post_order
+from tedsl.passes.conditions import conjunction, mask_parts
+from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
+from tedsl.passes.machine.structure import Numbering
+from tedsl.target.target import Target
+
+REGISTERS = 16  # of the machine's width in one vector: more would spill
+
+
+def split_vectors(func: PrimFunc, target: Target) -> PrimFunc:
+    """`func` with vectors and masks that `target` can execute well."""
+    return func.with_body(_Splitter(target)(func.body))
+
+
+class _Splitter(ScopedRewriter):
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.number = Numbering()
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Evaluate():
+                return stmt
+            case Store():
+                return self.store(stmt)
+            case LetStmt() if stmt.value.dtype.lanes > 1 and self.lacks_mask(stmt):
+                return self.lane_by_lane(stmt, stmt.value.dtype.lanes)
+            case _:
+                return self.descend(stmt)
+
+    def store(self, store: Store) -> Stmt:
+        lanes = store.value.dtype.lanes
+        if lanes == 1:
+            return store
+        try:
+            pieces = self.pieces(lanes, store.value.dtype)
+            if pieces is not None:
+                return pieces_of(self, store, lanes, *pieces)
+            return self.unmasked(store, lanes) if self.lacks_mask(store) else store
+        except CannotSlice:
+            return store
+
+    def lacks_mask(self, stmt: Stmt) -> bool:
+        """Whether a masked vector access in `stmt` has elements that the target cannot mask."""
+        return any(n.predicate is not None and access_dtype(n).lanes > 1 and not self.target.can_mask(access_dtype(n).element)
+                   for n in post_order(stmt) if isinstance(n, (Load, Store)))
+
+    def pieces(self, lanes: int, dtype: DType) -> tuple[int, int] | None:
+        """(lanes of a loop's step or 0, lanes before the powers of two) if a vector of `lanes` is better cut."""
+        native = max(1, self.target.vector_bits // (8 * dtype.bytes))
+        if lanes > REGISTERS * native:
+            return native, lanes - lanes % native
+        return (0, lanes - lanes % native) if lanes > native and lanes % native else None
+
+    def unmasked(self, store: Store, lanes: int) -> Stmt:
+        prefix = self.prefix(store)
+        if prefix is None:
+            return self.lane_by_lane(store, lanes)
+        scalars, count = prefix
+        masks = frozenset(n.predicate for n in post_order(store) if isinstance(n, (Load, Store)) and n.predicate is not None)
+        known = build.as_int(count)
+        if known is not None:
+            done = seq(*(slice_lanes(store, lanes, at, width, masks) for at, width in powers(min(max(known, 0), lanes))))
+        else:
+            done = self.by_count(store, lanes, count, masks)
+        return IfThenElse(conjunction(scalars), done) if scalars else done
+
+    def by_count(self, store: Store, lanes: int, count: Expr, masks: frozenset[Expr]) -> Stmt:
+        """Whole if at least `lanes` lanes are on; else one narrower vector per bit of the count."""
+        var = Var("count", count.dtype)
+        zero = IntImm(count.dtype, 0)
+        parts: list[Stmt] = []
+        width = 1 << ((lanes - 1).bit_length() - 1)
+        while width:
+            at = build.mul(build.floordiv(var, 2 * width), 2 * width)
+            taken = build.not_equal(build.bitwise_and(var, width), zero)
+            parts.append(IfThenElse(taken, slice_lanes(store, lanes, at, width, masks)))
+            width //= 2
+        rest = IfThenElse(build.greater(var, zero), seq(*parts))
+        whole = slice_lanes(store, lanes, 0, lanes, masks)
+        return LetStmt(var, count, IfThenElse(build.greater_equal(var, lanes), whole, rest))
+
+    def prefix(self, store: Store) -> tuple[list[Expr], Expr] | None:
+        """If all masks of `store` are one, and it says "the first so many lanes": its scalar parts and that number."""
+        masks = [n.predicate for n in post_order(store) if isinstance(n, (Load, Store)) and access_dtype(n).lanes > 1]
+        if store.predicate is None or len({self.number(m) for m in masks if m is not None}) != 1:
+            return None
+        parts = mask_parts(store.predicate)
+        vectors = [part for part in parts if part.dtype.lanes > 1]
+        if len(vectors) != 1:
+            return None
+        count = lanes_on(vectors[0])
+        return None if count is None else ([part for part in parts if part.dtype.lanes == 1], count)
+
+    def lane_by_lane(self, stmt: Stmt, lanes: int) -> Stmt:
+        """A loop over the lanes; a copy for each where a vector comes from outside."""
+        lane = Var("lane")
+        try:
+            body = slice_lanes(stmt, lanes, lane, 1)
+            return For(lane, IntImm(lane.dtype, 0), IntImm(lane.dtype, lanes), ForKind.SERIAL, body)
+        except CannotSlice:
+            try:
+                return seq(*(slice_lanes(stmt, lanes, k, 1) for k in range(lanes)))
+            except CannotSlice:
+                return stmt
+
+
+def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: int) -> Stmt:
+    """`store` as a loop of `step` lanes (or one vector if it is 0) for the first `main` lanes, then powers of two."""
+    parts: list[Stmt] = []
+    if step and main:
+        chunk = Var("chunk")
+        body = slice_lanes(store, lanes, build.mul(chunk, step), step)
+        parts.append(For(chunk, IntImm(chunk.dtype, 0), IntImm(chunk.dtype, main // step), ForKind.SERIAL, splitter.stmt(body)))
+    elif main:
+        parts.append(splitter.stmt(slice_lanes(store, lanes, 0, main)))
+    parts += [splitter.stmt(slice_lanes(store, lanes, main + at, width)) for at, width in powers(lanes - main)]
+    return seq(*parts)
+
+
+def powers(count: int) -> list[tuple[int, int]]:
+    """(first lane, width) of the powers of two that make `count`, the widest first."""
+    found, at = [], 0
+    for bit in reversed(range(count.bit_length())):
+        if count >> bit & 1:
+            found.append((at, 1 << bit))
+            at += 1 << bit
+    return found
+
+
+def lanes_on(mask: Expr) -> Expr | None:
+    """How many lanes are on (it may be negative or too large) if `mask` says that the first so many are."""
+    if isinstance(mask, (GT, GE)):
+        ramp, limit, equal = mask.b, mask.a, isinstance(mask, GE)
+    elif isinstance(mask, (LT, LE)):
+        ramp, limit, equal = mask.a, mask.b, isinstance(mask, LE)
+    else:
+        return None
+    if not isinstance(ramp, Ramp) or build.as_int(ramp.stride) != 1 or not isinstance(limit, Broadcast):
+        return None
+    count = build.sub(limit.value, ramp.base)
+    return build.add(count, 1) if equal else count
+
+
+def access_dtype(node: Load | Store) -> DType:
+    return node.dtype if isinstance(node, Load) else node.value.dtype
