@@ -52,30 +52,22 @@ class _Proof:
 
     def reductions(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
         """Ways to prove s >= 0: each is a tuple of sums that must all be at least 0."""
-        choices = self._min_max(s)
-        if choices is not None:
-            yield from choices
-            return
+        choices: list[tuple[Sum, ...]] = []
+        for term, c in s.terms.items():
+            sides = _sides(term)
+            if sides is None:
+                continue
+            rest = s.without(term)
+            first, second = (rest.plus(self.known.sum(side), c) for side in sides)
+            if type(term) is (Min if c < 0 else Max):
+                choices += [(first,), (second,)]  # one side is enough
+            else:
+                yield first, second  # both sides are needed, and nothing is lost
+                return
+        yield from choices
         yield from self._by_facts(s)
         yield from self._by_ends(s)
         yield from self._by_quotients(s)
-
-    def _min_max(self, s: Sum) -> list[tuple[Sum, ...]] | None:
-        """One min, max or select: both sides must do, or one of them."""
-        for term, c in s.terms.items():
-            kind = type(term)
-            if kind is Min or kind is Max:
-                rest = s.without(term)
-                sides = [rest.plus(self.known.sum(side), c) for side in (term.a, term.b)]  # type: ignore[attr-defined]
-                if (kind is Min) == (c > 0):
-                    return [(sides[0], sides[1])]
-                return [(sides[0],), (sides[1],)]
-            if kind is Select or (kind is Call and term.op.name == "tir.if_then_else"):  # type: ignore[attr-defined]
-                rest = s.without(term)
-                args: Any = term
-                pair = (args.true_value, args.false_value) if kind is Select else args.args[1:]
-                return [tuple(rest.plus(self.known.sum(side), c) for side in pair)]
-        return None
 
     def _by_facts(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
         """s = k * fact + rest: the rest over the fact's end."""
@@ -130,16 +122,48 @@ class _Proof:
         return s.plus(multiply(self.known, slope, self.known.sum(low), var))
 
     def _by_quotients(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """x // d lies in [(x - d + 1) / d, x / d] and the sum is whole: d*s + d - 1 >= 0 is enough."""
+        """x // d lies in [(x - d + 1) / d, x / d] and the sum is whole: d*s + d - 1 >= 0 is enough, for d > 0."""
         for term, c in s.terms.items():
-            if type(term) is FloorDiv and type(term.b) is IntImm and term.b.value > 0:
-                d = term.b.value
-                x = self.known.sum(term.a)
-                bound = x if c < 0 else x.shifted(1 - d)
-                yield (s.without(term).times(d).plus(bound, c).shifted(d - 1),)
-            elif type(term) is FloorMod and type(term.b) is IntImm and term.b.value > 0 and c < 0 \
-                    and self.known.within(term.a, 0, None):
-                yield (s.without(term).plus(self.known.sum(term.a), c),)  # x % d <= x for x >= 0
+            kind = type(term)
+            if (kind is not FloorDiv and kind is not FloorMod) or not self._divides(term):  # type: ignore[arg-type]
+                continue
+            x, d, rest = self.known.sum(term.a), self.known.sum(term.b), s.without(term)  # type: ignore[attr-defined]
+            if kind is FloorDiv:
+                bound = x if c < 0 else x.plus(d, -1).shifted(1)
+                yield (multiply(self.known, rest, d, term).plus(bound, c).plus(d).shifted(-1),)
+            elif c < 0:
+                yield (rest.plus(d, c).shifted(-c),)  # x % d <= d - 1
+                if self.known.within(term.a, 0, None):  # type: ignore[attr-defined]
+                    yield (rest.plus(x, c),)  # x % d <= x for x >= 0
+
+    def _divides(self, term: FloorDiv | FloorMod) -> bool:
+        """Whether the divisor is index arithmetic and positive."""
+        low, _ = self.known.range(term.b)
+        if low is not None and low > 0:
+            return self.known.is_index(self.known.sum(term.b))
+        return low == 0 and is_factor_of_running_loop(self.known, term.b, self.known.sum(term.a))
+
+
+def is_factor_of_running_loop(known: Bounds, by: Expr, used_in: Sum) -> bool:
+    """Whether `by` is not 0 since a loop variable stands in `used_in` whose extent is a multiple of it: that loop runs."""
+    for term in used_in.terms:
+        for var in factors(term):
+            extent = known.extents.get(var)
+            if extent is not None and any(known.same(part, by) for part in factors(extent)):
+                return True
+    return False
+
+
+def _sides(term: Any) -> tuple[Expr, Expr] | None:
+    """The two values of which a min, max or choice is one."""
+    kind = type(term)
+    if kind is Min or kind is Max:
+        return term.a, term.b
+    if kind is Select:
+        return term.true_value, term.false_value
+    if kind is Call and term.op.name == "tir.if_then_else":
+        return term.args[1], term.args[2]
+    return None
 
 
 # --- products -----------------------------------------------------------------------------------------------------------

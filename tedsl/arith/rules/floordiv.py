@@ -6,7 +6,7 @@ from math import gcd
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
-from tedsl.arith.inequality import expand, factors, nonnegative
+from tedsl.arith.inequality import expand, factors, is_factor_of_running_loop, nonnegative
 from tedsl.ir.dtype import INT32, INT64, DType
 from tedsl.ir.expr import Expr, FloorDiv, IntImm, Mul, Sub
 
@@ -138,12 +138,7 @@ def not_zero(known: Bounds, by: Expr, used_in: Sum) -> bool:
     """Whether `by` is not 0: by its range, or as a factor of the extent of a loop that runs, as its variable is used."""
     if known.nonzero(by) or nonnegative(known, known.sum(by).shifted(-1)):
         return True
-    for term in used_in.terms:
-        for var in factors(term):
-            extent = known.extents.get(var)
-            if extent is not None and any(known.same(part, by) for part in factors(extent)):
-                return True
-    return False
+    return is_factor_of_running_loop(known, by, used_in)
 
 
 def _plus(known: Bounds, s: Sum, quotient: Expr) -> Expr | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
+from tedsl.arith.rules.floordiv import not_zero
 from tedsl.ir.dtype import wrap_integer
-from tedsl.ir.expr import Add, Expr, IntImm, Mul, Sub
+from tedsl.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub
 
 
 def fold_add(e: Add, known: Bounds) -> Expr | None:
@@ -14,9 +15,22 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
     a, b = known.sum(e.a), known.sum(e.b)
     if type(s.single) is Add:
         return _wrapping_add(e, a, b)
+    if s.splits:
+        s = _merge_by_symbol(s, known)
     if len(s.terms) == len(a.terms) + len(b.terms) and _adds_in_order(e, a, b):
         return None
     return known.build(s, e.dtype)
+
+
+def _merge_by_symbol(s: Sum, known: Bounds) -> Sum:
+    """(x//d)*d + x%d → x if d != 0."""
+    for term, c in s.terms.items():
+        if type(term) is not FloorMod or isinstance(term.b, IntImm) or not known.is_index(s):
+            continue
+        product = known.sum(Mul(FloorDiv(term.a, term.b), term.b)).single
+        if product is not None and s.terms.get(product) == c and not_zero(known, term.b, known.sum(term.a)):
+            return _merge_by_symbol(s.without(term).without(product).plus(known.sum(term.a), c), known)
+    return s
 
 
 def _adds_in_order(e: Add, a: Sum, b: Sum) -> bool:

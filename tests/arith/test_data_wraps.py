@@ -1,0 +1,96 @@
+"""Data arithmetic wraps: the rules of ideal integers apply only where the range is proved to fit."""
+
+import random
+
+import pytest
+from arith_reference import value
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.buffer import decl_buffer
+from tedsl.ir.expr import BufferLoad, Cast, IntImm, Var
+from tedsl.ir.visitor import post_order
+
+NARROW = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535)}
+CONSTANTS = [0, 1, 2, 3, 4, 7, 8, 16, 100, 127]
+OPERATIONS = [build.add, build.add, build.sub, build.sub, build.mul, build.floordiv, build.floormod, build.minimum,
+              build.maximum, build.truncdiv, build.truncmod]
+COMPARISONS = [build.less, build.less_equal, build.greater, build.equal, build.not_equal]
+
+
+def leaves_of(dtype):
+    index = Var("i")
+    table = decl_buffer((4,), dtype, "T")
+    return [Var("a", dtype), Var("b", dtype), BufferLoad(table, (index,)), BufferLoad(table, (IntImm("int32", 0),))]
+
+
+def data(rng, depth, leaves):
+    dtype = leaves[0].dtype
+    if depth == 0 or rng.randrange(8) == 0:
+        return rng.choice(leaves) if rng.randrange(3) else IntImm(dtype, rng.choice(CONSTANTS))
+    if rng.randrange(10) == 0:
+        return build.select(truth(rng, depth - 1, leaves), data(rng, depth - 1, leaves), data(rng, depth - 1, leaves))
+    right = IntImm(dtype, rng.choice(CONSTANTS)) if rng.randrange(2) else data(rng, depth - 1, leaves)
+    return rng.choice(OPERATIONS)(data(rng, depth - 1, leaves), right)
+
+
+def truth(rng, depth, leaves):
+    return rng.choice(COMPARISONS)(data(rng, max(depth - 1, 0), leaves), data(rng, max(depth - 1, 0), leaves))
+
+
+def widened(rng, leaves):
+    """Narrow loads in int32 arithmetic: exact where they provably fit."""
+    wide = [build.cast("int32", leaf) for leaf in leaves]
+    return build.cast("int8", data(rng, 3, wide)) if rng.randrange(3) == 0 else data(rng, 3, wide)
+
+
+@pytest.mark.parametrize("dtype", sorted(NARROW))
+@pytest.mark.parametrize("make", [lambda r, leaves: data(r, 3, leaves), lambda r, leaves: truth(r, 3, leaves), widened],
+                         ids=["values", "conditions", "widened"])
+def test_random_data_expressions_keep_their_value(dtype, make):
+    leaves = leaves_of(dtype)
+    low, high = NARROW[dtype]
+    for seed in range(250):
+        rng = random.Random(seed)
+        e = make(rng, leaves)
+        known = Analyzer()
+        simple = known.simplify(e)
+        bounds = known.bounds(e) if e.dtype.is_integer else (None, None)
+        for _ in range(12):
+            env = {leaf: rng.choice([low, high, rng.randint(low, high), 0 if low <= 0 else low]) for leaf in leaves}
+            env["wrap"] = True
+            env |= {node: env[known.known.value(node)] for node in post_order(simple)
+                    if isinstance(node, BufferLoad) and node not in env}
+            expected = value(e, env)
+            assert value(simple, env) == expected, f"{seed}: {e!r} -> {simple!r}"
+            assert bounds[0] is None or bounds[0] <= expected <= bounds[1]
+
+
+def test_a_loaded_int32_may_wrap():
+    table = decl_buffer((4,), "int32", "T")
+    x = BufferLoad(table, (Var("i"),))
+    known = Analyzer()
+    assert not known.can_prove(x < x + 1)
+    assert known.simplify((x + 1) // 1 > x) is not build.true()
+    assert known.can_prove(build.equal(x - x, 0))
+
+
+def test_a_loaded_uint8_in_int32_is_exact():
+    x = Cast("int32", BufferLoad(decl_buffer((4,), "uint8", "T"), (Var("i"),)))
+    known = Analyzer()
+    assert known.can_prove(x < x + 1)
+    assert known.bounds(x * 2 + 1) == (1, 511)
+
+
+def test_a_condition_on_memory_teaches_nothing():
+    x = BufferLoad(decl_buffer((4,), "int32", "T"), (Var("i"),))
+    known = Analyzer()
+    with known.constraint_scope(build.less(x, 3)):
+        assert not known.can_prove(x < 3)
+
+
+def test_a_variable_that_stands_for_data_is_data():
+    x, y = BufferLoad(decl_buffer((4,), "int32", "T"), (Var("i"),)), Var("y")
+    known = Analyzer()
+    known.bind(y, x)
+    assert not known.can_prove(y < y + 1)
