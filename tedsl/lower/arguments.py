@@ -8,6 +8,7 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer, decl_buffer
+from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.visitor import variables
@@ -52,7 +53,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
             tensors[key] = buffer
         else:
             buffer = arg
-        handle = Var(buffer.name, "handle")
+        handle = Var(buffer.name, HANDLE)
         params.append(handle)
         buffer_map[handle] = buffer
     return Arguments(tuple(params), buffer_map, tensors)
@@ -103,16 +104,16 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
     """Refuse arguments without which, or with which, the loops would be wrong."""
     _check_inputs(schedule, plans, arguments)
     for stage in schedule.stages:
-        given = [t.name for i in range(stage.op.num_outputs) if (stage.op, i) in arguments.tensors for t in (stage.op.output(i),)]
-        if not given or isinstance(stage.op, PlaceholderOp):
+        given = [stage.op.output(i).name for i in range(stage.op.num_outputs) if (stage.op, i) in arguments.tensors]
+        if not given or stage.is_placeholder:
             continue
+        hint = f"drop {given[0]} from the arguments, or call s[{stage.name}].compute_root()"
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
             raise LoweringError(f"{given[0]} is an argument, and its stage is computed inline: nothing would write it",
-                                hint=f"drop {given[0]} from the arguments, or call s[{stage.name}].compute_root()")
+                                hint=hint)
         if stage.attach_type == AttachType.SCOPE:
-            raise LoweringError(f"{given[0]} is an argument, and its stage is computed inside a loop of another one: only the parts that "
-                                f"are read there would be written",
-                                hint=f"drop {given[0]} from the arguments, or call s[{stage.name}].compute_root()")
+            raise LoweringError(f"{given[0]} is an argument, and its stage is computed inside a loop of another one: only the "
+                                "parts that are read there would be written", hint=hint)
 
 
 def _check_inputs(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments) -> None:
@@ -123,9 +124,9 @@ def _check_inputs(schedule: ScheduleState, plans: Sequence[StagePlan], arguments
             if isinstance(op, PlaceholderOp) and (op, index) not in arguments.tensors:
                 missing[load.producer.name] = None
     if missing:
-        names = ", ".join(missing)
-        raise LoweringError(f"the program reads {names}, which {'is' if len(missing) == 1 else 'are'} not among the arguments",
-                            hint=f"pass {'it' if len(missing) == 1 else 'them'} to lower or build too: lower(s, [..., {names}])")
+        names, one = ", ".join(missing), len(missing) == 1
+        raise LoweringError(f"the program reads {names}, which {'is' if one else 'are'} not among the arguments",
+                            hint=f"pass {'it' if one else 'them'} to lower or build too: lower(s, [..., {names}])")
 
 
 def bound_symbols(arguments: Arguments) -> dict[Var, None]:

@@ -11,7 +11,7 @@ whatever part of the domain a schedule computes. For an index and the extent of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
-from tedsl.lower.reads import Facts, guarded_loads, has_load
+from tedsl.lower.reads import Facts, guarded_loads, has_load, is_ragged
 from tedsl.lower.violations import Violation, find_violation
 
 
@@ -69,14 +69,9 @@ class _Checker:
         made = Analyzer()
         bind_sizes(made, (extent_of(axis) for axis in self.op.axis), at_least=1)
         for axis in self.axes.values():
+            assert axis.dom is not None
             made.bind(axis.var, axis.dom)
         return made
-
-    @cached_property
-    def ragged(self) -> bool:
-        """Whether the range of a reduction is read from a tensor or depends on another axis."""
-        return any(depends_on(end, self.axes) for axis in self.op.reduce_axis if axis.dom is not None
-                   for end in (axis.dom.min, extent_of(axis)))
 
     def check(self, load: ProducerLoad, facts: Facts | None) -> None:
         for dim, (index, extent) in enumerate(zip(load.indices, load.producer.shape)):
@@ -106,14 +101,14 @@ class _Checker:
                 if not has_load(fact):
                     scopes.enter_context(self.analyzer.constraint_scope(fact))
             zero = build.const(0, index.dtype)
-            return (low is not None and low >= 0 or self.analyzer.can_prove(build.greater_equal(index, zero))) \
+            return ((low is not None and low >= 0) or self.analyzer.can_prove(build.greater_equal(index, zero))) \
                 and self.analyzer.can_prove(build.less(index, extent))
 
     def unproved(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
         """Refuse, require or clamp."""
         index, extent = load.indices[dim], load.producer.shape[dim]
         conditions = [fact for fact in facts or () if not has_load(fact)]
-        decidable = not self.ragged and not has_load(index) and len(conditions) == len(list(facts or ()))
+        decidable = not is_ragged(self.op) and not has_load(index) and len(conditions) == len(list(facts or ()))
         verdict = find_violation(index, extent, conditions, self.domains(index, conditions)) if decidable else None
         if verdict is not None and verdict.proved_safe:
             return
@@ -163,7 +158,7 @@ class _Checker:
         extent = load.producer.shape[dim]
         if facts is not None or self.analyzer.can_prove(build.greater_equal(extent, 1)):
             return
-        message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}, there is no element"
+        message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}: no element"
         if isinstance(extent, IntImm) and all(isinstance(extent_of(axis), IntImm) for axis in self.axes.values()):
             if all(build.as_int(extent_of(axis)) for axis in self.axes.values()):
                 raise LoweringError(message, hint=f"give {load.producer.name} a dimension of at least 1, or do not read it")
@@ -181,12 +176,6 @@ class _Checker:
             f"{load.indices[dim]!r} goes from {reached}{at}",
             hint=f"make the shape of {self.op.name} smaller, pad {name}, or read under a condition: "
                  f"te.if_then_else(te.all(...), {load!r}, 0)")
-
-
-def depends_on(expr: Expr, axes: Mapping[Var, IterVar]) -> bool:
-    """Whether `expr` changes from iteration to iteration: it reads a tensor or uses an axis."""
-    return not isinstance(expr, IntImm) and any(
-        type(node) is ProducerLoad or isinstance(node, Var) and node in axes for node in post_order(expr))
 
 
 def bind_sizes(analyzer: Analyzer, extents: Iterable[Expr], at_least: int) -> None:

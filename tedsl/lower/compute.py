@@ -50,7 +50,8 @@ def store_init(reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...
     return seq(*[BufferStore(buffer, translate(value), place) for buffer, value in zip(buffers, start)])
 
 
-def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:
+def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...],
+                 translate: Translator) -> Stmt:
     """One step of a reduction, under its `where` condition."""
     combiner = reduce.combiner
     values: dict[Var, Expr] = {left: BufferLoad(buffer, place) for left, buffer in zip(combiner.lhs, buffers)}

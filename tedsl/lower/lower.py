@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError

@@ -24,7 +24,7 @@ from tedsl.lang.operation import extent_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.propagate import guards
-from tedsl.lower.reads import has_load, loads_of
+from tedsl.lower.reads import is_ragged, loads_of
 from tedsl.schedule.domains import indices_up
 from tedsl.schedule.relations import Fuse, Split, children_of, parents_of
 from tedsl.schedule.state import IterVarAttr
@@ -39,8 +39,7 @@ class Nest:
     def __init__(self, plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
                  guests: Callable[[int, Stmt], Stmt]) -> None:
         self.plan, self.buffers, self.buffer_of, self.analyzer, self.guests = plan, buffers, buffer_of, analyzer, guests
-        self.ragged = any(has_load(end) for axis in plan.op.reduce_axis for end in (plan.mins[axis], plan.extents[axis])) or any(
-            v is axis.var for axis in plan.op.axis for r in plan.op.reduce_axis for v in variables(plan.extents[r]))
+        self.ragged = is_ragged(plan.op)
         self.translate = self.translator(plan.offsets)
 
     def translator(self, offsets: Mapping[IterVar, Expr]) -> Translator:
@@ -93,8 +92,9 @@ class Nest:
         inner = {other.var: other.leaf.name for other in self.plan.loops[at:] if other.var is not None}
         wrong = [inner[v] for v in variables(extent) if v in inner]
         if wrong:
-            raise LoweringError(f"the extent of loop {loop.leaf.name} of {self.plan.name} depends on {', '.join(wrong)}, which is not "
-                                f"outside of it", hint=f"reorder {', '.join(wrong)} to the outside of {loop.leaf.name}")
+            names = ", ".join(wrong)
+            raise LoweringError(f"the extent of loop {loop.leaf.name} of {self.plan.name} depends on {names} inside it",
+                                hint=f"reorder {names} to the outside of {loop.leaf.name}")
         return extent
 
     # --- guards ---
@@ -125,9 +125,9 @@ class Nest:
         limit = build.as_int(whole)
         at_least, below = build.greater_equal(value, build.const(0, value.dtype)), build.less(value, whole)
         needed = []
-        if not (first is not None and first >= 0 or self.analyzer.can_prove(at_least)):
+        if not ((first is not None and first >= 0) or self.analyzer.can_prove(at_least)):
             needed.append(at_least)
-        if not (last is not None and limit is not None and last < limit or self.analyzer.can_prove(below)):
+        if not ((last is not None and limit is not None and last < limit) or self.analyzer.can_prove(below)):
             needed.append(below)
         return needed
 
@@ -163,10 +163,10 @@ class Nest:
         for at in range(begin, len(self.plan.loops)):
             for guest in self.plan.guests.get(at, ()):
                 if any(self.buffer_of(guest.op.output(i)) in read for i in range(guest.op.num_outputs)):
-                    loop = self.plan.loops[at].leaf.name
                     raise LoweringError(
-                        f"{guest.name} gives the start values of the reduction {self.plan.name}, and is computed at loop {loop}, inside "
-                        f"of that reduction", hint=f"compute {guest.name} further out: s[{guest.name}].compute_root()")
+                        f"{guest.name} gives the start values of {self.plan.name}, and is computed at loop "
+                        f"{self.plan.loops[at].leaf.name}, inside of its reduction",
+                        hint=f"compute {guest.name} further out: s[{guest.name}].compute_root()")
 
     def marked(self, stmt: Stmt) -> Stmt:
         """`stmt` with the directives on the stage as a whole."""
@@ -197,7 +197,7 @@ def _flags(plan: StagePlan) -> dict[IterVar, int]:
 
 
 def _init_loops(plan: StagePlan, begin: int, flags: Mapping[IterVar, int]) -> list[tuple[IterVar, IterVarAttr]]:
-    """The loops of the init with their annotations: the data loops; of a loop fused from both kinds the data loops that went in.
+    """The loops of the init with their annotations: the data loops; of a loop fused from both kinds those that went in.
 
     So every element is initialized, also where the reduction has no iteration.
     """

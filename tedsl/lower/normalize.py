@@ -23,7 +23,7 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 
 def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requirement]]:
-    """A plan for each stage with loops of its own, producers first and attached to one another, and what shapes must satisfy."""
+    """A plan for each stage with loops of its own, producers first and attached to one another; what shapes must satisfy."""
     plans: dict[StageState, StagePlan] = {}
     inlined: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
     requirements: list[Requirement] = []
@@ -71,7 +71,7 @@ class _Inliner(Rewriter):
 def _with_own_lets(body: Expr) -> Expr:
     """`body` with new variables for its lets: a Var is bound once in a function."""
     bound = {node.var: copy_var(node.var) for node in post_order(body) if isinstance(node, Let)}
-    return _LetRenamer(bound)(body) if bound else body  # type: ignore[no-any-return]
+    return _LetRenamer(bound)(body) if bound else body
 
 
 class _LetRenamer(Rewriter):
@@ -93,18 +93,20 @@ def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None
         assert stage.attach_stage is not None and stage.attach_ivar is not None
         host, loop = plans.get(stage.attach_stage), stage.attach_ivar
         if host is None:
-            raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {stage.attach_stage.name}, which is computed inline "
-                                "and has no loops", hint=f"attach {plan.name} to the stage that {stage.attach_stage.name} is inlined into")
+            inlined = stage.attach_stage.name
+            raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {inlined}, which is inlined and has no loops",
+                                hint=f"attach {plan.name} to the stage that {inlined} is inlined into")
         at = find(host.stage.leaf_iter_vars, loop)
         if at is None:
-            raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {host.name}, which is no loop of it any more; its loops "
-                                f"now: {', '.join(host.stage.loop_names())}", hint=f"call s[{plan.name}].compute_at again, with one of these")
+            raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {host.name}, which has no such loop any more\n"
+                                f"  loops now: {', '.join(host.stage.loop_names())}",
+                                hint=f"call s[{plan.name}].compute_at again, with one of these")
         plan.host, plan.position = host, at
         host.guests.setdefault(at, []).append(plan)
     _refuse_cycles(plans)
     for wrong in misplaced(schedule):
         raise LoweringError(f"{wrong.reason}: it would find nothing there",
-                            hint=f"attach {wrong.consumer.name} inside that loop too, or move {wrong.producer.name} further out: "
+                            hint=f"attach {wrong.consumer.name} inside that loop too, or move {wrong.producer.name} out: "
                                  f"s[{wrong.producer.name}].compute_root()")
 
 

@@ -38,7 +38,7 @@ def extents_down(plan: StagePlan, analyzer: Analyzer) -> None:
 
 
 def _divide(extent: Expr, part: Expr, analyzer: Analyzer) -> tuple[Expr, Expr, bool]:
-    """The smaller of `part` and the extent (as far as that is known), extent / part rounded up, and whether it comes out even."""
+    """`part` (at most the extent, if both are known), extent / part rounded up, and whether it comes out even."""
     whole, size = build.as_int(extent), build.as_int(part)
     if whole is not None and size is not None:
         size = min(size, whole)
@@ -108,9 +108,9 @@ def reaches_up(plan: StagePlan, loops: Mapping[IterVar, Reach], analyzer: Analyz
                 if outer.full and inner.full:
                     known[p] = whole(extents[p])
                 else:
-                    ends = [build.add(build.mul(a, extents[i]), b) for a, b in ((outer.low, inner.low), (outer.high, inner.high))]
+                    low = build.add(build.mul(outer.low, extents[i]), inner.low)
                     single = outer.low is outer.high and inner.low is inner.high
-                    known[p] = Reach(ends[0], ends[0] if single else ends[1])
+                    known[p] = Reach(low, low if single else build.add(build.mul(outer.high, extents[i]), inner.high))
             case Fuse(outer=o, inner=i, fused=f):
                 known[o], known[i] = _unfused(known[f], extents[o], extents[i], analyzer)
             case Rebase(parent=p, rebased=r):
@@ -128,7 +128,8 @@ def _unfused(fused: Reach, outer: Expr, inner: Expr, analyzer: Analyzer) -> tupl
         return Reach(first_row, first_row), Reach(column, column)
     span = build.as_int(analyzer.simplify(build.add(build.sub(fused.high, fused.low), 1)))
     row = build.as_int(inner)
-    if span is not None and span > 0 and row is not None and row % span == 0 and _is_multiple(fused.low, build.const(span, inner.dtype), analyzer):
+    if span is not None and row is not None and span > 0 and row % span == 0 \
+            and _is_multiple(fused.low, build.const(span, inner.dtype), analyzer):
         return Reach(first_row, first_row), Reach(column, build.add(column, span - 1))
     return Reach(first_row, build.floordiv(fused.high, inner)), whole(inner)
 

@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareOp, Expr, Let, Not, Or, ProducerLoad, Reduce, Select
 from tedsl.ir.node import Node
 from tedsl.ir.visitor import post_order
+from tedsl.lang.operation import ComputeOp, extent_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,13 @@ def loads_of(bodies: tuple[Expr, ...], *more: Node) -> tuple[ProducerLoad, ...]:
 def has_load(expr: Expr) -> bool:
     """Whether the value depends on the elements of a tensor."""
     return any(type(node) is ProducerLoad for node in post_order(expr))
+
+
+def is_ragged(op: ComputeOp) -> bool:
+    """Whether the range of a reduction is read from a tensor or depends on another axis."""
+    axes = {axis.var for axis in (*op.axis, *op.reduce_axis)}
+    ends = [end for axis in op.reduce_axis if axis.dom is not None for end in (axis.dom.min, extent_of(axis))]
+    return any(type(node) is ProducerLoad or node in axes for end in ends for node in post_order(end))
 
 
 def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
@@ -92,7 +100,7 @@ def assume(condition: Expr, truth: bool, facts: Facts | None) -> Facts | None:
             case _ if build.is_true(c) and holds:
                 pass
             case CompareOp() if not holds and not c.a.dtype.is_float:  # NaN: the opposite of < is not >=
-                facts = Facts(_OPPOSITE[type(c)](c.a, c.b), facts)
+                facts = Facts(build.binary(_OPPOSITE[type(c)], c.a, c.b), facts)
             case _:
                 facts = Facts(c if holds else build.logical_not(c), facts)
     return facts

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tedsl.ir import build
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
