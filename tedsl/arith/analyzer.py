@@ -50,8 +50,8 @@ class Analyzer:
         least = None if low is None else known.range(low)[0]
         most = None if high is None else known.range(high)[1]
         if not (low is None or build.as_int(low) is not None) or not (high is None or build.as_int(high) is not None):
-            known.symbolic.pop(var, None)  # the order of binding counts: the latest stands last
             known.symbolic[var] = low, high
+            known.rank[var] = len(known.rank)
         known.set_range(var, least, most)
 
     def _bind_value(self, var: Var, value: Expr) -> None:

@@ -55,6 +55,7 @@ class Bounds(Canonical):
         self.facts: dict[Terms, Range] = {}  # a linear combination of terms and the range that conditions give it
         self.truths: dict[Expr, bool] = {}  # representatives of conditions that hold, or fail, here
         self.extents: dict[Expr, Expr] = {}  # of loop variables: positive wherever the variable occurs
+        self.rank: dict[Var, int] = {}  # of the variables in `symbolic`: the later bound, the higher
         self.symbolic: dict[Var, tuple[Expr | None, Expr | None]] = {}  # first and last value, as expressions
 
     # --- asking -----------------------------------------------------------------------------------------------------

@@ -149,9 +149,9 @@ class Canonical:
         assert type(a) is Sum
         assert type(b) is Sum
         if type(node) is Mul:
-            if b.terms and a.terms:
+            made = a.times(b.const) if not b.terms else b.times(a.const) if not a.terms else self._product(a, b)
+            if made is None:
                 return None
-            made = a.times(b.const) if not b.terms else b.times(a.const)
         else:
             made = a.plus(b, 1 if type(node) is Add else -1)
             if made.splits and a.terms and b.terms:
@@ -161,6 +161,20 @@ class Canonical:
         if (dtype is INT32 or dtype is INT64) and self.is_index(made) and self.is_index(a) and self.is_index(b):
             return made
         return made if self.fits(made, dtype) else None
+
+    def _product(self, a: Sum, b: Sum) -> Sum | None:
+        """(x*2)*(y*3) as (x*y)*6; None for a product of single terms, which is a term, or of longer sums."""
+        if len(a.terms) > 1 or len(b.terms) > 1 or a.const or b.const or not self.is_index(a) or not self.is_index(b):
+            return None
+        (x, c), (y, d) = *a.terms.items(), *b.terms.items()
+        if c * d == 1 or x.dtype is not y.dtype:
+            return None
+        node = Mul(x, y)
+        if node not in self._values:
+            self._values[node] = self._find(node)
+        product = self._values[node]
+        assert type(product) is Sum
+        return product.times(c * d)
 
     def _structure(self, node: Any) -> Any:
         """A key that only nodes of equal value share."""

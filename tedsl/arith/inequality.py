@@ -6,12 +6,12 @@ Every step replaces the sum by a lower bound of it (or by a multiple), so that t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
-from tedsl.ir.dtype import INT32, INT64
+from tedsl.ir.dtype import INT32, INT64, DType
 from tedsl.ir.expr import Call, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select, Var
 
 STEPS = 48  # sums looked at per question: a question costs tens of microseconds, never more than a few milliseconds
@@ -25,6 +25,20 @@ def nonnegative(known: Bounds, s: Sum) -> bool:
     if (high is not None and high < 0) or not s.terms:
         return False
     return _Proof(known).holds(s)
+
+
+_REDUCIBLE = frozenset((Min, Max, Select, Call, FloorDiv, FloorMod, Mul))
+
+
+def _is_worth_a_proof(known: Bounds, s: Sum) -> bool:
+    """Whether any step of a proof could apply: most undecided questions end here."""
+    if known.facts:
+        return True
+    symbolic = known.symbolic
+    for term in s.terms:  # noqa: SIM110 - half the time of any()
+        if type(term) in _REDUCIBLE or term in symbolic:
+            return True
+    return False
 
 
 def positive(known: Bounds, expr: Expr) -> bool:
@@ -97,7 +111,7 @@ class _Proof:
                     others = list(product)
                     others.remove(factor)  # identity: comparing expressions in a list falls back on it
                     inside.setdefault(factor, []).append((term, c, others))  # type: ignore[arg-type]
-        for var in sorted(inside, key=list(symbolic).index, reverse=True):
+        for var in sorted(inside, key=self.known.rank.__getitem__, reverse=True):
             replaced = self._replace(s, var, inside[var])
             if replaced is not None:
                 yield (replaced,)
@@ -110,7 +124,7 @@ class _Proof:
         slope = Sum({})
         for term, c, others in uses:
             s = s.without(term)
-            slope = slope.plus(self.known.sum(_product(others, var.dtype)), c)
+            slope = slope.plus(self.known.sum(product_of(others, var.dtype)), c)
         low, high = self.known.symbolic[var]
         bottom, top = self.known.range_of(slope)
         if bottom is None or bottom < 0:
@@ -183,11 +197,12 @@ def factors(term: Expr) -> tuple[Expr, ...]:
     return tuple(found)
 
 
-def _product(parts: list[Expr], dtype: Any) -> Expr:
-    result: Expr = IntImm(dtype, 1)
+def product_of(parts: Sequence[Expr], dtype: DType) -> Expr:
+    """The product of the parts; 1 for none."""
+    result: Expr | None = None
     for part in parts:
-        result = part if isinstance(result, IntImm) else Mul(result, part)
-    return result
+        result = part if result is None else Mul(result, part)
+    return IntImm(dtype, 1) if result is None else result
 
 
 def multiply(known: Bounds, a: Sum, b: Sum, like: Expr) -> Sum:
@@ -196,7 +211,7 @@ def multiply(known: Bounds, a: Sum, b: Sum, like: Expr) -> Sum:
     for x, c in a.terms.items():
         for y, d in b.terms.items():
             parts = sorted(factors(x) + factors(y), key=id)
-            result = result.plus(known.sum(_product(parts, like.dtype)), c * d)
+            result = result.plus(known.sum(product_of(parts, like.dtype)), c * d)
     return result
 
 
@@ -227,6 +242,6 @@ def _open(known: Bounds, term: Mul) -> Sum | None:
     if type(a.single) is not Mul and type(b.single) is not Mul:
         return None
     parts = factors(term)
-    ordered = _product(sorted(parts, key=id), term.dtype)
+    ordered = product_of(sorted(parts, key=id), term.dtype)
     made = known.sum(ordered)
     return made if made.single is not term else None

@@ -8,9 +8,9 @@ from typing import Any
 from tedsl.arith.affine import Sum
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bounds import Bounds
-from tedsl.arith.inequality import expand, factors
+from tedsl.arith.inequality import expand, factors, product_of
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Mul, Var
+from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.visitor import uses
 
@@ -52,9 +52,7 @@ def detect_linear_equation(expr: Expr, variables: Sequence[Var | IterVar]) -> li
         if not at:
             rest = rest.plus(known.term_sum(term), c)
             continue
-        product: Expr = build.const(1, expr.dtype)
-        for part in others:
-            product = part if build.as_int(product) == 1 else Mul(product, part)
+        product = product_of(others, expr.dtype)
         position = next(i for i, v in enumerate(names) if v is parts[at[0]])
         slopes[position] = slopes[position].plus(known.sum(product), c)
     made = [known.build(s, expr.dtype) for s in (*slopes, rest)]

@@ -6,9 +6,9 @@ from math import gcd
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
-from tedsl.arith.inequality import expand, factors, is_factor_of_running_loop, nonnegative
+from tedsl.arith.inequality import expand, factors, is_factor_of_running_loop, nonnegative, product_of
 from tedsl.ir.dtype import INT32, INT64, DType
-from tedsl.ir.expr import Expr, FloorDiv, IntImm, Mul, Sub
+from tedsl.ir.expr import Expr, FloorDiv, IntImm, Sub
 
 
 def fold_floordiv(e: FloorDiv, known: Bounds) -> Expr | None:
@@ -118,20 +118,17 @@ def reduce_by_factor(known: Bounds, s: Sum, d: int) -> tuple[Sum, int, Sum] | No
 
 def split_factor(known: Bounds, s: Sum, by: Expr) -> tuple[Sum, Sum]:
     """s = whole * by + rest, by looking for the symbol `by` among the factors of each term."""
+    s = expand(known, s)
     whole, rest = Sum({}), Sum({}, s.const)
-    for term, c in expand(known, s).terms.items():
+    for term, c in s.terms.items():
         parts = list(factors(term))
         at = next((i for i, part in enumerate(parts) if known.same(part, by)), None)
         if at is None:
             rest = rest.plus(known.sum(term), c)
             continue
         del parts[at]
-        product: Expr = IntImm(by.dtype, 1)
-        for part in parts:
-            product = part if isinstance(product, IntImm) else Mul(product, part)
-        whole = whole.plus(known.sum(product), c)
-    expanded = expand(known, s).const
-    return whole, rest.shifted(expanded - s.const)
+        whole = whole.plus(known.sum(product_of(parts, by.dtype)), c)
+    return whole, rest
 
 
 def not_zero(known: Bounds, by: Expr, used_in: Sum) -> bool:
