@@ -49,16 +49,15 @@ def check_outputs(body: tuple[Expr, ...], where: str) -> Reduce | None:
 
 
 def _check_nodes(roots: list[Any], own: dict[Var, None], where: str) -> None:
-    seen: set[int] = set()
+    foreign: Var | None = None
     for root in roots:
         for node in post_order(root):
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
             if isinstance(node, Reduce):
-                raise nested_reduction(where)
-            if isinstance(node, Var) and node not in own and is_axis_variable(node):
-                raise _foreign(node, own, where)
+                raise nested_reduction(where)  # first: the axes of a misplaced reduction look foreign too
+            if isinstance(node, Var) and foreign is None and node not in own and is_axis_variable(node):
+                foreign = node
+    if foreign is not None:
+        raise _foreign(foreign, own, where)
 
 
 def _foreign(var: Var, own: dict[Var, None], where: str) -> ExpressionError:
