@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tedsl.ir.iters import IterVar
+from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 
@@ -23,6 +23,19 @@ def _walk_out(stage: StageState) -> Iterator[tuple[StageState, IterVar]]:
         for outer in reversed(host.leaf_iter_vars[:at + 1]):
             yield host, outer
         stage = host
+
+
+def inside_vector(stage: StageState, order: Sequence[IterVar]) -> tuple[StageState, IterVar] | None:
+    """A guest of `stage`, whose loops nest as in `order`, at or inside a vectorized loop; and that loop."""
+    vectorized: IterVar | None = None
+    for loop in order:
+        if stage.attr_of(loop).iter_type == IterType.VECTORIZED and vectorized is None:
+            vectorized = loop
+        if vectorized is not None:
+            for guest in stage.guests():
+                if guest.attach_ivar is loop:
+                    return guest, vectorized
+    return None
 
 
 @dataclass(frozen=True, eq=False)

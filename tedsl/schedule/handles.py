@@ -147,8 +147,8 @@ class Stage:
         return self.state.name
 
     @property
-    def op(self) -> Operation:
-        """The operation now: after cache_write, cache_read or rfactor another than `origin_op`."""
+    def op(self) -> Any:
+        """The operation now: after cache_write, cache_read or rfactor another than `origin_op`. Usually a ComputeOp."""
         return self.state.op
 
     @property

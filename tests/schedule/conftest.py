@@ -130,3 +130,9 @@ def compute_stages():
         return arrays
 
     return run
+
+
+@pytest.fixture
+def state():
+    """`state(s)`: everything that a directive could change."""
+    return state_of

@@ -296,6 +296,29 @@ def test_rfactor_after_cache_write(matmul, compute_stages):
     assert CF.name == "C.local.rf" and stage_names(s) == ["A", "B", "C.local.rf", "C.local", "C", "D"]
 
 
+def ragged():
+    """B[i] is the sum of the first i + 1 elements of row i."""
+    A = te.placeholder((6, 6), name="A")
+    B = te.compute((6,), lambda i: te.sum(A[i, (k := te.reduce_axis((0, i + 1), "k"))], axis=k), name="B")
+    return A, B, create_schedule(B.op)
+
+
+def test_cache_write_of_a_ragged_reduction(compute_stages):
+    A, B, s = ragged()
+    BL = s.cache_write(B, "local")
+    assert repr(BL.op.reduce_axis[0].dom.extent) == "(i.c + 1)" and BL.op.body[0].axis == BL.op.reduce_axis
+    data = np.random.default_rng(0).random((6, 6))
+    np.testing.assert_allclose(compute_stages(s, {A: data})[s[B].op.output(0)], np.tril(data).sum(axis=1))
+
+
+def test_rfactor_of_a_ragged_reduction(compute_stages):
+    A, B, s = ragged()
+    _, inner = s[B].split(B.op.reduce_axis[0], 4)
+    s.rfactor(B, inner)
+    data = np.random.default_rng(0).random((6, 6))
+    np.testing.assert_allclose(compute_stages(s, {A: data})[s[B].op.output(0)], np.tril(data).sum(axis=1))
+
+
 # --- normalize and copy ---------------------------------------------------------------------------------------------
 
 def test_normalize_inlines_and_leaves_the_schedule_alone(chain, compute_stages):

@@ -215,7 +215,8 @@ def test_a_loop_has_one_annotation(chain, refused, first, second, said):
 def test_vectorize_of_a_loop_at_which_a_stage_is_computed(chain, refused):
     i, _ = chain.D.op.axis
     chain.s[chain.C].compute_at(chain.s[chain.D], i)
-    refused(chain.s, lambda: chain.s[chain.D].vectorize(i), "C is computed at i", "compute C at a loop further out")
+    refused(chain.s, lambda: chain.s[chain.D].vectorize(i), "C is computed at i, inside what would be a vector",
+            "a loop outside of i")
 
 
 @pytest.mark.parametrize("kind, value, words", [

@@ -78,7 +78,8 @@ def test_compute_at_a_loop_that_was_split(chain, refused):
     s = chain.s
     i, _ = chain.D.op.axis
     s[chain.D].split(i, 8)
-    error = refused(s, lambda: s[chain.C].compute_at(s[chain.D], i), "compute_at(D, i)", "i was split into i.outer, i.inner")
+    error = refused(s, lambda: s[chain.C].compute_at(s[chain.D], i), "compute_at(D, i) of C on stage D",
+            "i was split into i.outer, i.inner")
     assert error.loops == ("i.outer", "i.inner", "j")  # the loops of D: that is where to choose
 
 
@@ -109,6 +110,22 @@ def test_compute_at_a_vectorized_loop(chain, refused):
     _, j = chain.D.op.axis
     s[chain.D].vectorize(j)
     refused(s, lambda: s[chain.C].compute_at(s[chain.D], j), "j is vectorized: a vector has no room for the loops of C")
+
+
+def test_a_producer_stays_outside_of_vectors(matmul, refused):
+    s = matmul.s
+    i, j = matmul.C.op.axis
+    AA = s.cache_read(matmul.A, "local", [matmul.C])
+    s[AA].compute_at(s[matmul.C], matmul.k)
+    refused(s, lambda: s[matmul.C].vectorize(j), "A.local is computed at k, inside what would be a vector",
+            "a loop outside of j")
+    s[matmul.C].reorder(matmul.k, j)
+    s[matmul.C].vectorize(j)
+    refused(s, lambda: s[matmul.C].reorder(j, matmul.k), "afterwards A.local is computed inside j, which is vectorized",
+            "keep j inside of the loop at which A.local is computed")
+    s[AA].compute_root()
+    s[matmul.C].reorder(j, matmul.k)
+    refused(s, lambda: s[AA].compute_at(s[matmul.C], matmul.k), "j is vectorized", "a loop outside of j")
 
 
 # --- a loop at which another stage is computed ------------------------------------------------------------------------------
@@ -335,6 +352,14 @@ def test_rfactor_after_a_split_of_another_axis(matmul, refused):
                                           ("0", "factor_axis is an integer, got the str '0'"), (True, "got the bool True")])
 def test_rfactor_to_no_place(matmul, refused, place, words):
     refused(matmul.s, lambda: matmul.s.rfactor(matmul.C, matmul.k, place), words)
+
+
+def test_rfactor_of_a_ragged_extent(refused):
+    A = te.placeholder((6, 6), name="A")
+    B = te.compute((6,), lambda i: te.sum(A[i, (k := te.reduce_axis((0, i + 1), "k"))], axis=k), name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.rfactor(B, B.op.reduce_axis[0]), "the extent of k is (i + 1), which differs from element to element",
+            "factor the inner loop")
 
 
 def test_rfactor_with_init(refused):

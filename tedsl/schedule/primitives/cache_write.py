@@ -82,19 +82,20 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
     up = indices_up(relations, extents, {loop: axis.var for loop, axis in zip(loops, axes)})
     conditions = guards(relations, extents, up)
     mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
-    body = [_guarded(expr, conditions) for expr in substitute_all(op.body, mapping)]
-    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), op.reduce_axis, tuple(body), op.info)
+    reduced = tuple([axis.map_children(lambda dom: substitute(dom, mapping)) for axis in op.reduce_axis])  # 0..i + 1 is legal
+    body = [_guarded(expr, conditions) for expr in _with_axes(op.body, mapping, reduced)]
+    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), reduced, tuple(body), op.info)
     down = indices_down(relations, extents, {axis: axis.var for axis in op.axis})
     indices = tuple([down[loop] for loop in loops])
     copies = tuple([load(cache.output(v), indices) for v in range(op.num_outputs)])
     return cache, op.replace(reduce_axis=(), body=copies)
 
 
-def substitute_all(body: Sequence[Expr], mapping: dict[IterVar, Expr]) -> list[Expr]:
-    """`substitute` on each expression; the bodies of a tuple reduction keep sharing what they share."""
+def _with_axes(body: Sequence[Expr], mapping: dict[IterVar, Expr], reduced: tuple[IterVar, ...]) -> list[Expr]:
+    """The formulas over the new axes; the values of a tuple reduction keep sharing what they share."""
     first = body[0]
     if isinstance(first, Reduce):
-        changed = substitute(first, mapping)
+        changed = substitute(first, mapping).replace(axis=reduced)
         return [changed.replace(value_index=index) for index in range(len(body))]
     return [substitute(expr, mapping) for expr in body]
 

@@ -17,10 +17,12 @@ def compute_at(stage: StageState, host: Any, loop: Any) -> None:
     directive = f"compute_at({show(host)}, {show(loop)})"
     stage.must_have_loops(directive)
     _check_host(stage, host, directive)
-    host.position_of(loop, directive)
-    if host.attr_of(loop).iter_type == IterType.VECTORIZED:
-        raise host.refuse(directive, f"{loop.name} is vectorized: a vector has no room for the loops of {stage.name}",
-                          hint=f"compute {stage.name} at a loop further out")
+    directive += f" of {stage.name}"  # from here on the loops are those of the host
+    at = host.position_of(loop, directive)
+    vectors = [one.name for one in host.leaf_iter_vars[:at + 1] if host.attr_of(one).iter_type == IterType.VECTORIZED]
+    if vectors:
+        raise host.refuse(directive, f"{vectors[0]} is vectorized: a vector has no room for the loops of {stage.name}",
+                          hint=f"compute {stage.name} at a loop outside of {vectors[0]}")
     stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, host, loop
 
 

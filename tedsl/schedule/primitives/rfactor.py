@@ -7,12 +7,13 @@ from functools import reduce
 from typing import Any
 
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.substitute import copy_var, substitute
+from tedsl.ir.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
-from tedsl.schedule.domains import extents_down, guards, indices_up, root_extents
+from tedsl.schedule.domains import extent_of, extents_down, guards, indices_up, root_extents
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, root_axes, show
 
@@ -72,6 +73,12 @@ def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str)
     stage.must_have_no_guests(stage.leaf_iter_vars, directive)
     for one in stage.leaf_iter_vars:
         stage.must_be_plain(one, directive, "call rfactor first, then annotate the loops of both stages")
+    extent = extent_of(stage, loop)
+    own = {axis.var for axis in op.axis}
+    if extent is None or any(isinstance(node, ProducerLoad) or node in own for node in post_order(extent)):
+        raise stage.refuse(
+            directive, f"the extent of {loop.name} is {extent!r}, which differs from element to element",
+            hint=f"split it by a constant, _, inner = s[{stage.name}].split({loop.name}, 16), and factor the inner loop")
     touched = touched_by([loop], stage.relations)
     known = set(op.axis) | set(op.reduce_axis)
     lost = [one.name for one in stage.leaf_iter_vars if one not in touched and one not in known]

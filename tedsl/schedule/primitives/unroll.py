@@ -18,10 +18,11 @@ def unroll(stage: StageState, loop: Any) -> None:
     stage.set_attr(loop, iter_type=IterType.UNROLLED)
 
 
-def check_annotation(stage: StageState, loop: Any, directive: str) -> None:
-    """Refuses what is no loop now, and a loop that is annotated or bound already."""
-    stage.position_of(loop, directive)
+def check_annotation(stage: StageState, loop: Any, directive: str) -> int:
+    """The place of `loop`. Refuses what is no loop now, and a loop that is annotated or bound already."""
+    at = stage.position_of(loop, directive)
     said = stage.annotation_of(loop)
     if said is not None:
         raise stage.refuse(directive, f"{loop.name} is already {said}: a loop has one annotation",
                            hint=f"split {loop.name} before annotating, and annotate the two loops differently")
+    return at

@@ -8,7 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.iters import IterType
 from tedsl.schedule.domains import extent_of
 from tedsl.schedule.primitives.unroll import check_annotation
-from tedsl.schedule.state import AttachType, StageState, show
+from tedsl.schedule.state import AttachType, StageState, find, show
 
 
 def vectorize(stage: StageState, loop: Any) -> None:
@@ -17,7 +17,7 @@ def vectorize(stage: StageState, loop: Any) -> None:
         for i in 0..8: B[i] = A[i] + 1   →   B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + broadcast(1, 8)
     """
     directive = f"vectorize({show(loop)})"
-    check_annotation(stage, loop, directive)
+    at = check_annotation(stage, loop, directive)
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, lanes would race",
@@ -27,8 +27,10 @@ def vectorize(stage: StageState, loop: Any) -> None:
         raise stage.refuse(directive, f"the extent of {loop.name} is {extent!r}, which is not a constant",
                            hint=f"split it by a constant first: _, inner = s[{stage.name}].split({loop.name}, factor=8); "
                                 f"s[{stage.name}].vectorize(inner)")
-    guests = [s.name for s in stage.guests() if s.attach_ivar is loop]
+    within = stage.leaf_iter_vars[at:]
+    guests = [s for s in stage.guests() if find(within, s.attach_ivar) is not None]
     if guests:
-        raise stage.refuse(directive, f"{guests[0]} is computed at {loop.name}: a vector has no room for the loops "
-                           f"of {guests[0]}", hint=f"compute {guests[0]} at a loop further out")
+        raise stage.refuse(
+            directive, f"{guests[0].name} is computed at {show(guests[0].attach_ivar)}, inside what would be a vector: a "
+            f"vector has no room for the loops of {guests[0].name}", hint=f"compute {guests[0].name} at a loop outside of {loop.name}")
     stage.set_attr(loop, iter_type=IterType.VECTORIZED)
