@@ -35,7 +35,7 @@ def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[St
             actual = [s.name for s in schedule.stages if current in s.op.input_tensors]
             raise source.refuse(directive, f"{reader.name} does not read {tensor.name}",
                                 hint=f"{tensor.name} is read by {', '.join(actual) or 'nobody'}")
-    cache = _copy_of(current, f"{tensor.name}.{scope}")
+    cache = _copy_of(current, f"{source.origin_op.output(current.value_index).name}.{scope}")
     made = _rewired(schedule, current, cache, readers)
     schedule.rewire(made)
     schedule.add_stage(cache, schedule.position(source) + 1, scope=scope)

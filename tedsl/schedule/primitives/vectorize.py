@@ -32,5 +32,6 @@ def vectorize(stage: StageState, loop: Any) -> None:
     if guests:
         raise stage.refuse(
             directive, f"{guests[0].name} is computed at {show(guests[0].attach_ivar)}, inside what would be a vector: a "
-            f"vector has no room for the loops of {guests[0].name}", hint=f"compute {guests[0].name} at a loop outside of {loop.name}")
+            f"vector has no room for the loops of {guests[0].name}",
+            hint=f"compute {guests[0].name} at a loop outside of {loop.name}")
     stage.set_attr(loop, iter_type=IterType.VECTORIZED)
