@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -10,23 +10,26 @@ from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load, Ramp, Var
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
+from tedsl.passes.dependence import Dependence
 from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable
 
 PAIRS = 4096  # of accesses to compare; a body with more runs serially
+Uses = Callable[[Expr, set[Var]], bool]
 LANES = 256  # to look at one by one
 
 
 def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int) -> bool:
     """Whether the lanes of a loop with `body` may touch each other's elements, so that their order matters."""
-    varying = varying_variables(body, lane_var)
+    uses = Dependence().on_any
+    varying = varying_variables(body, lane_var, uses)
     stores = [node for node in post_order(body) if isinstance(node, Store)]
     written = {store.buffer_var for store in stores}
     loads = [node for node in post_order(body) if isinstance(node, Load) and node.buffer_var in written]
     read = {load.buffer_var for load in loads}
-    below = _under_varying_guards(body, varying)
+    below = _under_varying_guards(body, varying, uses)
     for store in stores:
-        if not _depends(store.index, varying):
-            if store.buffer_var in read or store in below or _depends(store.value, varying):
+        if not uses(store.index, varying):
+            if store.buffer_var in read or store in below or uses(store.value, varying):
                 return True
     order = _Order(lane_var, low, lanes)
     for memory in written:
@@ -40,28 +43,24 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int) -> bool:
     return False
 
 
-def varying_variables(body: Stmt, lane_var: Var) -> set[Var]:
+def varying_variables(body: Stmt, lane_var: Var, uses: Uses) -> set[Var]:
     """The variables that may differ among the lanes: lets of varying values and inner loops with varying bounds too."""
     varying = {lane_var}
     binders = [node for node in post_order(body) if isinstance(node, (LetStmt, Let, For))]
     for node in reversed(binders):  # post-order ends with the outermost
         if isinstance(node, For):
-            if _depends(node.min, varying) or _depends(node.extent, varying):
+            if uses(node.min, varying) or uses(node.extent, varying):
                 varying.add(node.loop_var)
-        elif _depends(node.value, varying):
+        elif uses(node.value, varying):
             varying.add(node.var)
     return varying
 
 
-def _depends(expr: Expr, varying: set[Var]) -> bool:
-    return any(node in varying for node in post_order(expr))
-
-
-def _under_varying_guards(body: Stmt, varying: set[Var]) -> set[Store]:
+def _under_varying_guards(body: Stmt, varying: set[Var], uses: Uses) -> set[Store]:
     found: set[Store] = set()
     for node in post_order(body):
         guard = node.condition if isinstance(node, IfThenElse) else node.extent if isinstance(node, For) else None
-        if guard is not None and _depends(guard, varying):
+        if guard is not None and uses(guard, varying):
             found.update(s for s in post_order(node) if isinstance(s, Store))
     return found
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load
+from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
@@ -37,6 +37,8 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
     loads and stores count as guards.
     """
+    if not any(_may_guard(node, masks) for node in post_order(func.body)):
+        return func
     return func.with_body(_Partitioner(constant_loops, keep_single, masks)(func.body))
 
 
@@ -135,6 +137,12 @@ class _Partitioner(ScopedRewriter):
 
     def same(self, a: Expr, b: Expr) -> bool:
         return a is b or self.analyzer.can_prove(build.equal(a, b))
+
+
+def _may_guard(node: Node, masks: bool) -> bool:
+    if isinstance(node, Call):
+        return is_likely(node)
+    return masks and isinstance(node, (Load, Store)) and node.predicate is not None
 
 
 def _true(condition: Expr) -> Expr:

@@ -10,11 +10,12 @@ from typing import Any
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Ramp, Var, pointer_var
+from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_var
 from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.visitor import post_order
 from tedsl.passes.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.dependence import MEMORY, Dependence
 from tedsl.passes.machine.structure import Numbering
 
 BYTES = 4096  # of accumulators in one loop: twice the largest register file
@@ -112,23 +113,25 @@ class _ToRegisters(Rewriter):
         return node
 
 
-def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, noalias: bool, allocated: set[Var]) -> Plan | None:
+def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends: Dependence, noalias: bool,
+                      allocated: set[Var], registers: set[Var]) -> Plan | None:
     """The accumulators of `loop`, or None if it has none that may be kept in registers."""
     nodes = list(post_order(loop.body))
     stored = dict.fromkeys(n.buffer_var for n in nodes if isinstance(n, Store))
     loaded = {n.buffer_var for n in nodes if isinstance(n, Load)}
-    wanted = [v for v in stored if v in loaded]
+    wanted = [v for v in stored if v in loaded and v not in registers]
     if not wanted or any(_has_effects(n) for n in nodes):
         return None
     bound = {loop.loop_var} | {_bound_by(n) for n in nodes if isinstance(n, (For, LetStmt, Let, Allocate))}
     foreign = {v for v in (*stored, *loaded) if v not in allocated}
     accesses = _accesses(loop.body)
     plan = Plan([], {}, {})
+    bound.add(MEMORY)
     for memory in wanted:
         alone = noalias or memory in allocated or foreign == {memory}
         if memory in bound or not alone:
             continue
-        group = _Group(memory, accesses[memory], number, analyzer, lambda e: _is_fixed(e, bound))
+        group = _Group(memory, accesses[memory], number, analyzer, lambda e: not depends.on_any(e, bound))
         slots = group.slots(sum(s.dtype.bytes * s.dtype.lanes for s in plan.slots), len(plan.slots))
         if slots:
             _add(plan, memory, slots, group)
@@ -155,8 +158,6 @@ class _Group:
     def slots(self, bytes_used: int, slots_used: int) -> list[Slot]:
         """One slot for each location; none if the locations are not fixed, apart, and few."""
         if not all(self.is_fixed(access.node.index) for access in self.accesses):
-            return []
-        if all(isinstance(_base(access.node.index), IntImm) for access in self.accesses) and self.memory.name.endswith(".acc"):
             return []
         places: dict[int, list[Access]] = {}
         for access in self.accesses:
@@ -234,11 +235,6 @@ def _bound_by(node: For | LetStmt | Let | Allocate) -> Var:
     return node.loop_var if isinstance(node, For) else node.buffer_var if isinstance(node, Allocate) else node.var
 
 
-def _is_fixed(expr: Expr, bound: set[Var]) -> bool:
-    """Whether `expr` has one value during the loop."""
-    return not any(n in bound or isinstance(n, Load) for n in post_order(expr))
-
-
 def _accesses(body: Stmt) -> dict[Var, list[Access]]:
     """Every load and store below `body` with its guards inside."""
     found: dict[Var, list[Access]] = {}
@@ -265,5 +261,5 @@ def _accesses(body: Stmt) -> dict[Var, list[Access]]:
             stack += [(child, guards, None) for child in node.child_nodes() if child is not node.value]
             stack.append((node.value, guards, node))
         else:
-            stack += [(child, guards, reader) for child in node.child_nodes()]
+            stack += [(child, guards, reader) for child in reversed(node.child_nodes())]
     return found

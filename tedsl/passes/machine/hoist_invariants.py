@@ -39,7 +39,7 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, LetStmt, Stmt, Store
-from tedsl.ir.visitor import post_order
+from tedsl.passes.dependence import MEMORY, Dependence
 from tedsl.passes.machine.structure import Numbering
 
 _ARITHMETIC = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max)
@@ -57,7 +57,9 @@ class _Hoister(ScopedRewriter):
         self.names: list[list[tuple[Var, Expr]]] = [[]]
         self.depth: dict[Var, int] = {}
         self.number = Numbering()
-        self.made: list[dict[int, Var]] = [{}]
+        self.depends = Dependence()
+        self.wide: dict[int, Expr] = {}
+        self.made: list[dict[Any, Expr]] = [{}]
 
     def function(self, body: Stmt) -> Stmt:
         return _with_lets(self.names[0], self.stmt(body))
@@ -88,7 +90,7 @@ class _Hoister(ScopedRewriter):
         return _with_lets(self.names.pop(), done)
 
     def expr(self, expr: Expr) -> Expr:
-        if not any(isinstance(node, Load) for node in post_order(expr)):
+        if MEMORY not in self.depends(expr):
             return expr
         return _LoadIndices(self)(expr)  # type: ignore[no-any-return]
 
@@ -101,42 +103,51 @@ class _Hoister(ScopedRewriter):
             return index
         here = len(self.names) - 1
         terms = [(self.level(term), sign, term) for sign, term in _terms(index)]
-        if any(level is None for level, _, _ in terms):
-            if all(level is None for level, _, _ in terms):
-                return index
-        fixed = sorted({level for level, _, _ in terms if level is not None and 0 <= level < here})
-        if not fixed:
-            return index
-        return self.named_sum(terms, fixed, here)
-
-    def named_sum(self, terms: list[tuple[int | None, int, Expr]], fixed: list[int], here: int) -> Expr:
         running: Expr | None = None
-        for level in fixed:
-            running = self.name(_sum(running, [(s, t) for at, s, t in terms if at == level]), level)
+        for level in sorted({at for at, _, _ in terms if at is not None and 0 <= at < here}):
+            running = self.name(running, [(s, t) for at, s, t in terms if at == level], level)
+        if running is None:
+            return index
         rest = [(s, t) for at, s, t in terms if at is None or at >= here]
-        constants = [(s, t) for at, s, t in terms if at == -1]
-        return _sum(_sum(running, rest), constants)
+        return self.sum(self.sum(running, rest), [(s, t) for at, s, t in terms if at == -1])
 
-    def name(self, value: Expr, level: int) -> Expr:
-        """The variable at `level` that stands for `value`, or `value` itself where a name gains nothing."""
-        if isinstance(value, Var) or (isinstance(value, Cast) and isinstance(value.value, Var)):
-            return value
-        key = self.number(value)
-        if key not in self.made[level]:
-            var = Var("base", INT64)
-            self.depth[var] = level
-            self.names[level].append((var, value))
-            self.made[level][key] = var
-        return self.made[level][key]
+    def sum(self, start: Expr | None, terms: list[tuple[int, Expr]]) -> Expr:
+        total = start
+        for sign, term in terms:
+            key = self.number(term)
+            wide = self.wide.get(key)
+            if wide is None:
+                wide = self.wide[key] = _extended(term)
+            if total is None:
+                total = wide if sign > 0 else build.sub(IntImm(INT64, 0), wide)
+            else:
+                total = build.add(total, wide) if sign > 0 else build.sub(total, wide)
+        assert total is not None
+        return total
+
+    def name(self, start: Expr | None, terms: list[tuple[int, Expr]], level: int) -> Expr:
+        """The variable at `level` that stands for start + terms, or the sum itself where a name gains nothing."""
+        key = start, *((sign, self.number(term)) for sign, term in terms)
+        found = self.made[level].get(key)
+        if found is None:
+            value = self.sum(start, terms)
+            found = value
+            if not (isinstance(value, Var) or (isinstance(value, Cast) and isinstance(value.value, Var))):
+                var = Var("base", INT64)
+                self.depth[var] = level
+                self.names[level].append((var, value))
+                found = var
+            self.made[level][key] = found
+        return found
 
     def level(self, term: Expr) -> int | None:
         """The depth where `term` can be computed: -1 for constants, None if it must stay in place."""
+        used = self.depends(term)
+        if MEMORY in used or isinstance(term, (Call, Let)):
+            return None
         depth = -1
-        for node in post_order(term):
-            if isinstance(node, (Load, Call, Let)):
-                return None
-            if isinstance(node, Var):
-                depth = max(depth, self.depth.get(node, 0))
+        for var in used:
+            depth = max(depth, self.depth.get(var, 0))
         return depth
 
 
@@ -172,16 +183,6 @@ def _terms(index: Expr) -> list[tuple[int, Expr]]:
     return found
 
 
-def _sum(start: Expr | None, terms: list[tuple[int, Expr]]) -> Expr:
-    total = start
-    for sign, term in terms:
-        wide = _extended(term)
-        if total is None:
-            total = wide if sign > 0 else build.sub(IntImm(INT64, 0), wide)
-        else:
-            total = build.add(total, wide) if sign > 0 else build.sub(total, wide)
-    assert total is not None
-    return total
 
 
 def _extended(term: Expr) -> Expr:

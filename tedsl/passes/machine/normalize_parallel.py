@@ -9,12 +9,16 @@ together are refused: which of them comes first would decide the result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tedsl.errors import LoweringError
-from tedsl.ir.expr import Expr, IntImm, Let, Load, Var
+from tedsl.ir.expr import Expr, IntImm, Let, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
 from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.visitor import post_order
+from tedsl.passes.dependence import Dependence
 
 
 def normalize_parallel(func: PrimFunc) -> PrimFunc:
@@ -47,15 +51,16 @@ def _check_race(loop: For) -> None:
     """Raises for an element that every iteration reads, changes and writes back, with no condition to pick one."""
     nodes = list(post_order(loop.body))
     private = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
-    depends = _dependent(loop)
-    guarded = {id(s) for node in nodes if isinstance(node, (IfThenElse, For)) and _uses(_guard(node), depends)
+    uses = Dependence().on_any
+    depends = _dependent(nodes, loop.loop_var, uses)
+    guarded = {id(s) for node in nodes if isinstance(node, (IfThenElse, For)) and uses(_guard(node), depends)
                for s in post_order(node) if isinstance(s, Store)}
     for store in nodes:
         if not isinstance(store, Store) or store.buffer_var in private or id(store) in guarded:
             continue
-        if _uses(store.index, depends) or (store.predicate is not None and _uses(store.predicate, depends)):
+        if uses(store.index, depends) or (store.predicate is not None and uses(store.predicate, depends)):
             continue
-        if any(isinstance(n, Load) and n.buffer_var is store.buffer_var for n in post_order(store.value)):
+        if uses(store.value, {store.buffer_var}):
             raise LoweringError(
                 f"the iterations of parallel loop {loop.loop_var.name} all update {store.buffer_var.name}[{store.index}]: "
                 "they would race", hint="make the loop serial, or reduce into one element per iteration (rfactor)")
@@ -65,18 +70,15 @@ def _guard(node: IfThenElse | For) -> Expr:
     return node.condition if isinstance(node, IfThenElse) else node.extent
 
 
-def _dependent(loop: For) -> set[Var]:
+def _dependent(nodes: list[Node], loop_var: Var, uses: Callable[[Expr, set[Var]], bool]) -> set[Var]:
     """The loop variable, and the lets and inner loops whose values depend on it."""
-    found = {loop.loop_var}
-    binders = [n for n in post_order(loop.body) if isinstance(n, (LetStmt, Let, For))]
-    for node in reversed(binders):
+    found = {loop_var}
+    for node in reversed(nodes):  # from the outside in
         if isinstance(node, For):
-            if _uses(node.min, found) or _uses(node.extent, found):
+            if uses(node.min, found) or uses(node.extent, found):
                 found.add(node.loop_var)
-        elif _uses(node.value, found):
+        elif isinstance(node, (LetStmt, Let)) and uses(node.value, found):
             found.add(node.var)
     return found
 
 
-def _uses(expr: Expr, wanted: set[Var]) -> bool:
-    return any(node in wanted for node in post_order(expr))

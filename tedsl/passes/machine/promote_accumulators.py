@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Expr
+from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, seq
 from tedsl.ir.visitor import post_order
+from tedsl.passes.dependence import Dependence
 from tedsl.passes.machine.accumulators import Plan, find_accumulators
 from tedsl.passes.machine.structure import Numbering
 
@@ -33,7 +34,9 @@ class _Promoter(ScopedRewriter):
         self.noalias = noalias
         self.analyzer = Analyzer()
         self.number = Numbering()
+        self.depends = Dependence()
         self.allocated = {n.buffer_var for n in post_order(body) if isinstance(n, Allocate)}
+        self.registers = _constant_arrays(body)  # what the code generator keeps in registers anyway
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -71,7 +74,8 @@ class _Promoter(ScopedRewriter):
         """The loop with its accumulators promoted, and the stores of `before` that became their start values."""
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
         if loop.kind == ForKind.SERIAL:
-            plan = find_accumulators(loop, self.analyzer, self.number, self.noalias, self.allocated)
+            plan = find_accumulators(loop, self.analyzer, self.number, self.depends, self.noalias,
+                                     self.allocated, self.registers)
             if plan is not None:
                 return self.promoted(loop, plan, before)
         return self.descend(loop), set()
@@ -80,6 +84,7 @@ class _Promoter(ScopedRewriter):
         starts, used = plan.start_values(before, self.number)
         body = plan.in_registers(loop.body)
         self.allocated |= set(plan.memory)
+        self.registers |= set(plan.memory)
         new_loop = loop.replace(body=self.stmt(body))
         first = [starts.get(slot, slot.load()) for slot in plan.slots]
         whole = seq(*first, new_loop, *(slot.store() for slot in plan.slots))
@@ -93,3 +98,16 @@ class _Promoter(ScopedRewriter):
         return whole, used
 
 
+
+
+def _constant_arrays(body: Stmt) -> set[Var]:
+    """The allocations of which every access has a constant place."""
+    arrays = {n.buffer_var for n in post_order(body) if isinstance(n, Allocate) and isinstance(n.extents[0], IntImm)}
+    for node in post_order(body):
+        if isinstance(node, (Load, Store)):
+            base = node.index.base if isinstance(node.index, Ramp) else node.index
+            if not isinstance(base, IntImm) or node.predicate is not None:
+                arrays.discard(node.buffer_var)
+        elif isinstance(node, Var):
+            arrays.discard(node)
+    return arrays
