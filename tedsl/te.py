@@ -5,6 +5,7 @@
 """
 
 from tedsl.ir.iters import IterVar, Range
+from tedsl.lang import classes as tensor
 from tedsl.lang.arithmetic import (
     abs,
     clz,
@@ -80,5 +81,5 @@ __all__ = [
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else",
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "Schedule", "Stage",
-    "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp", "IterVar", "Range",
+    "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp", "IterVar", "Range",
 ]

@@ -66,7 +66,7 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
             if not bound.dtype.is_integer:
                 raise DTypeError(f"{where}: the bound {bound!r} is of dtype {bound.dtype}, not an integer",
                                  hint="use // for bounds that are computed")
-        made = Range(begin, end)
+        made = Range(*build.match_operands(begin, end))  # of one dtype, so that min and extent have it too
     else:
         raise ArgumentTypeError(f"{where}: the domain is {dom!r}, not a pair (begin, end)", hint="write te.reduce_axis((0, n))")
     extent = build.as_int(made.extent)

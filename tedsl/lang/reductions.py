@@ -48,7 +48,8 @@ def any(*conditions: Any, axis: Any = None, where: Any = None, init: Any = None)
 def _logical(name: str, reducer: Callable[..., Any], combine: Callable[[Any, Any], Expr], conditions: Sequence[Any], axis: Any,
              where: Any, init: Any) -> Expr:
     if axis is None and len(conditions) > 1 and means_axes(conditions[1]):
-        return reducer(as_condition(conditions[0], name), *conditions[1:], where=where, init=init)  # type: ignore[no-any-return]
+        reduced: Expr = reducer(as_condition(conditions[0], name), *conditions[1:], where=where, init=init)
+        return reduced
     if not conditions:
         raise ArgumentError(f"{name}() needs at least one condition")
     checked = [as_condition(c, name) for c in conditions]

@@ -196,3 +196,26 @@ def test_the_order_of_vars_in_names_of_tir():
         assert hasattr(te, name)
     for name in tir.__all__:
         assert hasattr(tir, name)
+
+
+def test_dimensions_of_two_integer_dtypes():
+    n, m = te.var("n", "int64"), te.var("m")
+    A = te.placeholder((n, m, 4), name="A")
+    B = te.compute(A.shape, lambda i, j, x: A[i, j, x] + 1.0)
+    assert [a.dtype for a in B.op.axis] == ["int64", "int32", "int32"]
+    k = te.reduce_axis((0, n), "k")
+    assert (k.dtype, k.dom.min.dtype, k.dom.extent.dtype) == ("int64", "int64", "int64")
+
+
+def test_an_equality_is_a_value():
+    A = te.placeholder((3,), name="A")
+    B = te.compute((3,), lambda i: A[i] == 1.0)
+    assert B.dtype == "bool" and values(B, {A: np.array([1, 2, 1], "float32")}).tolist() == [True, False, True]
+    assert te.compute((3,), lambda i: te.if_then_else(A[i] != 1.0, i, 0)).dtype == "int32"
+
+
+def test_classes_that_programs_ask_for():
+    A = te.placeholder((3,), name="A")
+    B = te.compute((3,), lambda i: A[i])
+    assert isinstance(A.op, te.tensor.PlaceholderOp) and isinstance(B.op, te.tensor.ComputeOp)
+    assert isinstance(B, te.tensor.Tensor) and not isinstance(A.op, te.ComputeOp)
