@@ -1,0 +1,1 @@
+"""LLVM: loops become IR text, the text becomes machine code."""

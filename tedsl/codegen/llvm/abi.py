@@ -1,0 +1,72 @@
+"""How a kernel is called: its arguments in order, what it returns, the messages of its assertions.
+
+A function `f` of the loop IR becomes `i32 @f.kernel(pointers..., scalars...)`: one pointer per buffer parameter, then one
+value per scalar variable. Integers travel as i64, sign- or zero-extended from their dtype; floats as float or double
+(float16 and bfloat16 as float); handles as pointers.
+"""
+
+from __future__ import annotations
+
+from tedsl.errors import InternalError
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import StringImm, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import AssertStmt
+from tedsl.ir.visitor import post_order, variables
+
+# What a kernel and the body of a parallel loop return. Anything else but OK ends the kernel at once.
+OK = 0
+NO_MEMORY = 1  # a workspace could not be allocated: MemoryError
+CALLBACK_RAISED = 3  # the Python exception is set
+FIRST_ASSERTION = 16  # 16 + k: the message number k of `assertion_messages`
+
+WORKSPACE_ALIGNMENT = 64  # of workspaces and of arrays on the stack, in bytes
+STACK_LIMIT = 64 * 1024  # bytes of all fixed-size arrays of one function
+
+
+def kernel_name(func: PrimFunc) -> str:
+    """The symbol of the machine code of `func`."""
+    return f"{func.name}.kernel"
+
+
+def kernel_arguments(func: PrimFunc) -> list[Var]:
+    """Pointers of the buffer parameters in order, then every scalar variable in order of first appearance.
+
+    Scalars are the scalar parameters and the variables in shapes, strides and offsets of the buffers.
+    """
+    pointers = [func.buffer_map[p].data for p in func.params if p in func.buffer_map]
+    scalars: dict[Var, None] = {}
+    for param in func.params:
+        if param not in func.buffer_map:
+            scalars.setdefault(param)
+            continue
+        buffer = func.buffer_map[param]
+        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            for var in variables(expr):
+                scalars.setdefault(var)
+    return [*pointers, *scalars]
+
+
+def argument_type(dtype: DType) -> str:
+    """The LLVM type in which a scalar of `dtype` is passed to a kernel."""
+    if dtype.is_handle:
+        return "ptr"
+    if dtype.is_float:
+        return "double" if dtype.bits == 64 else "float"
+    return "i64"
+
+
+def assertion_messages(func: PrimFunc) -> list[str]:
+    """The messages of the assertions in `func`, each once: status 16 + k is number k."""
+    found: dict[str, None] = {}
+    for node in post_order(func.body):
+        if isinstance(node, AssertStmt):
+            found.setdefault(node.message.value if isinstance(node.message, StringImm) else str(node.message))
+    return list(found)
+
+
+def assertion_message(status: int, messages: list[str]) -> str:
+    """The message that `status` of a kernel stands for."""
+    if not 0 <= status - FIRST_ASSERTION < len(messages):
+        raise InternalError(f"a kernel returned the unknown status {status}")
+    return messages[status - FIRST_ASSERTION]

@@ -1,0 +1,133 @@
+"""`if_then_else` and other values that are computed under a condition.
+
+Each is written in three steps, so that the walk with an explicit stack can do other work between them.
+"""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.indexing import splat_register
+from tedsl.codegen.llvm.types import int_splat, register_type
+from tedsl.ir.expr import Call, Load
+
+
+class Branch:
+    """A scalar condition: two blocks and a phi."""
+
+    def __init__(self, out: Emitter, e: Call) -> None:
+        self.out, self.e = out, e
+
+    def start(self) -> None:
+        out = self.out
+        condition = out.value(self.e.args[0])
+        self.labels = [out.fresh(name) for name in ("then", "else", "join")]
+        self.marks = out.mark()
+        out.line(f"br i1 {condition}, label %{self.labels[0]}, label %{self.labels[1]}")
+        out.open_region()
+        out.start_block(self.labels[0])
+
+    def otherwise(self) -> None:
+        out = self.out
+        self.then_value, self.then_block = out.value(self.e.args[1]), out.block
+        out.line(f"br label %{self.labels[2]}")
+        out.next_side(self.marks)
+        out.start_block(self.labels[1])
+
+    def finish(self) -> str:
+        out = self.out
+        value, block = out.value(self.e.args[2]), out.block
+        out.line(f"br label %{self.labels[2]}")
+        out.close_region(self.marks)
+        out.start_block(self.labels[2])
+        return out.assign(f"phi {register_type(self.e.dtype)} [ {self.then_value}, %{self.then_block} ], [ {value}, %{block} ]")
+
+
+class Masked:
+    """A condition per lane: both sides are computed, their loads under the mask of the lanes that want them."""
+
+    def __init__(self, out: Emitter, e: Call) -> None:
+        self.out, self.e = out, e
+
+    def start(self) -> None:
+        out = self.out
+        self.condition = out.value(self.e.args[0])
+        self.outer, self.outer_lanes = out.mask, out.mask_lanes
+        self.memo = out.memo, out.index_memo
+        self._enter(self.condition)
+
+    def _enter(self, condition: str) -> None:
+        out, t = self.out, register_type(self.e.args[0].dtype)
+        out.mask_lanes = self.e.args[0].dtype.lanes
+        out.memo, out.index_memo = {}, {}  # what is loaded under a mask is of no use outside
+        out.mask = condition if self.outer is None else out.assign(f"and {t} {self.outer}, {condition}")
+
+    def otherwise(self) -> None:
+        out, d = self.out, self.e.args[0].dtype
+        self.then_value = out.value(self.e.args[1])
+        self._enter(out.assign(f"xor {register_type(d)} {self.condition}, {int_splat(1, 1, d.lanes)}"))
+
+    def finish(self) -> str:
+        out, t = self.out, register_type(self.e.dtype)
+        value = out.value(self.e.args[2])
+        out.mask, out.mask_lanes = self.outer, self.outer_lanes
+        out.memo, out.index_memo = self.memo
+        return out.assign(f"select {register_type(self.e.args[0].dtype)} {self.condition}, {t} {self.then_value}, {t} {value}")
+
+
+def steps_of(out: Emitter, e: Call) -> Branch | Masked:
+    return Masked(out, e) if e.args[0].dtype.lanes > 1 else Branch(out, e)
+
+
+def is_cheap(e: Call) -> bool:
+    """Whether both sides are so small, and free of memory, that computing both beats a branch."""
+    count, stack = 0, list(e.args[1:])
+    while stack:
+        node = stack.pop()
+        count += 1
+        if count > 16 or isinstance(node, (Load, Call)):
+            return False
+        stack.extend(node.child_nodes())  # type: ignore[arg-type]
+    return True
+
+
+def emit_if_then_else(out: Emitter, e: Call) -> str:
+    if is_cheap(e):
+        t = register_type(e.dtype)
+        condition, a, b = (out.value(x) for x in e.args)
+        return out.assign(f"select {register_type(e.args[0].dtype)} {condition}, {t} {a}, {t} {b}")
+    steps = steps_of(out, e)
+    steps.start()
+    out.value(e.args[1])
+    steps.otherwise()
+    return steps.finish()
+
+
+def guarded(out: Emitter, condition: str, type_: str, otherwise: str, emit: str) -> str:
+    """The instruction `emit` if the i1 `condition`, else the constant `otherwise`."""
+    then, join = out.fresh("then"), out.fresh("join")
+    before = out.block
+    out.line(f"br i1 {condition}, label %{then}, label %{join}")
+    out.start_block(then)
+    value = out.assign(emit)
+    out.line(f"br label %{join}")
+    out.start_block(join)
+    return out.assign(f"phi {type_} [ {value}, %{then} ], [ {otherwise}, %{before} ]")
+
+
+def any_lane(out: Emitter, mask: str, lanes: int) -> str:
+    """Whether a lane of `mask` is on."""
+    name = f"llvm.vector.reduce.or.v{lanes}i1"
+    symbol = out.module.declare(name, f"declare i1 @{name}(<{lanes} x i1>)")
+    return out.assign(f"call i1 {symbol}(<{lanes} x i1> {mask})")
+
+
+def mask_for(out: Emitter, lanes: int) -> str | None:
+    """The mask of the `if_then_else` around, for an access of `lanes` lanes; None outside of one."""
+    mask = out.mask
+    if mask is None:
+        return None
+    width = out.mask_lanes
+    if width == lanes:
+        return mask
+    some = any_lane(out, mask, width)
+    return some if lanes == 1 else splat_register(out, some, "i1", lanes, out.level)

@@ -1,0 +1,63 @@
+"""Expressions nested too deep for calls of calls: the same functions, driven by an explicit stack, children first.
+
+When a node's turn comes its operands are known, so that its function finds them without descending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl.codegen.llvm.branch import is_cheap, steps_of
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.expr import bind
+from tedsl.codegen.llvm.indexing import is_index
+from tedsl.ir.expr import Call, Cast, CompareOp, Expr, Let, Load, Ramp, StringImm
+
+Task = tuple[Expr, bool] | Callable[[], Any]
+
+
+def emit_deep(out: Emitter, root: Expr, as_index: bool) -> None:
+    """Computes everything below `root`, as data or as index arithmetic, and puts it where `out.value` finds it."""
+    tasks: list[Task] = _operands(out, root, as_index)
+    while tasks:
+        task = tasks.pop()
+        if callable(task):
+            task()
+            continue
+        node, index = task
+        memo: dict[Expr, Any] = out.index_memo if index else out.memo
+        if node in memo:
+            continue
+        tasks.append(lambda node=node, index=index: out.index(node) if index else out.value(node))  # type: ignore[misc]
+        tasks.extend(_operands(out, node, index))
+
+
+def _operands(out: Emitter, e: Any, index: bool) -> list[Task]:
+    """What must be known before `e`, last first."""
+    if isinstance(e, Let):
+        return [(e.body, index), lambda: bind(out, e.var, e.value), (e.value, is_index(out, e.value))]
+    if index and type(e) in out.tables.index and not (isinstance(e, Cast) and not e.value.dtype.is_integer):
+        tasks: list[Task] = [(child, True) for child in reversed(e.child_nodes())]
+        return tasks
+    if index:
+        return [(e, False)]
+    if isinstance(e, Load):
+        return [(e.index, True)] + ([(e.predicate, False)] if e.predicate is not None else [])
+    if isinstance(e, CompareOp) and e.a.dtype.is_integer and is_index(out, e.a) and is_index(out, e.b):
+        return [(e.b, True), (e.a, True)]
+    if isinstance(e, Call) and e.op.name == "tir.if_then_else" and not is_cheap(e):
+        return _branch(out, e)
+    if (isinstance(e, Call) and e.op.name == "tir.address_of") or isinstance(e, Ramp):
+        return []
+    return [(child, False) for child in reversed(e.child_nodes()) if not isinstance(child, StringImm)]
+
+
+def _branch(out: Emitter, e: Call) -> list[Task]:
+    steps = steps_of(out, e)
+
+    def finish() -> None:
+        out.value(e.args[2])
+        out.memo[e] = steps.finish()
+
+    return [finish, (e.args[2], False), steps.otherwise, (e.args[1], False), steps.start, (e.args[0], False)]

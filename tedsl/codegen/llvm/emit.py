@@ -1,0 +1,88 @@
+"""A module of LLVM IR from functions of the loop IR."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.codegen.llvm import abi, call, deep, expr, indexing, memory, stmt, vector
+from tedsl.codegen.llvm import index as ix
+from tedsl.codegen.llvm.convert import emit_cast
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText, Tables
+from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN
+from tedsl.ir import expr as ir
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import Store
+from tedsl.target import Target
+
+_DATA: dict[type, Callable[[Any, Any], str]] = {
+    ir.Var: expr.emit_var, ir.SizeVar: expr.emit_var, ir.IntImm: expr.emit_int, ir.FloatImm: expr.emit_float,
+    ir.StringImm: expr.emit_string, ir.Add: expr.emit_arithmetic, ir.Sub: expr.emit_arithmetic, ir.Mul: expr.emit_arithmetic,
+    ir.Div: expr.emit_division, ir.Mod: expr.emit_division, ir.FloorDiv: expr.emit_division, ir.FloorMod: expr.emit_division,
+    ir.Min: expr.emit_extremum, ir.Max: expr.emit_extremum, **dict.fromkeys(expr.COMPARISONS, expr.emit_compare),
+    ir.And: expr.emit_logical, ir.Or: expr.emit_logical, ir.Not: expr.emit_not, ir.Select: expr.emit_select,
+    ir.Let: expr.emit_let, ir.Cast: emit_cast, ir.Call: call.emit_call, ir.Ramp: vector.emit_ramp,
+    ir.Broadcast: vector.emit_broadcast, ir.Shuffle: vector.emit_shuffle, ir.Load: memory.emit_load,
+}
+_INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
+    ir.IntImm: indexing.index_int, ir.Var: indexing.index_var, ir.SizeVar: indexing.index_var, ir.Add: indexing.index_add,
+    ir.Sub: indexing.index_add, ir.Mul: indexing.index_mul, ir.FloorDiv: indexing.index_division,
+    ir.FloorMod: indexing.index_division, ir.Div: indexing.index_division, ir.Mod: indexing.index_division,
+    ir.Min: indexing.index_extremum, ir.Max: indexing.index_extremum, ir.Cast: indexing.index_cast, ir.Let: indexing.index_let,
+    ir.Ramp: indexing.index_ramp, ir.Broadcast: indexing.index_broadcast,
+}
+TABLES = Tables(_DATA, _INDEX, indexing.index_leaf, {**stmt.STATEMENTS, Store: memory.emit_store}, deep.emit_deep)
+
+_PLAIN = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
+
+
+def emit_module(funcs: Sequence[PrimFunc], target: Target) -> str:
+    """The kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need."""
+    module = ModuleText(target, TABLES)
+    if target.arch == "x86-64":
+        module.attributes = f'nounwind "prefer-vector-width"="{target.vector_bits}"'
+    kernels = [_emit_kernel(func, module) for func in funcs]
+    parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *module.definitions.values(),
+             *module.functions, *kernels, *(f"!{k} = {text}" for k, text in enumerate(module.metadata))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
+    module.noalias = bool(func.attrs.get("tir.noalias", True))
+    module.messages = abi.assertion_messages(func)
+    name = abi.kernel_name(func)
+    symbol = name if _PLAIN.fullmatch(name) else f'"{name}"'
+    out = Emitter(module, symbol)
+    parameters = _bind_arguments(func, out)
+    out.statement(func.body)
+    stmt.leave(out, str(abi.OK))
+    return out.text(f"define i32 @{symbol}({', '.join(parameters)}) {module.attributes}")
+
+
+def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
+    """Declares the arguments of the kernel to `out`; their text in the header."""
+    pointers = {b.data: b for b in func.buffers}
+    sizes = {dim for b in func.buffers for dim in b.shape}
+    parameters = []
+    for var in abi.kernel_arguments(func):
+        text = "%" + out.fresh(var.name)
+        if var in pointers:
+            out.buffers[var] = BufferInfo(text, 0, pointers[var].data_alignment)
+            parameters.append(f"ptr {'noalias ' if out.module.noalias else ''}{text}")
+            continue
+        parameters.append(f"{abi.argument_type(var.dtype)} {text}")
+        _bind_scalar(out, var, text, var in sizes)
+    return parameters
+
+
+def _bind_scalar(out: Emitter, var: ir.Var, text: str, is_size: bool) -> None:
+    d = var.dtype
+    if d.is_bool:
+        out.data_vars[var] = out.here(f"trunc i64 {text} to i1")
+    elif d.is_float or d.is_handle or (d.is_uint and d.bits == 64):
+        out.data_vars[var] = text
+    else:
+        assert d.min_value is not None and d.max_value is not None
+        low = 0 if is_size or isinstance(var, ir.SizeVar) else max(d.min_value, INT64_MIN)
+        out.index_vars[var] = ix.atom_index(out.atom(text, 0, low, min(d.max_value, INT64_MAX)))

@@ -1,0 +1,119 @@
+"""Index arithmetic in 64 bits, kept as sums of products until somebody needs a register.
+
+An `Index` is const + c1 * atom1 + c2 * atom2 + ...; an atom is an i64 register with the region in which it stands and
+the interval of its values. Sums are put together region by region, outermost first, so that what does not depend on the
+inner loops is computed before them, and copies of a statement that differ by a constant share everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+
+class Atom:
+    """An i64 register: its text, the number of the region that defines it, and the bounds of its values."""
+
+    __slots__ = ("high", "level", "low", "name")
+
+    def __init__(self, name: str, level: int, low: int = INT64_MIN, high: int = INT64_MAX) -> None:
+        self.name = name
+        self.level = level
+        self.low = low
+        self.high = high
+
+
+class Index:
+    """const + the sum of coefficient * atom over `terms`. Immutable by convention."""
+
+    __slots__ = ("const", "terms")
+
+    def __init__(self, terms: Mapping[Atom, int], const: int = 0) -> None:
+        self.terms = terms
+        self.const = const
+
+    def bounds(self) -> tuple[int, int]:
+        """The interval of the mathematical value."""
+        low = high = self.const
+        for atom, c in self.terms.items():
+            low += c * (atom.low if c > 0 else atom.high)
+            high += c * (atom.high if c > 0 else atom.low)
+        return low, high
+
+    @property
+    def is_nonnegative(self) -> bool:
+        return self.const >= 0 and all(c > 0 and atom.low >= 0 for atom, c in self.terms.items())
+
+    def divisor(self) -> int:
+        """The largest number known to divide the value; 0 for the value 0."""
+        from math import gcd
+
+        return gcd(self.const, *self.terms.values())
+
+
+ZERO = Index({})
+
+
+def constant(value: int) -> Index:
+    return Index({}, value)
+
+
+def atom_index(atom: Atom) -> Index:
+    return Index({atom: 1})
+
+
+def add(a: Index, b: Index, sign: int = 1) -> Index:
+    """a + sign * b."""
+    if not b.terms:
+        return Index(a.terms, a.const + sign * b.const)
+    terms = dict(a.terms)
+    for atom, c in b.terms.items():
+        total = terms.get(atom, 0) + sign * c
+        if total:
+            terms[atom] = total
+        else:
+            del terms[atom]
+    return Index(terms, a.const + sign * b.const)
+
+
+def scale(a: Index, factor: int) -> Index:
+    """a * factor."""
+    if factor == 0:
+        return ZERO
+    return a if factor == 1 else Index({atom: c * factor for atom, c in a.terms.items()}, a.const * factor)
+
+
+class Ramp:
+    """An index per lane: base + stride * lane."""
+
+    __slots__ = ("base", "lanes", "stride")
+
+    def __init__(self, base: Index, stride: int, lanes: int) -> None:
+        self.base = base
+        self.stride = stride
+        self.lanes = lanes
+
+    def bounds(self) -> tuple[int, int]:
+        low, high = self.base.bounds()
+        span = self.stride * (self.lanes - 1)
+        return low + min(0, span), high + max(0, span)
+
+
+class Lanes:
+    """An index per lane in a vector register of i32 or i64, with the bounds of its values."""
+
+    __slots__ = ("bits", "high", "lanes", "low", "name")
+
+    def __init__(self, name: str, bits: int, lanes: int, low: int, high: int) -> None:
+        self.name = name
+        self.bits = bits
+        self.lanes = lanes
+        self.low = low
+        self.high = high
+
+    def bounds(self) -> tuple[int, int]:
+        return self.low, self.high
+
+
+AnyIndex = Index | Ramp | Lanes

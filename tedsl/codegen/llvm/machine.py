@@ -1,0 +1,111 @@
+"""LLVM itself: one TargetMachine per target, the pass lists, objects and assembly.
+
+The lean list is for loops that the schedule has shaped: measured, O3 adds nothing to it but time. Programs with plain serial
+inner loops get LLVM's own pipeline, whose vectorizer they need.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import Any
+
+from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.errors import InternalError
+from tedsl.ir.expr import Expr
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import For, ForKind, Store
+from tedsl.ir.visitor import post_order
+from tedsl.target import Target
+
+_lock = threading.RLock()  # LLVM's TargetMachines are not for several threads at once
+_LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
+
+
+@lru_cache(maxsize=1)
+def _binding() -> Any:
+    """llvmlite, initialised for all architectures it was built with."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+@lru_cache(maxsize=64)
+def target_machine(target: Target) -> Any:
+    """The TargetMachine of `target`, made once. Use it under the lock of this file's functions only."""
+    llvm = _binding()
+    found = llvm.Target.from_triple(target.triple)
+    return found.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=3, reloc="pic", codemodel="default")
+
+
+def needs_vectorizer(func: PrimFunc) -> bool:
+    """Whether an innermost loop is plain: serial, without vectors, and long enough that LLVM's vectorizer may help."""
+    loops = [node for node in post_order(func.body) if isinstance(node, For)]
+    return any(_is_plain(loop) for loop in loops)
+
+
+def _is_plain(loop: For) -> bool:
+    if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or (isinstance(getattr(loop.extent, "value", None), int)
+                                                               and loop.extent.value < 4):  # type: ignore[attr-defined]
+        return False
+    stores = False
+    for node in post_order(loop.body):
+        if isinstance(node, For) or (isinstance(node, Expr) and node.dtype.is_vector):
+            return False
+        stores = stores or isinstance(node, Store)
+    return stores
+
+
+def optimize(text: str, target: Target, *, vectorize: bool) -> Any:
+    """The module in `text`, verified and optimised: with LLVM's loop vectorizer or by the lean list."""
+    llvm = _binding()
+    with _lock:
+        try:
+            module = llvm.parse_assembly(text)
+        except RuntimeError as error:
+            raise InternalError(f"LLVM does not accept the module that was written: {error}") from None
+        machine = target_machine(target)
+        module.data_layout = str(machine.target_data)
+        builder, passes = _pass_manager(llvm, machine, vectorize)
+        passes.run(module, builder)
+        return module
+
+
+def _pass_manager(llvm: Any, machine: Any, vectorize: bool) -> tuple[Any, Any]:
+    options = llvm.create_pipeline_tuning_options(speed_level=3 if vectorize else 1)
+    options.loop_vectorization = options.slp_vectorization = vectorize
+    builder = llvm.create_pass_builder(machine, options)
+    if vectorize:
+        return builder, builder.getModulePassManager()
+    passes = llvm.create_new_module_pass_manager()
+    for add in (passes.add_always_inliner_pass, passes.add_sroa_pass, passes.add_instruction_combine_pass,
+                passes.add_simplify_cfg_pass, passes.add_new_gvn_pass):
+        add()
+    return builder, passes
+
+
+def object_code(module: Any, target: Target) -> bytes:
+    """The machine code of an optimised module. InternalError if it uses a symbol that the module did not declare."""
+    with _lock:
+        image: bytes = target_machine(target).emit_object(module)
+    if image[:4] == b"\x7fELF":
+        check_symbols(image, {f.name for f in module.functions if f.is_declaration}
+                      | {g.name for g in module.global_variables if g.is_declaration})
+    return image
+
+
+def check_symbols(image: bytes, declared: set[str]) -> None:
+    """LLVM turns what an instruction set lacks into calls of libraries: those are never relied on."""
+    foreign = sorted(set(undefined_symbols(image)) - declared - _LIBC)
+    if foreign:
+        raise InternalError(f"the object calls {', '.join(foreign)}, which nobody asked for: "
+                            "an operation that the target lacks must be written out")
+
+
+def assembly(module: Any, target: Target) -> str:
+    """The assembly of an optimised module."""
+    with _lock:
+        text: str = target_machine(target).emit_assembly(module)
+        return text

@@ -1,0 +1,244 @@
+"""Loads and stores: contiguous, reversed, strided, gathered, under predicates."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tedsl.codegen.llvm.branch import guarded, mask_for
+from tedsl.codegen.llvm.convert import from_memory, to_memory
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
+from tedsl.codegen.llvm.index import AnyIndex, Index, Lanes, Ramp
+from tedsl.codegen.llvm.indexing import splat_register
+from tedsl.codegen.llvm.types import memory_type, steps, vector_of
+from tedsl.errors import InternalError
+from tedsl.ir.build import is_true
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Broadcast, Expr, Load, Var
+from tedsl.ir.stmt import Store
+
+# --- addresses ------------------------------------------------------------------------------------------------------------
+
+def buffer_info(out: Emitter, var: Var) -> BufferInfo:
+    found = out.buffers.get(var)
+    if found is None:
+        raise InternalError(f"buffer {var.name} is used in {out.name} where it does not exist")
+    return found
+
+
+def address(out: Emitter, info: BufferInfo, index: Index, element: str) -> str:
+    """The pointer to element `index`: what changes in outer loops is added first, the constant last."""
+    pointer, level = info.pointer, info.level
+    step = f"getelementptr inbounds {element}" if index.is_nonnegative and out.mask is None else f"getelementptr {element}"
+    terms = index.terms
+    for at in sorted({atom.level for atom in terms}):
+        text, _ = out.register(Index({atom: c for atom, c in terms.items() if atom.level == at}))
+        level = max(level, at)
+        pointer = out.pure(f"{step}, ptr {pointer}, i64 {text}", level)
+    return out.pure(f"{step}, ptr {pointer}, i64 {index.const}", level) if index.const else pointer
+
+
+def alignment(info: BufferInfo, index: Index, size: int) -> int:
+    """Bytes that surely divide the address of element `index` of `size` bytes."""
+    return gcd(info.alignment, index.divisor() * size) if info.alignment else size
+
+
+def _predicate(out: Emitter, predicate: Expr | None, lanes: int) -> str | None:
+    """The mask of an access, i1 for a scalar; None if all lanes are on."""
+    inner = mask_for(out, lanes)
+    if predicate is None or is_true(predicate.value if isinstance(predicate, Broadcast) else predicate):
+        return inner
+    mask = out.value(predicate)
+    if predicate.dtype.lanes != lanes:
+        mask = splat_register(out, mask, "i1", lanes, out.level)
+    if mask in ("true", "splat (i1 true)"):
+        return inner
+    return mask if inner is None else out.assign(f"and {vector_of('i1', lanes)} {mask}, {inner}")
+
+
+# --- loads ------------------------------------------------------------------------------------------------------------------
+
+def emit_load(out: Emitter, e: Load) -> str:
+    d, info = e.dtype, buffer_info(out, e.buffer_var)
+    mask = _predicate(out, e.predicate, d.lanes)
+    index = out.index(e.index)
+    if isinstance(index, Index):
+        return from_memory(out, _load_scalar(out, info, index, d, mask), d)
+    if isinstance(index, Ramp) and index.stride in (1, -1):
+        return from_memory(out, _load_contiguous(out, info, index, d, mask), d)
+    if isinstance(index, Ramp) and index.stride == 0 and mask is None:
+        scalar = _load_scalar(out, info, index.base, d.element, None)
+        return from_memory(out, splat_register(out, scalar, memory_type(d.element), d.lanes, out.level), d)
+    return from_memory(out, _gather(out, info, index, d, mask), d)
+
+
+def _load_scalar(out: Emitter, info: BufferInfo, index: Index, d: DType, mask: str | None) -> str:
+    t = memory_type(d)
+    pointer = address(out, info, index, t)
+    text = f"load {t}, ptr {pointer}, align {alignment(info, index, d.bytes)}{info.alias}"
+    if mask is None:
+        return out.assign(text)
+    zero = "0x0000000000000000" if t in ("float", "double") else "null" if t == "ptr" else "0"
+    return guarded(out, mask, t, zero, text)
+
+
+def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask: str | None) -> str:
+    lanes, t, element = d.lanes, memory_type(d), memory_type(d.element)
+    first = index.base if index.stride == 1 else Index(index.base.terms, index.base.const - lanes + 1)
+    if mask is not None and not out.target.can_mask(d.element):
+        return _load_lanes(out, info, index, d, mask)
+    if mask is not None and index.stride == -1:
+        mask = reverse(out, mask, "i1", lanes)
+    pointer = address(out, info, first, element)
+    align = alignment(info, first, d.bytes)
+    if mask is None:
+        value = out.assign(f"load {t}, ptr {pointer}, align {align}{info.alias}")
+    else:
+        name = f"llvm.masked.load.v{lanes}{_short(element)}.p0"
+        symbol = out.module.declare(name, f"declare {t} @{name}(ptr, i32, <{lanes} x i1>, {t})")
+        value = out.assign(f"call {t} {symbol}(ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}, {t} zeroinitializer)"
+                           f"{info.alias}")
+    return value if index.stride == 1 else reverse(out, value, element, lanes)
+
+
+def reverse(out: Emitter, value: str, element: str, lanes: int) -> str:
+    """The lanes in the opposite order."""
+    t = f"<{lanes} x {element}>"
+    return out.assign(f"shufflevector {t} {value}, {t} poison, <{lanes} x i32> {_backwards(lanes)}")
+
+
+def _backwards(lanes: int) -> str:
+    return "<" + ", ".join(f"i32 {k}" for k in reversed(range(lanes))) + ">"
+
+
+def _short(element: str) -> str:
+    return {"float": "f32", "double": "f64", "ptr": "p0"}.get(element, element)
+
+
+def _gather(out: Emitter, info: BufferInfo, index: AnyIndex, d: DType, mask: str | None) -> str:
+    lanes, t, element = d.lanes, memory_type(d), memory_type(d.element)
+    if not out.target.has_gather or d.bytes < 4:
+        return _load_lanes(out, info, index, d, mask)
+    pointers = _pointers(out, info, index, element)
+    name = f"llvm.masked.gather.v{lanes}{_short(element)}.v{lanes}p0"
+    symbol = out.module.declare(name, f"declare {t} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {t})")
+    on = mask or "splat (i1 true)"
+    return out.assign(f"call {t} {symbol}(<{lanes} x ptr> {pointers}, i32 {d.bytes}, <{lanes} x i1> {on}, {t} zeroinitializer)"
+                      f"{info.alias}")
+
+
+def _pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str) -> str:
+    """A vector of addresses."""
+    if isinstance(index, Ramp):
+        pointer = address(out, info, index.base, element)
+        bits = 32 if abs(index.stride) * index.lanes < 2**31 else 64
+        offsets = f"<{index.lanes} x i{bits}> {steps(bits, index.stride, index.lanes)}"
+        return out.assign(f"getelementptr {element}, ptr {pointer}, {offsets}")
+    assert isinstance(index, Lanes)
+    return out.assign(f"getelementptr {element}, ptr {info.pointer}, <{index.lanes} x i{index.bits}> {index.name}")
+
+
+def _lane_pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str, mask: str | None) -> list[str]:
+    """The address of each lane; lanes that are off point to a place on the stack that nobody reads."""
+    if isinstance(index, Ramp):
+        pointers = [address(out, info, Index(index.base.terms, index.base.const + k * index.stride), element)
+                    for k in range(index.lanes)]
+    else:
+        assert isinstance(index, Lanes)
+        t = f"<{index.lanes} x i{index.bits}>"
+        offsets = [out.assign(f"extractelement {t} {index.name}, i64 {k}") for k in range(index.lanes)]
+        pointers = [out.assign(f"getelementptr {element}, ptr {info.pointer}, i{index.bits} {o}") for o in offsets]
+    if mask is None:
+        return pointers
+    if not out.spare:
+        out.spare = out.alloca("i64", 8, "spare")
+        out.entry.append(f"  store i64 0, ptr {out.spare}, align 8")
+    bits = [out.assign(f"extractelement <{index.lanes} x i1> {mask}, i64 {k}") for k in range(index.lanes)]
+    return [out.assign(f"select i1 {b}, ptr {p}, ptr {out.spare}") for b, p in zip(bits, pointers)]
+
+
+def _load_lanes(out: Emitter, info: BufferInfo, index: AnyIndex, d: DType, mask: str | None) -> str:
+    """One load per lane, without branches."""
+    t, element = memory_type(d), memory_type(d.element)
+    alias = info.alias if mask is None else ""
+    result = "poison"
+    for k, pointer in enumerate(_lane_pointers(out, info, index, element, mask)):
+        value = out.assign(f"load {element}, ptr {pointer}, align {d.bytes}{alias}")
+        result = out.assign(f"insertelement {t} {result}, {element} {value}, i64 {k}")
+    if mask is None:
+        return result
+    return out.assign(f"select <{d.lanes} x i1> {mask}, {t} {result}, {t} zeroinitializer")
+
+
+# --- stores -----------------------------------------------------------------------------------------------------------------
+
+def emit_store(out: Emitter, s: Store) -> None:
+    d, info = s.value.dtype, buffer_info(out, s.buffer_var)
+    mask = _predicate(out, s.predicate, d.lanes)
+    if mask is not None and d.lanes == 1:
+        _store_guarded(out, info, s, mask)
+        return
+    index = out.index(s.index)
+    value = to_memory(out, out.value(s.value), d)
+    if isinstance(index, Index):
+        _store_scalar(out, info, index, value, d)
+    elif isinstance(index, Ramp) and index.stride in (1, -1) and (mask is None or out.target.can_mask(d.element)):
+        _store_contiguous(out, info, index, value, d, mask, out.nontemporal.get(s.buffer_var, 0))
+    elif out.target.has_gather and d.bytes >= 4:
+        _scatter(out, info, index, value, d, mask)
+    else:
+        _store_lanes(out, info, index, value, d, mask)
+
+
+def _store_guarded(out: Emitter, info: BufferInfo, s: Store, mask: str) -> None:
+    """A scalar store under a condition; the value is computed under it as well."""
+    marks = out.mark()
+    then, join = out.fresh("then"), out.fresh("join")
+    out.line(f"br i1 {mask}, label %{then}, label %{join}")
+    out.open_region()
+    out.start_block(then)
+    _store_scalar(out, info, out.scalar_index(s.index), to_memory(out, out.value(s.value), s.value.dtype), s.value.dtype)
+    out.line(f"br label %{join}")
+    out.close_region(marks)
+    out.start_block(join)
+
+
+def _store_scalar(out: Emitter, info: BufferInfo, index: Index, value: str, d: DType) -> None:
+    t = memory_type(d)
+    out.line(f"store {t} {value}, ptr {address(out, info, index, t)}, align {alignment(info, index, d.bytes)}{info.alias}")
+
+
+def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d: DType, mask: str | None, sure: int) -> None:
+    """sure: the alignment of vectors where stores go past the cache, 0 where they do not."""
+    lanes, t, element = d.lanes, memory_type(d), memory_type(d.element)
+    first = index.base
+    if index.stride == -1:
+        first = Index(first.terms, first.const - lanes + 1)
+        value = reverse(out, value, element, lanes)
+        mask = reverse(out, mask, "i1", lanes) if mask is not None else None
+    pointer, align = address(out, info, first, element), alignment(info, first, d.bytes)
+    if mask is None and sure:
+        out.stores_nontemporal = True
+        out.line(f"store {t} {value}, ptr {pointer}, align {sure}{info.alias}, !nontemporal {out.module.nontemporal_node()}")
+    elif mask is None:
+        out.line(f"store {t} {value}, ptr {pointer}, align {align}{info.alias}")
+    else:
+        name = f"llvm.masked.store.v{lanes}{_short(element)}.p0"
+        symbol = out.module.declare(name, f"declare void @{name}({t}, ptr, i32, <{lanes} x i1>)")
+        out.line(f"call void {symbol}({t} {value}, ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}){info.alias}")
+
+
+def _scatter(out: Emitter, info: BufferInfo, index: AnyIndex, value: str, d: DType, mask: str | None) -> None:
+    lanes, t, element = d.lanes, memory_type(d), memory_type(d.element)
+    name = f"llvm.masked.scatter.v{lanes}{_short(element)}.v{lanes}p0"
+    symbol = out.module.declare(name, f"declare void @{name}({t}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
+    out.line(f"call void {symbol}({t} {value}, <{lanes} x ptr> {_pointers(out, info, index, element)}, i32 {d.bytes}, "
+             f"<{lanes} x i1> {mask or 'splat (i1 true)'}){info.alias}")
+
+
+def _store_lanes(out: Emitter, info: BufferInfo, index: AnyIndex, value: str, d: DType, mask: str | None) -> None:
+    """One store per lane, in ascending order, without branches."""
+    t, element = memory_type(d), memory_type(d.element)
+    alias = info.alias if mask is None else ""
+    for k, pointer in enumerate(_lane_pointers(out, info, index, element, mask)):
+        lane = out.assign(f"extractelement {t} {value}, i64 {k}")
+        out.line(f"store {element} {lane}, ptr {pointer}, align {d.bytes}{alias}")

@@ -1,0 +1,104 @@
+"""Parallel loops: the body becomes a function `i32 (ptr env, i64 begin, i64 end)` that the thread pool calls in pieces.
+
+What the body uses of the function around travels in a struct on that function's stack.
+"""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm import index as ix
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
+from tedsl.codegen.llvm.index import INT64_MAX, Index
+from tedsl.codegen.llvm.types import register_type
+from tedsl.ir.expr import Var
+from tedsl.ir.stmt import For
+from tedsl.ir.visitor import variables
+
+Field = tuple[Var, str, str]  # variable, LLVM type, value in the function around
+
+
+def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
+    """The call of the pool in the function around, and the body as a function of its own."""
+    from tedsl.codegen.llvm.stmt import fail_unless
+
+    fields = _captured(out, s)
+    if first.terms:
+        fields.append((s.loop_var, "i64", out.register(first)[0]))
+    struct = "{ " + ", ".join(t for _, t, _ in fields) + " }"
+    env = out.alloca(struct, 8, "env")
+    for k, (_, t, value) in enumerate(fields):
+        out.line(f"store {t} {value}, ptr {out.assign(f'getelementptr {struct}, ptr {env}, i64 0, i32 {k}')}, align 8")
+    count, _ = out.register(extent)
+    if extent.bounds()[0] < 0:
+        symbol = out.module.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+        count = out.assign(f"call i64 {symbol}(i64 {count}, i64 0)")
+    name = f"{out.name}.parallel{out.module.next_number()}"
+    launch = out.module.declare("tedsl_parallel_launch", "declare i32 @tedsl_parallel_launch(ptr, ptr, i64)")
+    status = out.assign(f"call i32 {launch}(ptr @{name}, ptr {env}, i64 {count})")
+    fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
+    _emit_body(out, s, name, struct, fields, first, extent)
+
+
+def _captured(out: Emitter, s: For) -> list[Field]:
+    """The variables of the function around that the loop uses, with their values there."""
+    fields: list[Field] = []
+    for var in variables(s.body):
+        if var in out.buffers:
+            fields.append((var, "ptr", out.buffers[var].pointer))
+        elif var in out.data_vars:
+            fields.append((var, register_type(var.dtype), out.data_vars[var]))
+        elif var in out.index_vars and out.index_vars[var].terms:
+            fields.append((var, "i64", out.register(out.index_vars[var])[0]))
+    return fields
+
+
+def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field], first: Index, extent: Index) -> None:
+    from tedsl.codegen.llvm.stmt import count_up, leave, value_limit
+
+    inner = Emitter(out.module, name)
+    inner.in_parallel = True
+    inner.nontemporal = dict(out.nontemporal)
+    inner.index_vars = {v: i for v, i in out.index_vars.items() if not i.terms}
+    start = first
+    for k, (var, t, _) in enumerate(fields):
+        pointer = inner.assign(f"getelementptr {struct}, ptr %env, i64 0, i32 {k}")
+        value = "%" + inner.fresh(var.name)
+        inner.line(f"{value} = load {t}, ptr {pointer}, align 8")
+        if var is s.loop_var:
+            start = ix.atom_index(inner.atom(value, 0, *first.bounds()))
+        elif var in out.buffers:
+            old = out.buffers[var]
+            inner.buffers[var] = BufferInfo(value, 0, old.alignment, own=old.own)
+        elif var in out.data_vars:
+            inner.data_vars[var] = value
+        else:
+            inner.index_vars[var] = ix.atom_index(inner.atom(value, 0, *out.index_vars[var].bounds()))
+    _separate(out.module, inner.buffers)
+    low, high = 0, min(extent.bounds()[1], INT64_MAX)
+    begin, end = (ix.atom_index(inner.atom(f"%{which}", 0, low, high)) for which in ("begin", "end"))
+
+    def body(var: Index) -> None:
+        inner.index_vars[s.loop_var] = ix.add(start, var)
+        inner.statement(s.body)
+
+    count_up(inner, s.loop_var.name, begin, end, value_limit(s.loop_var), body)
+    leave(inner, "0")
+    out.module.functions.append(inner.text(f"define internal i32 @{name}(ptr noalias %env, i64 %begin, i64 %end) "
+                                           f"{out.module.attributes}"))
+
+
+def _separate(module: ModuleText, buffers: dict[Var, BufferInfo]) -> None:
+    """Tells LLVM that the buffers do not overlap: pointers loaded from the environment carry no such promise themselves."""
+    if len(buffers) < 2:
+        return
+    domain = module.add_node("{self}")
+    groups: dict[object, list[BufferInfo]] = {}
+    for var, info in buffers.items():
+        groups.setdefault(var if module.noalias or info.own else "arguments", []).append(info)
+    scopes = [module.add_node(f"{{self}}, {domain}") for _ in groups]
+    for k, infos in enumerate(groups.values()):
+        others = [scope for j, scope in enumerate(scopes) if j != k]
+        alias = f", !alias.scope {module.add_metadata(f'!{{{scopes[k]}}}')}"
+        if others:
+            alias += f", !noalias {module.add_metadata('!{' + ', '.join(others) + '}')}"
+        for info in infos:
+            info.alias = alias

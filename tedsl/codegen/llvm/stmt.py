@@ -1,0 +1,249 @@
+"""Statements: loops, branches, allocation, assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tedsl.codegen.llvm import abi
+from tedsl.codegen.llvm import index as ix
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
+from tedsl.codegen.llvm.expr import bind
+from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN, Index
+from tedsl.codegen.llvm.indexing import emit_condition
+from tedsl.codegen.llvm.parallel import emit_parallel
+from tedsl.codegen.llvm.types import memory_type
+from tedsl.errors import InternalError, LoweringError
+from tedsl.ir.build import as_int
+from tedsl.ir.expr import Call, Expr, StringImm, Var
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+
+
+def emit_seq(out: Emitter, s: SeqStmt) -> None:
+    for one in s.seq:
+        out.statement(one)
+
+
+def emit_let(out: Emitter, s: LetStmt) -> None:
+    body: Stmt = s
+    while isinstance(body, LetStmt):  # hoisting makes long chains of them
+        out.memo.clear()
+        out.index_memo.clear()
+        bind(out, body.var, body.value)
+        body = body.body
+    out.statement(body)
+
+
+def emit_evaluate(out: Emitter, s: Evaluate) -> None:
+    e = s.value
+    if not isinstance(e, Call) or e.op.effect != "opaque":
+        return
+    if e.op.name == "tir.ret":
+        if as_int(e.args[0]) != 0:
+            raise LoweringError("tir.ret of a value: a kernel returns nothing", hint="store the value into a buffer")
+        leave(out, str(abi.OK))
+        out.start_block(out.fresh("after"))
+        return
+    out.value(e)
+
+
+# --- loops ----------------------------------------------------------------------------------------------------------------
+
+def emit_for(out: Emitter, s: For) -> None:
+    if s.kind is ForKind.THREAD_BINDING:
+        raise LoweringError(f"loop {s.loop_var.name} is bound to threads of a GPU; target {out.target} has none",
+                            hint="use parallel(axis) for threads of a CPU")
+    if s.kind is ForKind.VECTORIZED:
+        raise InternalError(f"loop {s.loop_var.name} is still marked vectorized")
+    first, extent = out.scalar_index(s.min), out.scalar_index(s.extent)
+    if not extent.terms and extent.const <= 1:
+        if extent.const == 1:
+            out.index_vars[s.loop_var] = first
+            out.statement(s.body)
+        return
+    if s.kind is ForKind.PARALLEL and not out.in_parallel:
+        emit_parallel(out, s, first, extent)
+        return
+    emit_serial(out, s, first, extent)
+
+
+def emit_serial(out: Emitter, s: For, first: Index, extent: Index) -> None:
+    def body(var: Index) -> None:
+        out.index_vars[s.loop_var] = var
+        out.statement(s.body)
+
+    count_up(out, s.loop_var.name, first, ix.add(first, extent), value_limit(s.loop_var), body)
+
+
+def value_limit(var: Var) -> int:
+    """The largest value of a loop variable: lowering gives it a dtype that holds all."""
+    limit = var.dtype.max_value
+    return min(limit, INT64_MAX) if limit is not None else INT64_MAX
+
+
+def count_up(out: Emitter, name: str, first: Index, end: Index, limit: int, body: Callable[[Index], None]) -> None:
+    """`body` for every integer from `first` to below `end`: the test stands at the end, and once before the loop."""
+    start, _ = out.register(first)
+    stop, _ = out.register(end)
+    some = emit_condition(out, "slt", first, end)
+    head, leave_label = out.fresh("loop"), out.fresh("done")
+    counter = "%" + out.fresh(name)
+    before = out.block
+    marks = out.mark()
+    out.line(f"br label %{head}" if some == "true" else f"br i1 {some}, label %{head}, label %{leave_label}")
+    out.open_region()
+    out.start_block(head)
+    place, at = out.lines, len(out.lines)
+    out.line("")
+    low, high = max(first.bounds()[0], INT64_MIN), min(end.bounds()[1] - 1, limit)
+    body(ix.atom_index(out.atom(counter, out.level, low, high)))
+    following = out.assign(f"add nsw i64 {counter}, 1")  # below `end`, so it fits
+    again = out.assign(f"icmp slt i64 {following}, {stop}")
+    out.line(f"br i1 {again}, label %{head}, label %{leave_label}")
+    place[at] = f"  {counter} = phi i64 [ {start}, %{before} ], [ {following}, %{out.block} ]"
+    out.close_region(marks)
+    out.start_block(leave_label)
+
+
+def emit_while(out: Emitter, s: While) -> None:
+    head, inside, after = (out.fresh(name) for name in ("while", "do", "done"))
+    marks = out.mark()
+    out.line(f"br label %{head}")
+    out.open_region()
+    out.start_block(head)
+    out.line(f"br i1 {out.value(s.condition)}, label %{inside}, label %{after}")
+    out.start_block(inside)
+    out.statement(s.body)
+    out.line(f"br label %{head}")
+    out.close_region(marks)
+    out.start_block(after)
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------------
+
+def emit_if(out: Emitter, s: IfThenElse) -> None:
+    condition = out.value(s.condition)
+    if condition in ("true", "false"):
+        chosen = s.then_case if condition == "true" else s.else_case
+        if chosen is not None:
+            out.statement(chosen)
+        return
+    then, join = out.fresh("then"), out.fresh("join")
+    other = out.fresh("else") if s.else_case is not None else join
+    marks = out.mark()
+    out.line(f"br i1 {condition}, label %{then}, label %{other}{_expectation(out, s.condition)}")
+    out.open_region()
+    out.start_block(then)
+    out.statement(s.then_case)
+    out.line(f"br label %{join}")
+    if s.else_case is not None:
+        out.next_side(marks)
+        out.start_block(other)
+        out.statement(s.else_case)
+        out.line(f"br label %{join}")
+    out.close_region(marks)
+    out.start_block(join)
+
+
+def _expectation(out: Emitter, condition: Expr) -> str:
+    """Guards made by lowering hold nearly always."""
+    if not (isinstance(condition, Call) and condition.op.name == "tir.likely"):
+        return ""
+    cache = out.module.cache
+    if "likely" not in cache:
+        cache["likely"] = out.module.add_metadata('!{!"branch_weights", i32 1000, i32 1}')
+    return f", !prof {cache['likely']}"
+
+
+def emit_assert(out: Emitter, s: AssertStmt) -> None:
+    message = s.message.value if isinstance(s.message, StringImm) else str(s.message)
+    if message not in out.module.messages:
+        raise InternalError(f"the message {message!r} is not listed")
+    fail_unless(out, out.value(s.condition), str(abi.FIRST_ASSERTION + out.module.messages.index(message)))
+    out.statement(s.body)
+
+
+def fail_unless(out: Emitter, condition: str, status: str) -> None:
+    """Leaves the function with `status` unless the i1 `condition`."""
+    failed, fine = out.fresh("failed"), out.fresh("fine")
+    out.line(f"br i1 {condition}, label %{fine}, label %{failed}")
+    out.start_block(failed)
+    leave(out, status)
+    out.start_block(fine)
+
+
+def leave(out: Emitter, status: str) -> None:
+    """Frees what this function allocated and returns."""
+    for pointer in reversed(out.workspaces):
+        out.line(f"call void {_free(out)}(ptr {pointer})")
+    if out.stores_nontemporal and out.target.arch == "x86-64":
+        symbol = out.module.declare("llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
+        out.line(f"call void {symbol}()")
+    out.line(f"ret i32 {status}")
+
+
+# --- memory -------------------------------------------------------------------------------------------------------------------
+
+def emit_allocate(out: Emitter, s: Allocate) -> None:
+    element, size = memory_type(s.dtype.element), s.dtype.bytes * s.dtype.lanes
+    extents = [out.scalar_index(e) for e in s.extents]
+    count = 1 if all(not e.terms for e in extents) else None
+    if count is not None:
+        for e in extents:
+            count *= max(0, e.const)
+        room = -(-max(1, count * size) // abi.WORKSPACE_ALIGNMENT) * abi.WORKSPACE_ALIGNMENT
+        if out.stack_bytes + room <= abi.STACK_LIMIT:
+            out.stack_bytes += room
+            pointer = out.alloca(f"[{max(1, count * s.dtype.lanes)} x {element}]", abi.WORKSPACE_ALIGNMENT, s.buffer_var.name)
+            out.buffers[s.buffer_var] = BufferInfo(pointer, 0, abi.WORKSPACE_ALIGNMENT, own=True)
+            out.statement(s.body)
+            return
+    _in_workspace(out, s, extents, size)
+
+
+def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) -> None:
+    """Memory of the thread's pool, freed after the body or when the function is left."""
+    text, level = str(size), 0
+    for extent in extents:
+        factor, at = out.register(extent)
+        level = max(level, at)
+        constant = text[0] != "%" and factor[0] != "%"
+        text = str(int(text) * int(factor)) if constant else out.pure(f"mul i64 {text}, {factor}", level)
+    symbol = out.module.declare("tedsl_workspace_alloc", "declare noalias ptr @tedsl_workspace_alloc(i64)")
+    pointer = "%" + out.fresh(s.buffer_var.name)
+    out.line(f"{pointer} = call ptr {symbol}(i64 {text})")
+    fail_unless(out, out.assign(f"icmp ne ptr {pointer}, null"), str(abi.NO_MEMORY))
+    out.buffers[s.buffer_var] = BufferInfo(pointer, out.level, abi.WORKSPACE_ALIGNMENT, own=True)
+    out.workspaces.append(pointer)
+    out.statement(s.body)
+    out.workspaces.pop()
+    out.line(f"call void {_free(out)}(ptr {pointer})")
+
+
+def _free(out: Emitter) -> str:
+    return out.module.declare("tedsl_workspace_free", "declare void @tedsl_workspace_free(ptr)")
+
+
+# --- attributes -----------------------------------------------------------------------------------------------------
+
+def emit_attr(out: Emitter, s: AttrStmt) -> None:
+    if s.attr_key == "thread_extent":
+        raise LoweringError(f"loops are bound to threads of a GPU; target {out.target} has none")
+    out.statement(s.body)
+
+
+STATEMENTS: dict[type, Callable[..., None]] = {
+    SeqStmt: emit_seq, LetStmt: emit_let, Evaluate: emit_evaluate, For: emit_for, While: emit_while, IfThenElse: emit_if,
+    AssertStmt: emit_assert, Allocate: emit_allocate, AttrStmt: emit_attr,
+}

@@ -1,0 +1,97 @@
+"""Types and constants as LLVM writes them.
+
+In registers float16 and bfloat16 are floats whose value the narrow type can represent, bool is i1; in memory float16 and
+bfloat16 are i16, bool is a byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache, lru_cache
+
+from tedsl.errors import InternalError
+from tedsl.ir.dtype import DType
+
+
+def _register_element(d: DType) -> str:
+    if d.is_float:
+        return "double" if d.bits == 64 else "float"
+    return "ptr" if d.is_handle else f"i{d.bits}"
+
+
+def _memory_element(d: DType) -> str:
+    if d.is_bool:
+        return "i8"
+    return "i16" if d.is_float and d.bits == 16 else _register_element(d)
+
+
+@cache
+def register_type(d: DType) -> str:
+    """The type of a value of dtype `d` in a register."""
+    return vector_of(_register_element(d), d.lanes)
+
+
+@cache
+def memory_type(d: DType) -> str:
+    """The type of a value of dtype `d` in memory."""
+    return vector_of(_memory_element(d), d.lanes)
+
+
+@cache
+def vector_of(element: str, lanes: int) -> str:
+    """`<lanes x element>`, or the element for one lane."""
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+@cache
+def suffix(d: DType) -> str:
+    """How the name of an overloaded intrinsic writes the register type of `d`: f32, v4i64, ..."""
+    element = {"float": "f32", "double": "f64", "ptr": "p0"}.get(_register_element(d), _register_element(d))
+    return element if d.lanes == 1 else f"v{d.lanes}{element}"
+
+
+def int_suffix(bits: int, lanes: int) -> str:
+    """The same for integers of any width."""
+    return f"i{bits}" if lanes == 1 else f"v{lanes}i{bits}"
+
+
+@lru_cache(maxsize=4096)
+def float_text(value: float, bits: int) -> str:
+    """A float constant: LLVM writes float and double as the bits of a double."""
+    if value != value:
+        return "0x7FF8000000000000"
+    if bits == 32:
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def splat(element_type: str, value: str, lanes: int) -> str:
+    """The constant `value` in every lane."""
+    if lanes == 1:
+        return value
+    return "zeroinitializer" if value == "0" else f"splat ({element_type} {value})"
+
+
+def int_splat(bits: int, value: int, lanes: int) -> str:
+    """An integer constant in every lane."""
+    if bits == 1:
+        return splat("i1", "true" if value else "false", lanes)
+    return splat(f"i{bits}", str(value), lanes)
+
+
+def float_splat(d: DType, value: float) -> str:
+    """A float constant in every lane of `d`."""
+    return splat(_register_element(d), float_text(value, max(32, d.bits)), d.lanes)
+
+
+@lru_cache(maxsize=256)
+def steps(bits: int, stride: int, lanes: int) -> str:
+    """The constant vector 0, stride, 2 * stride, ... wrapped to `bits`."""
+    mask, half = (1 << bits) - 1, 1 << (bits - 1)
+    return "<" + ", ".join(f"i{bits} {(((k * stride) & mask) ^ half) - half}" for k in range(lanes)) + ">"
+
+
+def expect(condition: bool, message: str) -> None:
+    """An InternalError unless `condition`: an earlier pass let through what must not reach this place."""
+    if not condition:
+        raise InternalError(message)

@@ -1,0 +1,78 @@
+"""Ramps, broadcasts and shuffles as values."""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm import indexing
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.index import Ramp as IndexRamp
+from tedsl.codegen.llvm.types import register_type, steps
+from tedsl.errors import LoweringError
+from tedsl.ir.expr import Broadcast, IntImm, Ramp, Shuffle
+
+
+def emit_ramp(out: Emitter, e: Ramp) -> str:
+    d = e.dtype
+    if not d.is_integer:
+        raise LoweringError(f"a ramp of {d.element}: only integers make ramps")
+    if isinstance(e.stride, IntImm) and indexing.is_index(out, e.base):
+        found = out.index(e)
+        assert isinstance(found, IndexRamp)
+        return indexing.ramp_lanes(out, found, d.bits)
+    t, element = register_type(d), register_type(d.element)
+    base, stride = (indexing.splat_register(out, out.value(x), element, d.lanes, out.level) for x in (e.base, e.stride))
+    moved = out.assign(f"mul {t} {stride}, {steps(d.bits, 1, d.lanes)}")
+    return out.assign(f"add {t} {base}, {moved}")
+
+
+def emit_broadcast(out: Emitter, e: Broadcast) -> str:
+    value = out.value(e.value)
+    element = register_type(e.value.dtype)
+    if value[0] != "%" and e.value.dtype.is_float and value.strip("0x") == "":
+        return "zeroinitializer"
+    return indexing.splat_register(out, value, element, e.lanes, out.level)
+
+
+def emit_shuffle(out: Emitter, e: Shuffle) -> str:
+    element, lanes = e.dtype.element, sum(v.dtype.lanes for v in e.vectors)
+    picks = [i.value for i in e.indices]  # type: ignore[attr-defined]
+    if len(e.vectors) == 1 and lanes == 1:
+        value = out.value(e.vectors[0])
+        return value if len(picks) == 1 else indexing.splat_register(out, value, register_type(element), len(picks), out.level)
+    whole = _joined(out, e, lanes)
+    t = register_type(element.with_lanes(lanes))
+    if len(picks) == 1:
+        return out.assign(f"extractelement {t} {whole}, i64 {picks[0]}")
+    if picks == list(range(lanes)):
+        return whole
+    chosen = ", ".join(f"i32 {k}" for k in picks)
+    return out.assign(f"shufflevector {t} {whole}, {t} poison, <{len(picks)} x i32> <{chosen}>")
+
+
+def _joined(out: Emitter, e: Shuffle, lanes: int) -> str:
+    """All vectors one after the other, in one register."""
+    if len(e.vectors) == 1:
+        return out.value(e.vectors[0])
+    element = e.dtype.element
+    whole = register_type(element.with_lanes(lanes))
+    if all(v.dtype.lanes == 1 for v in e.vectors):
+        result = "poison"
+        for k, v in enumerate(e.vectors):
+            result = out.assign(f"insertelement {whole} {result}, {register_type(element)} {out.value(v)}, i64 {k}")
+        return result
+    result, have = "poison", 0
+    for v in e.vectors:
+        count = v.dtype.lanes
+        value = out.value(v)
+        if count == 1:
+            result = out.assign(f"insertelement {whole} {result}, {register_type(element)} {value}, i64 {have}")
+        else:
+            wide = out.assign(f"shufflevector {register_type(v.dtype)} {value}, {register_type(v.dtype)} poison, "
+                              f"<{lanes} x i32> {_order(k if k < count else -1 for k in range(lanes))}")
+            merged = _order(k if k < have else lanes + k - have if k < have + count else -1 for k in range(lanes))
+            result = out.assign(f"shufflevector {whole} {result}, {whole} {wide}, <{lanes} x i32> {merged}")
+        have += count
+    return result
+
+
+def _order(picks: object) -> str:
+    return "<" + ", ".join(f"i32 {k}" if k >= 0 else "i32 poison" for k in picks) + ">"  # type: ignore[attr-defined]
