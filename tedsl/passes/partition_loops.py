@@ -24,8 +24,10 @@ from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.substitute import copy_var
 from tedsl.ir.visitor import post_order
 from tedsl.passes.conditions import conjuncts, is_likely, mask_parts, without_likely
+from tedsl.passes.dependence import Dependence
 from tedsl.passes.folding import fold_with, folded_copy
-from tedsl.passes.guard_ranges import Interval, holding_interval
+from tedsl.passes.guard_ranges import holding_interval
+from tedsl.passes.structure import Numbering
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 
@@ -52,6 +54,8 @@ class _Partitioner(ScopedRewriter):
     def __init__(self, constant_loops: bool, keep_single: bool, masks: bool) -> None:
         self.constant_loops, self.keep_single, self.masks = constant_loops, keep_single, masks
         self.analyzer = Analyzer()
+        self.number = Numbering()
+        self.depends = Dependence()
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -67,7 +71,7 @@ class _Partitioner(ScopedRewriter):
         return self.partition(stmt)
 
     def partition(self, loop: For) -> Stmt:
-        guards = _guards(loop, self.masks)
+        guards = _guards(loop, self.masks, self.depends)
         if not guards or sum(isinstance(n, Store) for n in post_order(loop.body)) > LARGEST:
             return self.descend(loop)
         low, high, gone = self.main_range(loop, guards)
@@ -82,13 +86,15 @@ class _Partitioner(ScopedRewriter):
         """The iterations where guards hold, and which guards these are. One that would leave no iteration is kept."""
         low, high = loop.min, build.add(loop.min, loop.extent)
         gone: set[Expr] = set()
-        known: dict[Expr, Interval | None] = {}
+        removed: dict[int, bool] = {}  # unrolled copies repeat their guards: each form is looked at once
         for guard in guards:
-            if guard.condition in gone:
+            key = self.number(guard.condition)
+            if removed.get(key):
+                gone.add(guard.condition)
+            if key in removed:
                 continue
-            if guard.condition not in known:
-                known[guard.condition] = holding_interval(guard.condition, loop.loop_var, guard.inner, self.analyzer)
-            interval = known[guard.condition]
+            removed[key] = False
+            interval = holding_interval(guard.condition, loop.loop_var, guard.inner, self.analyzer)
             if interval is None:
                 continue
             new_low = low if interval.low is None else self.tightest(low, interval.low, upper=False)
@@ -97,6 +103,7 @@ class _Partitioner(ScopedRewriter):
                 continue
             low, high = new_low, new_high
             gone.add(guard.condition)
+            removed[key] = True
         return low, self.at_least(high, low), gone
 
     def tightest(self, bound: Expr, other: Expr, *, upper: bool) -> Expr:
@@ -154,7 +161,7 @@ def _is_constant(loop: For) -> bool:
     return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
 
 
-def _guards(loop: For, masks: bool) -> list[_Guard]:
+def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
     """The guards in `loop` that depend on its variable, with the loops around each; guards of stores first.
 
     A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
@@ -174,11 +181,11 @@ def _guards(loop: For, masks: bool) -> list[_Guard]:
         elif masks and isinstance(node, (Store, Load)) and node.predicate is not None:
             conditions = mask_parts(node.predicate)
         for condition in conditions:
-            if any(n is loop.loop_var for n in post_order(condition)):
+            if loop.loop_var in depends(condition):
                 (later if isinstance(node, Load) else found).append(_Guard(condition, inner))
         if isinstance(node, For):
             inner = (*inner, node)
         if masks or isinstance(node, Stmt):
             stack.extend((child, inner) for child in reversed(node.child_nodes()))
     bound = {n.var for n in post_order(loop.body) if isinstance(n, (LetStmt, Let))}
-    return [guard for guard in found + later if not bound or not any(n in bound for n in post_order(guard.condition))]
+    return [guard for guard in found + later if bound.isdisjoint(depends(guard.condition))]

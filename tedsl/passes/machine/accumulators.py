@@ -16,7 +16,7 @@ from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.visitor import post_order
 from tedsl.passes.conditions import conjunction, conjuncts, without_likely
 from tedsl.passes.dependence import MEMORY, Dependence
-from tedsl.passes.machine.structure import Numbering
+from tedsl.passes.structure import Numbering
 
 BYTES = 4096  # of accumulators in one loop: twice the largest register file
 SLOTS = 256
@@ -215,7 +215,9 @@ class _Group:
                 return False
             if index.dtype.lanes > 1 and not isinstance(index, Ramp):
                 return False
-            offset = build.as_int(self.analyzer.simplify(build.sub(_base(index), first)))
+            offset = self.number.distance(_base(index), first)
+            if offset is None:
+                offset = build.as_int(self.analyzer.simplify(build.sub(_base(index), first)))
             if offset is None:
                 return False
             spans.append((offset, offset + index.dtype.lanes))

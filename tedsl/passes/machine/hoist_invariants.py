@@ -40,7 +40,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, LetStmt, Stmt, Store
 from tedsl.passes.dependence import MEMORY, Dependence
-from tedsl.passes.machine.structure import Numbering
+from tedsl.passes.structure import Numbering
 
 _ARITHMETIC = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max)
 

@@ -21,7 +21,7 @@ from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt,
 from tedsl.ir.visitor import post_order
 from tedsl.passes.dependence import Dependence
 from tedsl.passes.machine.accumulators import Plan, find_accumulators
-from tedsl.passes.machine.structure import Numbering
+from tedsl.passes.structure import Numbering
 
 
 def promote_accumulators(func: PrimFunc) -> PrimFunc:

@@ -21,7 +21,7 @@ from tedsl.ir.stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Sto
 from tedsl.ir.visitor import post_order
 from tedsl.passes.conditions import conjunction, mask_parts
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
-from tedsl.passes.machine.structure import Numbering
+from tedsl.passes.structure import Numbering
 from tedsl.target.target import Target
 
 REGISTERS = 16  # of the machine's width in one vector: more would spill
@@ -59,7 +59,7 @@ class _Splitter(ScopedRewriter):
             pieces = self.pieces(lanes, store.value.dtype)
             if pieces is not None:
                 return pieces_of(self, store, lanes, *pieces)
-            return self.unmasked(store, lanes) if self.lacks_mask(store) else store
+            return self.unmasked(store, lanes) if self.lacks_mask(store) or self.is_short(store, lanes) else store
         except CannotSlice:
             return store
 
@@ -67,6 +67,12 @@ class _Splitter(ScopedRewriter):
         """Whether a masked vector access in `stmt` has elements that the target cannot mask."""
         return any(n.predicate is not None and access_dtype(n).lanes > 1 and not self.target.can_mask(access_dtype(n).element)
                    for n in post_order(stmt) if isinstance(n, (Load, Store)))
+
+    def is_short(self, store: Store, lanes: int) -> bool:
+        """Whether a mask leaves a constant number of lanes that one or two narrower vectors hold: they do less work."""
+        prefix = None if store.predicate is None else self.prefix(store)
+        count = None if prefix is None else build.as_int(prefix[1])
+        return count is not None and count <= lanes and len(powers(max(count, 0))) <= 2
 
     def pieces(self, lanes: int, dtype: DType) -> tuple[int, int] | None:
         """(lanes of a loop's step or 0, lanes before the powers of two) if a vector of `lanes` is better cut."""
