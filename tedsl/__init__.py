@@ -1,1 +1,62 @@
-"""tedsl: tensor expressions, schedules and a compiler to machine code, in Python."""
+"""tedsl: tensor expressions, schedules and a compiler to machine code, in Python.
+
+    A = te.placeholder((1024,), name="A")                # what to compute: a formula over indices
+    B = te.compute((1024,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)                         # how: loops, split, reordered, vectorized, parallel
+    print(lower(s, [A, B], simple_mode=True))            # the loops, to read
+    f = build(s, [A, B])                                 # machine code
+    f(a, b)                                              # numpy arrays in and out
+
+te: the language and schedules. tir: the loops. topi: operators. nd: arrays. target, transform, testing: the rest.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tedsl.errors import InternalError, TedslError
+
+if TYPE_CHECKING:
+    from tedsl import driver, nd, te, testing, tir, transform
+    from tedsl.driver import build, lower
+    from tedsl.ir.func import IRModule
+    from tedsl.nd import context, cpu, cuda, device, gpu
+    from tedsl.runtime.module import Module
+    from tedsl.runtime.parallel import get_num_threads, set_num_threads
+    from tedsl.target.target import Target
+    from tedsl.transform import PassContext
+
+__version__ = "0.1.0"
+TVMError = TedslError  # the name in programs written for TVM
+
+# Loaded when first asked for: importing tedsl costs nothing that the program does not use.
+_MODULES = ("arith", "driver", "ir", "nd", "runtime", "target", "te", "testing", "tir", "transform")
+_NAMES = {
+    "build": "tedsl.driver", "lower": "tedsl.driver",
+    "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
+    "IRModule": "tedsl.ir.func", "Module": "tedsl.runtime.module", "Target": "tedsl.target.target",
+    "PassContext": "tedsl.transform",
+    "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
+}
+
+__all__ = ["IRModule", "InternalError", "Module", "PassContext", "Target", "TVMError", "TedslError", "build", "context",
+           "cpu", "cuda", "device", "driver", "get_num_threads", "gpu", "lower", "nd", "set_num_threads", "te", "testing",
+           "tir", "topi", "transform"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        return import_module(f"tedsl.{name}")
+    elif name == "topi":
+        return import_module("topi")  # a package of its own, also found here as programs expect
+    else:
+        raise AttributeError(f"module 'tedsl' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NAMES, "topi"})

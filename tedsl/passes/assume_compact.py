@@ -7,12 +7,15 @@ after:   A: Buffer([n, m], [])                   A[i*m + k]
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import Expr, Var
+from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.substitute import substitute
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import AttrStmt, BufferStore, Prefetch
 from tedsl.ir.visitor import variables
 
 
@@ -31,10 +34,9 @@ def assume_compact(func: PrimFunc) -> PrimFunc:
                 return func  # a stride that also says something else
     if not compact:
         return func
-    buffers = {param: buffer.replace(strides=()) for param, buffer in func.buffer_map.items()}
-    renamed = {old: buffers[param] for param, old in func.buffer_map.items()}
-    body = _with_buffers(substitute(func.body, compact), renamed)
-    return func.replace(body=body, buffer_map=buffers)
+    buffers = {buffer: buffer.replace(strides=()) for buffer in func.buffer_map.values()}
+    body = _Compacter(compact, buffers)(func.body)
+    return func.replace(body=body, buffer_map={param: buffers[buffer] for param, buffer in func.buffer_map.items()})
 
 
 def compact_strides(buffer: Buffer) -> tuple[Expr, ...]:
@@ -45,3 +47,20 @@ def compact_strides(buffer: Buffer) -> tuple[Expr, ...]:
         strides.append(step)
         step = build.mul(step, dim)
     return tuple(reversed(strides))
+
+
+class _Compacter(Rewriter):
+    def __init__(self, strides: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
+        super().__init__()
+        self.strides, self.buffers = strides, buffers
+
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case Var():
+                return self.strides.get(node, node)
+            case BufferLoad(buffer=b) | BufferStore(buffer=b) | Prefetch(buffer=b) if b in self.buffers:
+                return node.replace(buffer=self.buffers[b])
+            case AttrStmt(node=Buffer() as b) if b in self.buffers:
+                return node.replace(node=self.buffers[b])
+            case _:
+                return node

@@ -86,7 +86,8 @@ def _checked_array(sig: Signature, k: int, param: TensorParam, value: Any) -> Ar
 def _wrong_dtype(where: str, array: Array, wanted: DType) -> ArgumentTypeError:
     if not array.dtype.isnative and has_dtype(numpy.empty(0, array.dtype.newbyteorder("=")), wanted):
         return ArgumentTypeError(f"{where} is byte-swapped ({array.dtype.str})", hint=f"convert it: x.astype({str(wanted)!r})")
-    return ArgumentTypeError(f"{where} has dtype {array.dtype}, it needs {wanted}", hint=f"convert it: x.astype({str(wanted)!r})")
+    return ArgumentTypeError(f"{where} has dtype {array.dtype}, it needs {wanted}",
+                             hint=f"convert it: x.astype({str(wanted)!r})")
 
 
 # --- variables of shapes ----------------------------------------------------------------------------------------------
@@ -107,11 +108,13 @@ def _solved(sig: Signature, binding: Binding, arrays: dict[int, Array], values: 
         return 0
     param, array = sig.params[binding.param], arrays[binding.param]
     assert isinstance(param, TensorParam)
-    given = array.shape[binding.dim] if binding.kind == "shape" else strides_in_elements(sig, binding.param, param, array)[binding.dim]
+    steps = array.shape if binding.kind == "shape" else strides_in_elements(sig, binding.param, param, array)
+    given = steps[binding.dim]
     rest = exact(binding.expr, {**values, binding.var: 0})
     value, left = divmod(given - rest, binding.scale)
     name, dtype = binding.var.name, binding.var.dtype
-    what = f"{_where(sig, binding.param)}: {'dimension' if binding.kind == 'shape' else 'the stride of dimension'} {binding.dim}"
+    part = "dimension" if binding.kind == "shape" else "the stride of dimension"
+    what = f"{_where(sig, binding.param)}: {part} {binding.dim}"
     if left:
         raise ArgumentError(f"{what} is {given}, which no {name} makes equal to {binding.expr!r}")
     if isinstance(binding.var, SizeVar) and value < 0:

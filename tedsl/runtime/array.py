@@ -30,7 +30,7 @@ class NDArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._array.shape
+        return tuple(self._array.shape)
 
     @property
     def ndim(self) -> int:
@@ -81,7 +81,7 @@ class NDArray:
     def __len__(self) -> int:
         return len(self._array)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False and dtype is not None and self._array.dtype != dtype:
             raise ValueError(f"an NDArray of {self._array.dtype} cannot become {dtype} without a copy")
         return numpy.array(self._array, dtype=dtype, copy=True) if copy else numpy.asarray(self._array, dtype=dtype)
@@ -154,7 +154,8 @@ def numpy_dtype(name: object) -> numpy.dtype[Any]:
         import ml_dtypes
     except ImportError:
         return numpy.dtype("uint16")
-    return numpy.dtype(ml_dtypes.bfloat16)
+    found: numpy.dtype[Any] = numpy.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def _require_cpu(device: Device | None) -> None:

@@ -1,4 +1,4 @@
-"""The callable behind every kernel: checks the arguments in Python, runs the machine code, turns its status into an exception."""
+"""The callable behind every kernel: checks the arguments in Python, runs the machine code, raises what its status says."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from tedsl.runtime.arguments import Prepared, prepare
 from tedsl.runtime.signature import Signature
 from tedsl.runtime.timing import TimingResult, check_counts, measure
 
-class _MethodDef(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
-
-
-_METH_FASTCALL = 0x80
-
 # What a kernel returns; codegen/llvm/abi.py says the same.
 NO_MEMORY, CALLBACK_RAISED, FIRST_ASSERTION = 1, 3, 16
 
+_METH_FASTCALL = 0x80
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)  # releases the GIL
 _TIME = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
 class CheckedCall:
     """A kernel with its signature. Calling it checks, runs and raises; compiled entry points fall back on it.
 
     general, compact: addresses of `i32 (ptr slots)`, for any strides the signature allows and for compact arrays (0: there is
-    none); compact_scalars: the variables that the second takes. library: keeps the machine code alive.
+    none); compact_scalars: the variables that the second takes. library: keeps the machine code
+    alive. timer: gives the address of the timing loop, compiled when it is first asked for.
     """
 
     def __init__(self, signature: Signature, library: object, general: int, compact: int, compact_scalars: tuple[Var, ...],
-                 messages: Sequence[str], timer: int) -> None:
+                 messages: Sequence[str], timer: Callable[[], int]) -> None:
         self.signature = signature
         self._library = library
         self._addresses = {False: general, True: compact}
@@ -67,9 +67,10 @@ class CheckedCall:
         check_counts(number, repeat, min_repeat_ms)
         prepared = self.prepare(args)
         status = ctypes.c_int32(0)
+        timer = _TIME(self._timer())
 
         def run(count: int) -> float:
-            elapsed = _TIME(self._timer)(self._addresses[prepared.compact], ctypes.addressof(prepared.slots), count,
+            elapsed = timer(self._addresses[prepared.compact], ctypes.addressof(prepared.slots), count,
                                          ctypes.addressof(status))
             if status.value:
                 self.fail(status.value)

@@ -51,8 +51,8 @@ def as_array(value: Any, where: str) -> Array:
     try:
         return numpy.asarray(memoryview(value))
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given",
-                                hint="pass a numpy array, an NDArray, or an object with __dlpack__ or the buffer protocol") from error
+        hint = "pass a numpy array, an NDArray, or an object with DLPack or the buffer protocol"
+        raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given", hint=hint) from error
 
 
 def _shown(value: Any) -> str:
@@ -86,15 +86,27 @@ class _CapsuleOwner:
 
 
 def array_from_dlpack(source: Any) -> Array:
-    """A numpy array on the memory of a DLPack capsule or object, writable as the source is."""
-    made = numpy.from_dlpack(source if hasattr(source, "__dlpack__") else _CapsuleOwner(source))
-    if made.flags.writeable or made.size == 0 or _NUMPY >= (2, 1) or min(made.strides, default=0) < 0:
+    """A numpy array on the memory of a DLPack capsule or object, writable unless the source says that it is not."""
+    capsule = _capsule(source) if hasattr(source, "__dlpack__") else source
+    says_writable = ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor_versioned") == 1
+    made = numpy.from_dlpack(_CapsuleOwner(capsule))  # type: ignore[arg-type]
+    if made.flags.writeable or says_writable or made.size == 0 or min(made.strides, default=0) < 0:
         return made
-    # numpy before 2.1 marks every array from DLPack as read-only
+    # Capsules of DLPack before 1.0 cannot say it, and numpy takes them for read-only.
     size = made.itemsize + sum((n - 1) * s for n, s in zip(made.shape, made.strides))
     block: Any = (ctypes.c_char * size).from_address(made.ctypes.data)
     block.keep = made
     return numpy.ndarray(made.shape, made.dtype, block, 0, made.strides)
+
+
+def _capsule(source: Any) -> Any:
+    """The capsule of an object, of the newest kind that both it and numpy know."""
+    if _NUMPY >= (2, 1):
+        try:
+            return source.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            pass
+    return source.__dlpack__()
 
 
 def has_dtype(array: Array, wanted: DType) -> bool:

@@ -53,8 +53,9 @@ def array_layout() -> Layout | None:
     base = numpy.arange(60, dtype=numpy.float32).reshape(3, 4, 5)
     frozen = numpy.zeros((2, 7), numpy.int16)
     frozen.flags.writeable = False
-    samples = [base, base[::2, 1:, ::-1], base.transpose(2, 0, 1), frozen, numpy.zeros((), numpy.bool_), numpy.zeros((0, 3)),
-               numpy.frombuffer(bytes(9), numpy.int64, 1, 1), numpy.zeros(3, ">i4"), numpy.zeros(2, numpy.longlong)]
+    samples: list[numpy.ndarray[Any, Any]] = [
+        base, base[::2, 1:, ::-1], base.transpose(2, 0, 1), frozen, numpy.zeros((), numpy.bool_), numpy.zeros((0, 3)),
+        numpy.frombuffer(bytes(9), numpy.int64, 1, 1), numpy.zeros(3, ">i4"), numpy.zeros(2, numpy.longlong)]
     return layout if all(_fields_agree(a, layout) for a in samples) and _numbers_agree() and _wrapper_agrees(layout) else None
 
 
@@ -65,7 +66,9 @@ def _read(kind: Any, address: int) -> int:
 def _fields_agree(a: numpy.ndarray[Any, Any], at: Layout) -> bool:
     pointer, number = ctypes.c_int64, ctypes.c_int32
     here = id(a)
-    if object.__basicsize__ != 16 or type(a).__basicsize__ < at.flags + 4 or _read(pointer, here + at.type) != id(numpy.ndarray):
+    if object.__basicsize__ != 16 or type(a).__basicsize__ < at.flags + 4:
+        return False
+    if _read(pointer, here + at.type) != id(numpy.ndarray):
         return False
     if _read(number, here + at.ndim) != a.ndim or _read(pointer, here + at.data) != a.ctypes.data:
         return False
@@ -81,7 +84,7 @@ def _fields_agree(a: numpy.ndarray[Any, Any], at: Layout) -> bool:
         return False
     descr = id(a.dtype)
     swapped = _read(ctypes.c_uint8, descr + at.byteorder) == ord(">")
-    return swapped != a.dtype.isnative and _read(number, descr + at.number) == a.dtype.num
+    return bool(swapped != a.dtype.isnative and _read(number, descr + at.number) == a.dtype.num)
 
 
 def _numbers_agree() -> bool:

@@ -81,8 +81,8 @@ def pool_source() -> str:
 
 # Layout of the state, one cache line for what changes together:
 #   0 i32 threads wanted   4 i32 busy   8 i32 workers started
-#  64 i32 generation: a counter << 8 | number of chunks, written as one word so that a worker that takes no part in a region never
-#     reads the job, which may be the next one's   68 i32 sleeping workers
+#  64 i32 generation: a counter << 8 | number of chunks, written as one word so that a worker that takes no part in a region
+#     never reads the job, which may be the next one's   68 i32 sleeping workers
 # 128 i32 pending chunks   132 i32 the caller sleeps   136 i32 status, the largest of all chunks
 # 192 ptr body   200 ptr env   208 i64 count
 # A sleeper first announces itself, then futex_wait compares the word again; the other side first changes the word, then looks

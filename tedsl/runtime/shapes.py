@@ -9,7 +9,29 @@ from collections.abc import Callable, Mapping
 
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import (
-    EQ, GE, GT, LE, LT, NE, Add, And, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Mul, Not, Or, Select, Sub, Var,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
 )
 from tedsl.ir.visitor import post_order
 

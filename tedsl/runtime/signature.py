@@ -108,7 +108,8 @@ def signature_of(func: PrimFunc) -> Signature:
     params: list[TensorParam | ScalarParam] = []
     for var in func.params:
         buffer = func.buffer_map.get(var)
-        params.append(ScalarParam(var.name, var) if buffer is None else TensorParam(buffer.name, buffer, buffer.data in written))
+        params.append(ScalarParam(var.name, var) if buffer is None else
+                      TensorParam(buffer.name, buffer, buffer.data in written))
     scalars = scalar_variables(func)
     noalias = bool(func.attrs.get("tir.noalias", False))
     return Signature(func.name, tuple(params), _solve(func.name, params, scalars), scalars, noalias)

@@ -1,6 +1,7 @@
 """The thread pool: every iteration once, on as many threads as asked, also nested, busy, failing and after a fork."""
 
 import ctypes
+import itertools
 import os
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def test_the_iterations_are_cut_into_equal_chunks_in_order(launch, threads, coun
     assert len(seen) == min(threads, count)
     if count:
         assert seen[0][0] == 0 and seen[-1][1] == count
-        assert all(a[1] == b[0] for a, b in zip(seen, seen[1:]))
+        assert all(a[1] == b[0] for a, b in itertools.pairwise(seen))
         lengths = {end - begin for begin, end in seen}
         assert max(lengths) - min(lengths) <= 1
 
@@ -66,7 +67,7 @@ def test_regions_after_a_sleep_wake_the_workers(launch, threads):
 
     for _ in range(5):
         seen = []
-        launch(BODY(lambda env, begin, end: seen.append(end - begin) or 0), None, 20)
+        launch(BODY(lambda env, begin, end, seen=seen: seen.append(end - begin) or 0), None, 20)
         assert sum(seen) == 20
         time.sleep(0.02)
 

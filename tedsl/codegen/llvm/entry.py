@@ -78,7 +78,8 @@ def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | 
 class _Entry:
     """Emits one entry point. `conditions` of the current block all hold, or the call goes to Python."""
 
-    def __init__(self, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout, release: bool) -> None:
+    def __init__(self, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout,
+                 release: bool) -> None:
         self.sig, self.general, self.compact, self.layout, self.release = sig, general, compact, layout, release
         self.lines: list[str] = []
         self.conditions: list[str] = []
@@ -151,7 +152,8 @@ class _Entry:
                 continue
             wrapped = self.assign(f"icmp eq ptr {type_}, @tedsl_type_NDArray")
             inner = self.assign(f"getelementptr i8, ptr {obj}, i64 {self.layout.wrapped}")
-            self.arrays[k] = array = self.assign(f"load ptr, ptr {self.assign(f'select i1 {wrapped}, ptr {inner}, ptr {slot}')}")
+            place = self.assign(f"select i1 {wrapped}, ptr {inner}, ptr {slot}")
+            self.arrays[k] = array = self.assign(f"load ptr, ptr {place}")
             self.require(f"icmp eq ptr {self.field(array, self.layout.type, 'ptr')}, @tedsl_type_ndarray")
 
     def check_fields(self) -> None:

@@ -1,0 +1,137 @@
+"""From lowered functions to a module that runs: the passes for the machine, LLVM IR, an object, its entry points."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tedsl.codegen.llvm import entry, jit
+from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
+from tedsl.codegen.llvm.emit import emit_module
+from tedsl.codegen.llvm.machine import assembly, object_code, optimize
+from tedsl.errors import InternalError
+from tedsl.ir.expr import Call, IntImm, Var
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import For, ForKind, Stmt, While
+from tedsl.ir.text import text as loops_text
+from tedsl.ir.visitor import post_order
+from tedsl.passes.assume_compact import assume_compact
+from tedsl.passes.config import PassConfig
+from tedsl.passes.default import target_pipeline
+from tedsl.runtime.call import CheckedCall
+from tedsl.runtime.layout import array_layout
+from tedsl.runtime.module import Module, refused
+from tedsl.runtime.signature import Signature, signature_of
+from tedsl.target.target import Target
+
+_LONG = 1 << 16  # iterations after which a kernel counts as long whatever the size of its arrays
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function in the versions that are compiled: for any strides that are allowed, and for compact arrays if they differ."""
+
+    signature: Signature
+    general: PrimFunc
+    compact: PrimFunc | None
+    messages: list[str]
+
+    def versions(self) -> list[PrimFunc]:
+        return [self.general] if self.compact is None else [self.general, self.compact]
+
+    def symbol(self, func: PrimFunc) -> entry.KernelSymbol:
+        pointers = len(list(self.signature.tensors()))
+        return entry.KernelSymbol(kernel_name(func), tuple(kernel_arguments(func)[pointers:]))
+
+
+class LLVMBackend:
+    """The backend of targets of kind `llvm`."""
+
+    def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig) -> Module:
+        kernels = [make_kernel(func, target, config) for func in funcs]
+        versions = [func for kernel in kernels for func in kernel.versions()]
+        source = emit_module(versions, target)
+        vectorize = any(map(has_plain_inner_loop, versions))
+        sources = {
+            "ll": lambda: source,
+            "asm": lambda: assembly(optimize(source, target, vectorize=vectorize), target),
+            "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in kernels})),
+        }
+        if not target.runs_here:
+            return _refusing(kernels, target, sources)
+        return _linked(kernels, source, target, vectorize, sources)
+
+
+def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
+    """`func` as the machine runs it best."""
+    signature = signature_of(func)
+    pipeline = target_pipeline(target, config)
+    general = pipeline(func)
+    assumed = assume_compact(func)
+    compact = None
+    if assumed is not func:
+        compact = pipeline(assumed.with_attr("global_symbol", func.name + ".compact"))
+    return Kernel(signature, general, compact, assertion_messages(general))
+
+
+def _refusing(kernels: Sequence[Kernel], target: Target, sources: dict[str, Callable[[], str]]) -> Module:
+    missing = ", ".join(target.missing_here)
+    reason = f"it was compiled for {target}, and this machine lacks {missing or f'the architecture {target.arch}'}"
+    functions = {k.general.name: refused(k.general.name, reason) for k in kernels}
+    return Module(functions, {}, sources, target, reason)
+
+
+def _linked(kernels: Sequence[Kernel], source: str, target: Target, vectorize: bool,
+            sources: dict[str, Callable[[], str]]) -> Module:
+    calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
+    layout = array_layout()
+    entries = [] if layout is None else [
+        entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
+                           release=runs_long(k.general)) for k in kernels]
+    whole = "\n".join([source, entry.DECLARATIONS if entries else "", *calls, *entries])
+    image = object_code(optimize(whole, target, vectorize=vectorize), target)
+    exports = [f"{f.name}.call" for k in kernels for f in k.versions()]
+    exports += [f"{k.general.name}.entry" for k in kernels] if entries else []
+    library = jit.link(image, exports)
+    checked = {k.general.name: _checked_call(k, library) for k in kernels}
+    functions: dict[str, Callable[..., None]] = {
+        name: call.with_entry(library.address(f"{name}.entry")) if entries else call for name, call in checked.items()}
+    return Module(functions, checked, sources, target)
+
+
+def _checked_call(kernel: Kernel, library: jit.Library) -> CheckedCall:
+    name = kernel.general.name
+    if tuple(kernel.symbol(kernel.general).scalars) != kernel.signature.scalars:
+        raise InternalError(f"the kernel {name} and its signature disagree on the order of its arguments")
+    compact = 0
+    scalars: tuple[Var, ...] = ()
+    if kernel.compact is not None:
+        compact, scalars = library.address(f"{kernel.compact.name}.call"), kernel.symbol(kernel.compact).scalars
+    return CheckedCall(kernel.signature, library, library.address(f"{name}.call"), compact, scalars, kernel.messages,
+                       functools.partial(jit.runtime_address, "tedsl_time_calls"))
+
+
+def has_plain_inner_loop(func: PrimFunc) -> bool:
+    """Whether some innermost loop is serial: LLVM's loop vectorizer may find something to do."""
+    loops = [node for node in post_order(func.body) if isinstance(node, For)]
+    return any(loop.kind == ForKind.SERIAL and not any(isinstance(n, For) for n in post_order(loop.body)) for loop in loops)
+
+
+def runs_long(func: PrimFunc) -> bool:
+    """Whether the kernel should always run without the GIL: it may wait, call Python, or loop long on small arrays."""
+    for node in post_order(func.body):
+        match node:
+            case While() | For(kind=ForKind.PARALLEL):
+                return True
+            case Call(op=op) if op.name in ("tir.call_packed", "tir.call_extern"):
+                return True
+    return _iterations(func.body) >= _LONG
+
+
+def _iterations(node: Stmt) -> int:
+    """The most iterations of a loop nest below `node`; symbolic extents count as 1: those loops run over arrays."""
+    inner = max((_iterations(child) for child in node.child_nodes() if isinstance(child, Stmt)), default=1)
+    if isinstance(node, For):
+        return inner * (node.extent.value if isinstance(node.extent, IntImm) else 1)
+    return inner

@@ -1,0 +1,80 @@
+"""lower and build: the only file that sees all layers. Schedules become loops, loops become modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tedsl.codegen.backend import backend_for
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.lower.lower import lower_schedule
+from tedsl.passes.context import PassContext
+from tedsl.passes.default import lowering_pipeline
+from tedsl.runtime.module import Module
+from tedsl.schedule.handles import Schedule
+from tedsl.target.current import as_target
+from tedsl.target.target import Target
+
+
+def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None, name: str = "main",
+          binds: Mapping[Any, Any] | None = None, simple_mode: bool = False) -> IRModule:
+    """The loops of a schedule (or of functions) as a module; print it to read them.
+
+    args: the tensors, variables and buffers that a call passes, in order. simple_mode: without loop partitioning, shorter
+    to read. Options come from the current PassContext.
+    """
+    pipeline = lowering_pipeline(PassContext.current().options, simple_mode)
+    return IRModule({key: pipeline(func) for key, func in _functions(inp, args, name, binds).items()})
+
+
+def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args: Sequence[Any] | None = None,
+          target: Any = None, target_host: Any = None, name: str = "default_function",
+          binds: Mapping[Any, Any] | None = None) -> Module:
+    """A module of machine code for `target` (None: the current target, else this machine).
+
+    `inputs` is a schedule with `args`, a function, or a module of functions; or a dict from one target to its module.
+    """
+    if isinstance(inputs, Mapping):
+        target, inputs = _single_target(inputs)
+    made = as_target(target)
+    lowered = lower(inputs, args, name, binds)
+    if not len(lowered):
+        raise ArgumentError("build: the module has no functions")
+    funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
+    return backend_for(made).compile(funcs, made, PassContext.current().options)
+
+
+def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",
+                       binds: Mapping[Any, Any] | None = None) -> IRModule:
+    """The loops of a schedule over multi-dimensional buffers, before any pass."""
+    return IRModule(_functions(sch, args, name, binds))
+
+
+def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None) -> dict[str, PrimFunc]:
+    """The functions that `inp` stands for, by name."""
+    if not isinstance(name, str) or not name:
+        raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
+    if isinstance(inp, Schedule):
+        if args is None:
+            raise ArgumentTypeError("a schedule is lowered with its arguments",
+                                    hint="write lower(s, [A, B]) or build(s, [A, B])")
+        if isinstance(args, (str, Mapping)) or not hasattr(args, "__iter__"):
+            raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
+        return {name: lower_schedule(inp, list(args), name, binds)}
+    if args is not None:
+        raise ArgumentTypeError(f"args belong to a schedule; a {type(inp).__name__} has its own", hint="leave args out")
+    if isinstance(inp, PrimFunc):
+        return {str(inp.attrs.get("global_symbol", name)): inp}
+    if isinstance(inp, IRModule):
+        return dict(inp.items())
+    raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
+                            hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
+
+
+def _single_target(inputs: Mapping[Any, IRModule]) -> tuple[Target, IRModule]:
+    if len(inputs) != 1:
+        raise ArgumentError(f"build: {len(inputs)} targets in one module; there is one device here, the CPU",
+                            hint='build({"llvm": module})')
+    target, module = next(iter(inputs.items()))
+    return as_target(target), module

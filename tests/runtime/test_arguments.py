@@ -1,0 +1,393 @@
+"""The way into a kernel: what is accepted, what is refused and with which words. Nothing is written when a check fails.
+
+Every refusal is tried through the compiled entry point and through the check in Python.
+"""
+
+import array as python_array
+import ctypes
+
+import numpy as np
+import pytest
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, LoweringError, TedslError
+from tedsl.ir import build
+from tedsl.ir.expr import SizeVar, Var
+from tedsl.runtime import array as nd
+from tedsl.runtime.signature import signature_of
+from tests.runtime.stand_in import StandIn, array, function
+
+N, M = Var("n"), Var("m")
+
+
+@pytest.fixture(scope="module")
+def add():
+    """C[8] = A[8] + B[8]."""
+    return StandIn(function(array("A", 8), array("B", 8), array("C", 8), outputs="C", name="add"))
+
+
+@pytest.fixture(scope="module")
+def symbolic():
+    """C[n, m] = A[n, m] + B[m], any strides."""
+    return StandIn(function(array("A", N, M, symbolic_strides=True), array("B", M, symbolic_strides=True),
+                            array("C", N, M, symbolic_strides=True), outputs="C", name="symbolic"))
+
+
+def scalar_kernel(dtype):
+    return StandIn(function(array("A", 4), Var("x", dtype), outputs="A", name="scale"))
+
+
+def f32(*shape):
+    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+
+
+def refused(stand_in, args, words, error=ArgumentError):
+    """Both ways refuse `args` with these words, and neither runs the kernel nor changes an array."""
+    arrays = [a for a in args if isinstance(a, np.ndarray)]
+    before = [a.tobytes() for a in arrays]
+    for call in (stand_in.fast, stand_in.checked):
+        stand_in.forget()
+        with pytest.raises(error, match=words):
+            call(*args)
+        assert stand_in.seen(0) == 0
+    assert [a.tobytes() for a in arrays] == before
+
+
+# --- refused ----------------------------------------------------------------------------------------------------------
+
+def test_too_few_arguments(add):
+    refused(add, (f32(8), f32(8)), r"add takes 3 arguments \(A, B, C\), 2 given", ArgumentTypeError)
+
+
+def test_too_many_arguments(add):
+    refused(add, (f32(8),) * 4, "add takes 3 arguments .*4 given", TypeError)
+
+
+def test_keywords_are_not_taken(add):
+    with pytest.raises(TypeError):
+        add.fast(f32(8), f32(8), C=f32(8))
+
+
+def test_wrong_dtype(add):
+    refused(add, (f32(8), f32(8).astype("float64"), f32(8)),
+            r"argument 2 \(B\) has dtype float64, it needs float32\n  hint: convert it: x.astype\('float32'\)", ArgumentTypeError)
+
+
+@pytest.mark.parametrize("other", ["int32", "uint32", "float16", "bool", "complex64", "U3", "object", "datetime64[s]"])
+def test_other_dtypes(add, other):
+    refused(add, (f32(8), np.zeros(8, other), f32(8)), "argument 2 .* has dtype", TypeError)
+
+
+def test_structured_arrays(add):
+    refused(add, (f32(8), np.zeros(8, "f4,f4"), f32(8)), "argument 2 .* has dtype", ArgumentTypeError)
+
+
+def test_byte_swapped(add):
+    refused(add, (f32(8), f32(8).astype(">f4"), f32(8)), r"argument 2 \(B\) is byte-swapped \(>f4\)\n  hint: convert",
+            ArgumentTypeError)
+
+
+def test_wrong_rank(add):
+    refused(add, (f32(8, 1), f32(8), f32(8)), r"argument 1 \(A\) has 2 dimensions, shape \(8, 1\); it needs 1, shape \(8,\)")
+
+
+def test_rank_zero_is_not_rank_one(add):
+    refused(add, (np.array(1, np.float32), f32(8), f32(8)), "has 0 dimensions")
+
+
+def test_wrong_shape(add):
+    refused(add, (f32(8), f32(8), f32(9)), r"argument 3 \(C\) has shape \(9,\), it needs \(8,\)")
+
+
+def test_read_only_output(add):
+    out = f32(8)
+    out.flags.writeable = False
+    refused(add, (f32(8), f32(8), out), r"argument 3 \(C\) is an output and the array is read-only")
+
+
+def test_misaligned(add):
+    data = np.frombuffer(bytearray(33), np.float32, 8, 1)
+    refused(add, (data, f32(8), f32(8)), r"argument 1 \(A\) is misaligned.*\n  hint: pass a copy: x.copy\(\)")
+
+
+def test_masked_array(add):
+    refused(add, (np.ma.masked_array(f32(8)), f32(8), f32(8)), "is a masked array", ArgumentTypeError)
+
+
+def test_strided_where_strides_are_fixed(add):
+    refused(add, (f32(16)[::2], f32(8), f32(8)), r"argument 1 \(A\) is not contiguous(.|\n)*numpy.ascontiguousarray")
+
+
+def test_reversed_where_strides_are_fixed(add):
+    refused(add, (f32(8)[::-1], f32(8), f32(8)), "is not contiguous")
+
+
+def test_in_place(add):
+    data = f32(8)
+    refused(add, (data, f32(8), data),
+            r'argument 3 \(C\) is an output and overlaps argument 1 \(A\)\n.*PassContext\(config=\{"tir.noalias": False\}\)')
+
+
+def test_partial_overlap(add):
+    data = f32(12)
+    refused(add, (data[:8], f32(8), data[4:]), "overlaps argument 1")
+
+
+@pytest.mark.parametrize("value, shown", [(None, "None"), (1.5, "float 1.5"), ([0.0] * 8, "list"), ("x", "str"), (object(), "object")])
+def test_what_is_no_array(add, value, shown):
+    refused(add, (f32(8), value, f32(8)), rf"argument 2 \(B\) is an array, {shown}", ArgumentTypeError)
+
+
+def test_read_only_bytes_as_output(add):
+    refused(add, (f32(8), f32(8), memoryview(bytes(32)).cast("f")), "read-only")
+
+
+def test_an_array_of_another_device(add):
+    class Elsewhere:
+        def __dlpack__(self, **options):
+            raise AssertionError("not asked")
+
+        def __dlpack_device__(self):
+            return 2, 0
+
+    refused(add, (f32(8), Elsewhere(), f32(8)), "lives on another device", ArgumentTypeError)
+
+
+def test_an_array_that_does_not_give_its_memory(add):
+    class Unwilling:
+        def __dlpack__(self, **options):
+            raise RuntimeError("it requires grad")
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    refused(add, (f32(8), Unwilling(), f32(8)), "does not give its memory: it requires grad", ArgumentTypeError)
+
+
+def test_dimensions_of_one_name_must_agree(symbolic):
+    refused(symbolic, (f32(3, 4), f32(5), f32(3, 4)),
+            r"argument 2 \(B\) has shape \(5,\), it needs \(m,\) with m = 4 from dimension 1 of A, that is \(4,\)")
+
+
+def test_an_output_whose_elements_share_memory(symbolic):
+    out = np.lib.stride_tricks.as_strided(f32(4), (3, 4), (0, 4))
+    refused(symbolic, (f32(3, 4), f32(4), out), "is an output whose elements share memory")
+
+
+def test_strides_that_are_no_multiple_of_the_element(symbolic):
+    packed = np.zeros(4, "f4, u1")["f0"]
+    if packed.flags.aligned:
+        pytest.skip("this numpy calls it aligned")
+    refused(symbolic, (f32(3, 4), packed, f32(3, 4)), "misaligned|stride of 5 bytes")
+
+
+def test_interleaved_outputs_are_told_apart_exactly():
+    pair = StandIn(function(array("A", N, symbolic_strides=True), array("B", N, symbolic_strides=True), outputs="AB", name="two"))
+    data = f32(16)
+    pair.fast(data[::2], data[1::2])
+    assert pair.seen(0) == 1
+    refused(pair, (data[::2], data[2::2][:8].repeat(1)[:7]), "shape")
+    refused(pair, (data[::2], data[2:10]), "overlaps argument 2")
+
+
+def test_a_dimension_that_no_value_fits():
+    even = StandIn(function(array("A", build.mul(N, 2)), array("B", N), outputs="B", name="even"))
+    even.fast(f32(10), f32(5))
+    assert even.seen(3) == 5
+    refused(even, (f32(9), f32(4)), r"it needs \(.*\) with n = 4 from dimension 0 of B, that is \(8,\)")
+    only = StandIn(function(array("A", build.mul(N, 2)), outputs="A", name="only"))
+    refused(only, (f32(9),), r"argument 1 \(A\): dimension 0 is 9, which no n makes equal to")
+
+
+def test_a_size_below_zero():
+    size = SizeVar("size")
+    plus = StandIn(function(array("A", build.add(size, 3)), outputs="A", name="plus"))
+    plus.fast(f32(3))
+    assert plus.seen(2) == 0
+    refused(plus, (f32(2),), "so size would be -1, below 0")
+
+
+def test_a_dimension_beyond_the_dtype_of_its_variable():
+    small = Var("small", "int8")
+    kernel = StandIn(function(array("A", small, dtype="uint8"), outputs="A", name="short"))
+    kernel.fast(np.zeros(127, np.uint8))
+    refused(kernel, (np.zeros(128, np.uint8),), "so small is 128, which does not fit int8(.|\n)*te.var")
+
+
+@pytest.mark.parametrize("dtype, value", [("int32", 2**31), ("int32", -2**31 - 1), ("uint8", 256), ("uint8", -1),
+                                          ("int64", 2**63), ("uint64", -1), ("uint64", 2**64), ("float32", 1e300),
+                                          ("float16", 70000.0), ("bool", 2)])
+def test_a_number_that_does_not_fit(dtype, value):
+    refused(scalar_kernel(dtype), (f32(4), value), r"argument 2 \(x\) is .*does not fit")
+
+
+@pytest.mark.parametrize("dtype, value", [("int32", 1.5), ("int32", "1"), ("int32", None), ("float32", "1"), ("float32", 1j),
+                                          ("float32", None), ("int32", f32(4)), ("float32", f32(4))])
+def test_what_is_no_number(dtype, value):
+    refused(scalar_kernel(dtype), (f32(4), value), r"argument 2 \(x\) is a number of dtype", ArgumentTypeError)
+
+
+def test_a_shape_that_no_argument_determines_is_refused_when_built():
+    with pytest.raises(LoweringError, match="no argument determines n, m(.|\n)*add n, m to the arguments"):
+        signature_of(function(array("A", build.mul(N, M))))
+
+
+# --- accepted ---------------------------------------------------------------------------------------------------------
+
+def accepted(stand_in, *args):
+    """Both ways run the kernel, with the same arguments."""
+    seen = []
+    for call in (stand_in.fast, stand_in.checked):
+        stand_in.forget()
+        call(*args)
+        seen.append([stand_in.seen(k) for k in range(16)])
+        assert stand_in.seen(0) != 0
+    assert seen[0] == seen[1]
+    return seen[0]
+
+
+def test_plain_arrays(add):
+    a, b, c = f32(8), f32(8), f32(8)
+    assert accepted(add, a, b, c)[:4] == [1, a.ctypes.data, b.ctypes.data, c.ctypes.data]
+
+
+def test_inputs_may_overlap_and_be_read_only(add):
+    a = f32(8)
+    a.flags.writeable = False
+    accepted(add, a, a, f32(8))
+
+
+def test_arrays_of_other_kinds(add):
+    own, c = nd.array(f32(8)), f32(8)
+    assert accepted(add, own, own, c)[1] == own._array.ctypes.data
+    buffer = python_array.array("f", range(8))
+    assert accepted(add, buffer, memoryview(buffer), c)[1] == buffer.buffer_info()[0]
+    matrix = np.array(f32(8)).view(type("Sub", (np.ndarray,), {}))
+    assert accepted(add, matrix, f32(8), c)[1] == matrix.ctypes.data
+
+
+def test_dlpack_objects_also_as_output(add):
+    class Foreign:
+        def __init__(self, data):
+            self.data = data
+
+        def __dlpack__(self, **options):
+            return self.data.__dlpack__()
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    a, c = f32(8), f32(8)
+    assert accepted(add, Foreign(a), a, Foreign(c))[1:4] == [a.ctypes.data, a.ctypes.data, c.ctypes.data]
+
+
+def test_dtypes_are_accepted_by_meaning():
+    for dtype, others in {"int64": ["int64", "longlong", "long"], "uint64": ["uint64", "ulonglong"], "int32": ["intc"],
+                          "int8": ["byte"], "float64": ["double"], "bfloat16": ["uint16"], "bool": ["bool"]}.items():
+        kernel = StandIn(function(array("A", 4, dtype=dtype), outputs="A", name="same"))
+        for other in others:
+            accepted(kernel, np.zeros(4, other))
+
+
+def test_bfloat16_arrays():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kernel = StandIn(function(array("A", 4, dtype="bfloat16"), outputs="A", name="brain"))
+    data = np.zeros(4, ml_dtypes.bfloat16)
+    accepted(kernel, data)
+    accepted(kernel, data)
+    refused(kernel, (np.zeros(4, np.float16),), "needs bfloat16", ArgumentTypeError)
+
+
+def test_compact_arrays_take_the_compact_kernel(symbolic):
+    seen = accepted(symbolic, f32(3, 4), f32(4), f32(3, 4))
+    assert seen[0] == 2 and seen[4:7] == [3, 4, 0]
+
+
+def test_other_strides_take_the_general_kernel(symbolic):
+    a = f32(4, 3).T
+    seen = accepted(symbolic, a, f32(8)[::2], f32(3, 4))
+    assert seen[0] == 1 and seen[4:11] == [3, 4, 1, 3, 2, 4, 1]
+
+
+def test_negative_and_zero_strides_of_inputs(symbolic):
+    seen = accepted(symbolic, f32(3, 4)[::-1, ::-1], np.broadcast_to(np.float32(1), (4,)), f32(3, 4))
+    assert seen[0] == 1 and seen[6:9] == [-4, -1, 0]
+
+
+def test_strided_outputs(symbolic):
+    seen = accepted(symbolic, f32(3, 4), f32(4), f32(4, 3).T)
+    assert seen[0] == 1 and seen[9:11] == [1, 3]
+
+
+def test_dimensions_of_extent_one_may_have_any_stride(symbolic):
+    odd = np.lib.stride_tricks.as_strided(f32(4), (1, 4), (1000, 4))
+    assert accepted(symbolic, odd, f32(4), f32(1, 4))[0] == 2
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)])
+def test_arrays_without_elements(symbolic, shape):
+    seen = accepted(symbolic, f32(*shape), f32(shape[1]), f32(*shape))
+    assert seen[4:6] == list(shape)
+
+
+def test_without_noalias_a_call_in_place_is_allowed():
+    kernel = StandIn(function(array("A", 8), array("C", 8), outputs="C", noalias=False, name="inplace"))
+    data = f32(8)
+    accepted(kernel, data, data)
+
+
+@pytest.mark.parametrize("dtype, value, bits", [
+    ("int32", 7, 7), ("int32", -1, -1), ("int32", True, 1), ("int32", np.int16(-3), -3), ("int8", -128, -128), ("uint8", 255, 255),
+    ("uint64", 2**64 - 1, -1), ("bool", True, 1), ("bool", 0, 0),
+    ("float64", 0.1, 0x3FB999999999999A), ("float32", 0.5, 0x3F000000), ("float32", np.float32(0.5), 0x3F000000),
+    ("float32", 2, 0x40000000), ("float32", float("inf"), 0x7F800000), ("float16", 0.1, 0x3DCCC000),
+    ("bfloat16", 0.1, 0x3DCD0000)])
+def test_numbers(dtype, value, bits):
+    kernel = scalar_kernel(dtype)
+    for call in (kernel.fast, kernel.checked):
+        kernel.forget()
+        call(f32(4), value)
+        got = kernel.seen(2, ctypes.c_uint32) if dtype in ("float32", "float16", "bfloat16") else kernel.seen(2)
+        assert kernel.seen(0) == 1 and got == bits
+
+
+def test_nan_is_a_number():
+    kernel = scalar_kernel("float32")
+    kernel.fast(f32(4), float("nan"))
+    assert kernel.seen(0) == 1
+
+
+def test_a_scalar_may_name_a_dimension():
+    kernel = StandIn(function(N, array("A", N), array("B", build.add(N, 1)), outputs="B", name="sized"))
+    accepted(kernel, 5, f32(5), f32(6))
+    refused(kernel, (6, f32(5), f32(7)), r"has shape \(5,\), it needs \(n,\) with n = 6 from argument 1, that is \(6,\)")
+
+
+def test_rank_zero():
+    kernel = StandIn(function(array("A"), outputs="A", name="point"))
+    accepted(kernel, np.array(1, np.float32))
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_statuses_become_exceptions(release):
+    func = function(array("A", 4), outputs="A", name="fails")
+    with pytest.raises(MemoryError, match="fails: a temporary buffer"):
+        StandIn(func, status=1, release=release).fast(f32(4))
+    for way in ("fast", "checked"):
+        with pytest.raises(ArgumentError, match="fails: n must be even"):
+            getattr(StandIn(func, status=17, messages=["first", "n must be even"], release=release), way)(f32(4))
+
+
+def test_large_arrays_are_worked_on_without_the_gil_and_counted(symbolic):
+    accepted(symbolic, f32(300, 400), f32(400), f32(300, 400))
+
+
+def test_references_are_balanced(add):
+    import sys
+
+    a, b, c = f32(8), f32(8), f32(8)
+    before = [sys.getrefcount(x) for x in (a, b, c, add.checked)]
+    for _ in range(1000):
+        assert add.fast(a, b, c) is None
+        with pytest.raises(TedslError):
+            add.fast(a, b, a)
+    assert [sys.getrefcount(x) for x in (a, b, c, add.checked)] == before
