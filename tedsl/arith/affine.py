@@ -17,16 +17,12 @@ MAX_TERMS = 24  # a longer sum is one opaque term: keeps every step O(1), so dee
 class Sum:
     """A constant plus integer multiples of terms. Immutable; terms are in the order of first appearance, none is 0."""
 
-    __slots__ = ("_key", "const", "splits", "terms")
+    __slots__ = ("_key", "const", "terms")
 
     def __init__(self, terms: dict[Expr, int], const: int = 0) -> None:
         self.terms = terms
         self.const = const
         self._key: Key | None = None
-        self.splits = False  # whether a term is a // or a %
-        for term in terms:
-            if type(term) is FloorDiv or type(term) is FloorMod:
-                self.splits = True
 
     @property
     def key(self) -> Key:
@@ -34,6 +30,14 @@ class Sum:
         if self._key is None:
             self._key = frozenset(self.terms.items()), self.const
         return self._key
+
+    @property
+    def splits(self) -> bool:
+        """Whether a term is a // or a %."""
+        for term in self.terms:  # noqa: SIM110 - half the time of any()
+            if type(term) is FloorDiv or type(term) is FloorMod:
+                return True
+        return False
 
     def plus(self, other: Sum, factor: int = 1) -> Sum:
         """self + other * factor."""

@@ -70,12 +70,17 @@ class Canonical:
             if node in values:
                 stack.pop()
                 continue
-            pending = [c for c in node.child_nodes() if c not in values]
-            if pending:
-                stack.extend(pending)  # type: ignore[arg-type]
+            if isinstance(node, BinaryOp):
+                if node.a not in values or node.b not in values:
+                    stack += (node.a, node.b)
+                    continue
             else:
-                stack.pop()
-                values[node] = self._find(node)
+                pending: Any = [c for c in node.child_nodes() if c not in values]
+                if pending:
+                    stack.extend(pending)
+                    continue
+            stack.pop()
+            values[node] = self._find(node)
         return values[expr]
 
     def sum(self, expr: Expr) -> Sum:
@@ -154,7 +159,7 @@ class Canonical:
                 return None
         else:
             made = a.plus(b, 1 if type(node) is Add else -1)
-            if made.splits and a.terms and b.terms:
+            if a.terms and b.terms and made.splits:
                 made = merge_splits(made, self)
         if len(made.terms) > MAX_TERMS:
             return None

@@ -30,7 +30,7 @@ def nonnegative(known: Bounds, s: Sum) -> bool:
 _REDUCIBLE = frozenset((Min, Max, Select, Call, FloorDiv, FloorMod, Mul))
 
 
-def _is_worth_a_proof(known: Bounds, s: Sum) -> bool:
+def worth_a_proof(known: Bounds, s: Sum) -> bool:
     """Whether any step of a proof could apply: most undecided questions end here."""
     if known.facts:
         return True
@@ -39,11 +39,6 @@ def _is_worth_a_proof(known: Bounds, s: Sum) -> bool:
         if type(term) in _REDUCIBLE or term in symbolic:
             return True
     return False
-
-
-def positive(known: Bounds, expr: Expr) -> bool:
-    """Whether expr > 0 is proved."""
-    return nonnegative(known, known.sum(expr).shifted(-1))
 
 
 class _Proof:

@@ -23,10 +23,12 @@ from tedsl.ir.expr import (
     NE,
     Add,
     And,
+    BinaryOp,
     Call,
     Cast,
     Div,
     Expr,
+    FloatImm,
     FloorDiv,
     FloorMod,
     IntImm,
@@ -37,7 +39,10 @@ from tedsl.ir.expr import (
     Not,
     Or,
     Select,
+    SizeVar,
+    StringImm,
     Sub,
+    Var,
 )
 
 Rule = Callable[[Any, Bounds], Expr | None]
@@ -86,28 +91,56 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
     return result
 
 
+_LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))
+
+
 def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr]) -> Expr:
     """The simplified form of `root`; `done` remembers results for the place that `known` describes."""
-    stack: list[tuple[Expr, Expr | None, int]] = [(root, None, 0)]  # (node, the form to wait for, rewrites so far)
+    stack = [root]
+    forms: dict[Expr, tuple[Expr, int]] = {}  # for a node that was rewritten: to what, and how many times
     while stack:
-        node, form, steps = stack[-1]
+        node = stack[-1]
         if node in done:
             stack.pop()
             continue
-        if form is not None and form in done:
+        form, steps = forms.get(node) or (node, 0)
+        if steps and form in done:
             stack.pop()
             done[node] = done[form]
             continue
-        waiting = node if form is None else form
-        pending = [c for c in waiting.child_nodes() if c not in done]
-        if pending:
-            stack.extend([(c, None, 0) for c in reversed(pending)])  # type: ignore[misc]
+        rebuilt = _with_simple_operands(form, done, stack)
+        if rebuilt is None:
             continue
-        rebuilt = waiting.map_children(done.__getitem__)
         result = rewrite(rebuilt, known) if steps < MAX_STEPS else None
         if result is None or result is rebuilt:
             stack.pop()
-            done[rebuilt] = done[waiting] = done[node] = rebuilt
+            done[rebuilt] = done[form] = done[node] = rebuilt
         else:
-            stack[-1] = (node, result, steps + 1)
+            forms[node] = result, steps + 1
     return done[root]
+
+
+def _with_simple_operands(form: Any, done: dict[Expr, Expr], stack: list[Expr]) -> Expr | None:
+    """`form` over its simplified operands; None if some are not done yet, which are then on the stack."""
+    if type(form) in _LEAVES:
+        return form  # type: ignore[no-any-return]
+    if isinstance(form, BinaryOp):
+        a, b = form.a, form.b
+        x = a if type(a) in _LEAVES else done.get(a)
+        y = b if type(b) in _LEAVES else done.get(b)
+        if x is None or y is None:
+            if y is None:
+                stack.append(b)
+            if x is None:
+                stack.append(a)
+            return None
+        if x is a and y is b:
+            return form
+        made: Any = type(form)
+        rebuilt: Expr = made(x, y)
+        return rebuilt
+    pending = [c for c in form.child_nodes() if c not in done]
+    if pending:
+        stack.extend(reversed(pending))
+        return None
+    return form.map_children(done.__getitem__)  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
-from tedsl.arith.inequality import expand, nonnegative
+from tedsl.arith.inequality import expand, nonnegative, worth_a_proof
 from tedsl.arith.rules.floordiv import safe_build
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL, DType
@@ -17,11 +17,18 @@ def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
     """a < b and a <= b of scalar integers: decided, or constants and common terms moved together."""
     a, b = known.sum(e.a), known.sum(e.b)
     strict = type(e) is LT
-    gap = b.plus(a, -1)                                                           # a < b as gap - 1 >= 0, a <= b as gap >= 0
-    if nonnegative(known, gap.shifted(-1) if strict else gap):
+    gap = b.plus(a, -1)                                                           # a < b is gap > 0, a <= b is gap >= 0
+    least = 1 if strict else 0
+    low, high = known.range_of(gap)
+    if low is not None and low >= least:
         return IntImm(BOOL, 1)
-    if nonnegative(known, gap.times(-1) if strict else gap.times(-1).shifted(-1)):
+    if high is not None and high < least:
         return IntImm(BOOL, 0)
+    if worth_a_proof(known, gap):
+        if nonnegative(known, gap.shifted(-least)):
+            return IntImm(BOOL, 1)
+        if nonnegative(known, gap.times(-1).shifted(least - 1)):
+            return IntImm(BOOL, 0)
     return _rewrite(type(e), a, b, gap, known, e.a.dtype)
 
 
@@ -60,16 +67,17 @@ def fold_equal(e: EQ | NE, known: Bounds) -> Expr | None:
     gap = b.plus(a, -1)
     if not gap.terms:
         return IntImm(BOOL, int((gap.const == 0) == yes))
-    if not known.is_index(gap) or not any(c == 0 for c in known.range_of(gap)):
-        low, high = known.range_of(gap)
-        if (low is not None and low > 0) or (high is not None and high < 0):
-            return IntImm(BOOL, int(not yes))
-    if nonnegative(known, gap.shifted(-1)) or nonnegative(known, gap.times(-1).shifted(-1)):
+    low, high = known.range_of(gap)
+    if (low is not None and low > 0) or (high is not None and high < 0):
         return IntImm(BOOL, int(not yes))
-    if not expand(known, gap).terms and expand(known, gap).const == 0:
+    if low == 0 and high == 0:
         return IntImm(BOOL, int(yes))
-    if known.range_of(gap) == (0, 0):
-        return IntImm(BOOL, int(yes))
+    if worth_a_proof(known, gap):
+        if nonnegative(known, gap.shifted(-1)) or nonnegative(known, gap.times(-1).shifted(-1)):
+            return IntImm(BOOL, int(not yes))
+        expanded = expand(known, gap)
+        if (not expanded.terms and expanded.const == 0) or (nonnegative(known, gap) and nonnegative(known, gap.times(-1))):
+            return IntImm(BOOL, int(yes))
     return _rewrite(type(e), a, b, gap, known, e.a.dtype)
 
 
