@@ -31,8 +31,9 @@ def some_directive(rng, s, tensors):
         return rng.choice(source) if source else 0
 
     tensor = stage.op.output(0)
-    name = rng.choice(["split", "nparts", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "compute_at", "compute_at",
-                       "compute_inline", "compute_root", "set_scope", "pragma", "cache_read", "cache_write", "rfactor"])
+    name = rng.choice(["split", "nparts", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "compute_at",
+                       "compute_at", "compute_inline", "compute_root", "set_scope", "pragma", "cache_read", "cache_write",
+                       "rfactor"])
     loops = rng.sample(stage.leaf_iter_vars, min(len(stage.leaf_iter_vars), 2))
     return {
         "split": lambda: stage.split(loop(stage), rng.choice([0, 1, 2, 3, 7])),
