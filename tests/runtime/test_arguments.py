@@ -69,7 +69,8 @@ def test_keywords_are_not_taken(add):
 
 def test_wrong_dtype(add):
     refused(add, (f32(8), f32(8).astype("float64"), f32(8)),
-            r"argument 2 \(B\) has dtype float64, it needs float32\n  hint: convert it: x.astype\('float32'\)", ArgumentTypeError)
+            r"argument 2 \(B\) has dtype float64, it needs float32\n  hint: convert it: x.astype\('float32'\)",
+            ArgumentTypeError)
 
 
 @pytest.mark.parametrize("other", ["int32", "uint32", "float16", "bool", "complex64", "U3", "object", "datetime64[s]"])
@@ -132,7 +133,8 @@ def test_partial_overlap(add):
     refused(add, (data[:8], f32(8), data[4:]), "overlaps argument 1")
 
 
-@pytest.mark.parametrize("value, shown", [(None, "None"), (1.5, "float 1.5"), ([0.0] * 8, "list"), ("x", "str"), (object(), "object")])
+@pytest.mark.parametrize("value, shown", [
+    (None, "None"), (1.5, "float 1.5"), ([0.0] * 8, "list"), ("x", "str"), (object(), "object")])
 def test_what_is_no_array(add, value, shown):
     refused(add, (f32(8), value, f32(8)), rf"argument 2 \(B\) is an array, {shown}", ArgumentTypeError)
 
@@ -181,7 +183,8 @@ def test_strides_that_are_no_multiple_of_the_element(symbolic):
 
 
 def test_interleaved_outputs_are_told_apart_exactly():
-    pair = StandIn(function(array("A", N, symbolic_strides=True), array("B", N, symbolic_strides=True), outputs="AB", name="two"))
+    pair = StandIn(function(array("A", N, symbolic_strides=True), array("B", N, symbolic_strides=True), outputs="AB",
+                            name="two"))
     data = f32(16)
     pair.fast(data[::2], data[1::2])
     assert pair.seen(0) == 1
@@ -227,7 +230,7 @@ def test_what_is_no_number(dtype, value):
 
 
 def test_a_shape_that_no_argument_determines_is_refused_when_built():
-    with pytest.raises(LoweringError, match="no argument determines n, m(.|\n)*add n, m to the arguments"):
+    with pytest.raises(LoweringError, match=r"no argument determines n, m(.|\n)*add n, m to the arguments"):
         signature_of(function(array("A", build.mul(N, M))))
 
 
@@ -336,7 +339,8 @@ def test_without_noalias_a_call_in_place_is_allowed():
 
 
 @pytest.mark.parametrize("dtype, value, bits", [
-    ("int32", 7, 7), ("int32", -1, -1), ("int32", True, 1), ("int32", np.int16(-3), -3), ("int8", -128, -128), ("uint8", 255, 255),
+    ("int32", 7, 7), ("int32", -1, -1), ("int32", True, 1), ("int32", np.int16(-3), -3), ("int8", -128, -128),
+    ("uint8", 255, 255),
     ("uint64", 2**64 - 1, -1), ("bool", True, 1), ("bool", 0, 0),
     ("float64", 0.1, 0x3FB999999999999A), ("float32", 0.5, 0x3F000000), ("float32", np.float32(0.5), 0x3F000000),
     ("float32", 2, 0x40000000), ("float32", float("inf"), 0x7F800000), ("float16", 0.1, 0x3DCCC000),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tedsl.codegen.llvm import entry, jit
 from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.emit import emit_module
-from tedsl.codegen.llvm.machine import assembly, object_code, optimize
+from tedsl.codegen.llvm.machine import assembly, needs_vectorizer, object_code, optimize
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Call, IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc
@@ -52,7 +52,7 @@ class LLVMBackend:
         kernels = [make_kernel(func, target, config) for func in funcs]
         versions = [func for kernel in kernels for func in kernel.versions()]
         source = emit_module(versions, target)
-        vectorize = any(map(has_plain_inner_loop, versions))
+        vectorize = any(map(needs_vectorizer, versions))
         sources = {
             "ll": lambda: source,
             "asm": lambda: assembly(optimize(source, target, vectorize=vectorize), target),
@@ -110,12 +110,6 @@ def _checked_call(kernel: Kernel, library: jit.Library) -> CheckedCall:
         compact, scalars = library.address(f"{kernel.compact.name}.call"), kernel.symbol(kernel.compact).scalars
     return CheckedCall(kernel.signature, library, library.address(f"{name}.call"), compact, scalars, kernel.messages,
                        functools.partial(jit.runtime_address, "tedsl_time_calls"))
-
-
-def has_plain_inner_loop(func: PrimFunc) -> bool:
-    """Whether some innermost loop is serial: LLVM's loop vectorizer may find something to do."""
-    loops = [node for node in post_order(func.body) if isinstance(node, For)]
-    return any(loop.kind == ForKind.SERIAL and not any(isinstance(n, For) for n in post_order(loop.body)) for loop in loops)
 
 
 def runs_long(func: PrimFunc) -> bool:

@@ -61,7 +61,7 @@ def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
     for k, type_ in enumerate(types):
         lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  %v{k} = load {type_}, ptr %at{k}, align 8"]
         values.append(f"{type_} %v{k}")
-    lines += [f"  %r = call i32 @{quoted(kernel.symbol)}({', '.join(values)})", "  ret i32 %r", "}", ""]
+    lines += [f"  %r = call i32 @{quoted(kernel.symbol)}({', '.join(values)}) noinline", "  ret i32 %r", "}", ""]
     return "\n".join(lines)
 
 
@@ -364,7 +364,7 @@ class _Entry:
         """The kernel, without the GIL if it may run long, and its status."""
         values = [f"ptr {self.data[k]}" for k, _ in self.sig.tensors()]
         values += [f"{argument_type(v.dtype)} {self.values[v]}" for v in kernel.scalars]
-        run = f"call i32 @{quoted(kernel.symbol)}({', '.join(values)})"
+        run = f"call i32 @{quoted(kernel.symbol)}({', '.join(values)}) noinline"
         always, decision = self.decide_release()
         if always is None:
             with_gil, without = f"{self.block}.with", f"{self.block}.without"
