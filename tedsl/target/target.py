@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.target import current as _current
 from tedsl.target.features import CPUS, apply_changes
 from tedsl.target.host import host
@@ -122,9 +123,9 @@ class Target:
             return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
         return 128
 
-    def vector_lanes(self, dtype: DType) -> int:
+    def vector_lanes(self, dtype: DType | str) -> int:
         """How many elements of `dtype` one vector holds; bool counts as a byte."""
-        return max(1, self.vector_bits // max(8, dtype.bits))
+        return max(1, self.vector_bits // max(8, as_dtype(dtype).bits))
 
     @functools.cached_property
     def has_fma(self) -> bool:
