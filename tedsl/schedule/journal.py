@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tedsl.ir import build
 from tedsl.ir.expr import IntImm, StringImm
 from tedsl.ir.iters import IterVar
 from tedsl.lang.tensor import Tensor
@@ -107,7 +108,9 @@ class Recorder:
         if isinstance(value, StringImm):
             return repr(value.value)
         if isinstance(value, IterVar):
-            return f"te.thread_axis({value.thread_tag!r})"
+            known = [build.as_int(end) for end in (value.dom.min, value.dom.extent)] if value.dom is not None else []
+            dom = f"({known[0]}, {known[0] + known[1]}), " if known and known[0] is not None and known[1] is not None else ""
+            return f"te.thread_axis({dom}{value.thread_tag!r})"
         return repr(value)
 
     def operations(self, stages: Sequence[StageState]) -> str:

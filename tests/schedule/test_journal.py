@@ -4,21 +4,14 @@ import pytest
 
 from tedsl import te
 from tedsl.errors import ScheduleError
-from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.handles import create_schedule
 from tedsl.schedule.journal import Directive
 
 
 def replayed(s, *outputs, **names):
     """A new schedule of `outputs` after running the journal of `s`."""
-    class Names:
-        @staticmethod
-        def thread_axis(tag):
-            from tedsl.ir.expr import Var
-            return IterVar(None, Var(tag), IterType.THREAD_INDEX, tag)
-
     twin = create_schedule([t.op for t in outputs])
-    exec(str(s.journal), {"s": twin, "te": Names, **names})
+    exec(str(s.journal), {"s": twin, "te": te, **names})
     return twin
 
 
@@ -130,11 +123,11 @@ def test_replay_of_several_outputs():
 
 
 def test_replay_of_bind(chain):
-    from tedsl.ir.expr import Var
-
-    thread = IterVar(None, Var("threadIdx.x"), IterType.THREAD_INDEX, "threadIdx.x")
-    chain.s[chain.D].bind(chain.D.op.axis[0], thread)
-    assert str(chain.s.journal) == "s[D].bind(s[D].op.axis[0], te.thread_axis('threadIdx.x'))"
+    i, j = chain.D.op.axis
+    chain.s[chain.D].bind(i, te.thread_axis("threadIdx.x"))
+    chain.s[chain.D].bind(j, te.thread_axis((0, 48), "threadIdx.y"))
+    assert str(chain.s.journal).splitlines() == ["s[D].bind(s[D].op.axis[0], te.thread_axis('threadIdx.x'))",
+                                                 "s[D].bind(s[D].op.axis[1], te.thread_axis((0, 48), 'threadIdx.y'))"]
     assert str(replayed(chain.s, chain.D, D=chain.D)) == str(chain.s)
 
 

@@ -5,8 +5,6 @@ import pytest
 
 from tedsl import te
 from tedsl.errors import ScheduleError
-from tedsl.ir.expr import Var
-from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.handles import create_schedule
 
 # --- a loop that is none ----------------------------------------------------------------------------------------------
@@ -238,7 +236,7 @@ def test_bind_takes_a_thread_axis(chain, refused):
 
 def test_bind_of_a_bound_loop_or_thread(chain, refused):
     i, j = chain.D.op.axis
-    thread = IterVar(None, Var("threadIdx.x"), IterType.THREAD_INDEX, "threadIdx.x")
+    thread = te.thread_axis("threadIdx.x")
     chain.s[chain.D].bind(i, thread)
     refused(chain.s, lambda: chain.s[chain.D].vectorize(i), "i is already bound to threadIdx.x")
     refused(chain.s, lambda: chain.s[chain.D].split(i, 4), "i is already bound to threadIdx.x")

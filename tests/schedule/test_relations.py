@@ -164,14 +164,18 @@ def test_pragmas_pile_up(chain):
 
 
 def test_bind_is_recorded(chain):
-    from tedsl.ir.expr import Var
-    from tedsl.ir.iters import IterVar
-
-    thread = IterVar(None, Var("threadIdx.x"), IterType.THREAD_INDEX, "threadIdx.x")
+    thread = te.thread_axis("threadIdx.x")
     i, _ = chain.D.op.axis
     chain.s[chain.D].bind(i, thread)
     assert chain.s[chain.D].iter_var_attrs[i].bind_thread is thread
     assert "bound to threadIdx.x" in str(chain.s)
+
+
+def test_any_number_of_virtual_threads(chain):
+    i, j = chain.D.op.axis
+    chain.s[chain.D].bind(i, te.thread_axis("vthread"))
+    chain.s[chain.D].bind(j, te.thread_axis("vthread"))
+    assert len(chain.s[chain.D].iter_var_attrs) == 2
 
 
 def test_places(chain):
