@@ -42,6 +42,8 @@ declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
 """
 
+# Straight checks gain nothing from optimisation (a few nanoseconds a call), and it would take longer than that of the kernel.
+_QUICK = "noinline optnone nounwind"
 _OPERATORS: dict[type[Expr], str] = {Add: "add", Sub: "sub", Mul: "mul"}
 _SELECTED: dict[type[Expr], str] = {Min: "slt", Max: "sgt"}
 
@@ -56,7 +58,7 @@ class KernelSymbol:
 
 def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
     """`i32 @name.call(ptr slots)`: the kernel on arguments from an array of 64-bit slots."""
-    lines, values = [f"define i32 @{quoted(name + '.call')}(ptr %slots) {{"], []
+    lines, values = [f"define i32 @{quoted(name + '.call')}(ptr %slots) {_QUICK} {{"], []
     types = ["ptr"] * tensors + [argument_type(v.dtype) for v in kernel.scalars]
     for k, type_ in enumerate(types):
         lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  %v{k} = load {type_}, ptr %at{k}, align 8"]
@@ -125,7 +127,8 @@ class _Entry:
     # --- the function, top to bottom ---
 
     def text(self) -> str:
-        self.lines += [f"define ptr @{quoted(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count) {{", "entry:"]
+        self.lines += [f"define ptr @{quoted(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count) {_QUICK} {{",
+                       "entry:"]
         overflow = self.assign("alloca i32, align 4") if self.sig.has_scalars() else ""
         self.require(f"icmp eq i64 %count, {len(self.sig.params)}")
         self.next_block("objects")
