@@ -20,12 +20,20 @@ from tedsl.lang.arithmetic import (
     popcount,
     power,
     reinterpret,
+    select,
     truncdiv,
     truncmod,
 )
 from tedsl.lang.constants import infinity, max_value, min_value
 from tedsl.lang.declare import compute, placeholder, reduce_axis, size_var, thread_axis, var
-from tedsl.lang.elementwise import ElementwiseOp
+from tedsl.lang.elementwise import (
+    ElementwiseOp,
+    broadcast_element,
+    broadcast_shape,
+    combine_elements,
+    map_elements,
+    same_extent,
+)
 from tedsl.lang.math import (
     acos,
     acosh,
@@ -78,8 +86,9 @@ __all__ = [
     "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
     "floor", "ceil", "trunc", "round", "nearbyint", "abs", "fmod", "copysign", "nextafter", "ldexp",
     "isnan", "isinf", "isfinite", "popcount", "clz",
-    "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else",
+    "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "Schedule", "Stage",
-    "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp", "IterVar", "Range",
+    "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp",
+    "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.errors import ExpressionError, OptionError, ShapeError
+from tedsl.errors import ArgumentTypeError, ExpressionError, OptionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, IntImm
@@ -54,8 +54,6 @@ def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> A
 
     NotImplemented (for Python to report) where the other is neither. name, tag: of the compute, if not the usual ones.
     """
-    if operator not in BINARY:
-        raise OptionError(f"there is no operator {operator!r} on tensors", hint=f"one of {', '.join(BINARY)}")
     function = BINARY[operator]
     where = f"{operator} of tensors"
     for value in (a, b):
@@ -66,8 +64,8 @@ def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> A
     name = name or f"T_{operator}"
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         shape = broadcast_shape(a, b, where)
-        return _compute(shape, lambda i: function(element(a, i, shape), element(b, i, shape)), name, tag or "broadcast",
-                        ElementwiseOp(operator, broadcasts=True))
+        return _compute(shape, lambda i: function(broadcast_element(a, i, shape), broadcast_element(b, i, shape)), name,
+                        tag or "broadcast", ElementwiseOp(operator, broadcasts=True))
     if isinstance(a, Tensor):
         right = _scalar(b, a, where)
         return _compute(a.shape, lambda i: function(a(*i), right), name, tag or "elemwise", ElementwiseOp(operator))
@@ -75,18 +73,37 @@ def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> A
     return _compute(b.shape, lambda i: function(left, b(*i)), name, tag or "elemwise", ElementwiseOp(operator))
 
 
-def unary(operator: str, x: Tensor, *, name: str = "", tag: str = "") -> Tensor:
+def unary(operator: str, x: Tensor) -> Tensor:
     """The tensor of `operator(x)` by elements."""
-    if operator not in UNARY:
-        raise OptionError(f"there is no operator {operator!r} on one tensor", hint=f"one of {', '.join(UNARY)}")
-    function = UNARY[operator]
+    made: Tensor = map_elements(operator, UNARY[operator], x)
+    return made
+
+
+def cast(x: Tensor, dtype: object) -> Tensor:
+    """The tensor of the elements of `x` converted to `dtype`."""
+    of = as_dtype(dtype)
+    made: Tensor = map_elements("cast", lambda e: build.cast(of, e), x)
+    return made
+
+
+def map_elements(operator: str, function: Callable[[Any], Any], x: Any, *, name: str = "", tag: str = "") -> Any:
+    """`function` of each element of the tensor `x`, recorded as `operator`; of a value that is no tensor, `function(x)`."""
+    if not isinstance(x, Tensor):
+        return function(as_value(x, operator))
     return _compute(x.shape, lambda i: function(x(*i)), name or f"T_{operator}", tag or "elemwise", ElementwiseOp(operator))
 
 
-def cast(x: Tensor, dtype: object, *, name: str = "", tag: str = "") -> Tensor:
-    """The tensor of the elements of `x` converted to `dtype`."""
-    of = as_dtype(dtype)
-    return _compute(x.shape, lambda i: build.cast(of, x(*i)), name or "T_cast", tag or "elemwise", ElementwiseOp("cast"))
+def combine_elements(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> Any:
+    """`a operator b` for tensors and values, broadcast; of two values the expression. operator: as topi names it."""
+    if operator not in BINARY:
+        raise OptionError(f"there is no operator {operator!r} on tensors", hint=f"one of {', '.join(BINARY)}")
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        return BINARY[operator](as_value(a, operator), as_value(b, operator))
+    made = binary(operator, a, b, name=name, tag=tag)
+    if made is NotImplemented:
+        raise ArgumentTypeError(f"{operator} of {a!r} and {b!r}: both must be tensors or values",
+                                hint="values are numbers, variables and elements of tensors")
+    return made
 
 
 def is_comparison(tensor: Tensor) -> bool:
@@ -131,7 +148,7 @@ def same_extent(a: Expr, b: Expr) -> bool:
     return Analyzer().can_prove(build.equal(a, b))
 
 
-def element(tensor: Tensor, indices: Sequence[Any], shape: tuple[Expr, ...]) -> Expr:
+def broadcast_element(tensor: Tensor, indices: Sequence[Any], shape: tuple[Expr, ...]) -> Expr:
     """The element of `tensor` that stands at `indices` of the broadcast `shape`."""
     skipped = len(shape) - tensor.ndim
     own = [build.const(0, extent.dtype) if build.as_int(extent) == 1 and build.as_int(joined) != 1 else index

@@ -1,0 +1,98 @@
+"""topi: an inventory of operators on top of tedsl. An operator is a formula; it takes tensors and returns tensors.
+
+Names are those of TVM's topi. `topi.nn` holds the operators of neural networks; loops and targets live in schedules.
+"""
+
+from topi import nn, tag
+from topi.broadcast import (
+    add,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    broadcast_to,
+    divide,
+    equal,
+    floor_divide,
+    floor_mod,
+    greater,
+    greater_equal,
+    left_shift,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    not_equal,
+    power,
+    right_shift,
+    subtract,
+)
+from topi.elementwise import (
+    abs,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    cast,
+    ceil,
+    clip,
+    cos,
+    cosh,
+    elemwise_sum,
+    erf,
+    exp,
+    floor,
+    full,
+    full_like,
+    identity,
+    isfinite,
+    isinf,
+    isnan,
+    log,
+    log2,
+    log10,
+    negative,
+    round,
+    rsqrt,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
+from topi.reduction import all, any, max, min, prod, sum
+
+broadcast_add, broadcast_subtract, broadcast_multiply, broadcast_divide = add, subtract, multiply, divide
+broadcast_floor_divide, broadcast_mod, broadcast_floor_mod, broadcast_power = floor_divide, mod, floor_mod, power
+broadcast_maximum, broadcast_minimum = maximum, minimum
+broadcast_left_shift, broadcast_right_shift = left_shift, right_shift
+broadcast_greater, broadcast_less, broadcast_equal, broadcast_not_equal = greater, less, equal, not_equal
+broadcast_greater_equal, broadcast_less_equal = greater_equal, less_equal
+broadcast_logical_and, broadcast_logical_or, broadcast_logical_xor = logical_and, logical_or, logical_xor
+broadcast_bitwise_and, broadcast_bitwise_or, broadcast_bitwise_xor = bitwise_and, bitwise_or, bitwise_xor
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "broadcast_add", "broadcast_bitwise_and", "broadcast_bitwise_or",
+    "broadcast_bitwise_xor", "broadcast_divide", "broadcast_equal", "broadcast_floor_divide", "broadcast_floor_mod",
+    "broadcast_greater", "broadcast_greater_equal", "broadcast_left_shift", "broadcast_less", "broadcast_less_equal",
+    "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "broadcast_maximum", "broadcast_minimum",
+    "broadcast_mod", "broadcast_multiply", "broadcast_not_equal", "broadcast_power", "broadcast_right_shift",
+    "broadcast_subtract", "broadcast_to", "cast", "ceil", "clip", "cos", "cosh", "divide", "elemwise_sum", "equal",
+    "erf", "exp", "floor", "floor_divide", "floor_mod", "full", "full_like", "greater", "greater_equal", "identity",
+    "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log2", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "max", "maximum", "min", "minimum", "mod", "multiply", "negative", "nn",
+    "not_equal", "power", "prod", "right_shift", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "subtract",
+    "sum", "tag", "tan", "tanh", "trunc",
+]

@@ -1,0 +1,215 @@
+"""Operators of one tensor, element by element. The result has the shape of the argument, and its dtype unless said.
+
+Functions of floats refuse integers: cast first, `topi.cast(x, "float32")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ArgumentError
+from topi.tag import ELEMWISE
+
+
+def exp(x: Any) -> Any:
+    """e ** x."""
+    return te.map_elements("exp", te.exp, x)
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm."""
+    return te.map_elements("log", te.log, x)
+
+
+def log2(x: Any) -> Any:
+    """The logarithm to base 2."""
+    return te.map_elements("log2", te.log2, x)
+
+
+def log10(x: Any) -> Any:
+    """The logarithm to base 10."""
+    return te.map_elements("log10", te.log10, x)
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return te.map_elements("tanh", te.tanh, x)
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return te.map_elements("sigmoid", te.sigmoid, x)
+
+
+def erf(x: Any) -> Any:
+    """The error function."""
+    return te.map_elements("erf", te.erf, x)
+
+
+def sqrt(x: Any) -> Any:
+    """The square root."""
+    return te.map_elements("sqrt", te.sqrt, x)
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)."""
+    return te.map_elements("rsqrt", te.rsqrt, x)
+
+
+def sin(x: Any) -> Any:
+    """The sine."""
+    return te.map_elements("sin", te.sin, x)
+
+
+def cos(x: Any) -> Any:
+    """The cosine."""
+    return te.map_elements("cos", te.cos, x)
+
+
+def tan(x: Any) -> Any:
+    """The tangent."""
+    return te.map_elements("tan", te.tan, x)
+
+
+def asin(x: Any) -> Any:
+    """The inverse of sin."""
+    return te.map_elements("asin", te.asin, x)
+
+
+def acos(x: Any) -> Any:
+    """The inverse of cos."""
+    return te.map_elements("acos", te.acos, x)
+
+
+def atan(x: Any) -> Any:
+    """The inverse of tan."""
+    return te.map_elements("atan", te.atan, x)
+
+
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine."""
+    return te.map_elements("sinh", te.sinh, x)
+
+
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine."""
+    return te.map_elements("cosh", te.cosh, x)
+
+
+def asinh(x: Any) -> Any:
+    """The inverse of sinh."""
+    return te.map_elements("asinh", te.asinh, x)
+
+
+def acosh(x: Any) -> Any:
+    """The inverse of cosh."""
+    return te.map_elements("acosh", te.acosh, x)
+
+
+def atanh(x: Any) -> Any:
+    """The inverse of tanh."""
+    return te.map_elements("atanh", te.atanh, x)
+
+
+def floor(x: Any) -> Any:
+    """The largest whole number not above x."""
+    return te.map_elements("floor", te.floor, x)
+
+
+def ceil(x: Any) -> Any:
+    """The smallest whole number not below x."""
+    return te.map_elements("ceil", te.ceil, x)
+
+
+def trunc(x: Any) -> Any:
+    """x without its fraction."""
+    return te.map_elements("trunc", te.trunc, x)
+
+
+def round(x: Any) -> Any:
+    """The nearest whole number, halves away from zero."""
+    return te.map_elements("round", te.round, x)
+
+
+def abs(x: Any) -> Any:
+    """The absolute value; also of integers."""
+    return te.map_elements("abs", te.abs, x)
+
+
+def isnan(x: Any) -> Any:
+    """Whether x is not a number, a bool."""
+    return te.map_elements("isnan", te.isnan, x)
+
+
+def isfinite(x: Any) -> Any:
+    """Whether x is neither infinite nor NaN, a bool."""
+    return te.map_elements("isfinite", te.isfinite, x)
+
+
+def isinf(x: Any) -> Any:
+    """Whether x is infinite, a bool."""
+    return te.map_elements("isinf", te.isinf, x)
+
+
+def identity(x: Any) -> Any:
+    """x, copied."""
+    return te.map_elements("identity", lambda e: e, x)
+
+
+def negative(x: Any) -> Any:
+    """-x."""
+    return te.map_elements("negative", lambda e: -e, x)
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1, in the dtype of x; 0 for NaN."""
+    def of(e: Any) -> Any:
+        zero, one = te.const(0, e.dtype), te.const(1, e.dtype)
+        positive = te.select(e > zero, one, zero)
+        return positive if e.dtype.is_uint else te.select(e < zero, te.const(-1, e.dtype), positive)
+
+    return te.map_elements("sign", of, x)
+
+
+def clip(x: Any, a_min: Any, a_max: Any) -> Any:
+    """x where it is between a_min and a_max, else the nearer of them; in the dtype of x."""
+    def of(e: Any) -> Any:
+        low, high = (b if not isinstance(b, (int, float)) else te.const(b, e.dtype) for b in (a_min, a_max))
+        return te.max(te.min(e, high), low)
+
+    return te.map_elements("clip", of, x)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """x converted to `dtype`."""
+    return te.map_elements("cast", lambda e: e.astype(dtype), x)
+
+
+def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
+    """The sum of tensors of one shape."""
+    if not xs:
+        raise ArgumentError("elemwise_sum: there is no tensor to sum")
+
+    def formula(*i: Any) -> Any:
+        total = xs[0](*i)
+        for x in xs[1:]:
+            total = total + x(*i)
+        return total
+
+    made: te.Tensor = te.compute(xs[0].shape, formula, name="T_elemwise_sum", tag=ELEMWISE,
+                                 info=te.ElementwiseOp("elemwise_sum"))
+    return made
+
+
+def full(shape: Sequence[Any], dtype: Any, fill_value: Any) -> te.Tensor:
+    """A tensor of `shape` whose elements are all `fill_value`."""
+    value = te.const(fill_value, dtype) if isinstance(fill_value, (bool, int, float)) else fill_value.astype(dtype)
+    made: te.Tensor = te.compute(shape, lambda *i: value, name="T_full", tag=ELEMWISE, info=te.ElementwiseOp("full"))
+    return made
+
+
+def full_like(x: te.Tensor, fill_value: Any) -> te.Tensor:
+    """A tensor of the shape and dtype of `x` whose elements are all `fill_value`."""
+    return full(x.shape, x.dtype, fill_value)

@@ -1,0 +1,39 @@
+"""Padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ShapeError
+from topi.kinds import InjectiveOp
+
+
+def pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, pad_value: Any = 0.0,
+        name: str = "PadInput") -> te.Tensor:
+    """`data` with `pad_before[d]` and `pad_after[d]` elements of `pad_value` around each dimension d.
+
+    pad_after None is pad_before. Same as numpy.pad of mode "constant".
+    """
+    after = pad_before if pad_after is None else pad_after
+    for which, widths in (("pad_before", pad_before), ("pad_after", after)):
+        if len(widths) != data.ndim:
+            raise ShapeError(f"pad of {data.name}: the tensor has {data.ndim} dimensions and {which} has {len(widths)} widths")
+        if any(isinstance(width, int) and width < 0 for width in widths):
+            raise ShapeError(f"pad of {data.name}: {which} is {tuple(widths)}, a width is below 0")
+    value = te.const(pad_value, data.dtype) if isinstance(pad_value, (bool, int, float)) else pad_value
+    shape = [extent + low + high for extent, low, high in zip(data.shape, pad_before, after)]
+    padded = [d for d in range(data.ndim) if not _is_zero(pad_before[d]) or not _is_zero(after[d])]
+
+    def formula(*i: Any) -> Any:
+        element = data(*[i[d] - pad_before[d] if d in padded else i[d] for d in range(data.ndim)])
+        inside = [c for d in padded for c in (i[d] >= pad_before[d], i[d] < data.shape[d] + pad_before[d])]
+        return te.if_then_else(te.all(*inside), element, value) if inside else element
+
+    made: te.Tensor = te.compute(shape, formula, name=name, tag="injective,pad", info=InjectiveOp("pad"))
+    return made
+
+
+def _is_zero(width: Any) -> bool:
+    return isinstance(width, int) and width == 0
