@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tedsl.ir.expr import Reduce
-from tedsl.schedule.state import AttachType, StageState
+from tedsl.schedule.state import AttachType, StageState, show
 
 
 def compute_inline(stage: StageState) -> None:
@@ -28,6 +28,6 @@ def compute_inline(stage: StageState) -> None:
                            hint="compute_at puts it inside a loop of its reader")
     guests = stage.guests()
     if guests:
-        raise stage.refuse(directive, f"{guests[0].name} is computed at loop {guests[0].attach_ivar.name} of it",  # type: ignore[union-attr]
+        raise stage.refuse(directive, f"{guests[0].name} is computed at loop {show(guests[0].attach_ivar)} of it",
                            hint=f"call s[{guests[0].name}].compute_root() first, or inline it too")
     stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.INLINE, None, None
