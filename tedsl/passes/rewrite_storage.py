@@ -133,7 +133,7 @@ class _Planner:
 
     def loop(self, loop: For | While) -> Stmt:
         outer, self.pending = self.pending, []
-        self.loops.append(_Loop(self.clock))
+        self.loops.append(_Loop(self.clock + 1))
         if isinstance(loop, For):
             self.accesses(loop.min, loop.extent)
         else:

@@ -7,7 +7,7 @@ from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import Allocate, For, ForKind, IfThenElse, Store
+from tedsl.ir.stmt import Allocate, For, ForKind, IfThenElse, Store, seq  # noqa: F401 - the tests use it
 from tedsl.ir.text import text
 from tedsl.ir.verify import verify
 

@@ -1,0 +1,108 @@
+"""Loops are split where their guards cease to hold."""
+
+import pytest
+
+from tedsl.ir import build
+from tedsl.ir.expr import SizeVar, Var
+from tedsl.passes.partition_loops import partition_loops
+from tedsl.passes.vectorize_loops import vectorize_loops
+from tests.passes.programs import PARALLEL, VECTORIZED, Function, body_text, check, loop, seq, when
+
+I, J, K = Var("i"), Var("j"), Var("k")
+X = build.add(build.mul(I, 8), J)
+
+
+def guarded(f, n, index=X):
+    return when(build.likely(build.less(index, n)), f.store("B", index, f.load("A", index)))
+
+
+def test_the_main_part_has_no_guard():
+    f = Function(A=(50,), B=(50,))
+    before = f.func(loop(I, 7, loop(J, 8, guarded(f, 50))))
+    assert body_text(check(partition_loops, before, constant_loops=True)) == (
+        "for (i: int32, 0, 6) {\n  for (j: int32, 0, 8) {\n    B_1[((i*8) + j)] = (float32*)A_1[((i*8) + j)]\n  }\n}\n"
+        "for (j_1: int32, 0, 8) {\n  if @tir.likely(((48 + j_1) < 50), dtype=bool) {\n"
+        "    B_1[(48 + j_1)] = (float32*)A_1[(48 + j_1)]\n  }\n}")
+
+
+def test_loops_of_constant_extent_are_left_alone_unless_asked():
+    f = Function(A=(50,), B=(50,))
+    before = f.func(loop(I, 7, loop(J, 8, guarded(f, 50))))
+    assert partition_loops(before) is before
+
+
+def test_loops_of_one_iteration_can_be_kept():
+    f = Function(A=(50,), B=(50,))
+    before = f.func(loop(I, 7, loop(J, 8, guarded(f, 50))))
+    assert body_text(check(partition_loops, before, constant_loops=True, keep_single=True)).count("for (i") == 2
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 64])
+def test_symbolic_loops(size):
+    n = SizeVar("n")
+    f = Function(A=(n,), B=(n,))
+    before = f.func(loop(I, build.floordiv(build.add(n, 7), 8), loop(J, 8, guarded(f, n))))
+    after = check(partition_loops, before, shapes={"A": (size,), "B": (size,)})
+    assert body_text(after).count("likely") == 1
+
+
+def test_lower_and_upper_ends():
+    f = Function(A=(64,), B=(64,))
+    x = build.sub(X, 3)
+    inside = build.logical_and(build.likely(build.greater_equal(x, 0)), build.likely(build.less(x, 50)))
+    before = f.func(loop(I, 7, loop(J, 8, when(inside, f.store("B", x, f.load("A", x))))))
+    after = check(partition_loops, before, constant_loops=True)
+    assert "for (i: int32, 0, 5)" in body_text(after)  # iterations 1 to 5
+
+
+def test_guards_of_two_loops_leave_one_clean_nest():
+    f = Function(A=(20 * 20,), B=(20 * 20,))
+    a, b, c, d = Var("yo"), Var("xo"), Var("yi"), Var("xi")
+    y, x = build.add(build.mul(a, 8), c), build.add(build.mul(b, 8), d)
+    index = build.add(build.mul(y, 20), x)
+    body = when(build.likely(build.less(y, 20)), when(build.likely(build.less(x, 20)), f.store("B", index, f.load("A", index))))
+    before = f.func(loop(a, 3, loop(b, 3, loop(c, 8, loop(d, 8, body)))))
+    after = check(partition_loops, before, constant_loops=True)
+    assert body_text(after).count("B_1[") == 3  # main, the last columns, the last rows
+
+
+def test_a_parallel_loop_branches_inside():
+    f = Function(A=(50,), B=(50,))
+    before = f.func(loop(I, 7, loop(J, 8, guarded(f, 50)), PARALLEL))
+    text = body_text(check(partition_loops, before, constant_loops=True))
+    assert text.count("parallel") == 1 and "if (i < 6) {" in text
+
+
+def test_masks_are_guards_if_asked():
+    f = Function(A=(50,), B=(50,))
+    before = vectorize_loops(f.func(loop(I, 7, loop(J, 8, guarded(f, 50), VECTORIZED))))
+    assert partition_loops(before, constant_loops=True) is before
+    after = body_text(check(partition_loops, before, constant_loops=True, masks=True))
+    assert " if " not in after.split("}")[0]
+
+
+def test_a_guard_that_never_holds_for_a_whole_iteration_stays():
+    f = Function(A=(64,), B=(64,))
+    before = f.func(loop(I, 7, loop(J, 8, guarded(f, 5, build.add(J, I)))))
+    check(partition_loops, before, constant_loops=True)
+
+
+def test_conditions_of_users_are_no_guards():
+    f = Function(A=(50,), B=(50,))
+    before = f.func(loop(I, 7, loop(J, 8, when(build.less(X, 50), f.store("B", X, f.load("A", X))))))
+    assert partition_loops(before, constant_loops=True) is before
+
+
+def test_code_growth_is_bounded():
+    f = Function(A=(50,), B=(50,))
+    many = seq(*(guarded(f, 50) for _ in range(4001)))
+    before = f.func(loop(I, 7, loop(J, 8, many)))
+    assert partition_loops(before, constant_loops=True).body.body.kind == before.body.body.kind
+    assert body_text(partition_loops(f.func(loop(I, 7, loop(J, 1, many))), constant_loops=True)).count("for (i") == 1
+
+
+def test_unrolled_rows_are_guarded_one_by_one():
+    f = Function(A=(50,), B=(50,))
+    rows = seq(*(guarded(f, 50, build.add(build.mul(I, 4), r)) for r in range(4)))
+    after = check(partition_loops, f.func(loop(I, 13, rows)), constant_loops=True)
+    assert body_text(after).count("likely") == 0  # the last iteration is decided row by row

@@ -1,0 +1,224 @@
+"""Vectorized loops become vector statements; what needs its lanes in order stays a loop."""
+
+import pytest
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Call, Let, Load, Ramp, SizeVar, StringImm, Var
+from tedsl.ir.ops import Op
+from tedsl.ir.stmt import AttrStmt, Evaluate, LetStmt, Store
+from tedsl.passes.vectorize_loops import vectorize_loops
+from tests.passes.programs import VECTORIZED, Function, allocate, body_text, check, imm, loop, seq, when
+
+I, V, K = Var("i"), Var("v"), Var("k")
+
+
+def at(i=I, v=V, lanes=8):
+    return build.add(build.mul(i, lanes), v)
+
+
+def vectors(body, lanes=8, low=0):
+    return loop(V, lanes, body, VECTORIZED, low=low)
+
+
+def test_elementwise_code_becomes_one_vector_statement():
+    f = Function(A=(32,), B=(32,))
+    before = f.func(loop(I, 4, vectors(f.store("B", at(), build.mul(f.load("A", at()), imm(2.0, "float32"))))))
+    assert body_text(check(vectorize_loops, before)) == (
+        "for (i: int32, 0, 4) {\n"
+        "  B_1[ramp((i*8), 1, 8)] = ((float32x8*)A_1[ramp((i*8), 1, 8)]*broadcast(2f32, 8))\n}")
+
+
+def test_a_stride_becomes_the_stride_of_the_ramp():
+    f = Function(A=(32,), B=(8,))
+    before = f.func(vectors(f.store("B", V, f.load("A", build.add(build.mul(V, 4), 3)))))
+    assert body_text(check(vectorize_loops, before)) == "B_1[ramp(0, 1, 8)] = (float32x8*)A_1[ramp(3, 4, 8)]"
+
+
+def test_what_is_the_same_for_all_lanes_is_computed_once():
+    f = Function(A=(32,), B=(8,))
+    value = build.mul(f.load("A", imm(5)), imm(2.0, "float32"))
+    after = check(vectorize_loops, f.func(vectors(f.store("B", V, value))))
+    assert body_text(after) == "B_1[ramp(0, 1, 8)] = broadcast(((float32*)A_1[5]*2f32), 8)"
+
+
+def test_a_guard_becomes_the_mask_of_stores_and_loads():
+    n = SizeVar("n")
+    f = Function(A=(n,), B=(n,))
+    blocks = build.floordiv(build.add(n, 7), 8)
+    body = when(build.likely(build.less(at(), n)), f.store("B", at(), f.load("A", at())))
+    before = f.func(loop(I, blocks, vectors(body)))
+    for size in (1, 7, 8, 13):
+        after = check(vectorize_loops, before, shapes={"A": (size,), "B": (size,)})
+    mask = "if (ramp((i*8), 1, 8) < broadcast(n, 8))"
+    assert body_text(after).splitlines()[1].strip() == (
+        f"B_1[ramp((i*8), 1, 8)] = (float32x8*)A_1[ramp((i*8), 1, 8)] {mask} {mask}")
+
+
+def test_a_scalar_load_under_a_mask_happens_if_a_lane_is_on():
+    f = Function(A=(4,), B=(32,))
+    body = when(build.likely(build.less(at(), 18)), f.store("B", at(), f.load("A", I)))  # A[3] when i is 3 is never read
+    after = check(vectorize_loops, f.func(loop(I, 4, vectors(body))))
+    assert "(float32*)A_1[i] if ((i*8) < 18)" in body_text(after)
+
+
+def test_a_scalar_load_under_a_mask_without_an_end_is_gathered():
+    f = Function(A=(4,), B=(32,))
+    odd = build.equal(build.floormod(V, 2), I)
+    after = check(vectorize_loops, f.func(loop(I, 4, vectors(when(odd, f.store("B", at(), f.load("A", I)))))))
+    assert "A_1[broadcast(i, 8)] if" in body_text(after)
+
+
+def test_uniform_parts_of_a_guard_stay_a_branch():
+    f = Function(A=(32,), B=(32,))
+    both = build.logical_and(build.likely(build.less(I, 3)), build.likely(build.less(V, 5)))
+    after = check(vectorize_loops, f.func(loop(I, 4, vectors(when(both, f.store("B", at(), f.load("A", at())))))))
+    assert "  if @tir.likely((i < 3), dtype=bool) {" in body_text(after)
+    assert "if (ramp(0, 1, 8) < broadcast(5, 8))" in body_text(after)
+
+
+def test_both_sides_of_a_branch_get_opposite_masks():
+    f = Function(A=(8,), B=(8,))
+    before = f.func(vectors(when(build.less(V, 3), f.store("B", V, f.load("A", V)), f.store("B", V, 1))))
+    after = body_text(check(vectorize_loops, before))
+    assert "(ramp(0, 1, 8) >= broadcast(3, 8))" in after
+
+
+def test_a_mask_that_reads_memory_is_computed_before_the_sides_write_it():
+    f = Function(A=(8,), B=(8,))
+    positive = build.greater(f.load("A", V), imm(0.0, "float32"))
+    body = when(positive, seq(f.store("A", V, -5), f.store("B", V, f.load("A", V))))
+    assert "let mask" in body_text(check(vectorize_loops, f.func(vectors(body))))
+
+
+def test_if_then_else_masks_its_loads():
+    f = Function(A=(8,), B=(8,))
+    shifted = build.if_then_else(build.greater_equal(V, 1), f.load("A", build.sub(V, 1)), imm(0.0, "float32"))
+    after = check(vectorize_loops, f.func(vectors(f.store("B", V, shifted))))
+    assert body_text(after) == (
+        "B_1[ramp(0, 1, 8)] = (float32x8*)A_1[ramp(-1, 1, 8)] if (ramp(0, 1, 8) >= broadcast(1, 8))")
+
+
+def test_nested_if_then_else_and_select():
+    f = Function(A=(8,), B=(8,))
+    a = f.load("A", V)
+    inner = build.if_then_else(build.less(V, 6), f.load("A", build.add(V, 2)), a)
+    value = build.select(build.greater(a, imm(0.0, "float32")),
+                         build.if_then_else(build.greater_equal(V, 2), f.load("A", build.sub(V, 2)), inner), inner)
+    check(vectorize_loops, f.func(vectors(f.store("B", V, value))))
+
+
+def test_a_loop_inside_runs_once_for_all_lanes():
+    f = Function(A=(40,), C=(8,))
+    body = seq(f.store("C", V, 0), loop(K, 5, f.store("C", V, build.add(f.load("C", V), f.load("A", at(K))))))
+    after = body_text(check(vectorize_loops, f.func(vectors(body))))
+    assert "C_1[ramp(0, 1, 8)] = ((float32x8*)C_1[ramp(0, 1, 8)] + (float32x8*)A_1[ramp((k*8), 1, 8)])" in after
+
+
+@pytest.mark.parametrize("body", [
+    lambda f: f.store("C", imm(0), build.add(f.load("C", imm(0)), f.load("A", V))),
+    lambda f: f.store("A", build.add(V, 1), f.load("A", V)),
+    lambda f: f.store("C", build.floordiv(V, 2), build.add(f.load("C", build.floordiv(V, 2)), f.load("A", V))),
+    lambda f: seq(f.store("A", V, 1), f.store("A", build.add(V, 1), 2)),
+    lambda f: seq(f.store("C", imm(0), f.load("A", V)), f.store("B", V, f.load("C", imm(0)))),
+], ids=["reduction", "chain", "collision", "overlap", "through one element"])
+def test_lanes_that_depend_on_each_other_stay_a_loop(body):
+    f = Function(A=(16,), B=(16,), C=(8,))
+    after = check(vectorize_loops, f.func(vectors(body(f))))
+    assert body_text(after).startswith("for (v: int32, 0, 8) {")
+
+
+def test_a_block_layout_that_only_looks_irregular_is_vectorized():
+    f = Function(A=(16,), B=(8,))
+    place = build.add(build.mul(build.floordiv(V, 4), 8), build.floormod(V, 4))
+    before = f.func(vectors(f.store("A", place, build.add(f.load("A", place), f.load("B", V)))))
+    assert "for" not in body_text(check(vectorize_loops, before))
+
+
+def test_inner_loops_with_bounds_of_the_lane_stay_scalar_alone():
+    f = Function(A=(8,), B=(8,))
+    inner = loop(K, build.add(V, 1), f.store("B", V, build.add(f.load("B", V), f.load("A", K))))
+    after = body_text(check(vectorize_loops, f.func(vectors(seq(f.store("B", V, 0), inner)))))
+    assert after.startswith("B_1[ramp(0, 1, 8)] = broadcast(0f32, 8)\nfor (v: int32, 0, 8) {")
+
+
+def test_calls_with_effects_run_lane_by_lane_under_their_guard():
+    f = Function(A=(8,), B=(8,))
+    call = Evaluate(Call("int32", Op.get("tir.call_extern"), (StringImm("trace"), V)))
+    body = seq(f.store("B", V, f.load("A", V)), when(build.less(V, 3), call))
+    after = body_text(vectorize_loops(f.func(vectors(body))))
+    assert after.splitlines()[0] == "B_1[ramp(0, 1, 8)] = (float32x8*)A_1[ramp(0, 1, 8)]"
+    assert "for (v: int32, 0, 8) {\n  if (v < 3) {" in after
+
+
+def test_lets_become_vectors():
+    f = Function(A=(8,), B=(8,))
+    x, y = Var("x", "float32"), Var("y", "float32")
+    value = Let(y, build.mul(x, x), build.add(y, x))
+    check(vectorize_loops, f.func(vectors(LetStmt(x, f.load("A", V), f.store("B", V, value)))))
+
+
+def test_memory_inside_gets_a_dimension_of_lanes():
+    f = Function(A=(32,), B=(8,))
+    T = Var("T", f.data("A").type_annotation)
+    load = lambda i: Load("float32", T, build.as_expr(i))
+    fill = loop(K, 4, Store(T, f.load("A", at(K)), K))
+    body = allocate(T, 4, seq(fill, f.store("B", V, build.add(load(0), load(3)))))
+    after = body_text(check(vectorize_loops, f.func(vectors(body))))
+    assert "[4, 8]" in after and "T[ramp((k*8), 1, 8)]" in after
+
+
+def test_a_loop_that_does_not_start_at_zero():
+    f = Function(A=(16,), B=(16,))
+    after = check(vectorize_loops, f.func(vectors(f.store("B", V, f.load("A", V)), low=5)))
+    assert body_text(after) == "B_1[ramp(5, 1, 8)] = (float32x8*)A_1[ramp(5, 1, 8)]"
+
+
+def test_nested_vectorized_loops_keep_the_outer_one():
+    f = Function(A=(64,), B=(64,))
+    x = at(K)
+    after = check(vectorize_loops, f.func(vectors(loop(K, 4, f.store("B", x, f.load("A", x)), VECTORIZED))))
+    assert "for (k: int32, 0, 4) {" in body_text(after) and "ramp((k*8), 1, 8)" in body_text(after)
+
+
+def test_attributes_stay_around():
+    f = Function(A=(8,), B=(8,))
+    body = AttrStmt(StringImm("s"), "pragma_x", imm(1), f.store("B", V, f.load("A", V)))
+    assert "ramp" in body_text(check(vectorize_loops, f.func(vectors(body))))
+
+
+def test_casts_math_and_conditions_of_integers():
+    f = Function(A=(8, "int32"), B=(8,))
+    value = build.cast("float32", build.floordiv(build.add(f.load("A", V), V), build.add(V, 1)))
+    value = build.select(build.logical_or(build.less(V, 2), build.logical_not(build.less(V, 6))), value,
+                         build.call("tir.fabs", build.negative(value)))
+    check(vectorize_loops, f.func(vectors(f.store("B", V, value))))
+
+
+def test_one_lane_is_a_scalar_and_none_is_nothing():
+    f = Function(A=(8,), B=(8,))
+    after = check(vectorize_loops, f.func(seq(vectors(f.store("B", V, f.load("A", V)), 1, low=2), f.store("B", imm(0), 1))))
+    assert body_text(after) == "B_1[2] = (float32*)A_1[2]\nB_1[0] = 1f32"
+    W = Var("w")
+    assert body_text(vectorize_loops(f.func(loop(W, 0, f.store("B", W, 1), VECTORIZED)))) == "0"
+
+
+def test_disabled_it_is_a_serial_loop():
+    f = Function(A=(8,), B=(8,))
+    after = check(vectorize_loops, f.func(vectors(f.store("B", V, f.load("A", V)))), enable=False)
+    assert body_text(after).startswith("for (v: int32, 0, 8) {")
+
+
+def test_a_symbolic_extent_is_refused():
+    n = SizeVar("n")
+    f = Function(A=(n,), B=(n,))
+    with pytest.raises(LoweringError, match=r"loop v is marked vectorized(.|\n)*hint: split it by a constant"):
+        vectorize_loops(f.func(vectors(f.store("B", V, f.load("A", V)), n)))
+
+
+def test_nothing_to_do_is_the_same_object():
+    f = Function(A=(8,), B=(8,))
+    before = f.func(loop(I, 8, f.store("B", I, f.load("A", I))))
+    assert vectorize_loops(before) is before
+    vector = f.func(f.store("B", Ramp(imm(0), imm(1), 8), f.load("A", Ramp(imm(0), imm(1), 8))))
+    assert vectorize_loops(vector) is vector
