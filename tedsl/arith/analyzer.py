@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.conditions import conjuncts, learn
+from tedsl.arith.modular import residue_of
+from tedsl.arith.ranges import intersect
+from tedsl.arith.sets import ConstIntBound, IntervalSet, ModularSet
 from tedsl.arith.simplify import simplify
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
@@ -72,7 +76,7 @@ class Analyzer:
         with self.known.scope():
             for part in conjuncts(condition):
                 learn(self.known, part)
-            self._done = {}
+            self._done = {v: build.const(holds) for v, holds in self.known.truths.items() if isinstance(v, Var)}
             try:
                 yield self
             finally:
@@ -92,3 +96,44 @@ class Analyzer:
     def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
         """The least and the greatest value of a scalar integer expression; None: no bound is known."""
         return self.known.range(self.simplify(build.as_expr(expr, INT32)))
+
+    def modular(self, expr: Expr) -> ModularSet:
+        """How the values of a scalar integer expression divide."""
+        return ModularSet(*residue_of(self.known, self.known.sum(self.simplify(build.as_expr(expr, INT32)))))
+
+    # --- the names of TVM -------------------------------------------------------------------------------------------
+
+    def rewrite_simplify(self, expr: Expr) -> Expr:
+        """As `simplify`: there is one simplifier."""
+        return self.simplify(build.as_expr(expr))
+
+    def canonical_simplify(self, expr: Expr) -> Expr:
+        """As `simplify`: there is one simplifier."""
+        return self.simplify(build.as_expr(expr))
+
+    def const_int_bound(self, expr: Expr) -> ConstIntBound:
+        """`bounds` as an object; without any knowledge the range of the dtype (int64: infinite)."""
+        value = build.as_expr(expr)
+        low, high = self.bounds(value)
+        if value.dtype.bits < 64:
+            low = value.dtype.min_value if low is None else low
+            high = value.dtype.max_value if high is None else high
+        return ConstIntBound.of((low, high))
+
+    def modular_set(self, expr: Expr) -> ModularSet:
+        """As `modular`."""
+        return self.modular(expr)
+
+    def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:
+        """The interval of `expr` when the variables of `dom_map` range over their intervals."""
+        from tedsl.arith.interval import relax  # it stands on the analyzer
+
+        return IntervalSet(*relax(build.as_expr(expr), {v: s.ends() for v, s in dom_map.items()}, self))
+
+    def update(self, var: Var, info: ConstIntBound, override: bool = False) -> None:
+        """`var` lies within `info`; override: whatever was known before."""
+        low, high = info.ends()
+        if not override:
+            low, high = intersect(self.known.range(var), (low, high))
+        self.known.set_range(var, low, high)
+        self._done.clear()

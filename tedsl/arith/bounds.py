@@ -55,6 +55,7 @@ class Bounds(Canonical):
         self.facts: dict[Terms, Range] = {}  # a linear combination of terms and the range that conditions give it
         self.truths: dict[Expr, bool] = {}  # representatives of conditions that hold, or fail, here
         self.extents: dict[Expr, Expr] = {}  # of loop variables: positive wherever the variable occurs
+        self.residues: dict[Expr, tuple[int, int]] = {}  # of terms here: see modular.py
         self.rank: dict[Var, int] = {}  # of the variables in `symbolic`: the later bound, the higher
         self.symbolic: dict[Var, tuple[Expr | None, Expr | None]] = {}  # first and last value, as expressions
 
@@ -104,7 +105,7 @@ class Bounds(Canonical):
             if term in memo:
                 stack.pop()
                 continue
-            below = [t for child in _parts(term) for t in self.sum(child).terms if t not in memo]
+            below = [t for child in value_parts(term) for t in self.sum(child).terms if t not in memo]
             if below:
                 stack.extend(below)
                 continue
@@ -120,7 +121,7 @@ class Bounds(Canonical):
             if known is None:
                 known = EVERYTHING if dtype is INT32 or dtype is INT64 else (dtype.min_value, dtype.max_value)
             return ranges.intersect(known, (0, None)) if kind is SizeVar else known
-        parts = [_total(self.sum(child), memo) for child in _parts(term)]
+        parts = [_total(self.sum(child), memo) for child in value_parts(term)]
         if kind in _BINARY:
             result = _square(parts[0]) if kind is Mul and self.same(term.a, term.b) else _BINARY[kind](*parts)
         elif kind is Select or (kind is Call and term.op.name == "tir.if_then_else"):
@@ -156,12 +157,12 @@ class Bounds(Canonical):
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is learned inside about this place is dropped at the end."""
-        saved = self._here, self.facts, self.truths
-        self._here, self.facts, self.truths = {}, dict(self.facts), dict(self.truths)
+        saved = self._here, self.facts, self.truths, self.residues
+        self._here, self.facts, self.truths, self.residues = {}, dict(self.facts), dict(self.truths), dict(self.residues)
         try:
             yield
         finally:
-            self._here, self.facts, self.truths = saved
+            self._here, self.facts, self.truths, self.residues = saved
 
     def learn(self, s: Sum, low: int | None, high: int | None) -> None:
         """Here, low <= s <= high."""
@@ -201,7 +202,7 @@ def _total(s: Sum, memo: dict[Expr, Range]) -> Range:
     return low, high
 
 
-def _parts(term: Any) -> tuple[Expr, ...]:
+def value_parts(term: Any) -> tuple[Expr, ...]:
     """The scalar integer operands that the range of a term depends on."""
     kind = type(term)
     if isinstance(term, BinaryOp):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.rules.logic import at_least_zero, negated
-from tedsl.ir.expr import EQ, And, Call, Expr, IntImm, Not, Or
+from tedsl.ir.expr import EQ, And, Call, Expr, FloorMod, IntImm, Not, Or
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
@@ -39,3 +39,13 @@ def learn(known: Bounds, condition: Expr) -> None:
         known.learn(gap, 0, None)
     elif isinstance(condition, EQ) and condition.a.dtype.is_integer:
         known.learn(known.sum(condition.a).plus(known.sum(condition.b), -1), 0, 0)
+        _learn_residue(known, condition)
+
+
+def _learn_residue(known: Bounds, condition: EQ) -> None:
+    """x % 4 == 1."""
+    a, b = condition.a, condition.b
+    if isinstance(a, FloorMod) and isinstance(a.b, IntImm) and isinstance(b, IntImm) and 0 <= b.value < a.b.value:
+        term = known.sum(a.a).single
+        if term is not None:
+            known.residues[term] = a.b.value, b.value

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.rules.compare import fold_comparison
-from tedsl.arith.rules.floordiv import fold_floordiv
+from tedsl.arith.rules.floordiv import constant, fold_floordiv
 from tedsl.arith.rules.floormod import fold_floormod
 from tedsl.arith.rules.logic import fold_call, fold_logical, fold_not, fold_select
 from tedsl.arith.rules.minmax import fold_minmax
@@ -80,7 +80,14 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
     kind, dtype = type(e), e.dtype
     rule = INTEGER_RULES.get(kind)
     if rule is not None:
-        return rule(e, known) if dtype.is_integer and dtype.lanes == 1 else _fold_other_arithmetic(e, known)
+        if not dtype.is_integer or dtype.lanes != 1:
+            return _fold_other_arithmetic(e, known)
+        result = rule(e, known)
+        if result is None and known.facts:
+            low, high = known.range(e)
+            if low is not None and low == high:  # a condition leaves one value
+                return constant(low, dtype)
+        return result
     rule = RULES.get(kind)
     if rule is None:
         return None
@@ -126,8 +133,11 @@ def _with_simple_operands(form: Any, done: dict[Expr, Expr], stack: list[Expr]) 
         return form  # type: ignore[no-any-return]
     if isinstance(form, BinaryOp):
         a, b = form.a, form.b
-        x = a if type(a) in _LEAVES else done.get(a)
-        y = b if type(b) in _LEAVES else done.get(b)
+        x, y = done.get(a), done.get(b)
+        if x is None and type(a) in _LEAVES:
+            x = a
+        if y is None and type(b) in _LEAVES:
+            y = b
         if x is None or y is None:
             if y is None:
                 stack.append(b)

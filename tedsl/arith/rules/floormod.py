@@ -5,6 +5,7 @@ from __future__ import annotations
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.inequality import nonnegative
+from tedsl.arith.modular import residue_of
 from tedsl.arith.rules.floordiv import (
     constant,
     is_ideal,
@@ -37,6 +38,10 @@ def _by_constant(e: FloorMod, x: Sum, d: int, known: Bounds) -> Expr | None:
     block = same_block(known, rest, d)
     if block is not None:                                                         # y % d → y - k*d if k*d <= y < (k+1)*d
         return known.build(rest.shifted(-block * d), e.dtype)
+    if known.residues:
+        coeff, base = residue_of(known, rest)
+        if coeff % d == 0:                                                        # x % d → r if x % (k*d) == r is known
+            return constant(base % d, e.dtype)
     reduced = reduce_by_factor(known, rest, d)
     if reduced is not None:                                         # (x*g + y) % (g*d) → (x % d)*g + y if 0 <= y < g
         inner, g, small = reduced

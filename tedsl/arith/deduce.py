@@ -1,0 +1,68 @@
+"""Solving a condition for one variable: `i*8 + j < n` for all j in [0, 7] says i <= (n - 8) // 8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tedsl.arith.affine import Sum
+from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.conditions import conjuncts
+from tedsl.arith.interval import relax
+from tedsl.arith.rules.logic import at_least_zero
+from tedsl.arith.sets import IntervalSet
+from tedsl.ir import build
+from tedsl.ir.expr import EQ, Expr, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.visitor import uses
+
+
+def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, IntervalSet],
+                 relax_map: Mapping[Any, IntervalSet]) -> IntervalSet:
+    """The values of `var` for which `cond` holds whatever the variables of `relax_map` are in their sets.
+
+    hint_map: sets of variables that stay symbols in the result (they help to simplify). A part of `cond` that is not
+    linear in `var` leaves that side without a bound. Equal to TVM's for conjunctions of comparisons.
+    """
+    name = var.var if isinstance(var, IterVar) else var
+    analyzer = Analyzer()
+    for symbol, known in hint_map.items():
+        if symbol not in relax_map:
+            analyzer.bind(symbol, known.ends())
+    ranges = {v: s.ends() for v, s in relax_map.items()}
+    low: Expr | None = None
+    high: Expr | None = None
+    for part in conjuncts(analyzer.simplify(cond)):
+        for gap in _gaps(part, analyzer):
+            end = _end(gap, name, ranges, analyzer)
+            if end is not None and gap.terms[name] > 0:
+                low = end if low is None else analyzer.simplify(build.maximum(low, end))
+            elif end is not None:
+                high = end if high is None else analyzer.simplify(build.minimum(high, end))
+    return IntervalSet(low, high)
+
+
+def _gaps(part: Expr, analyzer: Analyzer) -> list[Sum]:
+    """The sums that must be at least 0."""
+    known = analyzer.known
+    if isinstance(part, EQ) and part.a.dtype.is_integer and part.a.dtype.lanes == 1:
+        gap = known.sum(part.b).plus(known.sum(part.a), -1)
+        return [gap, gap.times(-1)]
+    single = at_least_zero(known, part)
+    return [] if single is None else [single]
+
+
+def _end(gap: Sum, var: Var, ranges: Mapping[Any, Any], analyzer: Analyzer) -> Expr | None:
+    """The end that c*var + rest >= 0 gives: the least value for c > 0, the greatest for c < 0."""
+    c = gap.terms.get(var, 0)
+    if c == 0:
+        return None
+    rest = analyzer.known.build(gap.without(var), var.dtype)
+    if rest is None or uses(rest, var):
+        return None
+    worst, _ = relax(rest, ranges, analyzer)
+    if worst is None:
+        return None
+    if c > 0:  # var >= ceil(-worst / c) = (c - 1 - worst) // c
+        return analyzer.simplify(build.floordiv(build.sub(c - 1, worst), c))
+    return analyzer.simplify(build.floordiv(worst, -c))

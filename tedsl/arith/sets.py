@@ -1,0 +1,94 @@
+"""The answers of the analyzer as TVM's programs read them: ConstIntBound, ModularSet, IntervalSet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tedsl.arith.ranges import Range
+from tedsl.errors import ArgumentTypeError
+from tedsl.ir import build
+from tedsl.ir.dtype import HANDLE
+from tedsl.ir.expr import Expr, Ramp, Var
+
+
+@dataclass(frozen=True)
+class ConstIntBound:
+    """An expression lies between two integers, both included."""
+
+    min_value: int
+    max_value: int
+    POS_INF: ClassVar[int] = (1 << 63) - 1
+    NEG_INF: ClassVar[int] = -((1 << 63) - 1)
+
+    @staticmethod
+    def of(found: Range) -> ConstIntBound:
+        low, high = found
+        return ConstIntBound(ConstIntBound.NEG_INF if low is None else low, ConstIntBound.POS_INF if high is None else high)
+
+    def ends(self) -> Range:
+        """As a pair, None for an infinite end."""
+        return (None if self.min_value <= self.NEG_INF else self.min_value,
+                None if self.max_value >= self.POS_INF else self.max_value)
+
+
+@dataclass(frozen=True)
+class ModularSet:
+    """Every value is `base` plus a multiple of `coeff`; coeff 0: the constant `base`."""
+
+    coeff: int
+    base: int
+
+
+NEG_INF = Var("neg_inf", HANDLE)
+POS_INF = Var("pos_inf", HANDLE)
+
+
+class IntSet:
+    """A set of integers; so far always an interval."""
+
+    @staticmethod
+    def single_point(point: Any) -> IntervalSet:
+        """The set of one value."""
+        value = build.as_expr(point)
+        return IntervalSet(value, value)
+
+    @staticmethod
+    def vector(vec: Expr) -> IntervalSet:
+        """All lanes of a Ramp of constant stride."""
+        if not isinstance(vec, Ramp):
+            return IntSet.single_point(vec)
+        stride = build.as_int(vec.stride)
+        if stride is None:
+            raise ArgumentTypeError("IntSet.vector takes a Ramp whose stride is a constant")
+        other = build.add(vec.base, stride * (vec.lanes - 1))
+        return IntervalSet(vec.base, other) if stride >= 0 else IntervalSet(other, vec.base)
+
+    def is_nothing(self) -> bool:
+        return False
+
+    def is_everything(self) -> bool:
+        return False
+
+
+class IntervalSet(IntSet):
+    """The integers from `min_value` to `max_value`, expressions; both included. An end may be NEG_INF or POS_INF."""
+
+    def __init__(self, min_value: Any, max_value: Any) -> None:
+        self.min_value: Expr = NEG_INF if min_value is None else build.as_expr(min_value)
+        self.max_value: Expr = POS_INF if max_value is None else build.as_expr(max_value)
+
+    def ends(self) -> tuple[Expr | None, Expr | None]:
+        """As a pair, None for an infinite end."""
+        return (None if self.min_value is NEG_INF else self.min_value, None if self.max_value is POS_INF else self.max_value)
+
+    def is_nothing(self) -> bool:
+        """Whether it is empty for sure."""
+        low, high = build.as_int(self.min_value), build.as_int(self.max_value)
+        return low is not None and high is not None and low > high
+
+    def is_everything(self) -> bool:
+        return self.min_value is NEG_INF and self.max_value is POS_INF
+
+    def __repr__(self) -> str:
+        return f"IntervalSet[{self.min_value!r}, {self.max_value!r}]"
