@@ -55,9 +55,9 @@ def int_suffix(bits: int, lanes: int) -> str:
     return f"i{bits}" if lanes == 1 else f"v{lanes}i{bits}"
 
 
-@lru_cache(maxsize=4096)
 def float_text(value: float, bits: int) -> str:
     """A float constant: LLVM writes float and double as the bits of a double."""
+    # Not cached: 0.0 and -0.0 are equal keys.
     if value != value:
         return "0x7FF8000000000000"
     if bits == 32:

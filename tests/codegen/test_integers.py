@@ -1,0 +1,81 @@
+"""Integer operations in machine code, all pairs of int8 and uint8, edges of the wider types; also where LLVM's traps."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tedsl.ir import build
+from tedsl.ir.dtype import dtype
+from tedsl.ir.evaluate import evaluate
+from tedsl.ir.expr import Call, Div, FloorDiv, FloorMod, Max, Min, Mod, Mul, Sub, Var
+from tedsl.ir.ops import Op
+from tests.codegen.kernels import HOST, PLAIN, Kernel, elementwise, splat
+
+
+def op(name):
+    return lambda a, b: Call(a.dtype, Op.get(f"tir.{name}"), (a, b))
+
+
+OPS = {"floordiv": FloorDiv, "floormod": FloorMod, "truncdiv": Div, "truncmod": Mod, "mul": Mul, "sub": Sub, "min": Min, "max": Max,
+       "shift_left": op("shift_left"), "shift_right": op("shift_right"), "and": op("bitwise_and"), "xor": op("bitwise_xor")}
+
+
+def pairs(of):
+    info = np.iinfo(of)
+    values = range(info.min, info.max + 1) if info.bits == 8 else sorted({
+        *(v for v in range(-9, 10) if v >= info.min), info.min, info.min + 1, info.max, info.max - 1, info.max // 2, info.bits,
+        info.bits - 1, info.bits + 1, 7919, 100003 % info.max})
+    both = np.array(list(itertools.product(values, values)), of)
+    fill = -len(both) % 16
+    both = np.concatenate([both, np.ones((fill, 2), of)])
+    return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+
+
+def reference(name, of):
+    """The same operation by the interpreter, remembered per pair."""
+    a, b = pairs(of)
+    x, y = Var("x", of), Var("y", of)
+    formula = OPS[name](x, y)
+    return np.array([evaluate(formula, {x: int(p), y: int(q)}) for p, q in zip(a, b)], of)
+
+
+@pytest.mark.parametrize("of", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("name", OPS)
+def test_binary_operations(name, of):
+    a, b = pairs(of)
+    expected = reference(name, of)
+    for lanes, target in ((1, HOST), (16, HOST), (4, PLAIN)):
+        got = np.zeros_like(a)
+        assert Kernel(elementwise(OPS[name], [of, of], of, lanes, len(a)), target)(a, b, got) == 0
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("name", ["floordiv", "floormod", "truncdiv", "truncmod", "shift_left", "shift_right"])
+@pytest.mark.parametrize("of", ["int8", "uint8"])
+def test_constant_operands(name, of):
+    info = np.iinfo(of)
+    a = np.arange(info.min, info.max + 1).astype(of)
+    x = Var("x", of)
+    for value in (0, 1, 2, 3, 7, 8, 16, info.max, *((-1, -2, -3, -8, info.min) if info.min else (128, 255))):
+        expected = np.array([evaluate(OPS[name](x, build.const(value, of)), {x: int(v)}) for v in a], of)
+        for lanes in (1, 16):
+            got = np.zeros_like(a)
+            formula = lambda v, value=value, lanes=lanes: OPS[name](v, splat(value, of, lanes))
+            assert Kernel(elementwise(formula, [of], of, lanes, len(a)))(a, got) == 0
+            np.testing.assert_array_equal(got, expected, err_msg=f"{name} by {value}")
+
+
+@pytest.mark.parametrize("of", ["int8", "uint8", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("name", ["popcount", "clz", "bitwise_not", "fabs"])
+def test_unary_operations(name, of):
+    a, _ = pairs(of)
+    x = Var("x", of)
+    result = "int32" if name in ("popcount", "clz") else of
+    make = lambda v: Call(dtype(result).with_lanes(v.dtype.lanes), Op.get(f"tir.{name}"), (v,))
+    known = {int(v): evaluate(make(x), {x: int(v)}) for v in set(a.tolist())}
+    expected = np.array([known[int(v)] for v in a], result)
+    for lanes in (1, 8):
+        got = np.zeros(len(a), result)
+        assert Kernel(elementwise(make, [of], result, lanes, len(a)))(a, got) == 0
+        np.testing.assert_array_equal(got, expected)

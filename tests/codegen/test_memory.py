@@ -1,0 +1,200 @@
+"""Loads and stores: strides, gathers, predicates, bool bytes, lazy branches; against numpy and the interpreter."""
+
+import numpy as np
+import pytest
+
+from tedsl.ir import build
+from tedsl.ir.dtype import dtype
+from tedsl.ir.expr import Broadcast, Call, Cast, Load, Max, Min, Ramp, Select, Shuffle, Var
+from tedsl.ir.ops import Op
+from tedsl.ir.stmt import For, ForKind, IfThenElse, Store, seq
+from tests.codegen.kernels import AVX2, AVX512, HOST, PLAIN, RUNNABLE, Kernel, array, const, function
+
+TARGETS = pytest.mark.parametrize("target", RUNNABLE, ids=str)
+DTYPES = ["float32", "float64", "int8", "int16", "float16", "bool", "int64"]
+
+
+def load(buffer, index, predicate=None):
+    d = buffer[1].dtype
+    return Load(d.with_lanes(index.dtype.lanes), buffer[1].data, index, predicate)
+
+
+def store(buffer, value, index, predicate=None):
+    return Store(buffer[1].data, value, index, predicate)
+
+
+def data(of, count, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 2 if of == "bool" else 100, count).astype(np.bool_ if of == "bool" else of)
+
+
+@TARGETS
+@pytest.mark.parametrize("of", DTYPES)
+@pytest.mark.parametrize("stride", [1, -1, 0, 2, 3, -5])
+def test_strided_loads_and_stores(stride, of, target):
+    a, b = array("a", (100,), of), array("b", (100,), of)
+    start = 1 if stride >= 0 else 90
+    f = function(seq(store(b, load(a, Ramp(const(start), const(stride), 8)), Ramp(const(3), const(1), 8)),
+                     store(b, load(a, Ramp(const(2), const(1), 8)), Ramp(const(50), const(stride or 1), 8))), a, b)
+    x, y = data(of, 100), np.zeros(100, data(of, 1).dtype)
+    assert Kernel(f, target)(x, y) == 0
+    expected = np.zeros_like(y)
+    lanes = np.arange(8)
+    expected[3 + lanes] = x[start + stride * lanes]
+    expected[50 + (stride or 1) * lanes] = x[2 + lanes]
+    np.testing.assert_array_equal(y, expected)
+
+
+@TARGETS
+@pytest.mark.parametrize("of", DTYPES)
+def test_masked_tails_touch_nothing_beyond(of, target):
+    """for io: b[io*8 + lane] = a[...] where io*8 + lane < n"""
+    a, b, n, io = array("a", (64,), of), array("b", (64,), of), Var("n"), Var("io")
+    at = Ramp(build.mul(io, 8), const(1), 8)
+    mask = build.less(at, Broadcast(n, 8))
+    f = function(For(io, const(0), build.floordiv(build.add(n, 7), 8), ForKind.SERIAL, store(b, load(a, at, mask), at, mask)), a, b, n)
+    kernel = Kernel(f, target)
+    for size in (0, 1, 7, 8, 9, 23, 64):
+        x = data(of, 64, 1)
+        y = data(of, 64, 2)
+        expected = y.copy()
+        expected[:size] = x[:size]
+        assert kernel(x, y, size) == 0
+        np.testing.assert_array_equal(y, expected)
+
+
+@TARGETS
+def test_lanes_that_are_off_read_no_memory(target):
+    """The array ends at the end of a page, the next one cannot be read."""
+    import ctypes
+    import mmap
+
+    libc = ctypes.CDLL(None)
+    pages = mmap.mmap(-1, 2 * 4096)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    assert libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 0) == 0
+    x = np.frombuffer(pages, np.float32, 5, 4096 - 20)
+    x[:] = range(5)
+    a, b, n = array("a", (5,), "float32"), array("b", (8,), "float32"), Var("n")
+    mask = build.less(Ramp(const(0), const(1), 8), Broadcast(n, 8))
+    for index, want in ((Ramp(const(0), const(1), 8), [0, 1, 2, 3, 4, 0, 0, 0]), (Ramp(const(0), const(1), 8), None)):
+        value = load(a, index, mask)
+        if want is None:  # the same by a lazy if
+            value = Call(value.dtype, Op.get("tir.if_then_else"), (mask, load(a, index), Broadcast(const(-1.0, "float32"), 8)))
+            want = [0, 1, 2, 3, 4, -1, -1, -1]
+        y = np.zeros(8, "float32")
+        assert Kernel(function(store(b, value, Ramp(const(0), const(1), 8)), a, b, n), target)(x, y, 5) == 0
+        assert y.tolist() == want
+    libc.mprotect(ctypes.c_void_p(base + 4096), 4096, 3)
+
+
+@TARGETS
+@pytest.mark.parametrize("of", ["float32", "float64", "int8", "float16"])
+def test_gather_and_scatter_by_data(of, target):
+    a, i, b = array("a", (50,), of), array("i", (16,), "int32"), array("b", (200,), of)
+    at = Ramp(const(0), const(1), 16)
+    clamped = Max(Min(load(i, at), Broadcast(const(49), 16)), Broadcast(const(0), 16))
+    where = build.mul(load(i, at), 3)
+    mask = build.less(load(i, at), Broadcast(const(45), 16))
+    f = function(seq(store(b, load(a, clamped), at), store(b, load(a, at), build.add(where, 20), mask)), a, i, b)
+    x, y = data(of, 50), np.zeros(200, of)
+    index = np.array([3, 60, -5, 7, 7, 0, 49, 12, 30, 2, 2, 2, 48, 1, 9, 22], "int32")
+    index_ok = np.clip(index, -6, 60)
+    expected = np.zeros(200, of)
+    expected[:16] = x[np.clip(index, 0, 49)]
+    for lane, k in enumerate(index_ok):
+        if k < 45:
+            expected[k * 3 + 20] = x[lane]
+    assert Kernel(f, target)(x, index, y) == 0
+    np.testing.assert_array_equal(y, expected)
+
+
+@TARGETS
+def test_if_then_else_reads_only_the_chosen_side(target):
+    a, b, i = array("a", (10,), "float32"), array("b", (20,), "float32"), Var("i")
+    inside = build.logical_and(build.greater_equal(i, 5), build.less(i, 15))
+    value = build.if_then_else(inside, load(a, build.sub(i, 5)), const(-1.0, "float32"))
+    f = function(For(i, const(0), const(20), ForKind.SERIAL, store(b, value, i)), a, b)
+    x, y = data("float32", 10), np.zeros(20, "float32")
+    for vectorize in (False, True):
+        assert Kernel(f, target, vectorize)(x, y) == 0
+        np.testing.assert_array_equal(y, np.concatenate([np.full(5, -1), x, np.full(5, -1)]).astype("f"))
+
+
+def test_nested_if_then_else_over_vectors():
+    a, b = array("a", (16,), "int32"), array("b", (16,), "int32")
+    at = Ramp(const(0), const(1), 16)
+    v = load(a, at)
+    ite = lambda c, x, y: Call(x.dtype, Op.get("tir.if_then_else"), (c, x, y))
+    far = load(a, Ramp(const(1 << 20), const(1), 16))
+    low, high = build.less(v, 30), build.greater(v, 60)
+    never = build.less(v, 0)
+    value = ite(low, ite(never, far, build.add(load(a, at), 1)), ite(high, build.mul(load(a, at), 2), ite(never, far, v)))
+    for target in RUNNABLE:
+        x, y = data("int32", 16), np.zeros(16, "int32")
+        assert Kernel(function(store(b, value, at), a, b), target)(x, y) == 0
+        np.testing.assert_array_equal(y, np.where(x < 30, x + 1, np.where(x > 60, x * 2, x)))
+
+
+def test_shuffles():
+    a, b = array("a", (16,), "int32"), array("b", (32,), "int32")
+    at = lambda k, n: Ramp(const(k), const(1), n)
+    one, two, s = load(a, at(0, 4)), load(a, at(4, 8)), load(a, const(15))
+    pick = lambda vectors, ks: Shuffle(tuple(vectors), tuple(const(k) for k in ks))
+    f = function(seq(store(b, pick([one, two], [11, 0, 5, 3]), at(0, 4)), store(b, pick([one], [2]), const(4)),
+                     store(b, pick([one, s, one], [8, 4, 5]), at(5, 3)), store(b, pick([s, load(a, const(14))], [0, 1]), at(8, 2)),
+                     store(b, pick([one, one], range(8)), at(10, 8)), store(b, pick([s], [0]), const(18))), a, b)
+    x, y = np.arange(16, dtype="int32") * 7, np.zeros(32, "int32")
+    assert Kernel(f)(x, y) == 0
+    e = [x[11], x[0], x[5], x[3], x[2], x[3], x[15], x[0], x[15], x[14], *x[:4], *x[:4], x[15]]
+    np.testing.assert_array_equal(y[:19], e)
+
+
+def test_select_by_a_scalar_and_by_lanes():
+    a, b, n = array("a", (8,), "float32"), array("b", (16,), "float32"), Var("n")
+    at = Ramp(const(0), const(1), 8)
+    v = load(a, at)
+    f = function(seq(store(b, Select(build.less(n, 3), v, build.mul(v, 2.0)), at),
+                     store(b, Select(build.less(v, 50.0), v, build.mul(v, 0.5)), Ramp(const(8), const(1), 8))), a, b, n)
+    x, y = data("float32", 8), np.zeros(16, "float32")
+    for size in (1, 5):
+        assert Kernel(f)(x, y, size) == 0
+        np.testing.assert_array_equal(y, np.concatenate([x if size < 3 else x * 2, np.where(x < 50, x, x / 2)]))
+
+
+def test_ramps_as_data():
+    b, n = array("b", (48,), "float32"), Var("n")
+    values = [Cast(dtype("float32x16"), Ramp(build.add(n, 5), const(s), 16)) for s in (1, -2)]
+    values.append(Cast(dtype("float32x16"), Ramp(n, build.mul(n, 2), 16)))
+    f = function(seq(*(store(b, v, Ramp(const(16 * k), const(1), 16)) for k, v in enumerate(values))), b, n)
+    y, lanes = np.zeros(48, "float32"), np.arange(16)
+    assert Kernel(f)(y, 7) == 0
+    np.testing.assert_array_equal(y, np.concatenate([12 + lanes, 12 - 2 * lanes, 7 + 14 * lanes]))
+
+
+def test_addresses_do_not_overflow_in_32_bits():
+    """The offset i * 2**20 passes 2**31 although i and the text are int32."""
+    a, b, i = array("a", (1,), "int8"), array("b", (4,), "int8"), Var("i")
+    index = build.sub(build.mul(i, 1 << 20), build.mul(build.sub(i, 0), (1 << 20) - 1))
+    cast = Cast(dtype("int64"), build.mul(i, 1 << 20))
+    f = function(seq(IfThenElse(build.less(build.mul(i, 1 << 20), 0), store(b, const(1, "int8"), const(0))),
+                     store(b, Cast(dtype("int8"), build.floordiv(cast, 1 << 28)), const(1)),
+                     store(b, load(a, build.sub(index, i)), const(2))), a, b, i)
+    x, y = np.array([9], "int8"), np.zeros(4, "int8")
+    assert Kernel(f)(x, y, 5000) == 0
+    assert y[0] == 0 and y[2] == 9
+
+
+def test_bfloat16_arithmetic_is_rounded_after_each_operation():
+    import ml_dtypes
+
+    a, b = array("a", (64,), "bfloat16"), array("b", (64,), "bfloat16")
+    at = Ramp(const(0), const(1), 64)
+    v = load(a, at)
+    f = function(store(b, build.add(build.mul(v, v), v), at), a, b)
+    x = np.random.default_rng(0).random(64).astype(ml_dtypes.bfloat16)
+    for target in (PLAIN, AVX2, AVX512, HOST):
+        if target.runs_here:
+            y = np.zeros_like(x)
+            assert Kernel(f, target)(x, y) == 0
+            np.testing.assert_array_equal(y, x * x + x)
