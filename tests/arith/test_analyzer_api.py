@@ -105,6 +105,15 @@ def test_printed_forms():
         assert repr(known.simplify(build.as_expr(e))) == expected
 
 
+def test_parts_are_put_together_again():
+    known = Analyzer()
+    known.bind(Y, Range(0, 48))
+    whole = X * 48 + Y
+    for e in (whole // 64 * 64 + whole % 64, whole - whole // 64 * 64 + whole // 64 * 64,
+              whole // 64 * 64 + (whole % 64) // 8 * 8 + whole % 8, whole % 64 + whole // 64 % 3 * 64 + whole // 192 * 192):
+        assert repr(known.simplify(e)) == repr(whole)
+
+
 def test_scopes_end():
     known = Analyzer()
     with known.constraint_scope(X < 4):

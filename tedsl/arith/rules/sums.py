@@ -17,9 +17,15 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
         return _wrapping_add(e, a, b)
     if s.splits:
         s = _merge_by_symbol(s, known)
-    if len(s.terms) == len(a.terms) + len(b.terms) and _adds_in_order(e, a, b):
+    if _has_all_terms(s, a, b) and _adds_in_order(e, a, b):
         return None
     return known.build(s, e.dtype)
+
+
+def _has_all_terms(s: Sum, a: Sum, b: Sum) -> bool:
+    """Whether no term of the operands met an equal one, or its other part."""
+    mine = s.terms.keys()
+    return len(mine) == len(a.terms) + len(b.terms) and a.terms.keys() <= mine and b.terms.keys() <= mine
 
 
 def _merge_by_symbol(s: Sum, known: Bounds) -> Sum:
@@ -65,7 +71,7 @@ def fold_sub(e: Sub, known: Bounds) -> Expr | None:
     a, b = known.sum(e.a), known.sum(e.b)
     if type(s.single) is Sub:
         return e.a if not b.terms and b.const == 0 else None  # data may wrap
-    if len(s.terms) == len(a.terms) + len(b.terms) and _subtracts_in_order(e, a, b):
+    if _has_all_terms(s, a, b) and _subtracts_in_order(e, a, b):
         return None
     return known.build(s, e.dtype)
 
