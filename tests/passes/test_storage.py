@@ -1,5 +1,7 @@
 """Allocations leave serial loops and share memory."""
 
+import itertools
+
 from tedsl.ir import build
 from tedsl.ir.expr import Load, SizeVar, Var
 from tedsl.ir.stmt import Allocate, Store
@@ -22,7 +24,7 @@ def chain(f, names, size=8):
     """A → T1 → T2 → ... → B, each step a loop."""
     temps = [memory(f, name) for name in names]
     memories = [f.data("A"), *temps, f.data("B")]
-    body = seq(*(copy(to, source, Var(f"i{k}"), size) for k, (source, to) in enumerate(zip(memories, memories[1:]))))
+    body = seq(*(copy(to, source, Var(f"i{k}"), size) for k, (source, to) in enumerate(itertools.pairwise(memories))))
     for data in reversed(temps):
         body = allocate(data, size, body)
     return f.func(body)

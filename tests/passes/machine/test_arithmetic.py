@@ -1,0 +1,157 @@
+"""fma, invariant addresses, intrinsics, parallel loops."""
+
+import numpy as np
+import pytest
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.evaluate import run
+from tedsl.ir.expr import Load, SizeVar, Var
+from tedsl.passes.machine.choose_fma import choose_fma
+from tedsl.passes.machine.hoist_invariants import hoist_invariants
+from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
+from tedsl.passes.machine.normalize_parallel import normalize_parallel
+from tests.passes.programs import PARALLEL, Function, allocate, body_text, check, imm, loop, seq, when
+
+I, J, K = Var("i"), Var("j"), Var("k")
+
+
+@pytest.mark.parametrize("formula, expected", [
+    (lambda a, b, c: a * b + c, "@tir.fma(a, b, c)"), (lambda a, b, c: c + a * b, "@tir.fma(a, b, c)"),
+    (lambda a, b, c: a * b - c, "@tir.fma(a, b, (c*-1f32))"), (lambda a, b, c: c - a * b, "@tir.fma((a*-1f32), b, c)"),
+    (lambda a, b, c: a * b + b * c, "@tir.fma(a, b, (b*c))"), (lambda a, b, c: a * (b + c), None),
+    (lambda a, b, c: (a * b + c) * b + c, "@tir.fma(@tir.fma(a, b, c), b, c)")])
+def test_sums_of_products_are_fused(formula, expected):
+    f = Function(A=(8,))
+    a, b, c = (Var(x, "float32") for x in "abc")
+    before = f.func(f.store("A", imm(0), formula(a, b, c)), a, b, c)
+    after = check(choose_fma, before, scalars=(2.0, 3.0, 4.0))
+    if expected is None:
+        assert after is before
+    else:
+        assert body_text(after).replace(", dtype=float32)", ")") == f"A_1[0] = {expected}"
+
+
+@pytest.mark.parametrize("dtype, fused", [("float64", True), ("float16", False), ("int32", False), ("bfloat16", False)])
+def test_only_floats_of_the_machine_are_fused(dtype, fused):
+    f = Function(A=(8, dtype))
+    a = Load(f.buffers["A"].dtype, f.data("A"), I)
+    before = f.func(loop(I, 8, f.store("A", I, build.add(build.mul(a, a), a))))
+    assert (choose_fma(before) is not before) == fused
+
+
+def test_a_fused_sum_rounds_once():
+    f = Function(A=(3,), B=(1,))
+    value = build.add(build.mul(f.load("A", imm(0)), f.load("A", imm(1))), f.load("A", imm(2)))
+    after = choose_fma(f.func(f.store("B", imm(0), value)))
+    x = np.float32(1 + 2.0 ** -12)
+    a, b = np.array([x, x, -1], "float32"), np.zeros(1, "float32")
+    run(after, [a, b])
+    assert b[0] == np.float32(float(x) * float(x) - 1) and b[0] != np.float32(x * x) - np.float32(1)
+
+
+def nest(f, index, *extents):
+    body = f.store("B", index, f.load("A", index))
+    for var, extent in reversed(extents):
+        body = loop(var, extent, body)
+    return body
+
+
+def test_invariant_terms_are_named_outside():
+    f = Function(A=(8 * 64,), B=(8 * 64,))
+    index = build.add(build.add(build.mul(I, 64), build.mul(J, 8)), K)
+    before = f.func(nest(f, index, (I, 8), (J, 8), (K, 8)))
+    assert body_text(check(hoist_invariants, before)) == (
+        "for (i: int32, 0, 8) {\n  let base: int64 = (cast(int64, i)*64i64)\n  for (j: int32, 0, 8) {\n"
+        "    let base_1: int64 = (base + (cast(int64, j)*8i64))\n    for (k: int32, 0, 8) {\n"
+        "      B_1[(base_1 + cast(int64, k))] = (float32*)A_1[(base_1 + cast(int64, k))]\n    }\n  }\n}")
+
+
+def test_what_has_no_invariant_part_is_left_alone():
+    f = Function(A=(64,), B=(64,))
+    before = f.func(nest(f, build.add(build.mul(I, 2), 5), (I, 8)))
+    assert hoist_invariants(before) is before
+
+
+def test_scalars_of_the_caller_are_named_at_the_top():
+    n = SizeVar("n")
+    f = Function(A=(64,), B=(64,))
+    before = f.func(nest(f, build.add(build.mul(n, n), I), (I, 8)), n)
+    assert body_text(check(hoist_invariants, before, scalars=(5,))).startswith("let base: int64 = (cast(int64, n)*cast(int64, n))")
+
+
+def test_named_addresses_do_not_overflow():
+    n = SizeVar("n")
+    f = Function(A=(8,), B=(8,))
+    index = build.sub(build.add(build.mul(n, n), I), build.mul(n, n))
+    check(hoist_invariants, f.func(nest(f, index, (I, 8)), n), scalars=(100000,))
+
+
+def test_loads_in_addresses_stay_in_place():
+    f = Function(A=(64,), B=(64,), C=(8, "int32"))
+    index = build.add(build.add(build.mul(I, 8), Load(f.buffers["C"].dtype, f.data("C"), J)), 1)
+    after = check(hoist_invariants, f.func(nest(f, index, (I, 7), (J, 8))))
+    assert "((base + cast(int64, (int32*)C_1[j])) + 1i64)" in body_text(after)
+
+
+def test_addresses_below_a_let_see_its_variable():
+    from tedsl.ir.stmt import LetStmt
+    f = Function(A=(64,), B=(64,))
+    v = Var("v")
+    body = LetStmt(v, build.floordiv(I, 2), nest(f, build.add(build.mul(v, 8), J), (J, 8)))
+    check(hoist_invariants, f.func(loop(I, 8, body)))
+
+
+def test_floor_divisions_of_known_sign_are_plain():
+    f = Function(A=(64,), B=(64,))
+    after = check(lower_intrinsics, f.func(nest(f, build.add(build.floordiv(I, 3), build.floormod(I, 5)), (I, 20))))
+    assert "floordiv" not in body_text(after) and "floormod" not in body_text(after)
+
+
+def test_floor_divisions_of_unknown_sign_and_by_powers_of_two_stay():
+    f = Function(A=(64,), B=(64,))
+    low = build.add(build.floordiv(build.sub(I, 9), 3), 4)
+    for index in (low, build.floordiv(I, 4)):
+        before = f.func(nest(f, index, (I, 20)))
+        assert lower_intrinsics(before) is before
+
+
+def test_classification_is_comparison():
+    f = Function(A=(4,), B=(4,))
+    x = f.load("A", I)
+    tests = [build.call(f"tir.{name}", x, dtype_="bool") for name in ("isnan", "isinf", "isfinite")]
+    value = sum((build.mul(build.cast("float32", t), float(10 ** k)) for k, t in enumerate(tests)), imm(0.0, "float32"))
+    after = lower_intrinsics(f.func(loop(I, 4, f.store("B", I, value))))
+    assert "is" not in body_text(after).replace("this", "")
+    a, b = np.array([np.nan, np.inf, -np.inf, 3], "float32"), np.zeros(4, "float32")
+    run(after, [a, b])
+    np.testing.assert_array_equal(b, [1, 10, 10, 100])
+
+
+def test_only_the_outer_parallel_loop_stays():
+    f = Function(A=(64,), B=(64,))
+    x = build.add(build.mul(I, 8), J)
+    before = f.func(loop(I, 8, loop(J, 8, f.store("B", x, f.load("A", x)), PARALLEL), PARALLEL))
+    assert body_text(check(normalize_parallel, before)).count("parallel") == 1
+
+
+def test_one_iteration_is_not_parallel():
+    f = Function(A=(64,), B=(64,))
+    after = check(normalize_parallel, f.func(loop(I, 1, f.store("B", I, f.load("A", I)), PARALLEL)))
+    assert "parallel" not in body_text(after)
+
+
+def test_a_race_is_refused():
+    f = Function(A=(64,), B=(64,))
+    race = f.store("B", imm(0), build.add(f.load("B", imm(0)), f.load("A", I)))
+    with pytest.raises(LoweringError, match=r"parallel loop i all update B\[0\](.|\n)*hint: make the loop serial"):
+        normalize_parallel(f.func(loop(I, 8, race, PARALLEL)))
+    T = Var("T", f.data("A").type_annotation)
+    from tedsl.ir.stmt import Store
+    own = allocate(T, 1, seq(Store(T, imm(0.0, "float32"), imm(0)),
+                             Store(T, build.add(Load("float32", T, imm(0)), f.load("A", I)), imm(0)),
+                             f.store("B", I, Load("float32", T, imm(0)))))
+    before = f.func(loop(I, 8, own, PARALLEL))
+    assert normalize_parallel(before) is before
+    chosen = f.func(loop(I, 8, when(build.equal(I, 3), race), PARALLEL))
+    assert normalize_parallel(chosen) is chosen
