@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.convert import emit_cast
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText, Tables
 from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN
+from tedsl.codegen.llvm.types import global_name
 from tedsl.ir import expr as ir
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Store
@@ -34,8 +34,6 @@ _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
 }
 TABLES = Tables(_DATA, _INDEX, indexing.index_leaf, {**stmt.STATEMENTS, Store: memory.emit_store}, deep.emit_deep)
 
-_PLAIN = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
-
 
 def emit_module(funcs: Sequence[PrimFunc], target: Target) -> str:
     """The kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need."""
@@ -51,13 +49,11 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target) -> str:
 def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
     module.noalias = bool(func.attrs.get("tir.noalias", True))
     module.messages = abi.assertion_messages(func)
-    name = abi.kernel_name(func)
-    symbol = name if _PLAIN.fullmatch(name) else f'"{name}"'
-    out = Emitter(module, symbol)
+    out = Emitter(module, abi.kernel_name(func))
     parameters = _bind_arguments(func, out)
     out.statement(func.body)
     stmt.leave(out, str(abi.OK))
-    return out.text(f"define i32 @{symbol}({', '.join(parameters)}) {module.attributes}")
+    return out.text(f"define i32 {global_name(out.name)}({', '.join(parameters)}) {module.attributes}")
 
 
 def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:

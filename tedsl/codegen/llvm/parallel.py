@@ -8,7 +8,7 @@ from __future__ import annotations
 from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
 from tedsl.codegen.llvm.index import INT64_MAX, Index
-from tedsl.codegen.llvm.types import register_type
+from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For
 from tedsl.ir.visitor import variables
@@ -33,7 +33,7 @@ def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
         count = out.assign(f"call i64 {symbol}(i64 {count}, i64 0)")
     name = f"{out.name}.parallel{out.module.next_number()}"
     launch = out.module.declare("tedsl_parallel_launch", "declare i32 @tedsl_parallel_launch(ptr, ptr, i64)")
-    status = out.assign(f"call i32 {launch}(ptr @{name}, ptr {env}, i64 {count})")
+    status = out.assign(f"call i32 {launch}(ptr {global_name(name)}, ptr {env}, i64 {count})")
     fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
     _emit_body(out, s, name, struct, fields, first, extent)
 
@@ -82,7 +82,7 @@ def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field]
 
     count_up(inner, s.loop_var.name, begin, end, value_limit(s.loop_var), body)
     leave(inner, "0")
-    out.module.functions.append(inner.text(f"define internal i32 @{name}(ptr noalias %env, i64 %begin, i64 %end) "
+    out.module.functions.append(inner.text(f"define internal i32 {global_name(name)}(ptr noalias %env, i64 %begin, i64 %end) "
                                            f"{out.module.attributes}"))
 
 

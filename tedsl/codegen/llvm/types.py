@@ -6,6 +6,7 @@ bfloat16 are i16, bool is a byte.
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import cache, lru_cache
 
@@ -89,6 +90,14 @@ def steps(bits: int, stride: int, lanes: int) -> str:
     """The constant vector 0, stride, 2 * stride, ... wrapped to `bits`."""
     mask, half = (1 << bits) - 1, 1 << (bits - 1)
     return "<" + ", ".join(f"i{bits} {(((k * stride) & mask) ^ half) - half}" for k in range(lanes)) + ">"
+
+
+def global_name(name: str) -> str:
+    """The name of a function as LLVM writes it."""
+    return f"@{name}" if _PLAIN.fullmatch(name) else f'@"{name}"'
+
+
+_PLAIN = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
 
 
 def expect(condition: bool, message: str) -> None:
