@@ -3,7 +3,8 @@
 Asked of each formula as it was written, over its whole domain, before anything is inlined or attached: then it holds for
 whatever part of the domain a schedule computes. For an index and the extent of its dimension:
 
-    proved             under the ranges of the axes and the conditions around the read: nothing to do
+    proved             under the ranges of the axes and the conditions around the read: nothing to do, but that a Select
+                       whose condition is needed becomes an if_then_else: the read may not happen on the other side
     data-dependent     (or conditions that cannot be decided): the index becomes max(min(index, extent - 1), 0)
     constant shapes    an iteration that leaves the tensor is searched for and shown: LoweringError
     symbolic shapes    the condition on the shapes is checked once per call (`Requirement` -> AssertStmt)
@@ -20,12 +21,12 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm, ProducerLoad, SizeVar, Var
+from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
-from tedsl.lower.reads import Facts, guarded_loads, has_load, is_ragged
+from tedsl.lower.reads import Facts, guarded_loads, has_load, is_ragged, loads_of
 from tedsl.lower.violations import Violation, find_violation
 
 
@@ -53,7 +54,9 @@ def check_reads(op: ComputeOp) -> Checked:
     for body in op.body if op.reduction is None else op.body[:1]:  # the values of a reduction share their sources
         for load, facts in guarded_loads(body):
             checker.check(load, facts)
-    return Checked(tuple(_clamped(body, checker.clamps) for body in op.body), tuple(checker.requirements.values()))
+    if is_ragged(op):
+        checker.check_ranges()
+    return Checked(tuple(_mended(body, checker.clamps, checker.lazy) for body in op.body), tuple(checker.requirements.values()))
 
 
 class _Checker:
@@ -61,12 +64,14 @@ class _Checker:
         self.op = op
         self.axes: dict[Var, IterVar] = {axis.var: axis for axis in (*op.axis, *op.reduce_axis)}
         self.clamps: dict[ProducerLoad, dict[int, None]] = {}
+        self.lazy: dict[Select, None] = {}
         self.requirements: dict[str, Requirement] = {}
 
     @cached_property
     def analyzer(self) -> Analyzer:
         """Knows the ranges of the axes, and that the symbols of shapes are not negative."""
         made = Analyzer()
+        bind_sizes(made, (dim for tensor in self.op.input_tensors for dim in tensor.shape), at_least=0)
         bind_sizes(made, (extent_of(axis) for axis in self.op.axis), at_least=1)
         for axis in self.axes.values():
             assert axis.dom is not None
@@ -75,8 +80,21 @@ class _Checker:
 
     def check(self, load: ProducerLoad, facts: Facts | None) -> None:
         for dim, (index, extent) in enumerate(zip(load.indices, load.producer.shape)):
-            if not self.is_plain(index, extent) and not self.proved(index, extent, facts):
+            if self.is_plain(index, extent) or self.proved(index, extent, None):
+                continue
+            if facts is None or not self.proved(index, extent, facts):
                 self.unproved(load, dim, facts)
+            else:
+                self.needs(facts)
+
+    def check_ranges(self) -> None:
+        """The reads that give reductions their ranges. They stand outside of the body: there is no clamping them."""
+        for load in loads_of((), *(axis.dom for axis in self.op.reduce_axis if axis.dom is not None)):
+            self.check(load, None)
+            if load in self.clamps:
+                raise LoweringError(f"{self.op.name} reduces over a range that is read as {load!r}, and that index cannot be "
+                                    f"proved to lie inside of {load.producer.name}",
+                                    hint="index with the axes of the formula and constants only")
 
     def is_plain(self, index: Expr, extent: Expr) -> bool:
         """Whether `index` is an axis that runs over just this extent: nearly every index of nearly every program."""
@@ -104,6 +122,10 @@ class _Checker:
             return ((low is not None and low >= 0) or self.analyzer.can_prove(build.greater_equal(index, zero))) \
                 and self.analyzer.can_prove(build.less(index, extent))
 
+    def needs(self, facts: Facts | None) -> None:
+        """A read is in range only where `facts` hold: it may not be evaluated elsewhere."""
+        self.lazy.update((fact.chosen_by, None) for fact in (facts.chain() if facts else ()) if fact.chosen_by is not None)
+
     def unproved(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
         """Refuse, require or clamp."""
         index, extent = load.indices[dim], load.producer.shape[dim]
@@ -111,6 +133,7 @@ class _Checker:
         decidable = not is_ragged(self.op) and not has_load(index) and len(conditions) == len(list(facts or ()))
         verdict = find_violation(index, extent, conditions, self.domains(index, conditions)) if decidable else None
         if verdict is not None and verdict.proved_safe:
+            self.needs(facts)
             return
         if verdict is not None and verdict.constant and verdict.at is not None:
             raise self.refusal(load, dim, verdict)
@@ -154,9 +177,11 @@ class _Checker:
         self.requirements.setdefault(repr(wanted), Requirement(wanted, message))
 
     def require_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
-        """A clamped index needs at least one element."""
+        """A clamped index needs at least one element. Under a condition, and in a reduction whose range is data, there may
+        be no read at all in a valid call: nothing is demanded.
+        """
         extent = load.producer.shape[dim]
-        if facts is not None or self.analyzer.can_prove(build.greater_equal(extent, 1)):
+        if facts is not None or is_ragged(self.op) or self.analyzer.can_prove(build.greater_equal(extent, 1)):
             return
         message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}: no element"
         if isinstance(extent, IntImm) and all(isinstance(extent_of(axis), IntImm) for axis in self.axes.values()):
@@ -195,9 +220,9 @@ def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tup
     return relax(index, ends, analyzer)
 
 
-def _clamped(body: Expr, clamps: dict[ProducerLoad, dict[int, None]]) -> Expr:
-    """`body` with the indices of the listed loads kept inside their tensors."""
-    if not clamps:
+def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[Select, None]) -> Expr:
+    """`body` with the indices of the listed loads kept inside their tensors, and the listed Selects lazy."""
+    if not clamps and not lazy:
         return body
     done: dict[object, Expr] = {}
     for node in post_order(body):
@@ -206,6 +231,8 @@ def _clamped(body: Expr, clamps: dict[ProducerLoad, dict[int, None]]) -> Expr:
             new = ProducerLoad(new.producer, tuple(
                 clamp(index, new.producer.shape[dim]) if dim in clamps[node] else index
                 for dim, index in enumerate(new.indices)))
+        elif isinstance(node, Select) and node in lazy and isinstance(new, Select):
+            new = build.if_then_else(new.condition, new.true_value, new.false_value)
         done[node] = new  # type: ignore[assignment]
     return done[body]
 

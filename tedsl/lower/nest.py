@@ -26,11 +26,8 @@ from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
 from tedsl.schedule.domains import indices_up
-from tedsl.schedule.relations import Fuse, Split, children_of, parents_of
-from tedsl.schedule.state import IterVarAttr
 
 KINDS = {IterType.UNROLLED: ForKind.UNROLLED, IterType.VECTORIZED: ForKind.VECTORIZED, IterType.PARALLELIZED: ForKind.PARALLEL}
-DATA, REDUCTION = 1, 2  # what a loop stands for: a set of bits
 
 
 class Nest:
@@ -59,9 +56,8 @@ class Nest:
         if not isinstance(reduce, Reduce):
             stores = store_values(plan, self.buffers, place, self.translate)
             return self.marked(self.wrap(0, len(plan.loops), self.guarded(stores, plan.offsets, self.starts(), self.translate)))
-        flags = _flags(plan)
-        begin = next((at for at, loop in enumerate(plan.loops) if flags[loop.leaf] & REDUCTION), len(plan.loops))
-        init = self.init(reduce, begin, flags)
+        begin = _begin_of_reduction(plan)
+        init = self.init(reduce, begin)
         update = store_update(plan, reduce, self.buffers, place, self.translate)
         update = self.guarded(update, plan.offsets, self.starts(), self.translate)
         update = self.wrap(begin, len(plan.loops), update)
@@ -133,11 +129,11 @@ class Nest:
 
     # --- init ---
 
-    def init(self, reduce: Reduce, begin: int, flags: Mapping[IterVar, int]) -> Stmt:
+    def init(self, reduce: Reduce, begin: int) -> Stmt:
         """The start values, inside copies of the data loops from number `begin` on."""
         plan = self.plan
         self.check_init_reads(reduce, begin)
-        copies = [self.init_loop(iv, attr) for iv, attr in _init_loops(plan, begin, flags)]
+        copies = [self.init_loop(loop) for loop in plan.loops[begin:] if not loop.leaf.is_reduction]
         values = {loop.leaf: loop.value for loop in (*plan.loops[:begin], *copies)}
         offsets = indices_up(plan.stage.relations, plan.extents, values)
         translate = self.translator(offsets)
@@ -147,13 +143,13 @@ class Nest:
             stmt = _around(loop, loop.extent, stmt)
         return stmt
 
-    def init_loop(self, iv: IterVar, attr: IterVarAttr) -> Loop:
-        extent = build.cast(iv.dtype, self.plan.extents[iv])
-        if build.as_int(extent) == 1:
-            return Loop(iv, attr, extent, None, build.const(0, iv.dtype))
-        var = Var(f"{iv.name}.init", iv.dtype)
-        self.analyzer.bind(var, Range.from_min_extent(build.const(0, iv.dtype), extent))
-        return Loop(iv, attr, extent, var, var)
+    def init_loop(self, loop: Loop) -> Loop:
+        """A copy of `loop` with a variable of its own."""
+        if loop.var is None:
+            return loop
+        var = Var(f"{loop.leaf.name}.init", loop.leaf.dtype)
+        self.analyzer.bind(var, Range.from_min_extent(build.const(0, var.dtype), loop.extent))
+        return Loop(loop.leaf, loop.attr, loop.extent, var, var)
 
     def check_init_reads(self, reduce: Reduce, begin: int) -> None:
         """The start values may not read a stage that is computed inside the loops of the reduction."""
@@ -181,45 +177,15 @@ def _around(loop: Loop, extent: Expr, body: Stmt) -> Stmt:
     if loop.var is not None and not is_no_op(body):
         body = For(loop.var, build.const(0, loop.var.dtype), extent, KINDS.get(loop.attr.iter_type, ForKind.SERIAL), body)
     for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
-        body = AttrStmt(loop.leaf, f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)
+        body = AttrStmt(_axis_of(loop), f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)
     return body
 
 
-def _flags(plan: StagePlan) -> dict[IterVar, int]:
-    """For each iteration variable whether it stands for data axes, reduction axes, both or none."""
-    known = dict.fromkeys(plan.op.axis, DATA) | dict.fromkeys(plan.op.reduce_axis, REDUCTION)
-    for relation in plan.stage.relations:
-        mask = 0
-        for parent in parents_of(relation):
-            mask |= known[parent]
-        known.update(dict.fromkeys(children_of(relation), mask))
-    return known
+def _axis_of(loop: Loop) -> IterVar:
+    """The loop as an axis, with the variable that it has in the text."""
+    return loop.leaf if loop.var is None else loop.leaf.replace(var=loop.var)
 
 
-def _init_loops(plan: StagePlan, begin: int, flags: Mapping[IterVar, int]) -> list[tuple[IterVar, IterVarAttr]]:
-    """The loops of the init with their annotations: the data loops; of a loop fused from both kinds those that went in.
-
-    So every element is initialized, also where the reduction has no iteration.
-    """
-    found: dict[IterVar, IterVarAttr] = {}
-    for loop in plan.loops[begin:]:
-        if flags[loop.leaf] == DATA | REDUCTION:
-            found.update((iv, IterVarAttr()) for iv in _data_parts(plan, loop.leaf, flags))
-        elif flags[loop.leaf] == DATA:
-            found[loop.leaf] = loop.attr
-    return list(found.items())
-
-
-def _data_parts(plan: StagePlan, mixed: IterVar, flags: Mapping[IterVar, int]) -> list[IterVar]:
-    """The data loops that were fused into `mixed`."""
-    parts: list[IterVar] = []
-    pending = [mixed]
-    while pending:
-        iv = pending.pop()
-        if flags[iv] == DATA:
-            parts.append(iv)
-        elif flags[iv] == DATA | REDUCTION:
-            made_by = next(r for r in plan.stage.relations if iv in children_of(r))
-            assert isinstance(made_by, (Split, Fuse))
-            pending.extend(reversed(parents_of(made_by)))
-    return parts
+def _begin_of_reduction(plan: StagePlan) -> int:
+    """The number of the outermost loop of the reduction."""
+    return next((at for at, loop in enumerate(plan.loops) if loop.leaf.is_reduction), len(plan.loops))

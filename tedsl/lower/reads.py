@@ -14,15 +14,20 @@ from tedsl.lang.operation import ComputeOp, extent_of
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Conditions that hold at a place: the last one and those before it."""
+    """Conditions that hold at a place: the last one and those before it. chosen_by: the Select that made it hold."""
 
     condition: Expr
     before: Facts | None
+    chosen_by: Select | None = None
 
     def __iter__(self) -> Iterator[Expr]:
+        return (at.condition for at in self.chain())
+
+    def chain(self) -> Iterator[Facts]:
+        """These and all before, the last first."""
         at: Facts | None = self
         while at is not None:
-            yield at.condition
+            yield at
             at = at.before
 
 
@@ -71,7 +76,7 @@ def _places(node: Node, facts: Facts | None) -> list[tuple[Node, Facts | None]]:
     """The children of `node` with the conditions under which each is evaluated."""
     match node:
         case Select(condition=c, true_value=t, false_value=f):
-            return [(c, facts), (t, assume(c, True, facts)), (f, assume(c, False, facts))]
+            return [(c, facts), (t, assume(c, True, facts, node)), (f, assume(c, False, facts, node))]
         case Call(op=op, args=(c, t, f)) if op.name == "tir.if_then_else":
             return [(c, facts), (t, assume(c, True, facts)), (f, assume(c, False, facts))]
         case Reduce(source=source, condition=c, init=init):
@@ -83,7 +88,7 @@ def _places(node: Node, facts: Facts | None) -> list[tuple[Node, Facts | None]]:
             return [(child, facts) for child in node.child_nodes()]
 
 
-def assume(condition: Expr, truth: bool, facts: Facts | None) -> Facts | None:
+def assume(condition: Expr, truth: bool, facts: Facts | None, by: Select | None = None) -> Facts | None:
     """`facts` and that `condition` is `truth`, taken apart into comparisons."""
     pending = [(condition, truth)]
     while pending:
@@ -100,9 +105,9 @@ def assume(condition: Expr, truth: bool, facts: Facts | None) -> Facts | None:
             case _ if build.is_true(c) and holds:
                 pass
             case CompareOp() if not holds and not c.a.dtype.is_float:  # NaN: the opposite of < is not >=
-                facts = Facts(build.binary(_OPPOSITE[type(c)], c.a, c.b), facts)
+                facts = Facts(build.binary(_OPPOSITE[type(c)], c.a, c.b), facts, by)
             case _:
-                facts = Facts(c if holds else build.logical_not(c), facts)
+                facts = Facts(c if holds else build.logical_not(c), facts, by)
     return facts
 
 

@@ -1,0 +1,152 @@
+"""The parameters of a function: what they may be, what must be among them, what is allocated instead."""
+
+import numpy as np
+import pytest
+
+from tedsl import te
+from tedsl.errors import LoweringError
+from tedsl.ir.buffer import decl_buffer
+from tedsl.ir.evaluate import run
+from tedsl.ir.stmt import BufferRealize
+from tedsl.ir.visitor import post_order
+from tedsl.lower.lower import lower_schedule
+from tedsl.schedule.handles import create_schedule
+from tests.lower.programs import check, whole_numbers
+
+A = te.placeholder((10,), name="A")
+B = te.compute((10,), lambda i: A[i] + 1.0, name="B")
+C = te.compute((10,), lambda i: B[i] * 2.0, name="C")
+
+
+def schedule():
+    return create_schedule(C.op)
+
+
+def allocated(func):
+    return sorted(node.buffer.name for node in post_order(func.body) if isinstance(node, BufferRealize))
+
+
+def refused(args, words, s=None, **more):
+    with pytest.raises(LoweringError) as error:
+        lower_schedule(s or schedule(), args, **more)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_an_input_that_is_not_an_argument_is_named():
+    refused([C], ["the program reads A, which is not among the arguments", "hint: pass it to lower or build too"])
+
+
+def test_every_missing_input_is_named():
+    other = te.placeholder((10,), name="D")
+    out = te.compute((10,), lambda i: A[i] + other[i], name="E")
+    refused([out], ["reads A, D, which are not among"], create_schedule(out.op))
+
+
+def test_an_argument_given_twice_is_refused():
+    refused([A, A, C], ["A is given twice in the arguments: A, A, C"])
+
+
+@pytest.mark.parametrize("wrong", [3, "A", None, (10,)])
+def test_what_is_no_argument_is_refused(wrong):
+    refused([A, wrong, C], ["argument 1 of the function is", "arguments are tensors, variables of te.var, and buffers"])
+
+
+def test_an_inlined_stage_cannot_be_an_argument():
+    s = schedule()
+    s[B].compute_inline()
+    refused([A, B, C], ["B is an argument, and its stage is computed inline: nothing would write it", "s[B].compute_root()"], s)
+
+
+def test_an_attached_stage_cannot_be_an_argument():
+    s = schedule()
+    s[B].compute_at(s[C], C.op.axis[0])
+    refused([A, B, C], ["B is an argument, and its stage is computed inside a loop of another one"], s)
+
+
+def test_a_variable_that_no_argument_binds_is_named():
+    n = te.var("n")
+    out = te.compute((10,), lambda i: A[i] + n.astype("float32"), name="E")
+    refused([A, out], ["the loops use n, and no argument gives it a value", "pass n as an argument"], create_schedule(out.op))
+
+
+def test_a_variable_can_be_an_argument():
+    n = te.var("n")
+    out = te.compute((10,), lambda i: A[i] + n.astype("float32"), name="E")
+    check(create_schedule(out.op), [n, A, out], {n: 5, A: whole_numbers((10,))}, {n: 5})
+
+
+def test_a_root_stage_in_between_can_be_an_argument():
+    func = lower_schedule(schedule(), [A, B, C])
+    assert allocated(func) == []
+    check(schedule(), [A, B, C], {A: whole_numbers((10,))})
+
+
+def test_an_output_that_is_no_argument_is_allocated():
+    assert allocated(lower_schedule(schedule(), [A])) == ["B", "C"]
+
+
+def test_arguments_that_the_program_does_not_use_are_kept():
+    other, n = te.placeholder((3,), name="U"), te.var("n")
+    func = lower_schedule(schedule(), [other, A, C, n])
+    assert [p.name for p in func.params] == ["U", "A", "C", "n"]
+
+
+def test_symbolic_dimensions_have_symbolic_strides_and_constant_ones_are_compact():
+    n = te.var("n")
+    source = te.placeholder((n, 4), name="S")
+    out = te.compute((n, 4), lambda i, j: source[i, j] + 1.0, name="O")
+    func = lower_schedule(create_schedule(out.op), [source, out, A])
+    assert [len(b.strides) for b in func.buffers] == [2, 2, 0]
+    assert [b.buffer_type for b in func.buffers] == ["auto", "auto", ""]
+
+
+def test_strided_arrays_are_read_through_their_strides():
+    n = te.var("n")
+    source = te.placeholder((n, n), name="S")
+    out = te.compute((n, n), lambda i, j: source[j, i] + 1.0, name="O")
+    a, b = whole_numbers((6, 6)).T, np.zeros((6, 6), "float32", order="F")
+    run(lower_schedule(create_schedule(out.op), [source, out]), [a, b])
+    np.testing.assert_array_equal(b, a.T + 1)
+
+
+def test_binds_gives_a_tensor_a_buffer_of_the_caller():
+    buffer = decl_buffer((10,), "float32", name="mine", strides=[te.var("s0")])
+    s = schedule()
+    func = lower_schedule(s, [A, C], binds={A: buffer})
+    assert func.buffers[0] is buffer
+    out = np.zeros(10, "float32")
+    run(func, [whole_numbers((20,))[::2], out])
+    np.testing.assert_array_equal(out, (whole_numbers((20,))[::2] + 1) * 2)
+
+
+def test_a_buffer_can_be_the_argument_itself():
+    buffer = decl_buffer((10,), "float32", name="mine")
+    func = lower_schedule(schedule(), [buffer, C], binds={A: buffer})
+    assert func.buffers[0] is buffer
+    assert "mine[i]" in str(func)
+
+
+def test_tensors_of_replaced_operations_are_still_the_arguments():
+    s = schedule()
+    s.cache_write(C, "local")
+    s.cache_read(A, "local", [B])
+    check(s, [A, C], {A: whole_numbers((10,))})
+
+
+def test_two_outputs_of_one_operation():
+    first, second = te.compute((10,), lambda i: (A[i] + 1.0, A[i] * 2.0), name="T")
+    check(create_schedule(first.op), [A, first, second], {A: whole_numbers((10,))})
+    func = lower_schedule(create_schedule(first.op), [A, second])
+    assert allocated(func) == ["T.v0"]
+
+
+def test_several_operations_are_outputs():
+    other = te.compute((10,), lambda i: B[i] - 3.0, name="D")
+    s = create_schedule([C.op, other.op])
+    check(s, [A, other, C], {A: whole_numbers((10,))})
+
+
+def test_the_attributes_of_the_function():
+    func = lower_schedule(schedule(), [A, C], "kernel")
+    assert dict(func.attrs) == {"from_legacy_te_schedule": True, "global_symbol": "kernel", "tir.noalias": True}
