@@ -12,7 +12,9 @@ te: the language and schedules. tir: the loops. topi: operators. nd: arrays. tar
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import InternalError, TedslError
@@ -60,3 +62,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES, *_NAMES, "topi"})
+
+
+class _Package(ModuleType):
+    """Importing the package `tedsl.lower` does not hide the function `tedsl.lower`, which is what programs mean."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name == "lower" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

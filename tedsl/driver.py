@@ -59,7 +59,7 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
         if args is None:
             raise ArgumentTypeError("a schedule is lowered with its arguments",
                                     hint="write lower(s, [A, B]) or build(s, [A, B])")
-        if isinstance(args, (str, Mapping)) or not hasattr(args, "__iter__"):
+        if isinstance(args, str) or not isinstance(args, Sequence):
             raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
         return {name: lower_schedule(inp, list(args), name, binds)}
     if args is not None:

@@ -47,7 +47,7 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target) -> str:
 
 
 def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
-    module.noalias = bool(func.attrs.get("tir.noalias", True))
+    module.noalias = bool(func.attrs.get("tir.noalias"))
     module.messages = abi.assertion_messages(func)
     out = Emitter(module, abi.kernel_name(func))
     parameters = _bind_arguments(func, out)

@@ -10,11 +10,12 @@ import threading
 from functools import lru_cache
 from typing import Any
 
+from tedsl.codegen.llvm.abi import statements
 from tedsl.codegen.llvm.elf import undefined_symbols
 from tedsl.errors import InternalError
-from tedsl.ir.expr import Expr
+from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import For, ForKind, Store
+from tedsl.ir.stmt import For, ForKind, Store, While
 from tedsl.ir.visitor import post_order
 from tedsl.target import Target
 
@@ -42,20 +43,25 @@ def target_machine(target: Target) -> Any:
 
 def needs_vectorizer(func: PrimFunc) -> bool:
     """Whether an innermost loop is plain: serial, without vectors, and long enough that LLVM's vectorizer may help."""
-    loops = [node for node in post_order(func.body) if isinstance(node, For)]
-    return any(_is_plain(loop) for loop in loops)
+    for s in statements(func.body):
+        if isinstance(s, For) and s.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _is_plain(s):
+            return True
+    return False
 
 
 def _is_plain(loop: For) -> bool:
-    if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or (isinstance(getattr(loop.extent, "value", None), int)
-                                                               and loop.extent.value < 4):  # type: ignore[attr-defined]
+    """Loops over loops and loops over vectors are not; the first found decides, so this ends early where it would cost."""
+    if isinstance(loop.extent, IntImm) and loop.extent.value < 4:
         return False
-    stores = False
-    for node in post_order(loop.body):
-        if isinstance(node, For) or (isinstance(node, Expr) and node.dtype.is_vector):
+    stores = []
+    for s in statements(loop.body):
+        if isinstance(s, (For, While)):
             return False
-        stores = stores or isinstance(node, Store)
-    return stores
+        if isinstance(s, Store):
+            if s.value.dtype.is_vector:
+                return False
+            stores.append(s)
+    return bool(stores) and not any(isinstance(n, Expr) and n.dtype.is_vector for s in stores[:8] for n in post_order(s))
 
 
 def optimize(text: str, target: Target, *, vectorize: bool) -> Any:
@@ -70,6 +76,7 @@ def optimize(text: str, target: Target, *, vectorize: bool) -> Any:
         module.data_layout = str(machine.target_data)
         builder, passes = _pass_manager(llvm, machine, vectorize)
         passes.run(module, builder)
+        _free(llvm, passes)
         return module
 
 
@@ -84,6 +91,14 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool) -> tuple[Any, Any]:
                 passes.add_simplify_cfg_pass, passes.add_new_gvn_pass):
         add()
     return builder, passes
+
+
+def _free(llvm: Any, passes: Any) -> None:
+    """Frees a pass manager: up to llvmlite 0.50 its class inherits an empty `_dispose` before the real one, 65 KB each time."""
+    dispose = getattr(llvm.newpassmanagers.NewPassManager, "_dispose", None)
+    if dispose is not None and type(passes)._dispose is not dispose:
+        dispose(passes)
+        passes.detach()
 
 
 def object_code(module: Any, target: Target) -> bytes:
