@@ -9,12 +9,14 @@ from typing import Any
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.conditions import conjuncts, learn
 from tedsl.arith.modular import residue_of
+from tedsl.arith.prove import nonnegative_by_sympy
 from tedsl.arith.ranges import intersect
+from tedsl.arith.rules.logic import at_least_zero
 from tedsl.arith.sets import ConstIntBound, IntervalSet, ModularSet
 from tedsl.arith.simplify import simplify
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
-from tedsl.ir.expr import Expr, Var
+from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.ir.iters import IterVar, Range
 
 
@@ -91,7 +93,17 @@ class Analyzer:
 
     def can_prove(self, condition: Expr | bool) -> bool:
         """Whether `condition` holds for all values of the variables that are possible here."""
-        return build.is_true(self.simplify(build.as_expr(condition)))
+        simple = self.simplify(build.as_expr(condition))
+        if isinstance(simple, IntImm):
+            return simple.value != 0
+        return all(self._holds(part) for part in conjuncts(simple))
+
+    def _holds(self, part: Expr) -> bool:
+        """Whether one undecided comparison is proved by sympy."""
+        if part.dtype.lanes != 1:
+            return False
+        gap = at_least_zero(self.known, part)
+        return gap is not None and nonnegative_by_sympy(self.known, gap)
 
     def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
         """The least and the greatest value of a scalar integer expression; None: no bound is known."""
