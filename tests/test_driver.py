@@ -384,3 +384,18 @@ def test_unknown_names_of_tedsl():
         tedsl.relay
     assert {"te", "build", "nd", "TedslError"} <= set(dir(tedsl))
     assert issubclass(ArgumentTypeError, TypeError) and tedsl.TVMError is tedsl.TedslError
+
+
+def test_a_condition_on_symbolic_shapes_is_checked_at_the_call():
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((n, 2), name="A")
+    c = te.compute((m, 2), lambda i, j: a[i + 3, j], name="C")
+    kernel = tedsl.build(te.create_schedule(c.op), [a, c])
+    out = np.zeros((5, 2), np.float32)
+    kernel(f32(8, 2), out)
+    np.testing.assert_array_equal(out, f32(8, 2)[3:])
+    for data in (f32(7, 2), np.asfortranarray(f32(7, 2))):  # both versions
+        before = out.copy()
+        with pytest.raises(ArgumentError, match="default_function: .*C.*A|default_function: .*A"):
+            kernel(data, out)
+        np.testing.assert_array_equal(out, before)

@@ -35,14 +35,19 @@ class Kernel:
     signature: Signature
     general: PrimFunc
     compact: PrimFunc | None
-    messages: list[str]
+
+    @property
+    def messages(self) -> list[str]:
+        """Of the assertions in all versions, those of the first one first."""
+        return [message for func in self.versions() for message in assertion_messages(func)]
 
     def versions(self) -> list[PrimFunc]:
         return [self.general] if self.compact is None else [self.general, self.compact]
 
     def symbol(self, func: PrimFunc) -> entry.KernelSymbol:
         pointers = len(list(self.signature.tensors()))
-        return entry.KernelSymbol(kernel_name(func), tuple(kernel_arguments(func)[pointers:]))
+        before = 0 if func is self.general else len(assertion_messages(self.general))
+        return entry.KernelSymbol(kernel_name(func), tuple(kernel_arguments(func)[pointers:]), before)
 
 
 class LLVMBackend:
@@ -72,7 +77,7 @@ def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
     compact = None
     if assumed is not func:
         compact = pipeline(assumed.with_attr("global_symbol", func.name + ".compact"))
-    return Kernel(signature, general, compact, assertion_messages(general))
+    return Kernel(signature, general, compact)
 
 
 def _refusing(kernels: Sequence[Kernel], target: Target, sources: dict[str, Callable[[], str]]) -> Module:

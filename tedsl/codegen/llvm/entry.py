@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm.abi import CALLBACK_RAISED, argument_type
+from tedsl.codegen.llvm.abi import CALLBACK_RAISED, FIRST_ASSERTION, argument_type
 from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, SizeVar, Sub, Var
 from tedsl.ir.visitor import post_order
 from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
@@ -50,10 +50,14 @@ _SELECTED: dict[type[Expr], str] = {Min: "slt", Max: "sgt"}
 
 @dataclass(frozen=True)
 class KernelSymbol:
-    """A kernel: its symbol, and the variables it takes after the data pointers, in order."""
+    """A kernel: its symbol, and the variables it takes after the data pointers, in order.
+
+    messages_before: messages of the function's other versions, which stand before its own in the list for the caller.
+    """
 
     symbol: str
     scalars: tuple[Var, ...]
+    messages_before: int = 0
 
 
 def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
@@ -63,7 +67,13 @@ def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
     for k, type_ in enumerate(types):
         lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  %v{k} = load {type_}, ptr %at{k}, align 8"]
         values.append(f"{type_} %v{k}")
-    lines += [f"  %r = call i32 @{quoted(kernel.symbol)}({', '.join(values)}) noinline", "  ret i32 %r", "}", ""]
+    lines += [f"  %r = call i32 @{quoted(kernel.symbol)}({', '.join(values)}) noinline"]
+    result = "%r"
+    if kernel.messages_before:
+        lines += ["  %assertion = icmp sge i32 %r, " + str(FIRST_ASSERTION), f"  %moved = add i32 %r, {kernel.messages_before}",
+                  "  %status = select i1 %assertion, i32 %moved, i32 %r"]
+        result = "%status"
+    lines += [f"  ret i32 {result}", "}", ""]
     return "\n".join(lines)
 
 
@@ -373,15 +383,15 @@ class _Entry:
             with_gil, without = f"{self.block}.with", f"{self.block}.without"
             self.lines += [f"  br i1 {decision}, label %{without}, label %{with_gil}", f"{with_gil}:"]
             self.block = with_gil
-            self.leave(self.assign(run))
+            self.leave(self.assign(run), kernel)
             self.start(without)
         if always is False:
-            self.leave(self.assign(run))
+            self.leave(self.assign(run), kernel)
             return
         state = self.assign("call ptr @PyEval_SaveThread()")
         status = self.assign(run)
         self.lines.append(f"  call void @PyEval_RestoreThread(ptr {state})")
-        self.leave(status)
+        self.leave(status, kernel)
 
     def decide_release(self) -> tuple[bool | None, str]:
         """Whether to release the GIL: known now, or an i1 (by the bytes that the arrays have)."""
@@ -397,7 +407,11 @@ class _Entry:
             total = self.assign(f"add i64 {total}, {size}")
         return None, self.assign(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
 
-    def leave(self, status: str) -> None:
+    def leave(self, status: str, kernel: KernelSymbol) -> None:
+        if kernel.messages_before:
+            assertion = self.assign(f"icmp sge i32 {status}, {FIRST_ASSERTION}")
+            moved = self.assign(f"add i32 {status}, {kernel.messages_before}")
+            status = self.assign(f"select i1 {assertion}, i32 {moved}, i32 {status}")
         self.ends.append((status, self.block))
         self.lines.append("  br label %finish")
 
