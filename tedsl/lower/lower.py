@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import Let, StringImm, Var
+from tedsl.ir.expr import IntImm, Let, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AssertStmt, BufferRealize, For, LetStmt, Stmt
 from tedsl.ir.visitor import post_order
@@ -31,9 +33,14 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     plans, requirements = make_plans(state)
     check_arguments(state, plans, arguments)
     analyzer = Analyzer()
-    bind_sizes(analyzer, (dim for buffer in arguments.buffer_map.values() for dim in buffer.shape), at_least=0)
-    infer_bounds(state, plans, analyzer)
-    body = place_stages(plans, Memory(state, arguments), analyzer)
+    dims = [dim for buffer in arguments.buffer_map.values() for dim in buffer.shape]
+    bind_sizes(analyzer, dims, at_least=0)
+    with ExitStack() as known:
+        for dim in dims:
+            if not isinstance(dim, (Var, IntImm)):
+                known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
+        infer_bounds(state, plans, analyzer)
+        body = place_stages(plans, Memory(state, arguments), analyzer)
     body = _with_requirements(body, requirements)
     _check_symbols(body, arguments)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True}

@@ -133,7 +133,8 @@ class Program:
         insert = lambda i: [k, i] if d == 0 else [i, k]
         n = t.shape[1 - d]
         other = [u for u in self.tensors if u.ndim == 1 and (u.shape[0] is n or self.same(u.shape[0], n))]
-        init = (lambda i: self.r.choice(other)[i].astype(t.dtype)) if other and self.r.random() < 0.7 else (lambda i: te.const(3, t.dtype))
+        chosen = self.r.choice(other) if other and self.r.random() < 0.7 else None
+        init = lambda i: te.const(3, t.dtype) if chosen is None else chosen[i].astype(t.dtype)
         return te.compute((n,), lambda i: te.sum(t(*insert(i)), axis=k, init=init(i)), name=self.name())
 
     def transposed(self, t):
