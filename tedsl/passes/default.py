@@ -8,7 +8,6 @@ from tedsl.passes.config import PassConfig
 from tedsl.passes.flatten_storage import flatten_storage
 from tedsl.passes.hoist_conditions import hoist_conditions
 from tedsl.passes.machine.choose_fma import choose_fma
-from tedsl.passes.machine.hoist_invariants import hoist_invariants
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
 from tedsl.passes.machine.promote_accumulators import promote_accumulators
@@ -58,7 +57,6 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         lower_intrinsics,
         promote_accumulators,
         *((choose_fma,) if target.has_fma else ()),
-        hoist_invariants,  # last: it names what the others want to see
     ))
 
 

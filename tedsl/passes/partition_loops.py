@@ -23,11 +23,11 @@ from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.substitute import copy_var
 from tedsl.ir.visitor import post_order
-from tedsl.passes.conditions import conjuncts, is_likely, mask_parts, without_likely
-from tedsl.passes.dependence import Dependence
+from tedsl.passes.facts.conditions import conjuncts, is_likely, mask_parts, without_likely
+from tedsl.passes.facts.dependence import Dependence
+from tedsl.passes.facts.guard_ranges import holding_interval
+from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import fold_with, folded_copy
-from tedsl.passes.guard_ranges import holding_interval
-from tedsl.passes.structure import Numbering
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 

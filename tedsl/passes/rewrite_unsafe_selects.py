@@ -18,8 +18,8 @@ from tedsl.ir.iters import Range
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, Stmt
 from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.memory_bounds import is_within, memory_sizes
 from tedsl.passes.folding import IF_THEN_ELSE
-from tedsl.passes.memory_bounds import is_within, memory_sizes
 
 
 def rewrite_unsafe_selects(func: PrimFunc) -> PrimFunc:

@@ -15,7 +15,7 @@ from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import AssertStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
-from tedsl.passes.conditions import conjunction, conjuncts, is_likely, without_likely
+from tedsl.passes.facts.conditions import conjunction, conjuncts, is_likely, without_likely
 from tedsl.passes.folding import is_always_false, is_always_true
 
 

@@ -36,7 +36,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MATH_BINARY, MATH_UNARY, Op
-from tedsl.passes.conditions import LIKELY, mask_parts, without_likely
+from tedsl.passes.facts.conditions import LIKELY, mask_parts, without_likely
 from tedsl.passes.folding import IF_THEN_ELSE
 
 ELEMENTWISE = frozenset(Op.get(f"tir.{name}") for name in (

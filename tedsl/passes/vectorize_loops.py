@@ -37,9 +37,9 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.substitute import copy_var
 from tedsl.ir.visitor import post_order
-from tedsl.passes.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.facts.lane_order import must_run_in_order
 from tedsl.passes.folding import fold_with, folded_copy
-from tedsl.passes.lane_order import must_run_in_order
 from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable, opposite
 
 

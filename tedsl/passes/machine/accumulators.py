@@ -14,9 +14,9 @@ from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_v
 from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.visitor import post_order
-from tedsl.passes.conditions import conjunction, conjuncts, without_likely
-from tedsl.passes.dependence import MEMORY, Dependence
-from tedsl.passes.structure import Numbering
+from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.facts.dependence import MEMORY, Dependence
+from tedsl.passes.facts.structure import Numbering
 
 BYTES = 4096  # of accumulators in one loop: twice the largest register file
 SLOTS = 256

@@ -3,11 +3,13 @@
 before:  for (i: 0, 8) { for (k: 0, 64) { .. A[((i*1024) + j*32) + k] .. } }
 after:   for (i: 0, 8) { let base: int64 = (int64(i)*1024 + int64(j)*32); for (k: 0, 64) { .. A[(base + int64(k))] .. } }
 
-The pass list that pays for scheduled loops has no loop-invariant code motion, so we do it where it matters. An index is
-taken apart into terms; those of the function come first, then those of the outermost loop, and so on inwards; each partial
+An index is taken apart into terms; those of the function come first, then those of the outermost loop, and so on inwards; each partial
 sum is named where its last variable is bound, and equal sums share a name. The constant comes last: it is part of the
 instruction's address. Names are int64 (as codegen computes addresses), made from extended leaves: nothing can overflow.
 Loads and calls stay where they are.
+
+The LLVM backend does the same while it emits (`codegen/llvm/index.py`), so its pipeline leaves this pass out; it is for
+backends that compute an address where it stands.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, LetStmt, Stmt, Store
-from tedsl.passes.dependence import MEMORY, Dependence
-from tedsl.passes.structure import Numbering
+from tedsl.passes.facts.dependence import MEMORY, Dependence
+from tedsl.passes.facts.structure import Numbering
 
 _ARITHMETIC = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max)
 

@@ -18,7 +18,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.visitor import post_order
-from tedsl.passes.dependence import Dependence
+from tedsl.passes.facts.dependence import Dependence
 
 
 def normalize_parallel(func: PrimFunc) -> PrimFunc:

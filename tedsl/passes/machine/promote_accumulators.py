@@ -19,9 +19,9 @@ from tedsl.ir.iters import Range
 from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, seq
 from tedsl.ir.visitor import post_order
-from tedsl.passes.dependence import Dependence
+from tedsl.passes.facts.dependence import Dependence
+from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.machine.accumulators import Plan, find_accumulators
-from tedsl.passes.structure import Numbering
 
 
 def promote_accumulators(func: PrimFunc) -> PrimFunc:

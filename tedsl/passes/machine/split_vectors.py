@@ -19,9 +19,9 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.visitor import post_order
-from tedsl.passes.conditions import conjunction, mask_parts
+from tedsl.passes.facts.conditions import conjunction, mask_parts
+from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
-from tedsl.passes.structure import Numbering
 from tedsl.target.target import Target
 
 REGISTERS = 16  # of the machine's width in one vector: more would spill

@@ -77,7 +77,8 @@ def test_scalars_of_the_caller_are_named_at_the_top():
     n = SizeVar("n")
     f = Function(A=(64,), B=(64,))
     before = f.func(nest(f, build.add(build.mul(n, n), I), (I, 8)), n)
-    assert body_text(check(hoist_invariants, before, scalars=(5,))).startswith("let base: int64 = (cast(int64, n)*cast(int64, n))")
+    after = body_text(check(hoist_invariants, before, scalars=(5,)))
+    assert after.startswith("let base: int64 = (cast(int64, n)*cast(int64, n))")
 
 
 def test_named_addresses_do_not_overflow():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Load, StringImm, Var
+from tedsl.ir.expr import Add, Call, Expr, FloatImm, IntImm, Load, Mul, StringImm, Sub, Var
 from tedsl.ir.visitor import post_order
 
 
@@ -39,3 +39,29 @@ class Numbering:
         elif isinstance(node, Load):
             own = node.buffer_var, node.predicate is None
         return type(node), node.dtype, own, tuple(self._known[child] for child in node.child_nodes())
+
+    def distance(self, a: Expr, b: Expr) -> int | None:
+        """a - b if the two integer expressions are sums of the same terms up to a constant; None where that is not seen."""
+        rest, constant = self._terms(a)
+        other, constant_b = self._terms(b)
+        return constant - constant_b if rest == other else None
+
+    def _terms(self, e: Expr) -> tuple[dict[int, int], int]:
+        """`e` as numbers of terms with their factors, and a constant."""
+        factors: dict[int, int] = {}
+        constant = 0
+        stack: list[tuple[int, Expr]] = [(1, e)]
+        while stack:
+            factor, term = stack.pop()
+            if isinstance(term, (Add, Sub)):
+                stack += [(factor, term.a), (factor if isinstance(term, Add) else -factor, term.b)]
+            elif isinstance(term, Mul) and isinstance(term.b, IntImm):
+                stack.append((factor * term.b.value, term.a))
+            elif isinstance(term, IntImm):
+                constant += factor * term.value
+            else:
+                key = self(term)
+                factors[key] = factors.get(key, 0) + factor
+                if factors[key] == 0:
+                    del factors[key]
+        return factors, constant

@@ -1,0 +1,59 @@
+"""What an expression depends on: its variables, and whether it reads memory. Each node is looked at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir.dtype import HANDLE
+from tedsl.ir.expr import Call, Expr, Load, Var
+
+MEMORY = Var("memory", HANDLE)  # stands for "reads memory or calls out" in the sets below
+_NOTHING: frozenset[Var] = frozenset()
+
+
+class Dependence:
+    """`depends(e)`: the variables used in `e`, with MEMORY if it has a load or a call that is not pure.
+
+    Bound variables count too: a Var is bound once, so they do no harm.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, frozenset[Var]] = {}
+
+    def __call__(self, expr: Expr) -> frozenset[Var]:
+        known = self._known
+        found = known.get(expr)
+        if found is not None:
+            return found
+        stack: list[Any] = [expr]
+        while stack:
+            node = stack[-1]
+            if node in known:
+                stack.pop()
+                continue
+            children = node.child_nodes()
+            pending = [child for child in children if child not in known]
+            if pending:
+                stack += pending
+            else:
+                stack.pop()
+                known[node] = self._own(node, children)
+        return known[expr]
+
+    def _own(self, node: Any, children: list[Any]) -> frozenset[Var]:
+        if isinstance(node, Var):
+            return frozenset((node,))
+        total = _NOTHING
+        for child in children:
+            more = self._known[child]
+            if more and more is not total:
+                total = more if total <= more else total if more <= total else total | more
+        if isinstance(node, Load):
+            return total | {node.buffer_var, MEMORY}
+        if isinstance(node, Call) and node.op.effect != "pure":
+            return total | {MEMORY}
+        return total
+
+    def on_any(self, expr: Expr, wanted: set[Var]) -> bool:
+        """Whether `expr` uses a variable of `wanted`."""
+        return not wanted.isdisjoint(self(expr))

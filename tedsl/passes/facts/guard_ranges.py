@@ -1,0 +1,84 @@
+"""For which iterations of a loop a guard is sure to hold, whatever the loops inside do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import GE, GT, LE, LT, Expr, IntImm, Load, Var
+from tedsl.ir.stmt import For
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import post_order
+from tedsl.passes.vectorize_expr import extreme_lane
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The iterations low <= v < high; None: no bound of its own."""
+
+    low: Expr | None
+    high: Expr | None
+
+
+def holding_interval(guard: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> Interval | None:
+    """Iterations of `var` for which `guard` (a comparison, perhaps of lanes) holds for every iteration of the loops
+    `inner` (outermost first); None if that cannot be told."""
+    scalar = extreme_lane(guard, weakest=False) if guard.dtype.lanes > 1 else guard
+    slack = None if scalar is None else _slack(scalar)
+    if slack is None or any(isinstance(node, Load) for node in post_order(slack)):
+        return None
+    split = split_linear(slack, var, analyzer)
+    if split is None or split[0] == 0:
+        return None
+    factor, rest = split
+    least = _minimum(rest, var, inner, analyzer)
+    if least is None:
+        return None
+    if factor > 0:  # factor * v + least >= 0
+        low = build.sub(IntImm(least.dtype, 0), build.floordiv(least, factor))
+        return Interval(analyzer.simplify(low), None)
+    return Interval(None, analyzer.simplify(build.add(build.floordiv(least, -factor), 1)))
+
+
+def _slack(guard: Expr) -> Expr | None:
+    """An integer expression that is at least 0 exactly if `guard` holds."""
+    match guard:
+        case LT(a=a, b=b) if a.dtype.is_int:
+            return build.sub(build.sub(b, a), 1)
+        case LE(a=a, b=b) if a.dtype.is_int:
+            return build.sub(b, a)
+        case GT(a=a, b=b) if a.dtype.is_int:
+            return build.sub(build.sub(a, b), 1)
+        case GE(a=a, b=b) if a.dtype.is_int:
+            return build.sub(a, b)
+    return None
+
+
+def split_linear(expr: Expr, var: Var, analyzer: Analyzer) -> tuple[int, Expr] | None:
+    """(c, rest) with expr = c * var + rest and rest free of var; None if expr is not so, or c is not a constant.
+
+    A constant first difference makes a function of integers linear.
+    """
+    at_zero = substitute(expr, {var: IntImm(var.dtype, 0)})
+    if at_zero is expr:
+        return 0, expr
+    step = build.sub(substitute(expr, {var: build.add(var, 1)}), expr)
+    factor = build.as_int(analyzer.simplify(step))
+    return None if factor is None else (factor, analyzer.simplify(at_zero))
+
+
+def _minimum(expr: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> Expr | None:
+    """The least value of `expr` over the loops `inner`; their bounds may depend on each other but not on `var`."""
+    for loop in reversed(inner):
+        split = split_linear(expr, loop.loop_var, analyzer)
+        if split is None:
+            return None
+        factor, rest = split
+        if factor == 0:
+            expr = rest
+            continue
+        at = loop.min if factor > 0 else build.sub(build.add(loop.min, loop.extent), 1)
+        expr = analyzer.simplify(build.add(build.mul(at, factor), rest))
+    return None if any(node is var for node in post_order(expr)) else expr

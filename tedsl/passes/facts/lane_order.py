@@ -1,0 +1,129 @@
+"""Which bodies of vectorized loops cannot run all lanes at once: one lane reads or writes what another one wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load, Ramp, Var
+from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.dependence import Dependence
+from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable
+
+PAIRS = 4096  # of accesses to compare; a body with more runs serially
+Uses = Callable[[Expr, set[Var]], bool]
+LANES = 256  # to look at one by one
+
+
+def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int) -> bool:
+    """Whether the lanes of a loop with `body` may touch each other's elements, so that their order matters."""
+    uses = Dependence().on_any
+    varying = varying_variables(body, lane_var, uses)
+    stores = [node for node in post_order(body) if isinstance(node, Store)]
+    written = {store.buffer_var for store in stores}
+    loads = [node for node in post_order(body) if isinstance(node, Load) and node.buffer_var in written]
+    read = {load.buffer_var for load in loads}
+    below = _under_varying_guards(body, varying, uses)
+    for store in stores:
+        if not uses(store.index, varying):
+            if store.buffer_var in read or store in below or uses(store.value, varying):
+                return True
+    order = _Order(lane_var, low, lanes)
+    for memory in written:
+        wrote = _distinct(store.index for store in stores if store.buffer_var is memory)
+        touched = _distinct([*wrote, *(load.index for load in loads if load.buffer_var is memory)])
+        if len(wrote) * len(touched) > PAIRS:
+            return True
+        if len(touched) > 1 or memory in read:
+            if any(order.conflict(a, b) for a in wrote for b in touched):
+                return True
+    return False
+
+
+def varying_variables(body: Stmt, lane_var: Var, uses: Uses) -> set[Var]:
+    """The variables that may differ among the lanes: lets of varying values and inner loops with varying bounds too."""
+    varying = {lane_var}
+    binders = [node for node in post_order(body) if isinstance(node, (LetStmt, Let, For))]
+    for node in reversed(binders):  # post-order ends with the outermost
+        if isinstance(node, For):
+            if uses(node.min, varying) or uses(node.extent, varying):
+                varying.add(node.loop_var)
+        elif uses(node.value, varying):
+            varying.add(node.var)
+    return varying
+
+
+def _under_varying_guards(body: Stmt, varying: set[Var], uses: Uses) -> set[Store]:
+    found: set[Store] = set()
+    for node in post_order(body):
+        guard = node.condition if isinstance(node, IfThenElse) else node.extent if isinstance(node, For) else None
+        if guard is not None and uses(guard, varying):
+            found.update(s for s in post_order(node) if isinstance(s, Store))
+    return found
+
+
+def _distinct(indices: Iterable[Expr]) -> list[Expr]:
+    return list(dict.fromkeys(indices))
+
+
+class _Order:
+    """Compares the addresses of two accesses across lanes."""
+
+    def __init__(self, lane_var: Var, low: Expr, lanes: int) -> None:
+        self.lane_var, self.low, self.lanes = lane_var, low, lanes
+        self.analyzer = Analyzer()
+        self.vector = LaneExpressions(lanes, {lane_var: Ramp(low, IntImm(low.dtype, 1), lanes)})
+
+    def conflict(self, a: Expr, b: Expr) -> bool:
+        """Whether lane x at `a` and another lane y at `b` may meet; symbolic distances are taken to be none of ours."""
+        if a.dtype.lanes > 1 or b.dtype.lanes > 1:
+            return True
+        try:
+            wide_a, wide_b = self.vector(a), self.vector(b)
+        except NotVectorizable:
+            return True
+        step_a, step_b = _step(wide_a), _step(wide_b)
+        if step_a is None or step_b is None:
+            return not (self._same(a, b) and self._all_different(a))
+        if step_a != step_b:
+            return (step_a != 0 and step_b != 0) or self._known_distance(a, b) is not None
+        if step_a == 0:
+            return False  # written once, with the value of every lane
+        distance = self._known_distance(a, b)
+        if distance is None:
+            return False
+        lanes_apart, rest = divmod(distance, step_a)
+        return rest == 0 and 0 < abs(lanes_apart) < self.lanes
+
+    def _known_distance(self, a: Expr, b: Expr) -> int | None:
+        first = {self.lane_var: self.low}
+        return build.as_int(self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first))))
+
+    def _same(self, a: Expr, b: Expr) -> bool:
+        return a is b or build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
+
+    def _all_different(self, index: Expr) -> bool:
+        """Whether the lanes of a non-linear index are different elements: checked one by one."""
+        if self.lanes > LANES or any(isinstance(node, Load) for node in post_order(index)):
+            return False
+        at_zero = substitute(index, {self.lane_var: self.low})
+        seen: set[int] = set()
+        for lane in range(self.lanes):
+            here = substitute(index, {self.lane_var: build.add(self.low, lane)})
+            distance = build.as_int(self.analyzer.simplify(build.sub(here, at_zero)))
+            if distance is None or distance in seen:
+                return False
+            seen.add(distance)
+        return True
+
+
+def _step(wide: Expr) -> int | None:
+    """How far the element moves from lane to lane; None if not by a constant."""
+    if wide.dtype.lanes == 1 or isinstance(wide, Broadcast):
+        return 0
+    return wide.stride.value if isinstance(wide, Ramp) and isinstance(wide.stride, IntImm) else None
+
+
