@@ -3,10 +3,10 @@
 before:  for (i: 0, 8) { for (k: 0, 64) { .. A[((i*1024) + j*32) + k] .. } }
 after:   for (i: 0, 8) { let base: int64 = (int64(i)*1024 + int64(j)*32); for (k: 0, 64) { .. A[(base + int64(k))] .. } }
 
-An index is taken apart into terms; those of the function come first, then those of the outermost loop, and so on inwards; each partial
-sum is named where its last variable is bound, and equal sums share a name. The constant comes last: it is part of the
-instruction's address. Names are int64 (as codegen computes addresses), made from extended leaves: nothing can overflow.
-Loads and calls stay where they are.
+An index is taken apart into terms; those of the function come first, then those of the outermost loop, and so on inwards;
+each partial sum is named where its last variable is bound, and equal sums share a name. The constant comes last: it is
+part of the instruction's address. Names are int64 (as codegen computes addresses), made from extended leaves: nothing
+can overflow. Loads and calls stay where they are.
 
 The LLVM backend does the same while it emits (`codegen/llvm/index.py`), so its pipeline leaves this pass out; it is for
 backends that compute an address where it stands.
