@@ -34,7 +34,7 @@ def function(body, *params, name="f", **attrs):
     """A PrimFunc from arrays (as `array` makes them) and scalar variables."""
     handles = [p[0] if isinstance(p, tuple) else p for p in params]
     buffers = {p[0]: p[1] for p in params if isinstance(p, tuple)}
-    return PrimFunc(tuple(handles), body, None, buffers, {"global_symbol": name, **attrs})
+    return PrimFunc(tuple(handles), body, None, buffers, {"global_symbol": name, "tir.noalias": True, **attrs})
 
 
 def storage(a):

@@ -7,12 +7,14 @@ value per scalar variable. Integers travel as i64, sign- or zero-extended from t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tedsl.errors import InternalError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import StringImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import AssertStmt
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.stmt import AssertStmt, Stmt
+from tedsl.ir.visitor import variables
 
 # What a kernel and the body of a parallel loop return. Anything else but OK ends the kernel at once.
 OK = 0
@@ -59,10 +61,19 @@ def argument_type(dtype: DType) -> str:
 def assertion_messages(func: PrimFunc) -> list[str]:
     """The messages of the assertions in `func`, each once: status 16 + k is number k."""
     found: dict[str, None] = {}
-    for node in post_order(func.body):
-        if isinstance(node, AssertStmt):
-            found.setdefault(node.message.value if isinstance(node.message, StringImm) else str(node.message))
+    for s in statements(func.body):
+        if isinstance(s, AssertStmt):
+            found.setdefault(s.message.value if isinstance(s.message, StringImm) else str(s.message))
     return list(found)
+
+
+def statements(root: Stmt) -> Iterator[Stmt]:
+    """Every statement below and including `root`, parents first, without a look at expressions."""
+    stack = [root]
+    while stack:
+        s = stack.pop()
+        yield s
+        stack.extend([child for child in reversed(s.child_nodes()) if isinstance(child, Stmt)])
 
 
 def assertion_message(status: int, messages: list[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tedsl.codegen.llvm.index import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.types import expect
-from tedsl.ir.expr import Expr, Var
+from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.target import Target
 
 DEEP = 60  # nested calls of `value` after which `deep` takes over; each takes three Python frames
@@ -118,7 +118,8 @@ class Emitter:
         self.spare = ""  # a place on the stack for accesses of lanes that are off
         self.in_parallel = False
         self.stores_nontemporal = False  # whether an sfence must precede the return
-        self.nontemporal: dict[Var, int] = {}  # buffers stored past the cache now: alignment that is sure
+        self.streams: dict[Var, Var | None] = {}  # outputs to store past the cache: a flag, or None: always
+        self.nontemporal: dict[Var, int] = {}  # those stored so now: the alignment that is sure
         self.depth = 0
         self._count = 0
         self._names: set[str] = {"entry"}
@@ -233,6 +234,11 @@ class Emitter:
 
     def index(self, e: Expr) -> AnyIndex:
         """`e` as index arithmetic: in 64 bits, leaves extended."""
+        kind = type(e)
+        if kind is IntImm:  # the most frequent kinds, without a table
+            return Index({}, e.value)  # type: ignore[attr-defined]
+        if kind is Var and e in self.index_vars:
+            return self.index_vars[e]  # type: ignore[index]
         found = self.index_memo.get(e)
         if found is None:
             self.depth += 1
@@ -241,7 +247,7 @@ class Emitter:
                 self.tables.deep(self, e, True)
                 self.depth = DEEP + 1
             if e not in self.index_memo:
-                self.index_memo[e] = self._index.get(type(e), self._index_leaf)(self, e)
+                self.index_memo[e] = self._index.get(kind, self._index_leaf)(self, e)
             self.depth -= 1
             found = self.index_memo[e]
         return found
@@ -263,6 +269,9 @@ class Emitter:
         """The i64 register (or constant) that holds `index`, and its region."""
         text, at = "", 0
         for atom, c in sorted(index.terms.items(), key=_by_level) if len(index.terms) > 1 else index.terms.items():
+            if atom.unit != 1:
+                expect(c % atom.unit == 0, "a shift that is not a whole number of elements")
+                c //= atom.unit
             term = atom.name if c == 1 else self.pure(f"mul i64 {atom.name}, {c}", atom.level)
             at = max(at, atom.level)
             text = term if not text else self.pure(f"add i64 {text}, {term}", at)
@@ -274,7 +283,7 @@ class Emitter:
         """`index` in one register."""
         if len(index.terms) == 1 and not index.const:
             (only, c), = index.terms.items()
-            if c == 1:
+            if c == 1 and only.unit == 1:
                 return only
         text, level = self.register(index)
         low, high = index.bounds()

@@ -13,11 +13,15 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class Atom:
-    """An i64 register: its text, the number of the region that defines it, and the bounds of its values."""
+    """An i64 register: its text, the number of the region that defines it, and the bounds of its values.
 
-    __slots__ = ("high", "level", "low", "name")
+    unit: the atom stands for register / unit (a shift by a part of an iteration); its coefficients are multiples of it.
+    """
 
-    def __init__(self, name: str, level: int, low: int = INT64_MIN, high: int = INT64_MAX) -> None:
+    __slots__ = ("high", "level", "low", "name", "unit")
+
+    def __init__(self, name: str, level: int, low: int = INT64_MIN, high: int = INT64_MAX, unit: int = 1) -> None:
+        self.unit = unit
         self.name = name
         self.level = level
         self.low = low
@@ -49,7 +53,7 @@ class Index:
         """The largest number known to divide the value; 0 for the value 0."""
         from math import gcd
 
-        return gcd(self.const, *self.terms.values())
+        return gcd(self.const, *(c // atom.unit for atom, c in self.terms.items()))
 
 
 ZERO = Index({})

@@ -48,15 +48,18 @@ def _captured(out: Emitter, s: For) -> list[Field]:
             fields.append((var, register_type(var.dtype), out.data_vars[var]))
         elif var in out.index_vars and out.index_vars[var].terms:
             fields.append((var, "i64", out.register(out.index_vars[var])[0]))
+        flag = out.streams.get(var)
+        if flag is not None:
+            fields.append((flag, "i1", out.data_vars[flag]))
     return fields
 
 
 def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field], first: Index, extent: Index) -> None:
-    from tedsl.codegen.llvm.stmt import count_up, leave, value_limit
+    from tedsl.codegen.llvm.stmt import emit_range, leave
 
     inner = Emitter(out.module, name)
     inner.in_parallel = True
-    inner.nontemporal = dict(out.nontemporal)
+    inner.streams = dict(out.streams)
     inner.index_vars = {v: i for v, i in out.index_vars.items() if not i.terms}
     start = first
     for k, (var, t, _) in enumerate(fields):
@@ -75,12 +78,7 @@ def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field]
     _separate(out.module, inner.buffers)
     low, high = 0, min(extent.bounds()[1], INT64_MAX)
     begin, end = (ix.atom_index(inner.atom(f"%{which}", 0, low, high)) for which in ("begin", "end"))
-
-    def body(var: Index) -> None:
-        inner.index_vars[s.loop_var] = ix.add(start, var)
-        inner.statement(s.body)
-
-    count_up(inner, s.loop_var.name, begin, end, value_limit(s.loop_var), body)
+    emit_range(inner, s, ix.add(start, begin), ix.add(start, end))
     leave(inner, "0")
     out.module.functions.append(inner.text(f"define internal i32 {global_name(name)}(ptr noalias %env, i64 %begin, i64 %end) "
                                            f"{out.module.attributes}"))

@@ -8,11 +8,13 @@ from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.expr import bind
-from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN, Index
+from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.codegen.llvm.indexing import emit_condition
 from tedsl.codegen.llvm.parallel import emit_parallel
+from tedsl.codegen.llvm.streaming import emit_stream, find_stream, may_stream
 from tedsl.codegen.llvm.types import memory_type
 from tedsl.errors import InternalError, LoweringError
+from tedsl.ir.buffer import Buffer
 from tedsl.ir.build import as_int
 from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.stmt import (
@@ -75,30 +77,38 @@ def emit_for(out: Emitter, s: For) -> None:
     if s.kind is ForKind.PARALLEL and not out.in_parallel:
         emit_parallel(out, s, first, extent)
         return
-    emit_serial(out, s, first, extent)
+    emit_range(out, s, first, ix.add(first, extent))
 
 
-def emit_serial(out: Emitter, s: For, first: Index, extent: Index) -> None:
-    def body(var: Index) -> None:
-        out.index_vars[s.loop_var] = var
-        out.statement(s.body)
+def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
+    """The iterations of `s` from `first` to below `end`, one after the other."""
+    stream = find_stream(out, s)
+    if stream is not None:
+        emit_stream(out, s, stream, first, end)
+    else:
+        emit_counted(out, s, first, end, None)
 
-    count_up(out, s.loop_var.name, first, ix.add(first, extent), value_limit(s.loop_var), body)
+
+def count_body(out: Emitter, s: For, var: Index) -> None:
+    """The body of `s` for one value of its variable."""
+    out.index_vars[s.loop_var] = var
+    out.statement(s.body)
 
 
-def value_limit(var: Var) -> int:
+def _value_limit(var: Var) -> int:
     """The largest value of a loop variable: lowering gives it a dtype that holds all."""
     limit = var.dtype.max_value
     return min(limit, INT64_MAX) if limit is not None else INT64_MAX
 
 
-def count_up(out: Emitter, name: str, first: Index, end: Index, limit: int, body: Callable[[Index], None]) -> None:
-    """`body` for every integer from `first` to below `end`: the test stands at the end, and once before the loop."""
+def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | None) -> None:
+    """A loop: the test stands at the end, and once before. With a `shift`, the variable is that much larger."""
+    limit = _value_limit(s.loop_var)
     start, _ = out.register(first)
     stop, _ = out.register(end)
     some = emit_condition(out, "slt", first, end)
     head, leave_label = out.fresh("loop"), out.fresh("done")
-    counter = "%" + out.fresh(name)
+    counter = "%" + out.fresh(s.loop_var.name)
     before = out.block
     marks = out.mark()
     out.line(f"br label %{head}" if some == "true" else f"br i1 {some}, label %{head}, label %{leave_label}")
@@ -107,7 +117,8 @@ def count_up(out: Emitter, name: str, first: Index, end: Index, limit: int, body
     place, at = out.lines, len(out.lines)
     out.line("")
     low, high = max(first.bounds()[0], INT64_MIN), min(end.bounds()[1] - 1, limit)
-    body(ix.atom_index(out.atom(counter, out.level, low, high)))
+    var = ix.atom_index(out.atom(counter, out.level, low, high))
+    count_body(out, s, var if shift is None else ix.add(var, ix.atom_index(shift)))
     following = out.assign(f"add nsw i64 {counter}, 1")  # below `end`, so it fits
     again = out.assign(f"icmp slt i64 {following}, {stop}")
     out.line(f"br i1 {again}, label %{head}, label %{leave_label}")
@@ -240,7 +251,14 @@ def _free(out: Emitter) -> str:
 def emit_attr(out: Emitter, s: AttrStmt) -> None:
     if s.attr_key == "thread_extent":
         raise LoweringError(f"loops are bound to threads of a GPU; target {out.target} has none")
+    data = s.node.data if isinstance(s.node, Buffer) else s.node
+    if s.attr_key != "nontemporal" or data not in out.buffers or not may_stream(out):
+        out.statement(s.body)
+        return
+    before = dict(out.streams)
+    out.streams[data] = None
     out.statement(s.body)
+    out.streams = before
 
 
 STATEMENTS: dict[type, Callable[..., None]] = {

@@ -1,0 +1,88 @@
+"""Stores past the cache: which loops, what they write, at any alignment."""
+
+import numpy as np
+import pytest
+
+from tedsl.codegen.llvm import streaming
+from tedsl.ir import build
+from tedsl.ir.dtype import dtype
+from tedsl.ir.expr import Broadcast, Cast, Load, Ramp, SizeVar, Var
+from tedsl.ir.stmt import AttrStmt, For, ForKind, LetStmt, Store, seq
+from tests.codegen.kernels import ARM, AVX2, HOST, PLAIN, RUNNABLE, Kernel, array, const, function
+
+GUARD = 64  # elements around the output that must not change
+
+
+def stream(lanes=16, kind=ForKind.SERIAL, of="float32", directive=True, formula=None):
+    """c[i] = a[i] * s + position(i), in vectors."""
+    n, s, i = SizeVar("n"), Var("s", of), Var("i")
+    a, c = array("a", (n,), of), array("c", (n,), of)
+    k = Var("k")
+    at = Ramp(k, const(1), lanes)
+    load = Load(dtype(of).with_lanes(lanes), a[1].data, at)
+    value = formula(load, at, i) if formula else build.add(build.mul(load, Broadcast(s, lanes)), Cast(load.dtype, at))
+    body = LetStmt(k, build.mul(i, lanes), Store(c[1].data, value, at))
+    loop = For(i, const(0), build.floordiv(n, lanes), kind, body)
+    return function(AttrStmt(c[1], "nontemporal", const(1), loop) if directive else loop, a, c, n, s)
+
+
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("of, lanes", [("float32", 16), ("float64", 4), ("float32", 4)])
+@pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL])
+def test_every_element_is_written_and_no_other(kind, of, lanes, target):
+    kernel = Kernel(stream(lanes, kind, of), target)
+    assert "!nontemporal" in kernel.text and "sfence" in kernel.text
+    for vectors in (0, 1, 2, 7, 8, 9, 40):
+        for offset in range(0, lanes, 3):
+            size = vectors * lanes
+            a = np.random.default_rng(0).random(size + 1).astype(of)[1:]
+            whole = np.full(size + 2 * GUARD + lanes, -1, of)
+            c = whole[GUARD + offset:][:size]
+            assert kernel(a, c, size, 2.0) == 0
+            np.testing.assert_array_equal(c, a * a.dtype.type(2) + np.arange(size, dtype=of))
+            assert (whole[:GUARD + offset] == -1).all() and (whole[GUARD + offset + size:] == -1).all()
+
+
+def test_aligned_vectors_pass_the_cache():
+    for target, instruction in ((HOST, "vmovntps"), (AVX2, "vmovntps"), (PLAIN, "movntps")):
+        text = Kernel(stream(), target).assembly()
+        assert instruction in text and "sfence" in text
+        assert text.index("movntps") < text.index("sfence")
+
+
+def test_small_outputs_stay_in_the_cache_and_large_ones_do_not(monkeypatch):
+    kernel = Kernel(stream(directive=False))
+    assert f", {streaming.LARGE}" in kernel.text and "!nontemporal" in kernel.text
+    monkeypatch.setattr(streaming, "LARGE", 1000)
+    kernel = Kernel(stream(directive=False, kind=ForKind.PARALLEL))
+    for size in (64, 16 * 100):
+        a, c = np.ones(size, "f"), np.zeros(size, "f")
+        assert kernel(a, c, size, 1.0) == 0
+        np.testing.assert_array_equal(c, 1 + np.arange(size))
+
+
+LANE = lambda v, at, i: build.add(v, Cast(v.dtype, Ramp(const(0), const(1), 16)))
+SCALAR = lambda v, at, i: build.add(v, Broadcast(build.cast("float32", i), 16))
+STRIDED = lambda v, at, i: build.add(v, Cast(v.dtype, Ramp(build.mul(i, 16), const(2), 16)))
+
+
+@pytest.mark.parametrize("formula", [LANE, SCALAR, STRIDED])
+def test_a_formula_that_depends_on_the_lane_or_the_vector_is_not_shifted(formula):
+    assert "!nontemporal" not in Kernel(stream(formula=formula)).text
+
+
+def test_an_output_that_is_read_or_written_in_pieces_is_left_alone():
+    i, a = Var("i"), array("a", (1 << 24,), "float32")
+    at = Ramp(build.mul(i, 16), const(1), 16)
+    add = Store(a[1].data, build.add(Load(dtype("float32x16"), a[1].data, at), 1.0), at)
+    assert "!nontemporal" not in Kernel(function(For(i, const(0), const(1 << 20), ForKind.SERIAL, add), a)).text
+    zero = Broadcast(const(0.0, "float32"), 16)
+    gaps = Store(a[1].data, zero, Ramp(build.mul(i, 32), const(1), 16))
+    assert "!nontemporal" not in Kernel(function(For(i, const(0), const(1 << 19), ForKind.SERIAL, gaps), a)).text
+    two = seq(Store(a[1].data, zero, Ramp(build.mul(i, 32), const(1), 16)),
+              Store(a[1].data, zero, Ramp(build.add(build.mul(i, 32), 16), const(1), 16)))
+    assert "!nontemporal" not in Kernel(function(For(i, const(0), const(1 << 19), ForKind.SERIAL, two), a)).text
+
+
+def test_other_architectures_have_ordinary_stores():
+    assert "!nontemporal" not in Kernel(stream(), ARM).text
