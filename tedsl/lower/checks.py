@@ -21,7 +21,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Select, SizeVar, Var
+from tedsl.ir.expr import Expr, IntImm, Mul, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
@@ -65,14 +65,21 @@ class _Checker:
         self.axes: dict[Var, IterVar] = {axis.var: axis for axis in (*op.axis, *op.reduce_axis)}
         self.clamps: dict[ProducerLoad, dict[int, None]] = {}
         self.lazy: dict[Select, None] = {}
+        self.nonempty = ExitStack()  # never closed: these hold wherever a read is evaluated
         self.requirements: dict[str, Requirement] = {}
 
     @cached_property
     def analyzer(self) -> Analyzer:
-        """Knows the ranges of the axes, and that the symbols of shapes are not negative."""
+        """Knows the ranges of the axes, that none of them is empty, and that the symbols of shapes are not negative."""
         made = Analyzer()
-        bind_sizes(made, (dim for tensor in self.op.input_tensors for dim in tensor.shape), at_least=0)
-        bind_sizes(made, (extent_of(axis) for axis in self.op.axis), at_least=1)
+        extents = [extent_of(axis) for axis in self.op.axis]
+        dims = dict.fromkeys([*(dim for tensor in self.op.input_tensors for dim in tensor.shape), *extents])
+        bind_sizes(made, dims, at_least=0)
+        factors = [factor for extent in extents for factor in _factors(extent)]
+        bind_sizes(made, (f for f in factors if f in dims or isinstance(f, SizeVar)), at_least=1)
+        for extent in extents:
+            if not isinstance(extent, (Var, IntImm)):
+                self.nonempty.enter_context(made.constraint_scope(build.greater_equal(extent, 1)))
         for axis in self.axes.values():
             assert axis.dom is not None
             made.bind(axis.var, axis.dom)
@@ -201,6 +208,18 @@ class _Checker:
             f"{load.indices[dim]!r} goes from {reached}{at}",
             hint=f"make the shape of {self.op.name} smaller, pad {name}, or read under a condition: "
                  f"te.if_then_else(te.all(...), {load!r}, 0)")
+
+
+def _factors(extent: Expr) -> list[Expr]:
+    """The factors of a product: if it is at least 1 and they are not negative, so is each of them."""
+    found, pending = [], [extent]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Mul):
+            pending += [part.b, part.a]
+        else:
+            found.append(part)
+    return found
 
 
 def bind_sizes(analyzer: Analyzer, extents: Iterable[Expr], at_least: int) -> None:
