@@ -36,6 +36,9 @@ class Analyzer:
     def bind(self, var: Var | IterVar, info: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
         """`var` lies in a Range, is an expression, or lies between two (inclusive; None: no bound)."""
         name = var.var if isinstance(var, IterVar) else var
+        met = self.known.has_met(name)
+        self.known.symbolic.pop(name, None)
+        self.known.extents.pop(name, None)
         if isinstance(info, Range):
             assert info.extent is not None
             self._bind_extent(name, info.min, info.extent)
@@ -43,7 +46,8 @@ class Analyzer:
             self._bind_ends(name, *(None if end is None else build.as_expr(end, name.dtype) for end in info))
         else:
             self._bind_value(name, build.as_expr(info, name.dtype))
-        self._done.clear()
+        if met:  # otherwise no result remembered depends on it
+            self._done.clear()
 
     def _bind_extent(self, var: Var, first: Expr, extent: Expr) -> None:
         first, extent = self.simplify(first), self.simplify(extent)

@@ -95,6 +95,10 @@ class Bounds(Canonical):
         low, high = self.range(expr)
         return (low is not None and low > 0) or (high is not None and high < 0)
 
+    def has_met(self, var: Var) -> bool:
+        """Whether an expression with `var` was looked at."""
+        return var in self._values
+
     # --- ranges of terms --------------------------------------------------------------------------------------------
 
     def _settle(self, root: Expr, memo: dict[Expr, Range], facts: dict[Terms, Range]) -> None:

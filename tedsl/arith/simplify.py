@@ -12,6 +12,7 @@ from tedsl.arith.rules.floormod import fold_floormod
 from tedsl.arith.rules.logic import fold_call, fold_logical, fold_not, fold_select
 from tedsl.arith.rules.minmax import fold_minmax
 from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
+from tedsl.arith.rules.vectors import fold_vector
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import (
@@ -54,8 +55,14 @@ INTEGER_RULES: dict[type, Rule] = {
 }
 
 
-def _fold_constants(e: Any, known: Bounds) -> Expr | None:
-    return build.fold(type(e), e.a, e.b)
+def _fold_truncated(e: Div | Mod, known: Bounds) -> Expr | None:
+    """Constants; x / d and x mod d of integers that are not negative as x // d and x % d, where those get simpler."""
+    folded = build.fold(type(e), e.a, e.b)
+    if folded is not None or not e.dtype.is_integer or e.dtype.lanes != 1:
+        return folded
+    if known.within(e.a, 0, None) and known.within(e.b, 0, None):
+        return fold_floordiv(FloorDiv(e.a, e.b), known) if type(e) is Div else fold_floormod(FloorMod(e.a, e.b), known)
+    return None
 
 
 def _fold_cast(e: Cast, known: Bounds) -> Expr | None:
@@ -71,13 +78,17 @@ def _fold_other_arithmetic(e: Any, known: Bounds) -> Expr | None:
 RULES: dict[type, Rule] = {
     **dict.fromkeys((EQ, NE, LT, LE, GT, GE), fold_comparison),
     Min: fold_minmax, Max: fold_minmax, And: fold_logical, Or: fold_logical, Not: fold_not,
-    Select: fold_select, Call: fold_call, Cast: _fold_cast, Div: _fold_constants, Mod: _fold_constants,
+    Select: fold_select, Call: fold_call, Cast: _fold_cast, Div: _fold_truncated, Mod: _fold_truncated,
 }
 
 
 def rewrite(e: Expr, known: Bounds) -> Expr | None:
     """One step of simplification at the root of `e`, whose operands are simplified; None if no rule applies."""
     kind, dtype = type(e), e.dtype
+    if dtype.lanes > 1 and isinstance(e, BinaryOp):
+        result = fold_vector(e, known)
+        if result is not None:
+            return result
     rule = INTEGER_RULES.get(kind)
     if rule is not None:
         if not dtype.is_integer or dtype.lanes != 1:
