@@ -396,6 +396,6 @@ def test_a_condition_on_symbolic_shapes_is_checked_at_the_call():
     np.testing.assert_array_equal(out, f32(8, 2)[3:])
     for data in (f32(7, 2), np.asfortranarray(f32(7, 2))):  # both versions
         before = out.copy()
-        with pytest.raises(ArgumentError, match="default_function: .*C.*A|default_function: .*A"):
+        with pytest.raises(ArgumentError, match=r"default_function: .*C.*A|default_function: .*A"):
             kernel(data, out)
         np.testing.assert_array_equal(out, before)
