@@ -9,13 +9,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Var
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.node import Node
+from tedsl.ir.ops import Op
 
+Path: TypeAlias = "tuple[Path, str] | None"  # from the inside out: a text would grow with the square of the depth
+Difference: TypeAlias = tuple[Path, Any, Any, bool]  # where, two things to compare, whether variables are bound here
 NAMES: dict[type, tuple[str, ...]] = {Buffer: ("name",)}  # fields that do not count
 
 
@@ -29,7 +33,7 @@ def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None
     found = _difference(a, b, map_free_vars)
     if found is not None:
         path, left, right = found
-        raise AssertionError(f"the programs differ at {path or 'the root'}:\n  {_show(left)}\nis not\n  {_show(right)}\n"
+        raise AssertionError(f"the programs differ at {_place(path)}:\n  {_show(left)}\nis not\n  {_show(right)}\n"
                              f"in\n{a}\nand\n{b}")
 
 
@@ -37,12 +41,20 @@ def _show(value: Any) -> str:
     return f"{value!r} ({type(value).__name__})" if isinstance(value, Node) else repr(value)
 
 
-def _difference(a: Any, b: Any, map_free_vars: bool) -> tuple[str, Any, Any] | None:
+def _place(path: Path) -> str:
+    steps = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    return "".join(reversed(steps)).lstrip(".") or "the root"
+
+
+def _difference(a: Any, b: Any, map_free_vars: bool) -> tuple[Path, Any, Any] | None:
     """The first place, in the order of printing, where `a` and `b` differ: its path and what stands there."""
     to_b: dict[Node, Node] = {}
     to_a: dict[Node, Node] = {}
     done: set[tuple[int, int]] = set()
-    stack: list[tuple[str, Any, Any, bool]] = [("", a, b, False)]
+    stack: list[Difference] = [(None, a, b, False)]
     while stack:
         path, x, y, binds = stack.pop()
         if isinstance(x, (Var, Buffer)) and isinstance(y, (Var, Buffer)) and (x in to_b or y in to_a):
@@ -65,7 +77,7 @@ def _difference(a: Any, b: Any, map_free_vars: bool) -> tuple[str, Any, Any] | N
         elif isinstance(x, (tuple, list)) and isinstance(y, (tuple, list)):
             if len(x) != len(y):
                 return path, x, y
-            stack.extend([(f"{path}[{i}]", x[i], y[i], binds) for i in reversed(range(len(x)))])
+            stack.extend([((path, f"[{i}]"), x[i], y[i], binds) for i in reversed(range(len(x)))])
         elif _is_mapping(x) and _is_mapping(y):
             if len(x) != len(y) or not all(k in y for k in x):
                 return path, x, y
@@ -79,22 +91,22 @@ def _is_mapping(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def _parts(path: str, x: Any, y: Any, binds: bool) -> Iterator[tuple[str, Any, Any, bool]]:
+def _parts(path: Path, x: Any, y: Any, binds: bool) -> Iterator[Difference]:
     """The fields, binders first: they are what the others refer to. Buffers of parameters bind what is in their shapes."""
     if isinstance(x, PrimFunc):
         buffers = [[f.buffer_map.get(p) for p in f.params] for f in (x, y)]
-        yield "params", x.params, y.params, True
-        yield "buffer_map", buffers[0], buffers[1], True
+        yield (path, ".params"), x.params, y.params, True
+        yield (path, ".buffer_map"), buffers[0], buffers[1], True
     ignored = ("params", "buffer_map") if isinstance(x, PrimFunc) else NAMES.get(type(x), ())
     names = [f.name for f in fields(type(x)) if f.name not in ignored]
     for name in sorted(names, key=lambda n: n not in x.binders):
         inherited = binds and isinstance(x, Buffer)
-        yield f"{path}.{name}".lstrip("."), getattr(x, name), getattr(y, name), name in x.binders or inherited
+        yield (path, f".{name}"), getattr(x, name), getattr(y, name), name in x.binders or inherited
 
 
-def _entries(path: str, x: Any, y: Any) -> Iterator[tuple[str, Any, Any, bool]]:
+def _entries(path: Path, x: Any, y: Any) -> Iterator[Difference]:
     for key, value in x.items():
-        yield f"{path}[{key!r}]", value, y[key], False
+        yield (path, f"[{key!r}]"), value, y[key], False
 
 
 def _same_value(x: Any, y: Any) -> bool:
@@ -149,10 +161,13 @@ def _children(value: Any) -> list[Any]:
 def _leaf_hash(value: Any) -> int:
     if not isinstance(value, Node):
         return len(value) if isinstance(value, tuple) else 0
+    if isinstance(value, Buffer):
+        return 0
     constants = [getattr(value, f.name) for f in fields(type(value))]  # type: ignore[arg-type]
-    return _mix(*[_text_hash(repr(c)) for c in constants if isinstance(c, (str, int, float)) and not isinstance(value, Buffer)])
+    return _mix(*[_text_hash(repr(c)) for c in constants if isinstance(c, (str, int, float, Op))])
 
 
+@lru_cache(maxsize=4096)
 def _text_hash(text: str) -> int:
     """FNV-1a: Python's own hash of strings changes with every process."""
     result = 0xCBF29CE484222325

@@ -406,29 +406,30 @@ def _prim_func(func: PrimFunc, p: Printer) -> list[Part]:
     buffers = list(dict.fromkeys(func.buffers))
     for buffer in buffers:
         p.name(buffer, buffer.name, "buf_")
-    parts: list[Part] = [f"primfn({', '.join([p.var(param) for param in func.params])}) -> ({_ret_text(func.ret_type)})", 2]
+    head: list[list[Part]] = []  # lines between the signature and the body
     if func.attrs:
-        parts += ["attr = ", *value_text(func.attrs)]
+        head.append(["attr = ", *value_text(func.attrs)])
     if buffers:
-        parts += [0] if func.attrs else []
-        parts += ["buffers = {"]
-        for position, buffer in enumerate(buffers):
-            parts += [*_next_line(position), p.names[buffer], partial(p.declaration, buffer)]
-        mapped = [f"{p.names[param]}: {p.names[func.buffer_map[param]]}" for param in func.params if param in func.buffer_map]
-        parts += ["}", 0, "buffer_map = {" + ", ".join(mapped) + "}"]
-    return [*parts, *_function_body(func.body)]
+        declared: list[Part] = [partial(_declaration, position, buffer, p) for position, buffer in enumerate(buffers)]
+        mapped: list[Part] = [partial(_mapped, param, func, p) for param in func.params if param in func.buffer_map]
+        head += [["buffers = {", *declared, "}"], ["buffer_map = ", *listed(mapped, "{}")]]
+    parts: list[Part] = [f"primfn({', '.join([p.var(param) for param in func.params])}) -> ({_ret_text(func.ret_type)})"]
+    for position, line in enumerate(head):
+        parts += [0 if position else 2, *line]
+    parts += [" {", 0 if head else 2]
+    for position, stmt in enumerate(func.body.seq if isinstance(func.body, SeqStmt) else (func.body,)):
+        parts += [0, stmt] if position else [stmt]
+    return [*parts, -2, "}"]
 
 
-def _next_line(position: int) -> list[Part]:
-    return [",", 0, " " * len("buffers = {")] if position else []
+def _declaration(position: int, buffer: Buffer, p: Printer) -> list[Part]:
+    """Buffers stand below each other."""
+    below: list[Part] = [",", 0, " " * len("buffers = {")] if position else []
+    return [*below, p.names[buffer], *p.declaration(buffer)]
 
 
-def _function_body(body: Stmt) -> list[Part]:
-    """The body stands at the indentation of the attributes; the closing brace at the margin."""
-    inner: list[Part] = []
-    for position, stmt in enumerate(body.seq if isinstance(body, SeqStmt) else (body,)):
-        inner += [0, stmt] if position else [stmt]
-    return [" {", 0, *inner, -2, "}"]
+def _mapped(param: Var, func: PrimFunc, p: Printer) -> list[Part]:
+    return [f"{p.names[param]}: {p.names[func.buffer_map[param]]}"]
 
 
 def _ret_text(ret_type: Any) -> str:

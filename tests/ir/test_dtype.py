@@ -32,7 +32,7 @@ def test_unknown_dtypes_list_the_known_ones(name):
         dtype(name)
 
 
-ORDER = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+ORDER = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
 # Row by column: the dtype of a sum, by initial letters.
 TABLE = """
     i32 i32 i32 i32 i32 i32 u32 i64 u64 f16 f32 f64

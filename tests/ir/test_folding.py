@@ -9,7 +9,28 @@ from tedsl.ir import build
 from tedsl.ir.dtype import dtype
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import (
-    EQ, GE, GT, LE, LT, NE, Add, And, Call, Cast, Div, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Mul, Or, Sub, Var,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Cast,
+    Div,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Or,
+    Sub,
+    Var,
 )
 from tedsl.ir.ops import Op
 
@@ -20,7 +41,7 @@ FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -7.25, 1e-45, 3e38, -3e38, math.inf, -
 
 
 def same(a, b):
-    return type(a) is type(b) and (a == b and math.copysign(1, a) == math.copysign(1, b) or (a != a and b != b))
+    return type(a) is type(b) and ((a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b))
 
 
 @pytest.mark.parametrize("kind", INTEGER, ids=lambda k: k.__name__)

@@ -8,18 +8,45 @@ from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import (
-    Add, Broadcast, BufferLoad, Call, Div, FloatImm, IntImm, Let, Load, Mod, Not, Ramp, Select, Shuffle, SizeVar, StringImm, Var,
+    Add,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Div,
+    FloatImm,
+    IntImm,
+    Let,
+    Load,
+    Mod,
+    Not,
+    Ramp,
+    Select,
+    Shuffle,
+    SizeVar,
+    StringImm,
+    Var,
     pointer_var,
 )
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import (
-    Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, Evaluate, ForKind, IfThenElse, LetStmt, Prefetch, SeqStmt, Store,
-    While, seq,
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    Evaluate,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Prefetch,
+    SeqStmt,
+    Store,
+    While,
+    seq,
 )
 from tedsl.ir.text import repr_text, text
-
 from tests.ir.programs import F32, function, loop, row_sum, vector_buffer
 
 x, y = Var("x"), Var("y")
@@ -59,7 +86,7 @@ def test_names_depend_on_the_program_alone():
 
 def test_a_module_names_its_functions_only_if_there_are_several():
     f = PrimFunc((), Evaluate(build.const(0)))
-    assert str(IRModule({"f": f})) == str(f) == "primfn() -> ()\n   {\n  0\n}"
+    assert str(IRModule({"f": f})) == str(f) == "primfn() -> () {\n  0\n}"
     assert str(IRModule({"f": f, "g": f})) == f"@f = {f}\n\n@g = {f}"
 
 

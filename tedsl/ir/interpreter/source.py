@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from tedsl.ir.expr import (
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.visitor import post_order
 
-Emission = Generator[tuple[Expr, bool], str, str]  # asks for the value of a child (and its mode), gives its own
+Key: TypeAlias = tuple[int, bool, str]  # id of a node, wide, name of the mask
+Emission: TypeAlias = Generator[tuple[Expr, bool], str, str]  # asks for the value of a child (and its mode), gives its own
 DEEPEST = 40  # blocks in one function; Python's limit on indentation is 100
 
 
@@ -67,7 +68,8 @@ class SourceWriter:
         self.memories: dict[Var, Memory] = {}
         self.layouts: dict[Var, Layout] = {}
         self.free: dict[Any, str] = {}  # what the caller must give: variables, data pointers, buffers, tensors
-        self.memo: list[dict[tuple[int, bool, str], str]] = [{}]
+        self.memo: dict[Key, str] = {}  # values computed so far, valid here
+        self.added: list[list[Key]] = [[]]  # by block: what leaves the memo at its end
         self.mask = ""  # name of the lanes that are on, "" if all are
         self.loops: list[tuple[str, str]] = []  # name as the user knows it, name here
         self.temps = self.names = 0
@@ -101,26 +103,30 @@ class SourceWriter:
         """Opens a block."""
         self.line(header)
         self.depth += 1
-        self.memo.append({})
+        self.added.append([])
 
     def leave(self) -> None:
         if self.lines[-1].endswith(":"):
             self.line("pass")
         self.depth -= 1
-        self.memo.pop()
+        self._drop_block()
+
+    def _drop_block(self) -> None:
+        for key in self.added.pop():
+            self.memo.pop(key, None)
 
     def begin_function(self) -> tuple[list[str], int]:
         """What follows is written into a function of its own, until `end_function` of this result."""
         saved = self.lines, self.depth
         self.lines, self.depth = [], 1
-        self.memo.append({})
+        self.added.append([])
         return saved
 
     def end_function(self, saved: tuple[list[str], int], result: str = "None") -> str:
         """The call of the function that was just written; `result` is what it returns."""
         body = [*self.lines, f" return {result}"]
         self.lines, self.depth = saved
-        self.memo.pop()
+        self._drop_block()
         used = dict.fromkeys(_LOCAL.findall("\n".join(body)))
         made = {name for line in body for name in _MADE.findall(line)}
         arguments = ", ".join(name for name in used if name not in made)
@@ -132,14 +138,14 @@ class SourceWriter:
 
     def value(self, root: Expr, wide: bool = False) -> str:
         """Emits the computation of `root`, with an explicit stack, and gives the name of its value."""
-        stack: list[tuple[tuple[int, bool, str], Emission]] = []
+        stack: list[tuple[Key, Emission]] = []
         request: tuple[Expr, bool] | None = (root, wide)
         result = ""
         while True:
             if request is not None:
                 expr, mode = request
                 key = (id(expr), mode and expr.dtype.is_int, self.mask)
-                known = self._known(key)
+                known = self.memo.get(key)
                 if known is None:
                     stack.append((key, self.emission(expr, key[1])))
                     result = None  # type: ignore[assignment]
@@ -151,22 +157,17 @@ class SourceWriter:
                 request = stack[-1][1].send(result)
             except StopIteration as finished:
                 request, result = None, finished.value
-                self.memo[-1][stack.pop()[0]] = result
+                key = stack.pop()[0]
+                self.memo[key] = result
+                self.added[-1].append(key)
 
     def emission(self, expr: Expr, wide: bool) -> Emission:
         """What emits the node `expr`: `expr.py` says."""
         raise NotImplementedError
 
-    def _known(self, key: tuple[int, bool, str]) -> str | None:
-        for scope in reversed(self.memo):
-            if key in scope:
-                return scope[key]
-        return None
-
     def forget(self) -> None:
         """A new statement: memory may have changed, temporaries may be used again."""
-        for scope in self.memo:
-            scope.clear()
+        self.memo.clear()
         self.temps = 0
 
     def reads_memory(self, root: Expr) -> bool:

@@ -1,0 +1,76 @@
+"""Statements written in the order of their execution."""
+
+import numpy as np
+import pytest
+
+from tedsl.errors import ArgumentError, DTypeError, ExpressionError, ShapeError
+from tedsl.ir import build
+from tedsl.ir.buffer import decl_buffer
+from tedsl.ir.builder import create
+from tedsl.ir.evaluate import run
+from tedsl.ir.expr import Ramp, StringImm, Var
+from tedsl.ir.stmt import AttrStmt, ForKind
+from tedsl.ir.text import text
+from tedsl.ir.verify import verify
+from tests.ir.programs import function
+
+n = Var("n")
+X = decl_buffer((n,), "float32", "X")
+
+
+def test_a_program():
+    ib = create()
+    p, t = ib.buffer_ptr(X), ib.allocate("float32", n, "t")
+    with ib.for_range(0, n, "i") as i:
+        with ib.if_scope(ib.likely(i < 3)):
+            t[i] = p[i] * 2.0
+        with ib.else_scope():
+            t[i] = 1
+    with ib.for_range(0, n, "j", kind="parallel") as j:
+        p[j] = ib.let("v", t[j] + p[j])
+    func = function(ib.get(), X)
+    verify(func, flat=True)
+    data = np.arange(5, dtype="float32")
+    run(func, [data])
+    assert data.tolist() == [0, 3, 6, 4, 5]
+
+
+def test_indices_in_several_dimensions_and_vectors():
+    ib = create()
+    M = ib.buffer_ptr(decl_buffer((4, 6), "float32", "M"))
+    M[1, 2] = M[n, n + 1]
+    M[Ramp(n, build.const(1), 4)] = 0.0
+    wide = ib.pointer("float32x4", "W")
+    wide[n] = wide[1]
+    assert text(ib.get()) == ("{\n  M: Pointer(float32)[8] = (float32*)M[((n: int32*6) + (n + 1))]\n"
+                              "  M[ramp(n, 1, 4)] = broadcast(0f32, 4)\n"
+                              "  W: Pointer(float32)[ramp((n*4), 1, 4)] = (float32x4*)W[ramp(4, 1, 4)]\n}")
+
+
+def test_loops_attributes_and_scopes():
+    ib = create()
+    p = ib.buffer_ptr(X)
+    with ib.new_scope():
+        ib.scope_attr(p, "key", 3)
+        with ib.while_loop(p[0] < 1.0):
+            p[0] = 2.0
+    with ib.for_range(2, n, dtype="int64", kind="unroll"):
+        ib.emit(build.call("tir.call_extern", StringImm("f"), dtype_="int32"))
+    first, second = ib.get().seq
+    assert isinstance(first, AttrStmt) and first.node is X.data and first.value.value == 3
+    assert second.kind == ForKind.UNROLLED and second.loop_var.dtype == "int64" and second.min.value == 2
+
+
+def test_wrong_use_is_refused():
+    ib = create()
+    p = ib.buffer_ptr(X)
+    with pytest.raises(DTypeError, match="cast it"):
+        p[0] = Var("k") + 1
+    with pytest.raises(ShapeError, match="1 dimensions and is accessed with 2"):
+        p[0, 1]
+    with pytest.raises(ArgumentError, match="there is no kind 'fast'"), ib.for_range(0, 3, kind="fast"):
+        pass
+    with pytest.raises(ExpressionError, match="must follow an if_scope"), ib.else_scope():
+        pass
+    with ib.if_scope(n < 3), pytest.raises(ExpressionError, match="inside a `with` block"):
+        ib.get()
