@@ -5,7 +5,8 @@ after:   for (i.outer: 0, 6) { for (i.inner: 0, 8) { body } }
          for (i.inner: 0, 8) { if likely((48 + i.inner) < 50) { body } }
 
 A guard is a condition marked `likely` (lowering marks those that it adds for splits that do not divide), and, with
-`masks`, the predicate of a vector access. It is removed by its outermost loop. A parallel loop stays one loop: its body
+`masks`, the predicate of a vector access or the condition of an `if_then_else` (the border of a padded image) where most
+iterations gain and the body is small. It is removed by its outermost loop. A parallel loop stays one loop: its body
 becomes `if (i.outer < 6) { main } else { tail }`.
 """
 
@@ -27,9 +28,10 @@ from tedsl.passes.facts.conditions import conjuncts, is_likely, mask_parts, with
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import holding_interval
 from tedsl.passes.facts.structure import Numbering
-from tedsl.passes.folding import fold_with, folded_copy
+from tedsl.passes.folding import IF_THEN_ELSE, fold_with, folded_copy
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
+SMALL = 64  # the same for conditions of users
 
 
 def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False,
@@ -37,7 +39,7 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
     """`func` with loops split by their guards.
 
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
-    loads and stores count as guards.
+    loads and stores, and conditions of if_then_else, count as guards.
     """
     if not any(_may_guard(node, masks) for node in post_order(func.body)):
         return func
@@ -48,6 +50,7 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
 class _Guard:
     condition: Expr  # without its mark
     inner: tuple[For, ...]  # the loops between the partitioned loop and the guard, outermost first
+    from_user: bool  # a condition that users write: it is no sign that it nearly always holds
 
 
 class _Partitioner(ScopedRewriter):
@@ -72,7 +75,9 @@ class _Partitioner(ScopedRewriter):
 
     def partition(self, loop: For) -> Stmt:
         guards = _guards(loop, self.masks, self.depends)
-        if not guards or sum(isinstance(n, Store) for n in post_order(loop.body)) > LARGEST:
+        stores = sum(isinstance(n, Store) for n in post_order(loop.body)) if guards else 0
+        guards = [guard for guard in guards if stores <= (SMALL if guard.from_user else LARGEST)]
+        if not guards:
             return self.descend(loop)
         low, high, gone = self.main_range(loop, guards)
         if not gone:
@@ -100,6 +105,8 @@ class _Partitioner(ScopedRewriter):
             new_low = low if interval.low is None else self.tightest(low, interval.low, upper=False)
             new_high = high if interval.high is None else self.tightest(high, interval.high, upper=True)
             if self.analyzer.can_prove(build.less_equal(new_high, new_low)):
+                continue
+            if guard.from_user and not _most_of(loop, new_low, new_high):
                 continue
             low, high = new_low, new_high
             gone.add(guard.condition)
@@ -148,8 +155,14 @@ class _Partitioner(ScopedRewriter):
 
 def _may_guard(node: Node, masks: bool) -> bool:
     if isinstance(node, Call):
-        return is_likely(node)
+        return is_likely(node) or (masks and node.op is IF_THEN_ELSE)
     return masks and isinstance(node, (Load, Store)) and node.predicate is not None
+
+
+def _most_of(loop: For, low: Expr, high: Expr) -> bool:
+    """Whether at least half of the iterations of `loop` are in low .. high, or the number is not known."""
+    some, total = build.as_int(build.sub(high, low)), build.as_int(loop.extent)
+    return some is None or total is None or 2 * some >= total
 
 
 def _true(condition: Expr) -> Expr:
@@ -180,9 +193,12 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
             conditions = [without_likely(part) for part in conjuncts(node.condition) if is_likely(part)]
         elif masks and isinstance(node, (Store, Load)) and node.predicate is not None:
             conditions = mask_parts(node.predicate)
+        elif masks and isinstance(node, Call) and node.op is IF_THEN_ELSE:
+            conditions = mask_parts(node.args[0])
         for condition in conditions:
             if loop.loop_var in depends(condition):
-                (later if isinstance(node, Load) else found).append(_Guard(condition, inner))
+                from_user = isinstance(node, Expr)
+                (later if from_user else found).append(_Guard(condition, inner, from_user))
         if isinstance(node, For):
             inner = (*inner, node)
         if masks or isinstance(node, Stmt):

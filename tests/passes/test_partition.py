@@ -6,7 +6,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, Var
 from tedsl.passes.partition_loops import partition_loops
 from tedsl.passes.vectorize_loops import vectorize_loops
-from tests.passes.programs import PARALLEL, VECTORIZED, Function, body_text, check, loop, seq, when
+from tests.passes.programs import PARALLEL, VECTORIZED, Function, body_text, check, imm, loop, seq, when
 
 I, J, K = Var("i"), Var("j"), Var("k")
 X = build.add(build.mul(I, 8), J)
@@ -106,3 +106,23 @@ def test_unrolled_rows_are_guarded_one_by_one():
     rows = seq(*(guarded(f, 50, build.add(build.mul(I, 4), r)) for r in range(4)))
     after = check(partition_loops, f.func(loop(I, 13, rows)), constant_loops=True)
     assert body_text(after).count("likely") == 0  # the last iteration is decided row by row
+
+
+def test_the_border_of_a_padded_image_is_taken_off():
+    f = Function(A=(64,), B=(100,))
+    inside = build.logical_and(build.logical_and(build.greater_equal(I, 1), build.less(I, 9)),
+                               build.logical_and(build.greater_equal(J, 1), build.less(J, 9)))
+    source = build.add(build.mul(build.sub(I, 1), 8), build.sub(J, 1))
+    value = build.if_then_else(inside, f.load("A", source), imm(0.0, "float32"))
+    before = f.func(loop(I, 10, loop(J, 10, f.store("B", build.add(build.mul(I, 10), J), value))))
+    assert partition_loops(before, constant_loops=True) is before
+    after = check(partition_loops, before, constant_loops=True, masks=True)
+    main = body_text(after)[body_text(after).index("for (i"):]
+    assert "if_then_else" not in main[main.index("for (j"):main.index("}")]
+
+
+def test_a_condition_of_a_user_that_holds_for_few_stays():
+    f = Function(A=(64,), B=(100,))
+    value = build.if_then_else(build.less(I, 10), f.load("A", I), imm(0.0, "float32"))
+    before = f.func(loop(I, 64, f.store("B", I, value)))
+    assert partition_loops(before, constant_loops=True, masks=True) is before
