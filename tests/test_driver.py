@@ -196,6 +196,17 @@ def test_functions_and_dicts_are_built_too():
     np.testing.assert_array_equal(c, f32(4) * 2)
 
 
+def test_lowering_what_is_lowered_changes_nothing_of_the_result():
+    s, args = tiled_matmul(64)
+    a, b = f32(64, 64), f32(64, 64, seed=1)
+    results = set()
+    for inputs in ((s, args), (tedsl.lower(s, args),), (tedsl.lower(s, args, simple_mode=True),)):
+        c = np.zeros((64, 64), np.float32)
+        tedsl.build(*inputs)(a, b, c)
+        results.add(c.tobytes())
+    assert len(results) == 1
+
+
 def test_in_place_under_noalias_false():
     s, (a, b, c) = added(64)
     with tedsl.transform.PassContext(config={"tir.noalias": False}):

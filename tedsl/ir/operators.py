@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ExpressionError
+from tedsl.errors import ArgumentTypeError, ExpressionError
 
 if TYPE_CHECKING:
     from tedsl.ir.expr import Expr
@@ -69,6 +69,14 @@ class ExprOperators:
             f"the expression {self} has no truth value while the program is being written",
             hint="for `and`, `or`, `not`, `if` write te.all(a, b), te.any(a, b), tir.Not(a), te.if_then_else(cond, a, b); "
                  "a chained a < b < c is te.all(a < b, b < c)")
+
+    def __float__(self) -> float:
+        raise ArgumentTypeError(f"the expression {self} has no value while the program is being written",
+                                hint="Python's math and float() work on numbers; on expressions use te.exp(x), te.floor(x), ...")
+
+    def asobject(self) -> Any:
+        """The node itself; of a lazy `a == b` the comparison."""
+        return self
 
     def equal(self, other: Any) -> Expr:
         """The comparison `self == other` as an expression."""

@@ -49,15 +49,16 @@ def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> 
 
     dtype None is float32.
     """
+    where = _where("placeholder", name)
     of = FLOAT32 if dtype is None else as_dtype(dtype)
     if of.is_handle:
-        raise DTypeError(f"placeholder {name}: a tensor holds numbers or bool, not {of}")
-    return Tensor(PlaceholderOp(_name(name, "placeholder"), check_shape(shape, f"placeholder {name}"), of))
+        raise DTypeError(f"{where}: a tensor holds numbers or bool, not {of}")
+    return Tensor(PlaceholderOp(name, check_shape(shape, where), of))
 
 
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
     """An axis to reduce over, for `axis=` of te.sum and its kin. dom: (begin, end), or a Range."""
-    where = f"reduce_axis {name}"
+    where = _where("reduce_axis", name)
     if isinstance(dom, Range):
         made = dom
     elif isinstance(dom, (tuple, list)) and len(dom) == 2:
@@ -74,7 +75,7 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
         raise ShapeError(f"{where}: from {made.min!r} there are {extent} steps to the end",
                          hint="write (begin, end) with begin <= end")
     assert made.extent is not None
-    return note_axis(IterVar(made, Var(_name(name, "reduce_axis"), made.extent.dtype), IterType.COMM_REDUCE, thread_tag))
+    return note_axis(IterVar(made, Var(name, made.extent.dtype), IterType.COMM_REDUCE, thread_tag))
 
 
 def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
@@ -98,9 +99,10 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     shape: as of te.placeholder. fcompute: takes one index per dimension (or *indices) and returns the value; a tuple of values
     makes several tensors, which are returned as a tuple. A reduction (te.sum, te.max, ...) must be the whole value.
     tag, attrs: for schedules to find the operation by. info (ours): a typed record of the operator family, `op.info`.
-    The dtype is that of the value: the rules of promotion stand at the head of `lang/declare.py`.
+    The dtype is that of the value: an integer with a float takes the float's dtype, otherwise the wider, at equal width
+    unsigned; a Python number takes the dtype beside it if it fits. All rules: the head of `lang/declare.py`.
     """
-    where = f"compute {_name(name, 'compute')}"
+    where = _where("compute", name)
     tag = current_tag(tag, where)
     dims = check_shape(shape, where)
     op = define(dims, fcompute, axis_names(fcompute, len(dims), where), name, tag=tag, attrs=attrs, info=info)
@@ -111,7 +113,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
 def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequence[str], name: str, *, tag: str = "",
            attrs: Mapping[str, Any] | None = None, info: Any = None) -> ComputeOp:
     """The operation of `compute`, with the names of its axes given: the formula is evaluated and checked."""
-    where = f"compute {name}"
+    where = _where("compute", name)
     axis = tuple([_axis(extent, axis_name) for extent, axis_name in zip(shape, names)])
     body = _values(_call(fcompute, axis, name, where), where)
     op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info)
@@ -154,10 +156,11 @@ def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
     return made
 
 
-def _name(name: object, what: str) -> str:
+def _where(what: str, name: object) -> str:
+    """The opening of a message: what is declared, and its name if the user gave one."""
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{what}: the name is a str, not {name!r}", hint="write name='B' after the other arguments")
-    return name
+    return what if name == what else f"{what} {name}"
 
 
 def _axis(extent: Expr, name: str) -> IterVar:

@@ -63,6 +63,11 @@ class Tensor:
         indices = key if isinstance(key, tuple) else (key,)
         return _index(self, indices)
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise ExpressionError(f"an element of the tensor {self.name} cannot be assigned: a tensor is defined once, by a formula",
+                              hint="write the value as a formula of the index: te.compute(A.shape, lambda i: te.if_then_else(i == 0, "
+                                   "x, A[i]))")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tensor) and self.op is other.op and self.value_index == other.value_index
 
@@ -162,7 +167,8 @@ class TensorSlice(ExprOperators, metaclass=_SliceType):
                                   hint="index every dimension with an integer expression inside te.compute")
         refuse_rank(self.tensor, self.indices)
 
-    asobject = as_expr
+    def asobject(self) -> Expr:
+        return self.as_expr()
 
     def __repr__(self) -> str:
         return _written(self.tensor, self.indices)

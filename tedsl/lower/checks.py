@@ -26,7 +26,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
-from tedsl.lower.reads import Facts, guarded_loads, has_load, is_ragged, loads_of
+from tedsl.lower.reads import Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
 from tedsl.lower.violations import Violation, find_violation
 
 
@@ -144,10 +144,22 @@ class _Checker:
             return
         if verdict is not None and verdict.constant and verdict.at is not None:
             raise self.refusal(load, dim, verdict)
-        if decidable and not conditions and self.required(load, dim, verdict):
+        if self.proved_with_elements(load, dim, facts) or (
+                decidable and not conditions and takes_its_ends(index, self.axes) and self.required(load, dim, verdict)):
             return
         self.clamps.setdefault(load, {})[dim] = None
         self.require_elements(load, dim, facts)
+
+    def proved_with_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> bool:
+        """Whether the index is in range of every dimension that has elements, as i % n is."""
+        index, extent = load.indices[dim], load.producer.shape[dim]
+        if isinstance(extent, IntImm) or facts is not None or is_ragged(self.op):
+            return False
+        with self.analyzer.constraint_scope(build.greater_equal(extent, 1)):
+            if not self.proved(index, extent, None):
+                return False
+        self.require_elements(load, dim, facts)
+        return True
 
     def domains(self, index: Expr, conditions: Iterable[Expr]) -> list[IterVar]:
         """The axes that matter: those in the index and in the conditions."""

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tedsl.ir import build
-from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareOp, Expr, Let, Not, Or, ProducerLoad, Reduce, Select
+from tedsl.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Cast,
+    CompareOp,
+    Expr,
+    FloorDiv,
+    Let,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    ProducerLoad,
+    Reduce,
+    Select,
+    Sub,
+    Var,
+)
 from tedsl.ir.node import Node
-from tedsl.ir.visitor import post_order
+from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 
 
@@ -51,6 +76,34 @@ def is_ragged(op: ComputeOp) -> bool:
     axes = {axis.var for axis in (*op.axis, *op.reduce_axis)}
     ends = [end for axis in op.reduce_axis if axis.dom is not None for end in (axis.dom.min, extent_of(axis))]
     return any(type(node) is ProducerLoad or node in axes for end in ends for node in post_order(end))
+
+
+def takes_its_ends(index: Expr, axes: Collection[Var]) -> bool:
+    """Whether `index` takes its least and its greatest value at corners of the domain, so that bounds of it are exact.
+
+    It does if every axis occurs once, in operations that rise or fall with their operands.
+    """
+    seen: set[Node] = set()
+    stack: list[Node] = [index]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Var) and node in axes:
+            if node in seen:
+                return False
+            seen.add(node)
+        elif isinstance(node, (Add, Sub, Min, Max, Cast)):
+            if node in seen:
+                return False
+            seen.add(node)  # a shared part: its axes occur twice
+            stack.extend(node.child_nodes())
+        elif isinstance(node, (Mul, FloorDiv)):
+            parts = [part for part in (node.a, node.b) if any(v in axes for v in variables(part))]
+            if len(parts) > 1 or (isinstance(node, FloorDiv) and node.b in parts):
+                return False
+            stack.extend(parts)
+        elif any(v in axes for v in variables(node)):
+            return False
+    return True
 
 
 def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:

@@ -97,7 +97,10 @@ def _bind(sig: Signature, args: Sequence[Any], arrays: dict[int, Array]) -> dict
     values: dict[Var, Any] = {}
     for binding in sig.bindings:
         if binding.kind == "scalar":
-            values[binding.var] = as_number(args[binding.param], binding.var.dtype, _where(sig, binding.param))
+            where = _where(sig, binding.param)
+            values[binding.var] = number = as_number(args[binding.param], binding.var.dtype, where)
+            if isinstance(binding.var, SizeVar) and number < 0:
+                raise ArgumentError(f"{where} is {number}, and a size is at least 0")
         else:
             values[binding.var] = _solved(sig, binding, arrays, values)
     return values

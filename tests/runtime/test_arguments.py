@@ -223,6 +223,12 @@ def test_a_number_that_does_not_fit(dtype, value):
     refused(scalar_kernel(dtype), (f32(4), value), r"argument 2 \(x\) is .*does not fit")
 
 
+def test_a_negative_size():
+    kernel = StandIn(function(array("A", 4), SizeVar("size"), outputs="A", name="sized"))
+    accepted(kernel, f32(4), 0)
+    refused(kernel, (f32(4), -1), r"argument 2 \(size\) is -1, and a size is at least 0")
+
+
 @pytest.mark.parametrize("dtype, value", [("int32", 1.5), ("int32", "1"), ("int32", None), ("float32", "1"), ("float32", 1j),
                                           ("float32", None), ("int32", f32(4)), ("float32", f32(4))])
 def test_what_is_no_number(dtype, value):

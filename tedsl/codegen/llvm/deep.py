@@ -43,7 +43,7 @@ def _operands(out: Emitter, e: Any, index: bool) -> list[Task]:
     if index:
         return [(e, False)]
     if isinstance(e, Load):
-        return [(e.index, True)] + ([(e.predicate, False)] if e.predicate is not None else [])
+        return [(e.index, True), (e.predicate, False)] if e.predicate is not None else [(e.index, True)]
     if isinstance(e, CompareOp) and e.a.dtype.is_integer and is_index(out, e.a) and is_index(out, e.b):
         return [(e.b, True), (e.a, True)]
     if isinstance(e, Call) and e.op.name == "tir.if_then_else" and not is_cheap(e):

@@ -23,7 +23,7 @@ from tedsl.runtime import symbols
 _LIBRARIES_PER_JIT = 64
 _lock = threading.RLock()  # re-entered: a library of the runtime is linked while one that needs it is
 _names = itertools.count()
-_dropped: deque[tuple[Any, _Session]] = deque()
+_dropped: deque[tuple[Any, _Linker]] = deque()
 
 
 class Library:
@@ -39,7 +39,7 @@ class Library:
         return self._addresses[name]
 
 
-class _Session:
+class _Linker:
     """An LLJIT, how many libraries it has taken and how many of them are alive."""
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class _Session:
         self.taken = self.alive = 0
 
 
-_session: _Session | None = None
+_linker: _Linker | None = None
 _runtime: dict[str, Library] = {}  # source -> library; never dropped: worker threads wait in this code
-_runtime_session: _Session | None = None
+_runtime_linker: _Linker | None = None
 
 
 def initialize() -> None:
@@ -65,18 +65,18 @@ def initialize() -> None:
 
 def link(image: bytes, exports: Iterable[str]) -> Library:
     """Loads the object `image`; the Library knows the addresses of `exports`. Raises before linking what cannot be linked."""
-    global _session
+    global _linker
     if not sys.platform.startswith("linux"):
         raise TedslError(f"kernels run on Linux (x86-64 or AArch64); this is {sys.platform}",
                          hint="lower and get_source work here; run the kernel on Linux")
     bound = {name: _bind(name) for name in _checked(undefined_symbols(image))}
     with _lock:
         _unload_dropped()
-        if _session is None or _session.taken >= _LIBRARIES_PER_JIT:
-            full, _session = _session, _Session()
+        if _linker is None or _linker.taken >= _LIBRARIES_PER_JIT:
+            full, _linker = _linker, _Linker()
             if full is not None and full.alive == 0:
                 _close(full)
-        return _load(_session, image, exports, bound)
+        return _load(_linker, image, exports, bound)
 
 
 def _checked(names: list[str]) -> list[str]:
@@ -90,7 +90,7 @@ def _bind(name: str) -> int:
     return runtime_address(name) if name in symbols.RUNTIME else symbols.address_of(name)
 
 
-def _load(session: _Session, image: bytes, exports: Iterable[str], bound: Mapping[str, int]) -> Library:
+def _load(linker: _Linker, image: bytes, exports: Iterable[str], bound: Mapping[str, int]) -> Library:
     from llvmlite import binding
 
     builder = binding.JITLibraryBuilder().add_object_img(image)
@@ -100,19 +100,19 @@ def _load(session: _Session, image: bytes, exports: Iterable[str], bound: Mappin
     for name in wanted:
         builder.export_symbol(name)
     try:
-        tracker = builder.link(session.jit, f"tedsl.{next(_names)}")
+        tracker = builder.link(linker.jit, f"tedsl.{next(_names)}")
     except RuntimeError as error:
         raise InternalError(f"LLVM could not link the machine code: {error}") from error
-    session.taken += 1
-    session.alive += 1
+    linker.taken += 1
+    linker.alive += 1
     library = Library({name: tracker[name] for name in wanted})
-    weakref.finalize(library, _drop, tracker, session).atexit = False  # at exit the process goes as a whole
+    weakref.finalize(library, _drop, tracker, linker).atexit = False  # at exit the process goes as a whole
     return library
 
 
-def _drop(tracker: Any, session: _Session) -> None:
+def _drop(tracker: Any, linker: _Linker) -> None:
     """Called when a Library is gone, perhaps by the garbage collector amid a call into LLVM: never waits for the lock."""
-    _dropped.append((tracker, session))
+    _dropped.append((tracker, linker))
     if _lock.acquire(blocking=False):
         try:
             _unload_dropped()
@@ -121,17 +121,17 @@ def _drop(tracker: Any, session: _Session) -> None:
 
 
 def _unload_dropped() -> None:
-    """Frees what was dropped; with the last library of a full session, the session."""
+    """Frees what was dropped; with the last library of a full linker, the linker."""
     while _dropped:
-        tracker, session = _dropped.popleft()
+        tracker, linker = _dropped.popleft()
         tracker.close()
-        session.alive -= 1
-        if session.alive == 0 and session is not _session:
-            _close(session)
+        linker.alive -= 1
+        if linker.alive == 0 and linker is not _linker:
+            _close(linker)
 
 
-def _close(session: _Session) -> None:
-    session.jit.close()
+def _close(linker: _Linker) -> None:
+    linker.jit.close()
     _return_free_memory()
 
 
@@ -144,15 +144,15 @@ def _return_free_memory() -> None:
 
 def runtime_address(name: str) -> int:
     """The address of one of the runtime's own functions, compiled on first use."""
-    global _runtime_session
+    global _runtime_linker
     source = symbols.RUNTIME[name]
     with _lock:
         if source not in _runtime:
-            if _runtime_session is None:
-                _runtime_session = _Session()
+            if _runtime_linker is None:
+                _runtime_linker = _Linker()
             image = _compile(symbols.provider(source)())
             bound = {n: symbols.address_of(n) for n in _checked(undefined_symbols(image))}
-            _runtime[source] = _load(_runtime_session, image, [n for n, s in symbols.RUNTIME.items() if s == source], bound)
+            _runtime[source] = _load(_runtime_linker, image, [n for n, s in symbols.RUNTIME.items() if s == source], bound)
         return _runtime[source].address(name)
 
 

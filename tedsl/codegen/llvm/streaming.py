@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.index import Atom, Index
+from tedsl.codegen.llvm.indexing import emit_condition
 from tedsl.codegen.llvm.types import memory_type
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var
@@ -106,7 +107,7 @@ def _is_position_wise(loop: For, lets: list[LetStmt], store: Store, lanes: int) 
     while stack:
         e = stack.pop()
         count += 1
-        if count > _MOST_NODES or e in moved or isinstance(e, Shuffle) or isinstance(e, Call) and e.op.effect == "opaque":
+        if count > _MOST_NODES or e in moved or isinstance(e, Shuffle) or (isinstance(e, Call) and e.op.effect == "opaque"):
             return False
         if isinstance(e, Load) and e.buffer_var is store.buffer_var:
             return False
@@ -131,7 +132,7 @@ def _coefficient(e: Expr, moved: dict[Expr, int]) -> int | None:
         factor, other = (e.a, e.b) if isinstance(e.a, IntImm) else (e.b, e.a)
         by = _coefficient(other, moved)
         return None if by is None else by * factor.value  # type: ignore[attr-defined]
-    return None if uses(e, moved.keys()) else 0  # type: ignore[arg-type]
+    return None if uses(e, moved.keys()) else 0
 
 
 # --- code -------------------------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
     from tedsl.codegen.llvm.stmt import count_body, emit_counted
 
     count = ix.add(end, first, -1)
-    wanted = out.here(f"icmp sge i64 {out.register(count)[0]}, {_FEWEST}") if count.terms else str(count.const >= _FEWEST).lower()
+    wanted = emit_condition(out, "sge", count, ix.constant(_FEWEST))
     flag = out.streams[stream.store.buffer_var]
     if flag is not None:
         wanted = out.here(f"and i1 {wanted}, {out.data_vars[flag]}")
