@@ -141,6 +141,34 @@ def test_padding_of_a_symbolic_tensor_needs_no_check():
     assert "max(" not in text
 
 
+def test_an_index_whose_extremes_are_not_known_exactly_is_clamped_rather_than_demanded():
+    B = te.compute((M,), lambda i: SYMBOLIC[i * i], name="B")
+    func = lowered(B, SYMBOLIC)
+    assert "A[max(min((i*i), (n - 1)), 0)]" in str(func)
+    a, b = whole_numbers((10,)), np.zeros(4, "float32")
+    run(func, [a, b])
+    np.testing.assert_array_equal(b, a[[0, 1, 4, 9]])
+
+
+def test_a_remainder_needs_an_element_and_nothing_else():
+    B = te.compute((M,), lambda i: SYMBOLIC[i % N], name="B")
+    func = lowered(B, SYMBOLIC)
+    assert "B[i] = A[floormod(i, n)]" in str(func)
+    assert "assert(((m <= 0) || (n >= 1))" in str(func)
+
+
+def test_a_scalar_in_an_index_is_checked_at_the_call():
+    offset = te.var("offset")
+    B = te.compute((8,), lambda i: TEN[i + offset], name="B")
+    func = lower_schedule(create_schedule(B.op), [TEN, offset, B])
+    a, b = whole_numbers((10,)), np.zeros(8, "float32")
+    run(func, [a, 2, b])
+    np.testing.assert_array_equal(b, a[2:])
+    for wrong in (-1, 3):
+        with pytest.raises(Exception, match="B reads A"):
+            run(func, [a, wrong, b])
+
+
 # --- data-dependent indices ---
 
 def test_a_data_dependent_index_is_clamped_to_the_tensor():
