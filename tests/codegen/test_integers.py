@@ -17,8 +17,9 @@ def op(name):
     return lambda a, b: Call(a.dtype, Op.get(f"tir.{name}"), (a, b))
 
 
-OPS = {"floordiv": FloorDiv, "floormod": FloorMod, "truncdiv": Div, "truncmod": Mod, "mul": Mul, "sub": Sub, "min": Min, "max": Max,
-       "shift_left": op("shift_left"), "shift_right": op("shift_right"), "and": op("bitwise_and"), "xor": op("bitwise_xor")}
+OPS = {"floordiv": FloorDiv, "floormod": FloorMod, "truncdiv": Div, "truncmod": Mod, "mul": Mul, "sub": Sub, "min": Min,
+       "max": Max, "shift_left": op("shift_left"), "shift_right": op("shift_right"), "and": op("bitwise_and"),
+       "xor": op("bitwise_xor")}
 
 
 def pairs(of):

@@ -10,7 +10,17 @@ from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Add, Broadcast, Call, IntImm, Let, Load, Ramp, SizeVar, StringImm, Var, pointer_var
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import (
-    Allocate, AssertStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Store, While, seq,
+    Allocate,
+    AssertStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Store,
+    While,
+    seq,
 )
 from tests.codegen.kernels import HOST, PLAIN, Kernel, array, const, function
 
@@ -130,7 +140,8 @@ def test_scalar_arguments_of_every_dtype():
 
 def test_lets_bind_indices_and_data():
     a, b, i, k, v = array("a", (64,), "float32"), array("b", (64,), "float32"), Var("i"), Var("k"), Var("v", "float32")
-    inner = LetStmt(k, build.mul(i, 8), LetStmt(v, load(a, k), store(b, Let(Var("w", F32), v, build.add(v, v)), build.add(k, 1))))
+    twice = Let(Var("w", F32), v, build.add(v, v))
+    inner = LetStmt(k, build.mul(i, 8), LetStmt(v, load(a, k), store(b, twice, build.add(k, 1))))
     x, y = np.arange(64, dtype="f"), np.zeros(64, "f")
     assert Kernel(function(loop(i, 8, inner), a, b))(x, y) == 0
     np.testing.assert_array_equal(y[1::8], x[::8] * 2)
