@@ -2,13 +2,35 @@
 
     ranges -> affine (sums of terms) -> canonical (equal values, one representative) -> bounds (what is known here)
     rules/<operator>: one step of simplification each, with its side condition -> simplify -> analyzer (the front door)
-    prove: inequalities over symbols        interval: regions        solve: equations        modular: divisibility
+    inequality: proofs over symbols      prove: sympy's opinion      interval: regions      solve, deduce: equations
+    splits: x//4*4 + x%4 is x            modular: divisibility       conditions: what an `if` teaches
 
 **When the rules apply.** The arithmetic rules hold for ideal integers. An expression is treated as ideal (it is *exact*) if
-- it is *index arithmetic*: scalar int32 or int64 whose leaves are variables and constants (decision 3: it never overflows), or
-- the range of its ideal value is proved to lie within its dtype, e.g. `cast(int32, A[i]) + 1` for a uint8 `A`.
-Everything else (loads, calls, narrow or unsigned dtypes, sums of them that may wrap) is *data*: opaque to the arithmetic, and
-rewritten only by identities that also hold modulo 2**bits. Floats: only identities that hold for every bit pattern.
-Division by zero gives 0, so a rule that cancels a divisor asks for a proof that it is not 0.
+- it is *index arithmetic*: scalar int32 or int64 whose leaves are variables and constants (decision 3: it never overflows;
+  the conditions of its choices may be anything), or
+- the range of its ideal value is proved to lie within its dtype by the ranges of its variables and the dtypes of its other
+  leaves (not by the conditions around it), e.g. `cast(int32, A[i]) + 1` for a uint8 `A`.
+Everything else (loads, calls, narrow or unsigned dtypes, sums of them that may wrap, variables that stand for such values)
+is *data*: opaque to the arithmetic, and rewritten only by identities that also hold modulo 2**bits. Floats: only identities
+that hold for every bit pattern. Division by zero gives 0, so a rule that cancels a divisor asks for a proof that it is not 0;
+the extent of a loop whose variable is used counts as positive, since that loop runs.
 Memory may change between two statements, so no fact about a loaded value is remembered by a constraint.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {  # name → the module that defines it; imported on first use
+    "Analyzer": "analyzer", "ConstIntBound": "sets", "ModularSet": "sets", "IntSet": "sets", "IntervalSet": "sets",
+    "detect_linear_equation": "solve", "deduce_bound": "deduce",
+}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"tedsl.arith has no {name!r}; it has {', '.join(_HOMES)}")
+    return getattr(import_module(f"tedsl.arith.{home}"), name)

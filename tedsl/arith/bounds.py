@@ -14,7 +14,6 @@ from tedsl.arith import ranges
 from tedsl.arith.affine import Sum
 from tedsl.arith.canonical import Canonical
 from tedsl.arith.ranges import EVERYTHING, Range
-from tedsl.ir.dtype import INT32, INT64
 from tedsl.ir.expr import (
     Add,
     BinaryOp,
@@ -123,7 +122,7 @@ class Bounds(Canonical):
         if kind is Var or kind is SizeVar:
             known = self._of_var.get(term)
             if known is None:
-                known = EVERYTHING if dtype is INT32 or dtype is INT64 else (dtype.min_value, dtype.max_value)
+                known = EVERYTHING if term not in self.data else (dtype.min_value, dtype.max_value)
             return ranges.intersect(known, (0, None)) if kind is SizeVar else known
         parts = [_total(self.sum(child), memo) for child in value_parts(term)]
         if kind in _BINARY:
@@ -152,11 +151,15 @@ class Bounds(Canonical):
             self._static, self._here = {}, {}
 
     def mark_like(self, var: Var, value: Expr) -> None:
-        """`var` stands for `value`: it is data if the value is, and changes with memory if the value does."""
-        if not self.is_index(self.sum(value)):
+        """`var` stands for `value`: it is data if the value is. (Its own value is fixed, also if memory changes later.)"""
+        if value.dtype.is_integer and value.dtype.lanes == 1 and not self.is_index(self.sum(value)):
             self.data.add(var)
-        if self.reads_memory(value):
-            self.memory.add(var)
+
+    def enter_let(self, let: Let) -> None:
+        """What is known of the variable of a Let wherever it stands."""
+        super().enter_let(let)
+        if let.value.dtype.is_integer and let.value.dtype.lanes == 1 and let.var not in self._of_var:
+            self._of_var[let.var] = self.static_range(self.sum(let.value))
 
     @contextmanager
     def scope(self) -> Iterator[None]:

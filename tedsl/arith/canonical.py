@@ -26,6 +26,7 @@ from tedsl.ir.expr import (
     Expr,
     FloatImm,
     IntImm,
+    Let,
     Load,
     Max,
     Min,
@@ -75,6 +76,11 @@ class Canonical:
                     stack += (node.a, node.b)
                     continue
             else:
+                if type(node) is Let:
+                    if node.value not in values:
+                        stack.append(node.value)
+                        continue
+                    self.enter_let(node)
                 pending: Any = [c for c in node.child_nodes() if c not in values]
                 if pending:
                     stack.extend(pending)
@@ -110,6 +116,12 @@ class Canonical:
 
     def static_range(self, s: Sum) -> Range:
         raise NotImplementedError
+
+    def enter_let(self, let: Let) -> None:
+        """Before the body of a Let: its variable is data if its value is."""
+        value = self.value(let.value)
+        if isinstance(value, Sum) and not self.is_index(value):
+            self.data.add(let.var)
 
     # --- finding ----------------------------------------------------------------------------------------------------
 

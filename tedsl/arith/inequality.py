@@ -183,9 +183,9 @@ def factors(term: Expr) -> tuple[Expr, ...]:
         return (term,)
     found: list[Expr] = []
     stack: list[Expr] = [term]
-    while stack and len(found) < 8:
+    while stack:
         node = stack.pop()
-        if type(node) is Mul:
+        if type(node) is Mul and len(found) + len(stack) < 8:
             stack += [node.b, node.a]
         else:
             found.append(node)

@@ -33,6 +33,7 @@ from tedsl.ir.expr import (
     FloorDiv,
     FloorMod,
     IntImm,
+    Let,
     Max,
     Min,
     Mod,
@@ -126,7 +127,7 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr]) -> Expr:
             stack.pop()
             done[node] = done[form]
             continue
-        rebuilt = _with_simple_operands(form, done, stack)
+        rebuilt = _with_simple_operands(form, known, done, stack)
         if rebuilt is None:
             continue
         result = rewrite(rebuilt, known) if steps < MAX_STEPS else None
@@ -138,7 +139,7 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr]) -> Expr:
     return done[root]
 
 
-def _with_simple_operands(form: Any, done: dict[Expr, Expr], stack: list[Expr]) -> Expr | None:
+def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr]) -> Expr | None:
     """`form` over its simplified operands; None if some are not done yet, which are then on the stack."""
     if type(form) in _LEAVES:
         return form  # type: ignore[no-any-return]
@@ -160,6 +161,11 @@ def _with_simple_operands(form: Any, done: dict[Expr, Expr], stack: list[Expr]) 
         made: Any = type(form)
         rebuilt: Expr = made(x, y)
         return rebuilt
+    if type(form) is Let:
+        if form.value not in done:
+            stack.append(form.value)
+            return None
+        known.enter_let(form)
     pending = [c for c in form.child_nodes() if c not in done]
     if pending:
         stack.extend(reversed(pending))

@@ -8,7 +8,7 @@ from arith_reference import value
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
-from tedsl.ir.expr import BufferLoad, Cast, IntImm, Var
+from tedsl.ir.expr import BufferLoad, Cast, IntImm, Let, Select, Var
 from tedsl.ir.visitor import post_order
 
 NARROW = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535)}
@@ -94,3 +94,20 @@ def test_a_variable_that_stands_for_data_is_data():
     known = Analyzer()
     known.bind(y, x)
     assert not known.can_prove(y < y + 1)
+
+
+def test_the_variable_of_a_let_is_data_if_its_value_is():
+    table, y = decl_buffer((4,), "int32", "T"), Var("y")
+    loaded, small = BufferLoad(table, (Var("i"),)), Cast("int32", BufferLoad(decl_buffer((4,), "uint8", "S"), (Var("i"),)))
+    body = build.select(y < y + 1, y, 7)
+    assert isinstance(Analyzer().simplify(Let(y, loaded, body)).body, Select)
+    assert isinstance(Analyzer().simplify(Let(Var("z"), small, build.as_expr(3))), Let)
+    assert Analyzer().simplify(Let(y, small, body)).body is y
+
+
+def test_a_condition_on_a_variable_that_was_loaded_holds():
+    known, y = Analyzer(), Var("y")
+    known.bind(y, BufferLoad(decl_buffer((4,), "int32", "T"), (Var("i"),)))
+    with known.constraint_scope(build.logical_and(y >= 0, y < 4)):
+        assert known.bounds(y) == (0, 3)
+        assert known.can_prove(y < 4)

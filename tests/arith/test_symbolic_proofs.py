@@ -123,3 +123,15 @@ def test_a_cache_of_a_tile_at_the_border():
     assert known.can_prove(last - IO * 32 + 1 <= 32)
     assert known.can_prove(last < N)
     assert known.can_prove(last - IO * 32 >= 0)
+
+
+def test_long_products_keep_all_their_factors():
+    sizes = [SizeVar(f"s{k}") for k in range(12)]
+    product = sizes[0]
+    for size in sizes[1:]:
+        product = product * size
+    known = Analyzer()
+    with known.constraint_scope(sizes[0] > 0):
+        assert not known.can_prove(product >= sizes[0])
+    assert known.can_prove(product >= 0)
+    assert known.can_prove(build.equal(product * 2 - product, product))
