@@ -50,7 +50,8 @@ def corner(of):
 
 def vector(values, of):
     """An expression of a vector with those lanes."""
-    return Shuffle(tuple(Broadcast(build.const(v, of), 2) for v in values), tuple(build.const(2 * i) for i in range(len(values))))
+    pairs = tuple(Broadcast(build.const(v, of), 2) for v in values)
+    return Shuffle(pairs, tuple(build.const(2 * i) for i in range(len(values))))
 
 
 @pytest.mark.parametrize("of", INTS)
@@ -103,7 +104,8 @@ def test_bfloat16_is_that_of_ml_dtypes():
 def test_minimum_and_maximum_keep_nan_and_take_the_second_of_equals(of):
     x, y = Var("x", of), Var("y", of)
     for kind in (Min, Max):
-        assert math.isnan(evaluate(kind(x, y), {x: math.nan, y: 1.0})) and math.isnan(evaluate(kind(x, y), {x: 1.0, y: math.nan}))
+        assert math.isnan(evaluate(kind(x, y), {x: math.nan, y: 1.0}))
+        assert math.isnan(evaluate(kind(x, y), {x: 1.0, y: math.nan}))
         assert math.copysign(1, evaluate(kind(x, y), {x: 0.0, y: -0.0})) == -1
         assert math.copysign(1, evaluate(kind(x, y), {x: -0.0, y: 0.0})) == 1
         lanes = kind(Broadcast(x, 2), Broadcast(y, 2))

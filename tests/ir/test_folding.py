@@ -100,7 +100,8 @@ def test_bits(name):
                                             ("float32", FLOATS), ("bool", [0, 1])])
 def test_casts_of_constants(source, values):
     x = Var("x", source)
-    for target, value in itertools.product(["int8", "uint8", "int32", "uint64", "float16", "bfloat16", "float32", "bool"], values):
+    targets = ["int8", "uint8", "int32", "uint64", "float16", "bfloat16", "float32", "bool"]
+    for target, value in itertools.product(targets, values):
         imm = build.const(value, source)
         folded = build.cast(target, imm)
         expected = evaluate(Cast(dtype(target), x), {x: imm.value}) if target != source else evaluate(imm)

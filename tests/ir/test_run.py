@@ -63,7 +63,8 @@ def test_a_realized_region_starts_where_its_bounds_say():
 def test_leaving_a_realized_region_is_an_error():
     A, T = vector_buffer("A", 8), vector_buffer("T", 8)
     body = BufferRealize(T, (Range(3, 8),), build.true(), BufferStore(A, BufferLoad(T, (build.const(2),)), (ZERO,)))
-    with pytest.raises(InternalError, match=r"index -1 of T, dimension 0 \(relative to the realized region\) is outside 0 <= index < 5"):
+    words = r"index -1 of T, dimension 0 \(relative to the realized region\) is outside 0 <= index < 5"
+    with pytest.raises(InternalError, match=words):
         run(function(body, A), [np.zeros(8, "float32")])
 
 
@@ -102,7 +103,8 @@ def test_masked_and_scattered_stores():
     A = vector_buffer("A", 6, "int32")
     lanes = Ramp(ZERO, ONE, 4)
     tail = LT(Ramp(build.const(4), ONE, 4), Broadcast(build.const(6), 4))
-    body = seq(flat(A, lanes, Ramp(build.const(4), ONE, 4), tail), flat(A, Broadcast(build.const(9), 2), Ramp(ZERO, build.const(2), 2)),
+    body = seq(flat(A, lanes, Ramp(build.const(4), ONE, 4), tail),
+               flat(A, Broadcast(build.const(9), 2), Ramp(ZERO, build.const(2), 2)),
                flat(A, build.const(5), build.const(77), build.const(False)), flat(A, build.const(5), ONE, build.const(True)))
     a = np.zeros(6, "int32")
     run(function(body, A), [a])
@@ -228,7 +230,8 @@ def test_the_source_can_be_read():
 
 def test_a_vector_access_of_a_multi_dimensional_buffer():
     A = decl_buffer((2, 4), "int32", "A")
-    body = loop(i, 2, BufferStore(A, build.mul(BufferLoad(A, (i, Ramp(ZERO, ONE, 4))), Broadcast(i, 4)), (i, Ramp(ZERO, ONE, 4))))
+    row = (i, Ramp(ZERO, ONE, 4))
+    body = loop(i, 2, BufferStore(A, build.mul(BufferLoad(A, row), Broadcast(i, 4)), row))
     a = np.ones((2, 4), "int32")
     run(function(body, A), [a])
     assert a.tolist() == [[0] * 4, [1] * 4]

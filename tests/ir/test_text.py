@@ -65,7 +65,7 @@ def test_the_listing_of_the_row_sum():
               B[i] = ((float32*)B[i] + (float32*)A_2[((i*stride) + (k*stride_1))])
             }
           }
-        }""")
+        }""")  # noqa: E501 - the issue prints it so
 
 
 def test_buffers_stand_below_each_other_in_the_order_of_the_arguments():
@@ -112,7 +112,8 @@ ACCESS = Load("float32x4", P, Ramp(x, build.const(1), 4))
     (While(build.less(x, 3), Evaluate(x)), "while ((x: int32 < 3)) {\n  x\n}"),
     (LetStmt(x, y, Evaluate(x)), "let x: int32 = y: int32\nx"),
     (AttrStmt(StringImm("s"), "pragma_key", build.const(1), Evaluate(x)), 'attr ["s"] "pragma_key" = 1;\nx: int32'),
-    (AttrStmt(P, "key", StringImm("v"), seq(Evaluate(Call("int32", "tir.call_extern", (StringImm("f"),))), Store(P, build.const(0.0), x))),
+    (AttrStmt(P, "key", StringImm("v"), seq(Evaluate(Call("int32", "tir.call_extern", (StringImm("f"),))),
+                                            Store(P, build.const(0.0), x))),
      'attr [P: Pointer(float32)] "key" = "v" {\n  @tir.call_extern("f", dtype=int32)\n  P[x: int32] = 0f32\n}'),
     (AttrStmt(IterVar(None, Var("tx"), 1, "threadIdx.x"), "thread_extent", build.const(8), Evaluate(x)),
      'attr [IterVar(tx: int32, (nullptr), "ThreadIndex", "threadIdx.x")] "thread_extent" = 8;\nx: int32'),
@@ -138,11 +139,14 @@ def test_statements(stmt, shown):
     (build.const(True), "True", "(bool)1"), (build.const(False), "False", "(bool)0"),
     (build.const(1.5), "1.5f32", "1.5f"), (build.const(0.0), "0f32", "0f"), (build.const(2.5, "float64"), "2.5f64", "2.5"),
     (build.const(0.1, "float16"), "0.0999756f16", "half(0.0999756)"), (build.const(1.0, "bfloat16"), "1bf16", "bfloat16(1)"),
-    (FloatImm("float32", float("-inf")), "-inff32", "-inff"), (build.const(-3.4028234663852886e38), "-3.40282e+38f32", "-3.40282e+38f"),
+    (FloatImm("float32", float("-inf")), "-inff32", "-inff"),
+    (build.const(-3.4028234663852886e38), "-3.40282e+38f32", "-3.40282e+38f"),
     (StringImm("s"), '"s"', '"s"'),
     (build.add(x, 1), "(x: int32 + 1)", "(x + 1)"), (build.sub(x, y), "(x: int32 - y: int32)", "(x - y)"),
-    (build.mul(x, x), "(x: int32*x)", "(x*x)"), (Div(x, y), "(x: int32 / y: int32)", "(x/y)"), (Mod(x, y), "(x: int32 % y: int32)", "(x % y)"),
-    (build.floordiv(x, 3), "floordiv(x: int32, 3)", "floordiv(x, 3)"), (build.floormod(x, 3), "floormod(x: int32, 3)", "floormod(x, 3)"),
+    (build.mul(x, x), "(x: int32*x)", "(x*x)"), (Div(x, y), "(x: int32 / y: int32)", "(x/y)"),
+    (Mod(x, y), "(x: int32 % y: int32)", "(x % y)"),
+    (build.floordiv(x, 3), "floordiv(x: int32, 3)", "floordiv(x, 3)"),
+    (build.floormod(x, 3), "floormod(x: int32, 3)", "floormod(x, 3)"),
     (build.minimum(x, 3), "min(x: int32, 3)", "min(x, 3)"), (build.maximum(x, 3), "max(x: int32, 3)", "max(x, 3)"),
     (build.logical_and(build.less(x, 3), build.equal(y, 2)), "((x: int32 < 3) && (y: int32 == 2))", "((x < 3) && (y == 2))"),
     (build.logical_or(build.greater_equal(x, 3), build.not_equal(y, 2)), "((x: int32 >= 3) || (y: int32 != 2))",
@@ -177,7 +181,8 @@ def test_names_of_one_spelling_get_numbers_and_odd_ones_a_letter():
 
 
 def test_a_buffer_shows_what_is_not_the_default():
-    made = decl_buffer((4,), "float32", "A", strides=(2,), elem_offset=Var("o"), scope="shared", data_alignment=64, offset_factor=8)
+    made = decl_buffer((4,), "float32", "A", strides=(2,), elem_offset=Var("o"), scope="shared", data_alignment=64,
+                       offset_factor=8)
     assert text(made) == ('A: Buffer(A_1: Pointer(shared float32), float32, [4], [2], elem_offset=o: int32, scope="shared", '
                           'align=64, offset_factor=8)')
 
