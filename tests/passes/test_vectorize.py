@@ -121,7 +121,9 @@ def test_a_loop_inside_runs_once_for_all_lanes():
     lambda f: f.store("C", build.floordiv(V, 2), build.add(f.load("C", build.floordiv(V, 2)), f.load("A", V))),
     lambda f: seq(f.store("A", V, 1), f.store("A", build.add(V, 1), 2)),
     lambda f: seq(f.store("C", imm(0), f.load("A", V)), f.store("B", V, f.load("C", imm(0)))),
-], ids=["reduction", "chain", "collision", "overlap", "through one element"])
+    lambda f: seq(loop(K, 3, f.store("A", build.add(V, K), f.load("B", V))),
+                  loop(I, 3, f.store("C", V, f.load("A", build.add(V, I))))),
+], ids=["reduction", "chain", "collision", "overlap", "through one element", "windows"])
 def test_lanes_that_depend_on_each_other_stay_a_loop(body):
     f = Function(A=(16,), B=(16,), C=(8,))
     after = check(vectorize_loops, f.func(vectors(body(f))))
@@ -222,3 +224,10 @@ def test_nothing_to_do_is_the_same_object():
     assert vectorize_loops(before) is before
     vector = f.func(f.store("B", Ramp(imm(0), imm(1), 8), f.load("A", Ramp(imm(0), imm(1), 8))))
     assert vectorize_loops(vector) is vector
+
+
+def test_rows_apart_are_vectorized_whatever_loop_walks_them():
+    f = Function(A=(32,), B=(32,))
+    update = f.store("A", at(I), build.add(f.load("A", at(I)), f.load("B", at(I))))
+    body = seq(loop(K, 4, f.store("A", at(K), 0)), loop(I, 4, update))
+    assert "for (v" not in body_text(check(vectorize_loops, f.func(vectors(body))))

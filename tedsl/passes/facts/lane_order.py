@@ -11,6 +11,7 @@ from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
+from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable
 
 PAIRS = 4096  # of accesses to compare; a body with more runs serially
@@ -31,7 +32,8 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int) -> bool:
         if not uses(store.index, varying):
             if store.buffer_var in read or store in below or uses(store.value, varying):
                 return True
-    order = _Order(lane_var, low, lanes)
+    inner = {node.loop_var for node in post_order(body) if isinstance(node, For)}
+    order = _Order(lane_var, low, lanes, inner)
     for memory in written:
         wrote = _distinct(store.index for store in stores if store.buffer_var is memory)
         touched = _distinct([*wrote, *(load.index for load in loads if load.buffer_var is memory)])
@@ -72,8 +74,9 @@ def _distinct(indices: Iterable[Expr]) -> list[Expr]:
 class _Order:
     """Compares the addresses of two accesses across lanes."""
 
-    def __init__(self, lane_var: Var, low: Expr, lanes: int) -> None:
-        self.lane_var, self.low, self.lanes = lane_var, low, lanes
+    def __init__(self, lane_var: Var, low: Expr, lanes: int, inner: set[Var]) -> None:
+        self.lane_var, self.low, self.lanes, self.inner = lane_var, low, lanes, inner
+        self.number = Numbering()
         self.analyzer = Analyzer()
         self.vector = LaneExpressions(lanes, {lane_var: Ramp(low, IntImm(low.dtype, 1), lanes)})
 
@@ -94,9 +97,14 @@ class _Order:
             return False  # written once, with the value of every lane
         distance = self._known_distance(a, b)
         if distance is None:
-            return False
+            return self._may_meet(a, b, step_a * self.lanes)
         lanes_apart, rest = divmod(distance, step_a)
         return rest == 0 and 0 < abs(lanes_apart) < self.lanes
+
+    def _may_meet(self, a: Expr, b: Expr, span: int) -> bool:
+        """Whether loops inside bring the two places together: v + k and v + j do, v + k*8 and v + j*8 do not for 8 lanes."""
+        factors = self.number.factors(build.sub(a, b))
+        return any(factors.get(self.number(var), 0) % span for var in self.inner)
 
     def _known_distance(self, a: Expr, b: Expr) -> int | None:
         first = {self.lane_var: self.low}

@@ -46,6 +46,10 @@ class Numbering:
         other, constant_b = self._terms(b)
         return constant - constant_b if rest == other else None
 
+    def factors(self, e: Expr) -> dict[int, int]:
+        """The numbers of the terms of a sum, each with its constant factor."""
+        return self._terms(e)[0]
+
     def _terms(self, e: Expr) -> tuple[dict[int, int], int]:
         """`e` as numbers of terms with their factors, and a constant."""
         factors: dict[int, int] = {}

@@ -22,6 +22,7 @@ from tedsl.ir.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction, mask_parts
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
+from tedsl.passes.vectorize_expr import any_lane
 from tedsl.target.target import Target
 
 REGISTERS = 16  # of the machine's width in one vector: more would spill
@@ -86,13 +87,21 @@ class _Splitter(ScopedRewriter):
         if prefix is None:
             return self.lane_by_lane(store, lanes)
         scalars, count = prefix
-        masks = frozenset(n.predicate for n in post_order(store) if isinstance(n, (Load, Store)) and n.predicate is not None)
+        masks = self.on_together(store)
         known = build.as_int(count)
         if known is not None:
             done = seq(*(slice_lanes(store, lanes, at, width, masks) for at, width in powers(min(max(known, 0), lanes))))
         else:
             done = self.by_count(store, lanes, count, masks)
         return IfThenElse(conjunction(scalars), done) if scalars else done
+
+    def on_together(self, store: Store) -> frozenset[Expr]:
+        """The predicates in `store` that hold wherever all lanes of its mask are on."""
+        assert store.predicate is not None
+        once = any_lane(store.predicate)
+        same = {self.number(store.predicate), self.number(once)}
+        predicates = [n.predicate for n in post_order(store) if isinstance(n, (Load, Store)) and n.predicate is not None]
+        return frozenset(p for p in predicates if self.number(p) in same)
 
     def by_count(self, store: Store, lanes: int, count: Expr, masks: frozenset[Expr]) -> Stmt:
         """Whole if at least `lanes` lanes are on; else one narrower vector per bit of the count."""
