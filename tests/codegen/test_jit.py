@@ -2,6 +2,8 @@
 
 import ctypes
 import gc
+import subprocess
+import sys
 import threading
 
 import llvmlite.binding as llvm
@@ -90,6 +92,17 @@ def test_libraries_kept_and_dropped_together_give_the_memory_back():
         kept.pop()
     gc.collect()
     assert resident() - before < 20e6
+
+
+def test_libraries_may_be_linked_with_large_arrays_in_between():
+    """In a process of its own: a linker that cannot do it ends the process."""
+    code = ("import mmap\nfrom tests.codegen.test_jit import compiled, function, jit, ctypes\n"
+            "kept = []\n"
+            "for k in range(30):\n"
+            "    kept.append((jit.link(compiled(k), ['look', 'apply']), mmap.mmap(-1, 1 << 30)))\n"
+            "print([function(lib, 'look', ctypes.c_int64, ctypes.c_int64)(3) for lib, _ in kept] == list(range(30)))\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
 
 
 def test_threads_link_and_drop_at_the_same_moment():

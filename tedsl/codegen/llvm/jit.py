@@ -46,7 +46,9 @@ class _Linker:
         from llvmlite import binding
 
         initialize()
-        self.jit = binding.create_lljit_compiler()
+        # JITLink lays each library out in one piece. The older linker places sections apart and ends the process when they
+        # come to stand more than 2 GB from each other, as in a program that maps large arrays between two builds.
+        self.jit = binding.create_lljit_compiler(use_jit_link=True)
         self.taken = self.alive = 0
 
 
