@@ -72,7 +72,7 @@ class ExprOperators:
 
     def __float__(self) -> float:
         raise ArgumentTypeError(f"the expression {self} has no value while the program is being written",
-                                hint="Python's math and float() work on numbers; on expressions use te.exp(x), te.floor(x), ...")
+                                hint="Python's math and float() work on numbers; on expressions use te.exp(x), te.floor(x)")
 
     def asobject(self) -> Any:
         """The node itself; of a lazy `a == b` the comparison."""
