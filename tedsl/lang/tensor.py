@@ -64,9 +64,10 @@ class Tensor:
         return _index(self, indices)
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise ExpressionError(f"an element of the tensor {self.name} cannot be assigned: a tensor is defined once, by a formula",
-                              hint="write the value as a formula of the index: te.compute(A.shape, lambda i: te.if_then_else(i == 0, "
-                                   "x, A[i]))")
+        raise ExpressionError(f"an element of the tensor {self.name} cannot be assigned: a tensor is defined once, "
+                              "by a formula",
+                              hint="write the value as a formula of the index: te.compute(A.shape, "
+                                   "lambda i: te.if_then_else(i == 0, x, A[i]))")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tensor) and self.op is other.op and self.value_index == other.value_index

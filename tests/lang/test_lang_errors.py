@@ -1,5 +1,6 @@
 """Wrong programs are refused where they are written, and the message says what to write instead."""
 
+import math
 import re
 
 import numpy as np
@@ -41,6 +42,8 @@ CASES = {
     "a list as index": (lambda: A[[0, 1]], DTypeError, "list", "tuple(indices)"),
     "a region as a value": (lambda: te.compute((8,), lambda i: V[0:2]), ExpressionError, "region", "V[0:2]"),
     "iterating a tensor": (lambda: list(V), ArgumentTypeError, "cannot be iterated", "A.shape"),
+    "an assignment": (lambda: V.__setitem__(0, 1.0), ExpressionError, "V cannot be assigned", "te.if_then_else"),
+    "Python's math": (lambda: math.exp(V[0]), ArgumentTypeError, "V[0]", "no value", "te.exp"),
     "the length of a tensor": (lambda: len(V), ArgumentTypeError, "V.shape[0]"),
     # reductions in the wrong place
     "a reduction under arithmetic": (lambda: te.compute((n,), lambda i: row_sum(i) * 2.0), ExpressionError,
