@@ -27,7 +27,7 @@ from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lower.reads import Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
-from tedsl.lower.violations import Violation, find_violation
+from tedsl.lower.violations import Violation, find_violation, free_symbols
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +138,16 @@ class _Checker:
         index, extent = load.indices[dim], load.producer.shape[dim]
         conditions = [fact for fact in facts or () if not has_load(fact)]
         decidable = not is_ragged(self.op) and not has_load(index) and len(conditions) == len(list(facts or ()))
-        verdict = find_violation(index, extent, conditions, self.domains(index, conditions)) if decidable else None
-        if verdict is not None and verdict.proved_safe:
-            self.needs(facts)
-            return
-        if verdict is not None and verdict.constant and verdict.at is not None:
-            raise self.refusal(load, dim, verdict)
+        axes = self.domains(index, conditions)
+        if decidable and not free_symbols(index, extent, conditions, axes):
+            found = find_violation(index, extent, conditions, axes)
+            if found.at is not None:
+                raise self.refusal(load, dim, found)
+            if found.complete:
+                self.needs(facts)
+                return
         if self.proved_with_elements(load, dim, facts) or (
-                decidable and not conditions and takes_its_ends(index, self.axes) and self.required(load, dim, verdict)):
+                decidable and not conditions and takes_its_ends(index, self.axes) and self.required(load, dim)):
             return
         self.clamps.setdefault(load, {})[dim] = None
         self.require_elements(load, dim, facts)
@@ -166,7 +168,7 @@ class _Checker:
         used = dict.fromkeys(v for e in (index, *conditions) for v in variables(e))
         return [axis for var, axis in self.axes.items() if var in used]
 
-    def required(self, load: ProducerLoad, dim: int, verdict: Violation | None) -> bool:
+    def required(self, load: ProducerLoad, dim: int) -> bool:
         """Turn the range of the index into a condition on the shapes; False if that range is not known.
 
         Refuses where no call can satisfy it.
@@ -177,7 +179,8 @@ class _Checker:
             return False
         bottom, top = build.greater_equal(low, build.const(0, low.dtype)), build.less(high, extent)
         if self.analyzer.can_prove(build.logical_not(bottom)) or self.analyzer.can_prove(build.greater_equal(high, extent)):
-            raise self.refusal(load, dim, verdict, reached=f"{low!r} to {high!r}")
+            found = find_violation(index, extent, (), self.domains(index, ()))
+            raise self.refusal(load, dim, found, reached=f"{low!r} to {high!r}")
         for condition in (bottom, top):
             if not self.analyzer.can_prove(condition):
                 self.require(condition, f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent "
@@ -209,9 +212,9 @@ class _Checker:
             return
         self.require(build.greater_equal(extent, 1), message)
 
-    def refusal(self, load: ProducerLoad, dim: int, verdict: Violation | None, reached: str = "") -> LoweringError:
+    def refusal(self, load: ProducerLoad, dim: int, found: Violation, reached: str = "") -> LoweringError:
         name, extent = load.producer.name, load.producer.shape[dim]
-        at = f"; {verdict.describe()}" if verdict is not None and verdict.at is not None else ""
+        at = f"; {found.describe()}" if found.at is not None else ""
         if not reached:
             low, high = self.analyzer.bounds(load.indices[dim])
             reached = f"{'?' if low is None else low} to {'?' if high is None else high}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.visitor import variables
@@ -20,17 +20,12 @@ SIZES = (1, 2, 3, 8)  # values tried for the symbols of shapes
 class Violation:
     """What the search found: `at` (names and values) with the index reached there, or None.
 
-    constant: no symbol had to be given a value. complete: every iteration was looked at.
+    complete: every iteration was looked at.
     """
 
     at: tuple[tuple[str, int], ...] | None
     reached: int
-    constant: bool
     complete: bool
-
-    @property
-    def proved_safe(self) -> bool:
-        return self.at is None and self.constant and self.complete
 
     def describe(self) -> str:
         assert self.at is not None
@@ -38,18 +33,25 @@ class Violation:
             if self.at else f"it is {self.reached}"
 
 
+def free_symbols(index: Expr, extent: Expr, conditions: Sequence[Expr], axes: Sequence[IterVar]) -> list[Var]:
+    """The variables that are not axes: what only a call decides."""
+    own = {axis.var for axis in axes}
+    ranges = [e for axis in axes if axis.dom is not None for e in (axis.dom.min, extent_of(axis))]
+    return list(dict.fromkeys(v for e in (index, extent, *conditions, *ranges) for v in variables(e) if v not in own))
+
+
 def find_violation(index: Expr, extent: Expr, conditions: Sequence[Expr], axes: Sequence[IterVar]) -> Violation:
     """Look for values of `axes` that satisfy `conditions` and send `index` outside of 0 .. extent - 1.
 
     None of the expressions reads a tensor.
     """
-    own = {axis.var for axis in axes}
-    ranges = [e for axis in axes if axis.dom is not None for e in (axis.dom.min, extent_of(axis))]
-    symbols = list(dict.fromkeys(v for e in (index, extent, *conditions, *ranges) for v in variables(e) if v not in own))
+    from tedsl.ir.evaluate import evaluate  # the interpreter is loaded for errors only
+
+    symbols = free_symbols(index, extent, conditions, axes)
     complete = True
     for sizes in itertools.product(SIZES, repeat=len(symbols)) if len(symbols) <= 3 else [(8,) * len(symbols)]:
         known = dict(zip(symbols, sizes))
-        points, all_of_them = _points(axes, known)
+        points, all_of_them = _points(axes, known, evaluate)
         complete = complete and all_of_them
         for point in points:
             values: dict[Var, int] = {**known, **point}
@@ -58,11 +60,12 @@ def find_violation(index: Expr, extent: Expr, conditions: Sequence[Expr], axes: 
             reached = int(evaluate(index, values))
             if not 0 <= reached < int(evaluate(extent, values)):
                 names = [(axis.name, point[axis.var]) for axis in axes] + [(v.name, known[v]) for v in symbols]
-                return Violation(tuple(names), reached, not symbols, all_of_them)
-    return Violation(None, 0, not symbols, complete)
+                return Violation(tuple(names), reached, all_of_them)
+    return Violation(None, 0, complete)
 
 
-def _points(axes: Sequence[IterVar], known: dict[Var, int]) -> tuple[Iterator[dict[Var, int]], bool]:
+def _points(axes: Sequence[IterVar], known: dict[Var, int],
+            evaluate: Callable[[Expr, dict[Var, int]], Any]) -> tuple[Iterator[dict[Var, int]], bool]:
     """Iterations to try, corners first, and whether these are all."""
     spans = []
     for axis in axes:
