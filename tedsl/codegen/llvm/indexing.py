@@ -22,7 +22,7 @@ _INNER = frozenset((ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Div, ir
 # --- which expressions ------------------------------------------------------------------------------------------------
 
 def is_index(out: Emitter, e: ir.Expr) -> bool:
-    """Whether `e` is made of constants, loop variables and sizes alone: then no step of it can wrap."""
+    """Whether `e` is made of constants, loop variables and sizes alone, in int32 or int64: then no step of it can wrap."""
     known = out.purity.get(e)
     if known is None:
         known = out.purity[e] = _is_index(out, e)
@@ -40,7 +40,7 @@ def _is_index(out: Emitter, e: ir.Expr) -> bool:
         elif kind in _INNER:
             if id(node) not in seen:
                 seen.add(id(node))
-                if node.dtype.code == "uint" and node.dtype.bits == 64:
+                if not node.dtype.is_int or node.dtype.bits < 32:  # narrow and unsigned arithmetic is data, it wraps
                     return False
                 stack.extend(node.child_nodes())  # type: ignore[arg-type]
         elif isinstance(node, ir.Cast) and _widens(node.value.dtype, node.dtype):
