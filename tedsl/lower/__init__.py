@@ -1,6 +1,7 @@
 """From a schedule to loops.
 
-    reads (which elements a formula reads, under which conditions) -> checks (are they there? clamps, asserts)
+    reads (which elements a formula reads, under which conditions) -> checks (are they there? clamps, asserts; violations
+    finds the example that an error shows) -> plan (what is known about one stage)
     -> normalize (inline) -> propagate (extents down, indices and intervals up, guards) -> bounds (regions, consumers first)
     -> compute (init, update, stores) -> nest (the loops of one stage) -> attach (where each stage stands)
     -> arguments (parameters and buffers) -> lower: `lower_schedule`
@@ -9,5 +10,6 @@ The rule that keeps every access inside its buffer: an attached stage allocates 
 its consumers reach (`bounds`), while every statement stands under guards that admit real iterations of its formula only
 (`propagate.guards` for splits that do not come out even, `nest` for regions that reach beyond the tensor). So a store
 lies in the allocated region because the loops of the stage run over exactly that, and a load lies in it because the
-region was taken from that load over loops that are at least those around it.
+region was taken from that load over loops that are at least those around it; what `bounds` trims off a region lies
+outside of the tensor, where `checks` has proved that nothing is read.
 """

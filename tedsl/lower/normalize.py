@@ -25,19 +25,18 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requirement]]:
     """A plan for each stage with loops of its own, producers first and attached to one another; what shapes must satisfy."""
     plans: dict[StageState, StagePlan] = {}
-    inlined: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
+    inliner = _Inliner(schedule)
     requirements: list[Requirement] = []
-    rewriter = _Inliner(schedule, inlined)
     for stage in schedule.stages:
         if stage.is_placeholder:
             continue
         op = _formula(stage.op)
         checked = check_reads(op)
         requirements.extend(checked.requirements)
-        bodies = tuple(rewriter(body) for body in checked.bodies) if inlined else checked.bodies
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
-            inlined[stage] = op, bodies
+            inliner.formulas[stage] = op, checked.bodies
         else:
+            bodies = tuple(inliner(body) for body in checked.bodies) if inliner.formulas else checked.bodies
             domains = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
             plans[stage] = StagePlan(stage, op, bodies, loads_of(bodies, *domains))
     _attach(schedule, plans)
@@ -50,22 +49,57 @@ def _formula(op: Operation) -> ComputeOp:
     return op
 
 
-class _Inliner(Rewriter):
-    """Replaces loads of inlined stages by their formulas at those indices."""
+class _Inliner:
+    """Replaces loads of inlined stages by their formulas at those indices, and loads in these again.
 
-    def __init__(self, schedule: ScheduleState, inlined: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]]) -> None:
-        super().__init__()
-        self.schedule, self.inlined = schedule, inlined
+    Explicit stack; each shared node once. Loads of one element share one copy of its formula: x[i] * x[i] in a chain of
+    inlined stages stays as large as it was written.
+    """
 
-    def rewrite(self, node: Any) -> Any:
-        if type(node) is not ProducerLoad:
-            return node
-        stage = self.schedule.stage_map.get(node.producer.op)
-        if stage not in self.inlined:
-            return node
-        op, bodies = self.inlined[stage]
-        values = {axis.var: build.cast(axis.dtype, index) for axis, index in zip(op.axis, node.indices)}
-        return _with_own_lets(substitute(bodies[node.producer.value_index], values))
+    def __init__(self, schedule: ScheduleState) -> None:
+        self.schedule = schedule
+        self.formulas: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
+        self.done: dict[Node, Any] = {}
+        self.elements: dict[tuple[Any, ...], Expr] = {}
+
+    def __call__(self, root: Expr) -> Expr:
+        done = self.done
+        replaced: dict[Node, Expr] = {}  # loads by formulas that are still to be looked through
+        stack: list[Node] = [root]
+        while stack:
+            node = stack[-1]
+            if node in done:
+                stack.pop()
+                continue
+            pending = [child for child in node.child_nodes() if child not in done]
+            if node in replaced:
+                pending = [replaced[node]] if replaced[node] not in done else []
+            if pending:
+                stack.extend(reversed(pending))
+                continue
+            if node in replaced:
+                done[node] = done[replaced[node]]
+                continue
+            new = node.map_children(done.__getitem__)
+            formula = self.formula(new) if type(new) is ProducerLoad else None
+            if formula is None:
+                done[node] = new
+            else:
+                replaced[node] = formula
+        return done[root]  # type: ignore[no-any-return]
+
+    def formula(self, load: ProducerLoad) -> Expr | None:
+        """The formula of an element of an inlined stage; its indices are looked through already. None for other stages."""
+        stage = self.schedule.stage_map.get(load.producer.op)
+        if stage is None or stage not in self.formulas:
+            return None
+        key = (stage, load.producer.value_index, *load.indices)
+        if key not in self.elements:
+            op, bodies = self.formulas[stage]
+            values = {axis.var: build.cast(axis.dtype, index) for axis, index in zip(op.axis, load.indices)}
+            self.done.update((value, value) for value in values.values())
+            self.elements[key] = _with_own_lets(substitute(bodies[load.producer.value_index], values))
+        return self.elements[key]
 
 
 def _with_own_lets(body: Expr) -> Expr:

@@ -56,6 +56,16 @@ def test_two_hundred_stages(place):
     check(s, [A, out], {A: whole_numbers((8, 8))})
 
 
+def test_an_inlined_element_that_is_used_twice_is_one_shared_formula():
+    A = t = te.placeholder((4,), name="A")
+    for number in range(60):  # 2**60 parts if it were copied
+        t = te.compute((4,), lambda i, t=t: t[i] * 2.0 - t[i], name=f"T{number}")
+    s = create_schedule(t.op)
+    for stage in s.stages[1:-1]:
+        stage.compute_inline()
+    check(s, [A, t], {A: whole_numbers((4,))})
+
+
 def test_a_formula_ten_thousand_deep():
     A = te.placeholder((4,), name="A")
 
