@@ -31,6 +31,7 @@ from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import IF_THEN_ELSE, fold_with, folded_copy
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
+TAIL = "partition_tail"  # annotation of the loops beside a main part: they are not split again
 SMALL = 64  # the same for conditions of users
 
 
@@ -68,6 +69,8 @@ class _Partitioner(ScopedRewriter):
             return stmt
         if not isinstance(stmt, For):
             return self.descend(stmt)
+        if TAIL in stmt.annotations:
+            return stmt
         self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
         if stmt.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not (self.constant_loops or not _is_constant(stmt)):
             return self.descend(stmt)
@@ -111,6 +114,8 @@ class _Partitioner(ScopedRewriter):
             low, high = new_low, new_high
             gone.add(guard.condition)
             removed[key] = True
+        if gone and not self.analyzer.can_prove(build.less_equal(low, build.add(loop.min, loop.extent))):
+            low = self.tightest(low, build.add(loop.min, loop.extent), upper=True)  # the loop may end before its main part
         return low, self.at_least(high, low), gone
 
     def tightest(self, bound: Expr, other: Expr, *, upper: bool) -> Expr:
@@ -131,8 +136,9 @@ class _Partitioner(ScopedRewriter):
 
     def parts(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
         end = build.add(loop.min, loop.extent)
-        before = None if self.same(low, loop.min) else self.piece(loop, loop.min, low, loop.body)
-        after = None if self.same(high, end) else self.piece(loop, high, end, loop.body)
+        tail = loop.replace(annotations={**loop.annotations, TAIL: 1})
+        before = None if self.same(low, loop.min) else self.piece(tail, loop.min, low, loop.body)
+        after = None if self.same(high, end) else self.piece(tail, high, end, loop.body)
         extent, made = self.analyzer.simplify(build.sub(high, low)), self.piece(loop, low, high, main)
         return seq(before, self.stmt(made) if self.is_single(extent) else self.descend(made), after)
 
@@ -160,9 +166,9 @@ def _may_guard(node: Node, masks: bool) -> bool:
 
 
 def _most_of(loop: For, low: Expr, high: Expr) -> bool:
-    """Whether at least half of the iterations of `loop` are in low .. high, or the number is not known."""
+    """Whether a constant number, at least half, of the iterations of `loop` are in low .. high."""
     some, total = build.as_int(build.sub(high, low)), build.as_int(loop.extent)
-    return some is None or total is None or 2 * some >= total
+    return some is not None and total is not None and 2 * some >= total
 
 
 def _true(condition: Expr) -> Expr:

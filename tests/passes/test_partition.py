@@ -126,3 +126,19 @@ def test_a_condition_of_a_user_that_holds_for_few_stays():
     value = build.if_then_else(build.less(I, 10), f.load("A", I), imm(0.0, "float32"))
     before = f.func(loop(I, 64, f.store("B", I, value)))
     assert partition_loops(before, constant_loops=True, masks=True) is before
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 20])
+def test_a_loop_that_ends_before_its_main_part(size):
+    n = SizeVar("n")
+    f = Function(A=(n,), B=(n,))
+    inside = build.likely(build.greater_equal(I, 3))
+    before = f.func(loop(I, n, when(inside, f.store("B", I, f.load("A", build.sub(I, 3))))))
+    check(partition_loops, before, shapes={"A": (size,), "B": (size,)})
+
+
+def test_tails_are_not_split_again():
+    n = SizeVar("n")
+    f = Function(A=(n,), B=(n,))
+    once = partition_loops(f.func(loop(I, build.floordiv(build.add(n, 7), 8), loop(J, 8, guarded(f, n)))))
+    assert partition_loops(once, constant_loops=True) is once

@@ -12,7 +12,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_var
 from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
+from tedsl.ir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
 from tedsl.passes.facts.dependence import MEMORY, Dependence
@@ -116,10 +116,16 @@ class _ToRegisters(Rewriter):
 def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends: Dependence, noalias: bool,
                       allocated: set[Var], registers: set[Var]) -> Plan | None:
     """The accumulators of `loop`, or None if it has none that may be kept in registers."""
+    inside = _statements(loop.body)
+    own = {loop.loop_var} | {_bound_by(s) for s in inside if isinstance(s, (For, LetStmt, Allocate))}
+    hopeful = {s.buffer_var for s in inside if isinstance(s, Store)} - registers
+    hopeful -= {s.buffer_var for s in inside if isinstance(s, Store) and depends.on_any(s.index, own)}
+    if not hopeful:
+        return None
     nodes = list(post_order(loop.body))
     stored = dict.fromkeys(n.buffer_var for n in nodes if isinstance(n, Store))
     loaded = {n.buffer_var for n in nodes if isinstance(n, Load)}
-    wanted = [v for v in stored if v in loaded and v not in registers]
+    wanted = [v for v in stored if v in loaded and v in hopeful]
     if not wanted or any(_has_effects(n) for n in nodes):
         return None
     bound = {loop.loop_var} | {_bound_by(n) for n in nodes if isinstance(n, (For, LetStmt, Let, Allocate))}
@@ -223,6 +229,18 @@ class _Group:
             spans.append((offset, offset + index.dtype.lanes))
         spans.sort()
         return all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+def _statements(root: Stmt) -> list[Stmt]:
+    """The statements below `root`, without looking into their expressions."""
+    found: list[Stmt] = []
+    stack: list[Stmt] = [root]
+    while stack:
+        stmt = stack.pop()
+        found.append(stmt)
+        if not isinstance(stmt, (Store, Evaluate)):
+            stack += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
+    return found
 
 
 def _base(index: Expr) -> Expr:

@@ -19,6 +19,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import EQ, LT, NE, Broadcast, Call, Div, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Mod
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
+from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt
@@ -30,9 +31,11 @@ _NAMES = ("tir.isnan", "tir.isinf", "tir.isfinite", "tir.likely")
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
     """`func` in the operations that every backend has."""
-    if not any(_is_candidate(node) for node in post_order(func.body)):
-        return func
-    return func.with_body(_Statements()(func.body))
+    worth: set[Node] = set()
+    for node in post_order(func.body):
+        if _is_candidate(node) or any(child in worth for child in node.child_nodes()):
+            worth.add(node)
+    return func.with_body(_Statements(worth)(func.body)) if worth else func
 
 
 def _is_candidate(node: Any) -> bool:
@@ -40,13 +43,20 @@ def _is_candidate(node: Any) -> bool:
 
 
 class _Statements(ScopedRewriter):
-    def __init__(self) -> None:
+    """worth: the nodes with something to lower below them; nothing is learned on the way to others."""
+
+    def __init__(self, worth: set[Node]) -> None:
+        self.worth = worth
         self.analyzer = Analyzer()
 
     def expr(self, expr: Expr) -> Expr:
+        if expr not in self.worth:
+            return expr
         return _Operations(self.analyzer)(expr)  # type: ignore[no-any-return]
 
     def stmt(self, stmt: Stmt) -> Stmt:
+        if stmt not in self.worth:
+            return stmt
         if isinstance(stmt, For):
             self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
         elif isinstance(stmt, LetStmt) and stmt.value.dtype.is_int and stmt.value.dtype.lanes == 1:
