@@ -98,9 +98,9 @@ def test_libraries_may_be_linked_with_large_arrays_in_between():
     """In a process of its own: a linker that cannot do it ends the process."""
     code = ("import mmap\nfrom tests.codegen.test_jit import compiled, function, jit, ctypes\n"
             "kept = []\n"
-            "for k in range(30):\n"
-            "    kept.append((jit.link(compiled(k), ['look', 'apply']), mmap.mmap(-1, 1 << 30)))\n"
-            "print([function(lib, 'look', ctypes.c_int64, ctypes.c_int64)(3) for lib, _ in kept] == list(range(30)))\n")
+            "for k in range(100):\n"
+            "    kept.append((jit.link(compiled(k), ['look', 'apply']), mmap.mmap(-1, 1 << 31)))\n"
+            "print([function(lib, 'look', ctypes.c_int64, ctypes.c_int64)(3) for lib, _ in kept] == list(range(100)))\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
 
