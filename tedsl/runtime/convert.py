@@ -89,7 +89,7 @@ def array_from_dlpack(source: Any) -> Array:
     """A numpy array on the memory of a DLPack capsule or object, writable unless the source says that it is not."""
     capsule = _capsule(source) if hasattr(source, "__dlpack__") else source
     says_writable = ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor_versioned") == 1
-    made = numpy.from_dlpack(_CapsuleOwner(capsule))  # type: ignore[arg-type]
+    made = numpy.from_dlpack(_CapsuleOwner(capsule))
     if made.flags.writeable or says_writable or made.size == 0 or min(made.strides, default=0) < 0:
         return made
     # Capsules of DLPack before 1.0 cannot say it, and numpy takes them for read-only.
