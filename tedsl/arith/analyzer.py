@@ -13,7 +13,7 @@ from tedsl.arith.prove import nonnegative_by_sympy
 from tedsl.arith.ranges import intersect
 from tedsl.arith.rules.logic import at_least_zero
 from tedsl.arith.sets import ConstIntBound, IntervalSet, ModularSet
-from tedsl.arith.simplify import simplify
+from tedsl.arith.simplify import known_variables, simplify
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import Expr, IntImm, Var
@@ -82,7 +82,7 @@ class Analyzer:
         with self.known.scope():
             for part in conjuncts(condition):
                 learn(self.known, part)
-            self._done = {v: build.const(holds) for v, holds in self.known.truths.items() if isinstance(v, Var)}
+            self._done = known_variables(self.known)
             try:
                 yield self
             finally:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.arith.bounds import Bounds
+from tedsl.arith.conditions import conjuncts, learn
 from tedsl.arith.rules.compare import fold_comparison
 from tedsl.arith.rules.floordiv import constant, fold_floordiv
 from tedsl.arith.rules.floormod import fold_floormod
-from tedsl.arith.rules.logic import fold_call, fold_logical, fold_not, fold_select
+from tedsl.arith.rules.logic import fold_call, fold_logical, fold_not, fold_select, negated
 from tedsl.arith.rules.minmax import fold_minmax
 from tedsl.arith.rules.sums import fold_add, fold_mul, fold_sub
 from tedsl.arith.rules.vectors import fold_vector
@@ -48,6 +49,7 @@ from tedsl.ir.expr import (
 )
 
 Rule = Callable[[Any, Bounds], Expr | None]
+MAX_CHOICES = 2  # nested conditions that are used inside their sides: each simplifies shared parts anew
 MAX_STEPS = 12  # rewrites of one node: rules make progress, this is the fuse
 
 # Rules of scalar integers; the value of the table at a type is tried again on what it returns.
@@ -113,8 +115,11 @@ def rewrite(e: Expr, known: Bounds) -> Expr | None:
 _LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))
 
 
-def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr]) -> Expr:
-    """The simplified form of `root`; `done` remembers results for the place that `known` describes."""
+def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) -> Expr:
+    """The simplified form of `root`; `done` remembers results for the place that `known` describes.
+
+    depth: how many conditions of `if_then_else` are known around `root`, at most MAX_CHOICES.
+    """
     stack = [root]
     forms: dict[Expr, tuple[Expr, int]] = {}  # for a node that was rewritten: to what, and how many times
     while stack:
@@ -127,7 +132,7 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr]) -> Expr:
             stack.pop()
             done[node] = done[form]
             continue
-        rebuilt = _with_simple_operands(form, known, done, stack)
+        rebuilt = _with_simple_operands(form, known, done, stack, depth)
         if rebuilt is None:
             continue
         result = rewrite(rebuilt, known) if steps < MAX_STEPS else None
@@ -139,7 +144,7 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr]) -> Expr:
     return done[root]
 
 
-def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr]) -> Expr | None:
+def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr], depth: int) -> Expr | None:
     """`form` over its simplified operands; None if some are not done yet, which are then on the stack."""
     if type(form) in _LEAVES:
         return form  # type: ignore[no-any-return]
@@ -166,8 +171,42 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
             stack.append(form.value)
             return None
         known.enter_let(form)
+    elif type(form) is Call and form.op.name == "tir.if_then_else" and depth < MAX_CHOICES and form.args[0].dtype is BOOL:
+        condition = done.get(form.args[0])
+        if condition is None:
+            stack.append(form.args[0])
+            return None
+        if not known.reads_memory(condition):
+            return _choice(form, condition, known, depth)
     pending = [c for c in form.child_nodes() if c not in done]
     if pending:
         stack.extend(reversed(pending))
         return None
     return form.map_children(done.__getitem__)  # type: ignore[no-any-return]
+
+
+def _choice(form: Call, condition: Expr, known: Bounds, depth: int) -> Expr:
+    """An if_then_else whose sides are simplified where its condition holds or fails.
+
+    Not so for a Select: it evaluates both sides, and an index that is safe under its condition may be wild elsewhere.
+    """
+    _, x, y = form.args
+    if not isinstance(condition, IntImm):  # a decided one becomes one side by its rule
+        x, y = _where(condition, x, known, depth), _where(negated(condition), y, known, depth)
+    changed = any(new is not old for new, old in zip((condition, x, y), form.args))
+    return Call(form.dtype, form.op, (condition, x, y)) if changed else form
+
+
+def _where(condition: Expr, side: Expr, known: Bounds, depth: int) -> Expr:
+    """`side` simplified where `condition` holds."""
+    if type(side) in _LEAVES and side.dtype is not BOOL:
+        return side
+    with known.scope():
+        for part in conjuncts(condition):
+            learn(known, part)
+        return simplify(side, known, known_variables(known), depth + 1)
+
+
+def known_variables(known: Bounds) -> dict[Expr, Expr]:
+    """The results to start with at a place: the bool variables that conditions decide."""
+    return {v: IntImm(BOOL, int(holds)) for v, holds in known.truths.items() if isinstance(v, Var)}

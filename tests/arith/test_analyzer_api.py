@@ -136,6 +136,18 @@ def test_any_condition_is_true_inside_itself():
         assert not known.can_prove(condition)
 
 
+def test_sides_of_a_choice_know_its_condition():
+    known = Analyzer()
+    inner = build.if_then_else(X > 0, build.maximum(X - 1, 0), Y)
+    e = build.if_then_else(build.logical_and(X >= 1, X < 5), inner, build.if_then_else(X < 9, X // 16, Y))
+    assert repr(known.simplify(e)) == \
+        "tir.if_then_else(((1 <= x) && (x < 5)), (x - 1), tir.if_then_else((x < 9), floordiv(x, 16), y))"
+    both = build.select(X > 0, build.maximum(X - 1, 0), Y)
+    assert repr(known.simplify(both)) == "select((0 < x), max((x - 1), 0), y)", "both sides are evaluated"
+    p = Var("p", "bool")
+    assert repr(known.simplify(build.if_then_else(p, build.select(p, X, Y), 3))) == "tir.if_then_else(p, x, 3)"
+
+
 def test_floats_keep_their_bits():
     known = Analyzer()
     a = Var("a", "float32")
@@ -148,7 +160,8 @@ def test_floats_keep_their_bits():
 @pytest.mark.parametrize("make", [
     lambda e, k: e + Var(f"v{k}"), lambda e, k: e * 2 + k, lambda e, k: build.minimum(e, k) + 1, lambda e, k: (e + k) // 2,
     lambda e, k: (e + X) % (k + 2), lambda e, k: build.select(build.less(e, k), e, X), lambda e, k: build.maximum(e, X + k),
-], ids=["sum", "powers", "min", "floordiv", "floormod", "select", "max"])
+    lambda e, k: build.if_then_else(build.less(X, k), e, e + 1),
+], ids=["sum", "powers", "min", "floordiv", "floormod", "select", "max", "choice"])
 def test_depth_costs_no_recursion(make):
     e = X
     for k in range(10_000):
