@@ -6,11 +6,13 @@ import pytest
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.evaluate import run
-from tedsl.ir.expr import Load, SizeVar, Var
+from tedsl.ir.expr import Load, Ramp, SizeVar, Var
+from tedsl.ir.stmt import Store
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.hoist_invariants import hoist_invariants
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
+from tedsl.passes.machine.widen_loops import widen_loops
 from tests.passes.programs import PARALLEL, Function, allocate, body_text, check, imm, loop, seq, when
 
 I, J, K = Var("i"), Var("j"), Var("k")
@@ -148,7 +150,6 @@ def test_a_race_is_refused():
     with pytest.raises(LoweringError, match=r"parallel loop i all update B\[0\](.|\n)*hint: make the loop serial"):
         normalize_parallel(f.func(loop(I, 8, race, PARALLEL)))
     T = Var("T", f.data("A").type_annotation)
-    from tedsl.ir.stmt import Store
     own = allocate(T, 1, seq(Store(T, imm(0.0, "float32"), imm(0)),
                              Store(T, build.add(Load("float32", T, imm(0)), f.load("A", I)), imm(0)),
                              f.store("B", I, Load("float32", T, imm(0)))))
@@ -156,3 +157,32 @@ def test_a_race_is_refused():
     assert normalize_parallel(before) is before
     chosen = f.func(loop(I, 8, when(build.equal(I, 3), race), PARALLEL))
     assert normalize_parallel(chosen) is chosen
+
+
+def test_a_fused_symbolic_loop_counts_in_int64():
+    n, m = SizeVar("n"), SizeVar("m")
+    f = Function(A=(6, 5), B=(6, 5))
+    index = build.add(build.mul(build.floordiv(I, m), m), build.floormod(I, m))
+    value = build.add(f.load("A", index), build.cast("float32", build.floormod(I, 7)))
+    guarded = when(build.likely(build.less(I, build.mul(n, m))), f.store("B", index, value))
+    after = check(widen_loops, f.func(loop(I, build.mul(n, m), guarded), n, m), scalars=(6, 5))
+    text = body_text(after)
+    assert text.startswith("for (i: int64, 0i64, (cast(int64, n)*cast(int64, m))) {")
+    assert "floordiv(i, cast(int64, m))" in text and "cast(int32, i)" in text
+
+
+def test_loops_that_fit_are_left_alone():
+    n = SizeVar("n")
+    f = Function(A=(64,), B=(64,))
+    for extent in (n, build.floordiv(build.add(n, 31), 32), imm(64)):
+        before = f.func(loop(I, extent, when(build.less(I, 64), f.store("B", I, f.load("A", I)))), n)
+        assert widen_loops(before) is before
+
+
+def test_vectors_and_inner_loops_of_a_wide_loop():
+    n = SizeVar("n")
+    f = Function(A=(64,), B=(64,))
+    lanes = Ramp(build.add(build.mul(I, 8), J), imm(1), 4)
+    store = Store(f.data("B"), f.load("A", lanes), lanes, build.less(lanes, build.const(64, "int32x4")))
+    inner = loop(J, build.minimum(build.add(I, 1), 4), store)
+    check(widen_loops, f.func(loop(I, build.floordiv(build.mul(n, n), 2), inner), n), scalars=(4,))
