@@ -5,7 +5,7 @@ depend on timing. The caller does chunk 0, worker k chunk k. Between regions wor
 an idle pool costs nothing; at exit they simply sleep on. A region that finds the pool busy (a nested one, or that of
 another Python thread) runs serially on its caller. After a fork the child starts with no workers and makes new ones.
 
-`TEDSL_NUM_THREADS` sets the number of threads; without it all processors that the process may use work.
+`TEDSL_NUM_THREADS` sets the number of threads; without it there is one for each processor that the process may use.
 """
 
 from __future__ import annotations
@@ -44,10 +44,20 @@ def _default_threads() -> int:
     given = os.environ.get("TEDSL_NUM_THREADS", "").strip()
     if not given:
         affinity = getattr(os, "sched_getaffinity", None)
-        return min(len(affinity(0)) if affinity else os.cpu_count() or 1, MAX_THREADS)
+        return min(len(affinity(0)) if affinity else os.cpu_count() or 1, _container_limit(), MAX_THREADS)
     if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
         raise ArgumentError(f"TEDSL_NUM_THREADS is {given!r}, not a number from 1 to {MAX_THREADS}")
     return int(given)
+
+
+def _container_limit() -> int:
+    """How many processors' worth of time a container grants: more threads than that would spin in each other's way."""
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
+        return MAX_THREADS if quota == "max" else max(1, -(-int(quota) // int(period)))
+    except (OSError, ValueError):
+        return MAX_THREADS
 
 
 def state_address() -> int:
