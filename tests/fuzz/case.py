@@ -1,0 +1,98 @@
+"""A program with its schedule and data, as text: what a finding consists of."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.fuzz.values import converted, is_float, numpy_type
+
+
+@dataclass(frozen=True)
+class Data:
+    """An input array: dtype, shape, a seed, and how it lies in memory (compact, transposed, every second element)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    seed: int
+    special: bool = False
+    layout: str = "compact"
+
+    def values(self):
+        rng = np.random.default_rng(self.seed)
+        if self.dtype == "bool":
+            return rng.integers(0, 2, self.shape).astype(bool)
+        if is_float(self.dtype):
+            array = rng.integers(-16, 17, self.shape) / 4.0
+            if self.special and array.size:
+                some = rng.integers(0, array.size, max(1, array.size // 8))
+                array.reshape(-1)[some] = rng.choice([np.nan, np.inf, -np.inf, -0.0], len(some))
+            return np.asarray(converted(array, "float64", self.dtype))
+        limits = np.iinfo(self.dtype)
+        array = rng.integers(max(limits.min, -9), 10, self.shape).astype(self.dtype)
+        if self.special and array.size:
+            some = rng.integers(0, array.size, max(1, array.size // 6))
+            extremes = [limits.min, limits.max, limits.max // 3]
+            array.reshape(-1)[some] = rng.choice(np.array(extremes, self.dtype), len(some))
+        return array
+
+
+@dataclass
+class Case:
+    """lines declare tensors; schedule: directives on `s`; args, outputs: names of tensors and variables."""
+
+    lines: list[str]
+    outputs: list[str]
+    args: list[str]
+    sizes: dict[str, float] = field(default_factory=dict)
+    data: dict[str, Data] = field(default_factory=dict)
+    schedule: list[str] = field(default_factory=list)
+    config: dict = field(default_factory=dict)
+    target: str = "llvm"
+    simple_mode: bool = False
+    exact: bool = True
+    tolerance: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def script(self):
+        """A program in Python that checks this case: to paste into a file at the root of the repository."""
+        quoted = lambda lines: "".join(f"\n    {line!r}," for line in lines)
+        rest = {name: getattr(self, name) for name in ("sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")}
+        fields = "".join(f"    {name}={value!r},\n" for name, value in rest.items())
+        return (f"from tests.fuzz.case import Case, Data\nfrom tests.fuzz.check import check, show\n\ncase = Case(\n"
+                f"    lines=[{quoted(self.lines)}\n    ],\n    schedule=[{quoted(self.schedule)}\n    ],\n"
+                f"    outputs={self.outputs!r},\n    args={self.args!r},\n{fields})\nshow(case)\ncheck(case)\n")
+
+
+def laid_out(array, layout):
+    """`array` with the strides of `layout`, inside memory of its own that is filled with something else.
+
+    Returns the view and the memory; what surrounds the view must stay as it is.
+    """
+    shape = array.shape
+    if layout == "transposed":
+        view, memory = _inside(shape[::-1], array.dtype)
+        view = view.T
+    elif layout == "strided" and shape:
+        view, memory = _inside((*shape[:-1], 2 * shape[-1]), array.dtype)
+        view = view[..., ::2]
+    else:
+        view, memory = _inside(shape, array.dtype)
+    view[...] = array
+    return view, memory
+
+
+MARGIN = 256  # bytes of canaries on either side
+
+
+def _inside(shape, dtype):
+    count = int(np.prod(shape)) * dtype.itemsize
+    memory = np.full(count + 2 * MARGIN, 0x5A, np.uint8)
+    return memory[MARGIN:MARGIN + count].view(dtype).reshape(shape), memory
+
+
+def empty_result(shape, dtype):
+    """An output array full of something else, and its memory."""
+    array, memory = _inside(shape, numpy_type(dtype))
+    if dtype == "bool":
+        array[...] = False
+    return array, memory

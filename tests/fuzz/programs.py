@@ -1,0 +1,184 @@
+"""Random programs: a DAG of one to five formulas over one to three inputs, evaluated by the reference while it grows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.fuzz.case import Case, Data
+from tests.fuzz.reference import Reference
+from tests.fuzz.stages import STAGES
+from tests.fuzz.terms import Formulas, Term
+from tests.fuzz.values import MANTISSA, is_float
+
+SIZES = {1: 6, 2: 6, 3: 8, 4: 8, 5: 10, 7: 10, 8: 10, 11: 6, 13: 6, 16: 6, 17: 4, 19: 2, 32: 2, 0: 2}
+DTYPES = {"float32": 46, "float64": 10, "int32": 14, "int64": 4, "int16": 4, "int8": 7, "uint8": 7, "uint16": 2, "uint32": 3,
+          "uint64": 1, "bool": 3, "float16": 6, "bfloat16": 5}
+MOST = 1500  # elements of a tensor: programs are run by an interpreter
+
+
+@dataclass(frozen=True)
+class Dim:
+    """An extent: its text, which may contain variables, and its size in this program."""
+
+    text: str
+    size: int
+
+    @property
+    def constant(self):
+        return self.text.isdigit()
+
+    def plus(self, more):
+        return Dim(str(self.size + more) if self.constant else f"{self.text} {'+-'[more < 0]} {abs(more)}", self.size + more)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A tensor: its dimensions, and what is known of its values (as of a Term)."""
+
+    name: str
+    dims: tuple[Dim, ...]
+    dtype: str
+    mag: float
+    frac: int | None
+    special: bool
+
+    def at(self, indices):
+        return Term(f"{self.name}[{', '.join(indices)}]" if self.dims else f"{self.name}()", self.dtype, self.mag, self.frac)
+
+
+class Program:
+    """Draws the lines of a case."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.case = Case([], [], [])
+        self.reference = Reference(self.case.sizes, {})
+        self.names = {"te": self.reference}
+        self.tensors, self.made, self.read = [], [], set()
+        self.symbols, self.coarsest, self.counter = [], 2.0**-53, 0
+        self.symbolic = draw.chance(35)
+        self.special = draw.chance(10)
+
+    # --- declarations ---
+
+    def line(self, text):
+        self.case.lines.append(text)
+        exec(text, self.names)
+        self.coarsest = max([self.coarsest, *(2.0**-bits for dtype, bits in MANTISSA.items() if f"'{dtype}'" in text)])
+
+    def fresh(self, letter):
+        self.counter += 1
+        return f"{letter}{self.counter}"
+
+    def dim(self):
+        size = self.draw.weighted(SIZES)
+        if not self.symbolic or self.draw.chance(40):
+            return Dim(str(size), size)
+        same = [d for d in self.symbols if self.draw.chance(50)]
+        if same:
+            return same[0]
+        name = f"n{len(self.symbols)}"
+        self.case.sizes[name] = size
+        self.line(f"{name} = te.var('{name}')")
+        self.symbols.append(Dim(name, size))
+        form = self.draw.weighted({"{}": 6, "{} + 1": 2, "2*{}": 2, "3*{} + 2": 1})
+        return self.symbols[-1] if form == "{}" else Dim(form.format(name), eval(form.format(size)))
+
+    def input(self, dims=None, dtype=None):
+        name = "ABCDEFGH"[len(self.case.data)]
+        if dims is None:
+            dims = [self.dim() for _ in range(self.draw.weighted({2: 6, 1: 5, 3: 2, 0: 1}))]
+            while np.prod([d.size for d in dims]) > MOST:
+                dims.pop()
+        dtype = dtype or self.draw.weighted(DTYPES)
+        symbolic = any(not d.constant for d in dims)
+        layout = self.draw.weighted({"compact": 6, "transposed": 1, "strided": 1}) if symbolic else "compact"
+        data = Data(dtype, tuple(d.size for d in dims), self.draw.which(1000), self.special and self.draw.chance(60), layout)
+        self.case.data[name] = data
+        self.reference.arrays[name] = data.values()
+        self.line(f"{name} = te.placeholder({shape_text(dims)}, '{dtype}', name='{name}')")
+        self.case.args.append(name)
+        self.remember(name, dims, 2 if is_float(dtype) else 0, 0.0)
+        return self.tensors[-1]
+
+    def scalar(self):
+        """A variable that the caller passes, used as a value."""
+        name, dtype = self.fresh("v"), self.draw.choice(["float32", "int32"])
+        value = self.draw.between(-2, 6)
+        self.case.sizes[name] = value
+        self.line(f"{name} = te.var('{name}', '{dtype}')")
+        self.case.args.append(name)
+        return Term(name, dtype, abs(value), 0)
+
+    def remember(self, name, dims, frac, peak):
+        tensor = self.names[name]
+        array = np.abs(tensor.array.astype(np.float64))
+        finite = array[np.isfinite(array)]
+        mag = float(finite.max()) if finite.size else 0.0
+        special = finite.size < array.size
+        self.tensors.append(Known(name, tuple(dims), tensor.dtype, mag if frac is not None else max(mag, peak), frac, special))
+
+    # --- stages ---
+
+    def define(self, dims, axes, bodies, prefix=(), terms=()):
+        """A compute of `bodies` (texts) over `dims`; terms: what is known of each. Returns whether it was small enough."""
+        if np.prod([d.size for d in dims]) > MOST or any(d.size < 0 for d in dims) or any(t.mag > 1e30 for t in terms):
+            return False
+        names = [self.fresh("T") for _ in terms]
+        for text in prefix:
+            self.line(text)
+        body = bodies[0] if len(bodies) == 1 else f"({', '.join(bodies)})"
+        head = f"lambda {', '.join(axes)}:" if axes else "lambda:"
+        self.line(f"{', '.join(names)} = te.compute({shape_text(dims)}, {head} {body}, name='{names[0]}')")
+        for name, term in zip(names, terms):
+            self.remember(name, dims, term.frac if term.exact else None, term.mag)
+        self.made.append(names)
+        for known in self.tensors:
+            if any(f"{known.name}[" in b or f"{known.name}()" in b for b in bodies):
+                self.read.add(known.name)
+        return True
+
+    def recent(self, wanted=lambda t: True):
+        fitting = [t for t in self.tensors if wanted(t)]
+        return self.draw.choice(fitting[-4:][::-1]) if fitting else None
+
+    def formula(self, leaves, indices, depth=2):
+        """A random term over `leaves`; index variables are leaves too."""
+        leaf = lambda: (Term(self.draw.choice(indices), "int32", 2.0**10, 0) if indices and self.draw.chance(8)
+                        else self.draw.choice(leaves)())
+        return Formulas(self.draw, leaf, indices).term(depth)
+
+    def grow(self):
+        for _ in range(self.draw.weighted({1: 3, 2: 5, 3: 5, 4: 3, 5: 2})):
+            for _ in range(8):
+                if self.draw.weighted(STAGES)(self):
+                    break
+
+    def finish(self):
+        case = self.case
+        unread = [group for group in self.made if not any(n in self.read for n in group)]
+        extra = [group for group in self.made if group not in unread and self.draw.chance(8)]
+        case.outputs = [n for group in self.made if group in unread or group in extra for n in group]
+        case.args += case.outputs
+        known = {t.name: t for t in self.tensors}
+        case.tolerance = {n: 64 * self.coarsest * max(known[n].mag, 1.0) for n in case.outputs if known[n].frac is None}
+        case.exact = not any(f"te.{f}(" in text for text in case.lines
+                             for f in ("exp", "tanh", "sigmoid", "erf", "sqrt", "sin", "cos", "atan", "log"))
+        case.counts["symbolic"] = int(any(not d.constant for t in self.tensors for d in t.dims))
+        return case
+
+
+def shape_text(dims):
+    return f"({', '.join(d.text for d in dims)}{',' if len(dims) == 1 else ''})"
+
+
+def draw_program(draw):
+    """A case without a schedule, and the arrays of its outputs by the reference."""
+    while True:
+        program = Program(draw)
+        for _ in range(draw.weighted({1: 5, 2: 5, 3: 1})):
+            program.input()
+        program.grow()
+        if program.made:
+            case = program.finish()
+            return case, {name: program.names[name].array for name in case.outputs}

@@ -1,0 +1,94 @@
+"""Makes a failing case smaller: fewer directives, options, outputs and formulas, as long as it fails in the same way."""
+
+import re
+from dataclasses import replace
+
+from tests.fuzz.check import expected_arrays
+from tests.fuzz.run import outcome_of
+
+
+def reduced(case):
+    """The smallest case that the steps below reach; the case itself if it does not fail."""
+    outcome = outcome_of(case)
+    if outcome is None or outcome[0] == "refused":
+        return case
+    kind = outcome[0]
+    fails = lambda smaller: (outcome_of(smaller) or ("",))[0] == kind
+    changed = True
+    while changed:
+        changed = False
+        for smaller in _smaller(case):
+            if fails(smaller):
+                case, changed = smaller, True
+                break
+    return case
+
+
+def _smaller(case):
+    if len(case.outputs) > 1:
+        for name in case.outputs:
+            yield _with_outputs(case, [name])
+    yield from _other_outputs(case)
+    for at in range(len(case.schedule)):
+        yield replace(case, schedule=case.schedule[:at] + case.schedule[at + 1:])
+    for name in case.config:
+        yield replace(case, config={k: v for k, v in case.config.items() if k != name})
+    if case.target != "llvm":
+        yield replace(case, target="llvm")
+    for name, data in case.data.items():
+        if data.layout != "compact" or data.special:
+            yield replace(case, data={**case.data, name: replace(data, layout="compact", special=False)})
+    for number, text in enumerate(case.lines):
+        for shorter in _simpler_formulas(text):
+            lines = [*case.lines[:number], shorter, *case.lines[number + 1:]]
+            try:
+                expected_arrays(replace(case, lines=lines))
+            except Exception:  # not a program any more
+                continue
+            yield replace(case, lines=lines, exact=case.exact)
+
+
+def _with_outputs(case, outputs):
+    """The case with these outputs only, and the lines that they need."""
+    needed, lines = set(outputs), []
+    for text in reversed(case.lines):
+        defined = set(text.split(" = ")[0].split(", "))
+        if defined & needed:
+            lines.insert(0, text)
+            needed |= set(re.findall(r"[A-Za-z_]\w*", text.partition(" = ")[2]))
+    group = next((t.split(" = ")[0].split(", ") for t in case.lines if outputs[0] in t.split(" = ")[0].split(", ")), outputs)
+    outputs = group if len(outputs) == 1 else outputs
+    args = [a for a in case.args if a in needed and a not in case.outputs] + outputs
+    return replace(case, lines=lines, outputs=outputs, args=args,
+                   data={k: v for k, v in case.data.items() if k in needed},
+                   sizes={k: v for k, v in case.sizes.items() if k in needed})
+
+
+def _other_outputs(case):
+    """An intermediate tensor as the only output."""
+    made = [text.split(" = ")[0].split(", ") for text in case.lines if " = te.compute(" in text]
+    for group in made:
+        if not set(group) & set(case.outputs):
+            yield _with_outputs(case, group)
+
+
+def _simpler_formulas(text):
+    """The line with a part of its formula instead of the whole."""
+    head, middle, body = text.partition("lambda")
+    if not middle or "comm_reducer" in text:
+        return
+    for match in re.finditer(r"\((?=[^()]*(?:\([^()]*\)[^()]*)*\))", body):
+        end = _closing(body, match.start())
+        inside = body[match.start() + 1:end]
+        for operator in (" + ", " - ", " * ", ", "):
+            for side in inside.split(operator) if operator in inside else ():
+                yield head + middle + body[:match.start()] + f"({side})" + body[end + 1:]
+
+
+def _closing(text, start):
+    depth = 0
+    for at in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return len(text)

@@ -1,0 +1,244 @@
+"""An eager `te` in numpy: the lines that declare a program run here too, and every tensor is its array at once.
+
+    reference = Reference(sizes={"n": 7}, arrays={"A": array})
+    exec("n = te.var('n'); A = te.placeholder((n,)); B = te.compute((n,), lambda i: A[i] + 1)", {"te": reference})
+
+Sums of floats are taken in float64. A data-dependent index is clamped; so are the indices of the side that is not chosen.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+from tests.fuzz.values import (
+    Value,
+    arithmetic,
+    as_value,
+    converted,
+    greatest,
+    is_float,
+    least,
+    matched,
+    numpy_type,
+    truncate_divide,
+    truncate_remainder,
+)
+
+
+class Axis:
+    """A reduce axis: dimension number `slot` before those of the compute that uses it."""
+
+    dtype = "int32"
+
+    def __init__(self, reference, begin, end):
+        self.reference, self.begin, self.extent = reference, begin, max(end - begin, 0)
+        self.slot = reference.slots
+        reference.slots += 1
+
+    @property
+    def dim(self):
+        return -(self.reference.rank + 1 + self.slot)
+
+    @property
+    def var(self):
+        return self.as_value()
+
+    def as_value(self):
+        line = np.arange(self.begin, self.begin + self.extent, dtype=np.int32)
+        return Value(line.reshape(-1, *[1] * (-self.dim - 1)), "int32")
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "mod", "floordiv", "lt", "le", "gt", "ge"):
+    setattr(Axis, f"__{_name}__", lambda self, other, name=f"__{_name}__": getattr(self.as_value(), name)(other))
+Axis.equal = lambda self, other: self.as_value().equal(other)
+Axis.astype = lambda self, dtype: self.as_value().astype(dtype)
+
+
+class Tensor:
+    """A tensor with its values."""
+
+    def __init__(self, array, dtype):
+        self.array, self.dtype = array, dtype
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    def __getitem__(self, indices):
+        return self(*indices) if isinstance(indices, tuple) else self(indices)
+
+    def __call__(self, *indices):
+        wanted = [as_value(i).array.astype(np.int64) for i in indices]
+        if not self.array.size:
+            return Value(np.zeros(np.broadcast_shapes(*(w.shape for w in wanted)), self.array.dtype), self.dtype)
+        clamped = [np.clip(w, 0, size - 1) for w, size in zip(wanted, self.array.shape)]
+        return Value(self.array[tuple(clamped)], self.dtype)
+
+
+def _reducer(name, identity, fold):
+    def reduce(self, expr, axis=None, where=None, init=None):
+        if axis is None or isinstance(axis, Value) or not isinstance(axis, (Axis, list)):
+            return arithmetic({"max": greatest, "min": least}[name], expr, axis)
+        value = as_value(expr)
+        start = as_value(init, value.dtype).array if init is not None else identity(value.dtype)
+        array, dims = self.spread(value, axis)
+        if where is not None:
+            array = np.where(self.spread(where, axis)[0], array, identity(value.dtype))
+        wide = array.astype(np.float64) if is_float(value.dtype) else array
+        with np.errstate(all="ignore"):
+            made = fold(wide, dims, np.asarray(start).astype(wide.dtype))
+        return Value(np.asarray(converted(made, "float64", value.dtype) if is_float(value.dtype) else
+                                made.astype(value.dtype)), value.dtype)
+
+    return reduce
+
+
+def _lowest(dtype):
+    return np.asarray(-np.inf, numpy_type(dtype)) if is_float(dtype) else np.asarray(np.iinfo(dtype).min, dtype)
+
+
+def _highest(dtype):
+    return np.asarray(np.inf, numpy_type(dtype)) if is_float(dtype) else np.asarray(np.iinfo(dtype).max, dtype)
+
+
+def _function(compute):
+    """A function of floats, computed in double precision and rounded."""
+    def apply(self, *args):
+        values = matched(*args) if len(args) == 2 else (as_value(args[0]),)
+        with np.errstate(all="ignore"):
+            result = compute(*(v.array.astype(np.float64) for v in values))
+        return Value(np.asarray(converted(result, "float64", values[0].dtype)), values[0].dtype)
+
+    return apply
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+class Reference:
+    """Stands where `te` stands in the lines of a program."""
+
+    def __init__(self, sizes, arrays):
+        self.sizes, self.arrays, self.rank, self.slots = sizes, arrays, 0, 0
+
+    # --- declarations ---
+
+    def var(self, name, dtype="int32"):
+        return Value(np.asarray(self.sizes[name]).astype(numpy_type(dtype)), dtype)
+
+    def placeholder(self, shape, dtype="float32", name="placeholder"):
+        array = self.arrays[name]
+        assert array.shape == tuple(int(d) for d in shape), (name, array.shape)
+        return Tensor(array, dtype)
+
+    def reduce_axis(self, dom, name="rv"):
+        return Axis(self, *(int(d) for d in dom))
+
+    def compute(self, shape, fcompute, name="compute"):
+        dims = tuple(int(d) for d in shape)
+        self.rank = len(dims)
+        grid = [Value(line, "int32") for line in np.indices(dims, np.int32, sparse=True)]
+        with np.errstate(all="ignore"):
+            body = fcompute(*grid)
+        self.slots = 0
+        made = tuple(self._tensor(part, dims) for part in (body if isinstance(body, tuple) else (body,)))
+        return made if isinstance(body, tuple) else made[0]
+
+    def _tensor(self, body, dims):
+        value = as_value(body)
+        array = value.array
+        while array.ndim > len(dims):
+            assert array.shape[0] == 1, "a reduce axis is left over"
+            array = array[0]
+        return Tensor(np.array(np.broadcast_to(array, dims)), value.dtype)
+
+    # --- reductions ---
+
+    def spread(self, value, axis):
+        """The array of `value` over all iterations of the reduce axes, and their dimensions."""
+        axes = axis if isinstance(axis, list) else [axis]
+        array = as_value(value).array
+        depth = max(array.ndim, *(-a.dim for a in axes))
+        shape = [*[1] * (depth - array.ndim), *array.shape]
+        for a in axes:
+            shape[a.dim] = a.extent
+        return np.broadcast_to(array, shape), tuple(a.dim for a in axes)
+
+    sum = _reducer("sum", lambda t: np.zeros((), numpy_type(t)),
+                   lambda a, dims, start: np.sum(a, dims, a.dtype, keepdims=True) + start)
+    prod = _reducer("prod", lambda t: np.ones((), numpy_type(t)),
+                    lambda a, dims, start: np.prod(a, dims, a.dtype, keepdims=True) * start)
+    max = _reducer("max", _lowest, lambda a, dims, start: np.max(a, dims, keepdims=True, initial=start))
+    min = _reducer("min", _highest, lambda a, dims, start: np.min(a, dims, keepdims=True, initial=start))
+
+    def comm_reducer(self, fcombine, fidentity, name="reduce"):
+        def reduce(sources, axis):
+            spread = [self.spread(s, axis)[0] for s in sources]
+            dims = self.spread(sources[0], axis)[1]
+            types = [as_value(s).dtype for s in sources]
+            result = tuple(as_value(v, t) for v, t in zip(fidentity(*types), types))
+            depth = max(a.ndim for a in spread)
+            spread = [a.reshape((1,) * (depth - a.ndim) + a.shape) for a in spread]
+            for point in itertools.product(*(range(spread[0].shape[d]) for d in dims)):
+                at = [slice(None)] * depth
+                for d, p in zip(dims, point):
+                    at[d] = slice(p, p + 1)
+                result = fcombine(result, tuple(Value(a[tuple(at)], t) for a, t in zip(spread, types)))
+            return result
+
+        return reduce
+
+    # --- functions of values ---
+
+    def if_then_else(self, condition, t, f):
+        if isinstance(t, Value) and isinstance(f, Value) and t.dtype == f.dtype == "bool":
+            return Value(np.where(condition.array, t.array, f.array), "bool")
+        t, f = matched(t, f)
+        return Value(np.where(condition.array, t.array, f.array), t.dtype)
+
+    select = if_then_else
+
+    def all(self, *conditions):
+        return Value(np.asarray(np.logical_and.reduce(np.broadcast_arrays(*(c.array for c in conditions)))), "bool")
+
+    def any(self, *conditions):
+        return Value(np.asarray(np.logical_or.reduce(np.broadcast_arrays(*(c.array for c in conditions)))), "bool")
+
+    def const(self, value, dtype):
+        return as_value(value, dtype)
+
+    def min_value(self, dtype):
+        return Value(np.asarray(np.iinfo(dtype).min, dtype), dtype) if not is_float(dtype) else \
+            Value(np.asarray(np.finfo(dtype).min, dtype), dtype)
+
+    def truncdiv(self, a, b):
+        return arithmetic(truncate_divide, a, b)
+
+    def truncmod(self, a, b):
+        return arithmetic(truncate_remainder, a, b)
+
+    def abs(self, a):
+        return Value(np.abs(a.array), a.dtype)
+
+    def popcount(self, a):
+        unsigned = a.array.astype(f"uint{8 * a.array.itemsize}").astype(np.uint64)
+        return Value(sum(((unsigned >> np.uint64(b)) & np.uint64(1)).astype(np.int32) for b in range(64)), "int32")
+
+    exp = _function(np.exp)
+    tanh = _function(np.tanh)
+    sigmoid = _function(lambda x: 1 / (1 + np.exp(-x)))
+    erf = _function(_erf)
+    sqrt = _function(np.sqrt)
+    sin = _function(np.sin)
+    cos = _function(np.cos)
+    log = _function(np.log)
+    atan = _function(np.arctan)
+    floor = _function(np.floor)
+    ceil = _function(np.ceil)
+    trunc = _function(np.trunc)
+    nearbyint = _function(np.round)
+    round = _function(lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x))
+
+    def isnan(self, a):
+        return Value(np.isnan(a.array), "bool")
