@@ -47,12 +47,13 @@ def prepare(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, ...
     if len(args) != len(sig.params):
         raise ArgumentTypeError(f"{sig.name} takes {_count(len(sig.params))} ({sig.names}), {len(args)} given")
     arrays = {k: _checked_array(sig, k, param, args[k]) for k, param in sig.tensors()}
-    values = _bind(sig, args, arrays)
+    compact = without_strides is not None and all(a.flags.c_contiguous for a in arrays.values())
+    values = _bind(sig, args, arrays, strides=not compact)
     for k, param in sig.tensors():
         _check_shape(sig, k, param, arrays[k], values)
-        _check_strides(sig, k, param, arrays[k], values)
+        if not compact:
+            _check_strides(sig, k, param, arrays[k], values)
     _check_overlap(sig, arrays)
-    compact = without_strides is not None and all(a.flags.c_contiguous for a in arrays.values())
     scalars = sig.scalars if not compact or without_strides is None else without_strides
     slots = [a.ctypes.data for a in arrays.values()] + [slot_bits(values[v], v.dtype) for v in scalars]
     return Prepared((ctypes.c_int64 * max(len(slots), 1))(*slots), compact, tuple(arrays.values()))
@@ -92,8 +93,8 @@ def _wrong_dtype(where: str, array: Array, wanted: DType) -> ArgumentTypeError:
 
 # --- variables of shapes ----------------------------------------------------------------------------------------------
 
-def _bind(sig: Signature, args: Sequence[Any], arrays: dict[int, Array]) -> dict[Var, Any]:
-    """The value of every variable, each checked against its dtype."""
+def _bind(sig: Signature, args: Sequence[Any], arrays: dict[int, Array], *, strides: bool) -> dict[Var, Any]:
+    """The value of every variable (those of strides only if asked), each checked against its dtype."""
     values: dict[Var, Any] = {}
     for binding in sig.bindings:
         if binding.kind == "scalar":
@@ -101,7 +102,7 @@ def _bind(sig: Signature, args: Sequence[Any], arrays: dict[int, Array]) -> dict
             values[binding.var] = number = as_number(args[binding.param], binding.var.dtype, where)
             if isinstance(binding.var, SizeVar) and number < 0:
                 raise ArgumentError(f"{where} is {number}, and a size is at least 0")
-        else:
+        elif binding.kind != "stride" or strides:
             values[binding.var] = _solved(sig, binding, arrays, values)
     return values
 

@@ -311,6 +311,13 @@ def test_compact_arrays_take_the_compact_kernel(symbolic):
     assert seen[0] == 2 and seen[4:7] == [3, 4, 0]
 
 
+def test_strides_of_compact_arrays_need_not_fit_their_variables():
+    small = [Var("stride", "int8"), Var("stride_1", "int8")]
+    kernel = StandIn(function(array("A", N, M, strides=small), outputs="A", name="wide"))
+    assert accepted(kernel, f32(2, 200))[0] == 2
+    refused(kernel, (f32(2, 400)[:, ::2],), r"the stride of dimension 0 is 400, so stride is 400, which does not fit int8")
+
+
 def test_other_strides_take_the_general_kernel(symbolic):
     a = f32(4, 3).T
     seen = accepted(symbolic, a, f32(8)[::2], f32(3, 4))
