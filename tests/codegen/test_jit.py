@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import pathlib
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from tedsl.codegen.llvm import jit
 from tedsl.codegen.llvm.elf import undefined_symbols
 from tedsl.errors import InternalError
 
+ROOT = pathlib.Path(__file__).parents[2]
 KERNEL = """
 @table = internal constant [4 x i64] [i64 10, i64 20, i64 30, i64 {0}]
 declare double @{1}(double)
@@ -101,7 +103,7 @@ def test_libraries_may_be_linked_with_large_arrays_in_between():
             "for k in range(100):\n"
             "    kept.append((jit.link(compiled(k), ['look', 'apply']), mmap.mmap(-1, 1 << 31)))\n"
             "print([function(lib, 'look', ctypes.c_int64, ctypes.c_int64)(3) for lib, _ in kept] == list(range(100)))\n")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "True"
 
 

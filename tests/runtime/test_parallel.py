@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from tedsl.codegen.llvm import jit
 from tedsl.errors import ArgumentError
 from tedsl.runtime import parallel
 
+ROOT = pathlib.Path(__file__).parents[2]
 BODY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -140,6 +142,6 @@ def test_the_environment_decides_and_the_process_ends_while_workers_sleep():
             "launch = ctypes.CFUNCTYPE(ctypes.c_int32, B, ctypes.c_void_p, ctypes.c_int64)("
             "jit.runtime_address('tedsl_parallel_launch'))\n"
             "seen = []\nlaunch(B(lambda e, b, n: seen.append(b) or 0), None, 10)\nprint(sorted(seen))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT,
                           env={**os.environ, "TEDSL_NUM_THREADS": "3"})
     assert done.stdout.strip() == "[0, 4, 7]"
