@@ -12,6 +12,7 @@ from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
 from tedsl.passes.machine.promote_accumulators import promote_accumulators
 from tedsl.passes.machine.split_vectors import split_vectors
+from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.partition_loops import partition_loops
@@ -53,6 +54,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
     """What `build` runs after that: the loops as this machine runs them best."""
     return Pipeline((
         normalize_parallel,
+        straighten_indices,  # compact strides are known now
         widen_loops,  # before the code generator counts on int32 loops
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
         with_options(split_vectors, target),

@@ -12,6 +12,7 @@ from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.hoist_invariants import hoist_invariants
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
+from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.widen_loops import widen_loops
 from tests.passes.programs import PARALLEL, Function, allocate, body_text, check, imm, loop, seq, when
 
@@ -186,3 +187,18 @@ def test_vectors_and_inner_loops_of_a_wide_loop():
     store = Store(f.data("B"), f.load("A", lanes), lanes, build.less(lanes, build.const(64, "int32x4")))
     inner = loop(J, build.minimum(build.add(I, 1), 4), store)
     check(widen_loops, f.func(loop(I, build.floordiv(build.mul(n, n), 2), inner), n), scalars=(4,))
+
+
+def test_quotient_and_remainder_of_a_fused_index_make_it_again():
+    m = SizeVar("m")
+    f = Function(A=(13, m), B=(13, m))
+    lanes = Ramp(build.mul(I, 8), imm(1), 8)
+    divisor = build.cast("int32x8", m)
+    index = build.add(build.mul(build.floordiv(lanes, divisor), divisor), build.floormod(lanes, divisor))
+    vector = f.func(loop(I, 8, Store(f.data("B"), f.load("A", index), index)), m)
+    shapes = {"A": (13, 5), "B": (13, 5)}
+    assert body_text(check(straighten_indices, vector, scalars=(5,), shapes=shapes)) == (
+        "for (i: int32, 0, 8) {\n  B_1[ramp((i*8), 1, 8)] = (float32x8*)A_1[ramp((i*8), 1, 8)]\n}")
+    scalar = build.add(build.mul(build.floordiv(I, m), m), build.floormod(I, m))
+    after = check(straighten_indices, f.func(nest(f, scalar, (I, 64)), m), scalars=(5,), shapes=shapes)
+    assert "B_1[i] = (float32*)A_1[i]" in body_text(after)

@@ -1,0 +1,118 @@
+"""Addresses with divisions are simplified once more, now that strides may be known; vectors of them become ramps again.
+
+before:  A[(ramp(i*16, 1, 16)//broadcast(m, 16))*broadcast(m, 16) + ramp(i*16, 1, 16)%broadcast(m, 16)]
+after:   A[ramp(i*16, 1, 16)]
+
+The compact version of a function with symbolic strides has such addresses where axes were fused: there the rows follow
+each other, so that the quotient and the remainder make the fused index again. That takes a divisor that is not 0, and no
+dimension is 0 of a buffer that is being read or written. A vector is simplified as a function of its lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import BinaryOp, Broadcast, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Ramp, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import Range
+from tedsl.ir.node import Node
+from tedsl.ir.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.stmt import For, Stmt, Store
+from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.conditions import conjunction
+from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable
+
+
+def straighten_indices(func: PrimFunc) -> PrimFunc:
+    """`func` with simpler addresses; itself if none has a division."""
+    worth: set[Node] = set()
+    for node in post_order(func.body):
+        if isinstance(node, (FloorDiv, FloorMod)) or any(child in worth for child in node.child_nodes()):
+            worth.add(node)
+    if not worth:
+        return func
+    some = {b.data: [build.greater_equal(d, 1) for d in b.shape if isinstance(d, Var)] for b in func.buffers}
+    return func.with_body(_Statements(worth, some)(func.body))
+
+
+class _Statements(ScopedRewriter):
+    """some: for each buffer of the caller, that its dimensions are at least 1."""
+
+    def __init__(self, worth: set[Node], some: dict[Var, list[Expr]]) -> None:
+        self.worth, self.some = worth, some
+        self.analyzer = Analyzer()
+
+    def expr(self, expr: Expr) -> Expr:
+        return _Indices(self)(expr) if expr in self.worth else expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if stmt not in self.worth:
+            return stmt
+        if isinstance(stmt, For):
+            self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
+        done = self.descend(stmt)
+        if isinstance(done, Store):
+            index = self.access(done)
+            return done if index is done.index else done.replace(index=index)
+        return done
+
+    def access(self, node: Load | Store) -> Expr:
+        """The index of `node`, simpler where it has divisions."""
+        if not any(isinstance(part, (FloorDiv, FloorMod)) for part in post_order(node.index)):
+            return node.index
+        with self.analyzer.constraint_scope(conjunction(self.some.get(node.buffer_var, []))):
+            return self.index(node.index)
+
+    def index(self, index: Expr) -> Expr:
+        if isinstance(index, Ramp) or index.dtype.lanes == 1:
+            return self.analyzer.simplify(index)
+        lane = Var("lane", index.dtype.element)
+        scalar = as_function_of_lane(index, lane)
+        if scalar is None:
+            return index
+        lanes = index.dtype.lanes
+        zero, one = IntImm(lane.dtype, 0), IntImm(lane.dtype, 1)
+        self.analyzer.bind(lane, Range.from_min_extent(zero, IntImm(lane.dtype, lanes)))
+        simple = self.analyzer.simplify(scalar)
+        if any(isinstance(node, (FloorDiv, FloorMod)) for node in post_order(simple)):
+            return index
+        expressions = LaneExpressions(lanes, {lane: Ramp(zero, one, lanes)})
+        try:
+            return expressions.widen(expressions(simple))
+        except NotVectorizable:
+            return index
+
+
+class _Indices(Rewriter):
+    def __init__(self, statements: _Statements) -> None:
+        super().__init__()
+        self.statements = statements
+
+    def rewrite(self, node: Any) -> Any:
+        if not isinstance(node, Load):
+            return node
+        index = self.statements.access(node)
+        return node if index is node.index else node.replace(index=index)
+
+
+def as_function_of_lane(index: Expr, lane: Var) -> Expr | None:
+    """The element of a vector of integers at `lane`; None if it is made of more than ramps, broadcasts and arithmetic."""
+    made: dict[Any, Expr] = {}
+    for node in post_order(index):
+        if not isinstance(node, Expr):
+            return None
+        if node.dtype.lanes == 1:
+            made[node] = node
+        elif isinstance(node, Ramp):
+            made[node] = build.add(node.base, build.mul(node.stride, build.cast(node.stride.dtype, lane)))
+        elif isinstance(node, Broadcast):
+            made[node] = node.value
+        elif isinstance(node, Cast) and node.value in made:
+            made[node] = build.cast(node.dtype.element, made[node.value])
+        elif isinstance(node, BinaryOp) and node.dtype.is_integer:
+            made[node] = build.binary(type(node), made[node.a], made[node.b])
+        else:
+            return None
+    return made[index]
