@@ -122,8 +122,11 @@ def interpreted(case, func, way, expected):
     return outcome
 
 
-def check(case, *, machine_loops=True, compiled=True):
-    """Raises Disagreement where a way to run `case` differs from the reference, Refused where lowering refuses it."""
+def check(case, *, interpret=True, compiled=True):
+    """Raises Disagreement where a way to run `case` differs from the reference, Refused where lowering refuses it.
+
+    interpret=False: machine code only; compiled=False: without it.
+    """
     expected = expected_arrays(case)
     names = scheduled(case)
     for name in case.outputs:
@@ -131,17 +134,18 @@ def check(case, *, machine_loops=True, compiled=True):
             raise Disagreement("dtypes", f"{name} is {names[name].dtype}, not {expected[name].dtype}")
     options = pass_config(case.config)
     func = loops_of(case, names)
-    verify(func, flat=False)
-    interpreted(case, func, "the loops of the schedule", expected)
+    if interpret:
+        verify(func, flat=False)
+        interpreted(case, func, "the loops of the schedule", expected)
     try:
         lowered = lowering_pipeline(options, case.simple_mode)(func)
     except LoweringError as error:
         raise Refused(str(error)) from error
-    verify(lowered, flat=True)
-    interpreted(case, lowered, "the loops after lower", expected)
     target = as_target(case.target)
     final = None
-    if machine_loops:
+    if interpret:
+        verify(lowered, flat=True)
+        interpreted(case, lowered, "the loops after lower", expected)
         ready = target_pipeline(target, options)(lowered)
         verify(ready, flat=True)
         final = interpreted(case, ready, "the loops for the machine", expected)
