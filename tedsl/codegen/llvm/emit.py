@@ -59,13 +59,13 @@ def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
 
 def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
     """Declares the arguments of the kernel to `out`; their text in the header."""
-    pointers = {b.data: b for b in func.buffers}
+    pointers = {b.data for b in func.buffers}
     sizes = {dim for b in func.buffers for dim in b.shape}
     parameters = []
     for var in abi.kernel_arguments(func):
         text = "%" + out.fresh(var.name)
         if var in pointers:
-            out.buffers[var] = BufferInfo(text, 0, pointers[var].data_alignment)
+            out.buffers[var] = BufferInfo(text, 0, 0)  # arrays of the user: numpy aligns to 16
             parameters.append(f"ptr {'noalias ' if out.module.noalias else ''}{text}")
             continue
         parameters.append(f"{abi.argument_type(var.dtype)} {text}")

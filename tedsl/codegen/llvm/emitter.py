@@ -14,6 +14,7 @@ from typing import Any
 
 from tedsl.codegen.llvm.index import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.types import expect
+from tedsl.errors import InternalError
 from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.target import Target
 
@@ -227,7 +228,10 @@ class Emitter:
                 self.tables.deep(self, e, False)
                 self.depth = DEEP + 1
             if e not in self.memo:
-                self.memo[e] = self._data[type(e)](self, e)
+                write = self._data.get(type(e))
+                if write is None:
+                    raise InternalError(f"a {type(e).__name__} reached machine code: an earlier pass should have replaced it")
+                self.memo[e] = write(self, e)
             self.depth -= 1
             found = self.memo[e]
         return found
@@ -293,7 +297,10 @@ class Emitter:
         """Writes `s`. Values of expressions are not kept from one statement to the next: memory may have changed."""
         self.memo.clear()
         self.index_memo.clear()
-        self.tables.statements[type(s)](self, s)
+        write = self.tables.statements.get(type(s))
+        if write is None:
+            raise InternalError(f"a {type(s).__name__} reached machine code: an earlier pass should have replaced it")
+        write(self, s)
 
     # --- the text -----------------------------------------------------------------------------------------------------
 

@@ -105,11 +105,12 @@ class Ramp:
 
 
 class Lanes:
-    """An index per lane in a vector register of i32 or i64, with the bounds of its values."""
+    """An index per lane: base + the lane of a vector register of i32 or i64, which has bounds."""
 
-    __slots__ = ("bits", "high", "lanes", "low", "name")
+    __slots__ = ("base", "bits", "high", "lanes", "low", "name")
 
-    def __init__(self, name: str, bits: int, lanes: int, low: int, high: int) -> None:
+    def __init__(self, name: str, bits: int, lanes: int, low: int, high: int, base: Index = ZERO) -> None:
+        self.base = base
         self.name = name
         self.bits = bits
         self.lanes = lanes
@@ -117,7 +118,8 @@ class Lanes:
         self.high = high
 
     def bounds(self) -> tuple[int, int]:
-        return self.low, self.high
+        low, high = self.base.bounds()
+        return low + self.low, high + self.high
 
 
 AnyIndex = Index | Ramp | Lanes

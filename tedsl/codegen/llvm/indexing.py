@@ -95,6 +95,10 @@ def index_add(out: Emitter, e: ir.Add | ir.Sub) -> AnyIndex:
         return ix.add(a, b, sign)
     if isinstance(a, Ramp) and isinstance(b, Ramp):
         return Ramp(ix.add(a.base, b.base, sign), a.stride + sign * b.stride, a.lanes)
+    if isinstance(a, Lanes) and isinstance(b, Ramp) and not b.stride:
+        return Lanes(a.name, a.bits, a.lanes, a.low, a.high, ix.add(a.base, b.base, sign))
+    if isinstance(b, Lanes) and isinstance(a, Ramp) and not a.stride and sign == 1:
+        return Lanes(b.name, b.bits, b.lanes, b.low, b.high, ix.add(a.base, b.base))
     (al, ah), (bl, bh) = a.bounds(), b.bounds()
     bounds = (al + bl, ah + bh) if sign == 1 else (al - bh, ah - bl)
     return _lanes_op(out, "add" if sign == 1 else "sub", a, b, bounds)
@@ -241,13 +245,9 @@ def index_ramp(out: Emitter, e: ir.Ramp) -> AnyIndex:
     if not stride.terms:
         return Ramp(base, stride.const, e.lanes)
     low, high = _product_bounds(stride.bounds(), (0, e.lanes - 1))
-    (b, lb), (s, ls) = out.register(base), out.register(stride)
-    t = vector_of("i64", e.lanes)
-    moved = out.pure(f"mul {t} {splat_register(out, s, 'i64', e.lanes, ls)}, {steps(64, 1, e.lanes)}", ls)
-    level = max(lb, ls)
-    text = out.pure(f"add {t} {splat_register(out, b, 'i64', e.lanes, lb)}, {moved}", level)
-    base_low, base_high = base.bounds()
-    return Lanes(text, 64, e.lanes, base_low + low, base_high + high)
+    text, level = out.register(stride)
+    moved = f"mul {vector_of('i64', e.lanes)} {splat_register(out, text, 'i64', e.lanes, level)}, {steps(64, 1, e.lanes)}"
+    return Lanes(out.pure(moved, level), 64, e.lanes, max(low, INT64_MIN), min(high, INT64_MAX), base)
 
 
 def index_broadcast(out: Emitter, e: ir.Broadcast) -> AnyIndex:
@@ -297,10 +297,13 @@ def as_lanes(out: Emitter, value: AnyIndex, bits: int) -> str:
     if isinstance(value, Ramp):
         return ramp_lanes(out, value, bits)
     assert isinstance(value, Lanes)
-    if value.bits == bits:
-        return value.name
-    name = "sext" if value.bits < bits else "trunc"
-    return out.assign(f"{name} {vector_of(f'i{value.bits}', value.lanes)} {value.name} to {vector_of(f'i{bits}', value.lanes)}")
+    text, t = value.name, vector_of(f"i{bits}", value.lanes)
+    if value.bits != bits:
+        name = "sext" if value.bits < bits else "trunc"
+        text = out.assign(f"{name} {vector_of(f'i{value.bits}', value.lanes)} {text} to {t}")
+    if not value.base.terms and not value.base.const:
+        return text
+    return out.assign(f"add {t} {text}, {ramp_lanes(out, Ramp(value.base, 0, value.lanes), bits)}")
 
 
 def _common_bits(a: AnyIndex, b: AnyIndex, bounds: tuple[int, int]) -> int:

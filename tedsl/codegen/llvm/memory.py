@@ -25,10 +25,13 @@ def buffer_info(out: Emitter, var: Var) -> BufferInfo:
     return found
 
 
-def address(out: Emitter, info: BufferInfo, index: Index, element: str) -> str:
-    """The pointer to element `index`: what changes in outer loops is added first, the constant last."""
+def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: bool = False) -> str:
+    """The pointer to element `index`: what changes in outer loops is added first, the constant last.
+
+    inside: the element is certainly accessed, so that the address and all partial sums lie in the buffer.
+    """
     pointer, level = info.pointer, info.level
-    step = f"getelementptr inbounds {element}" if index.is_nonnegative and out.mask is None else f"getelementptr {element}"
+    step = f"getelementptr inbounds {element}" if inside and index.is_nonnegative else f"getelementptr {element}"
     terms = index.terms
     for at in sorted({atom.level for atom in terms}):
         text, _ = out.register(Index({atom: c for atom, c in terms.items() if atom.level == at}))
@@ -73,7 +76,7 @@ def emit_load(out: Emitter, e: Load) -> str:
 
 def _load_scalar(out: Emitter, info: BufferInfo, index: Index, d: DType, mask: str | None) -> str:
     t = memory_type(d)
-    pointer = address(out, info, index, t)
+    pointer = address(out, info, index, t, mask is None)
     text = f"load {t}, ptr {pointer}, align {alignment(info, index, d.bytes)}{info.alias}"
     if mask is None:
         return out.assign(text)
@@ -88,7 +91,7 @@ def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask
         return _load_lanes(out, info, index, d, mask)
     if mask is not None and index.stride == -1:
         mask = reverse(out, mask, "i1", lanes)
-    pointer = address(out, info, first, element)
+    pointer = address(out, info, first, element, mask is None)
     align = alignment(info, first, d.bytes)
     if mask is None:
         value = out.assign(f"load {t}, ptr {pointer}, align {align}{info.alias}")
@@ -134,7 +137,8 @@ def _pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str) -> 
         offsets = f"<{index.lanes} x i{bits}> {steps(bits, index.stride, index.lanes)}"
         return out.assign(f"getelementptr {element}, ptr {pointer}, {offsets}")
     assert isinstance(index, Lanes)
-    return out.assign(f"getelementptr {element}, ptr {info.pointer}, <{index.lanes} x i{index.bits}> {index.name}")
+    pointer = address(out, info, index.base, element)
+    return out.assign(f"getelementptr {element}, ptr {pointer}, <{index.lanes} x i{index.bits}> {index.name}")
 
 
 def _lane_pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str, mask: str | None) -> list[str]:
@@ -144,9 +148,9 @@ def _lane_pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str
                     for k in range(index.lanes)]
     else:
         assert isinstance(index, Lanes)
-        t = f"<{index.lanes} x i{index.bits}>"
+        pointer, t = address(out, info, index.base, element), f"<{index.lanes} x i{index.bits}>"
         offsets = [out.assign(f"extractelement {t} {index.name}, i64 {k}") for k in range(index.lanes)]
-        pointers = [out.assign(f"getelementptr {element}, ptr {info.pointer}, i{index.bits} {o}") for o in offsets]
+        pointers = [out.assign(f"getelementptr {element}, ptr {pointer}, i{index.bits} {o}") for o in offsets]
     if mask is None:
         return pointers
     if not out.spare:
@@ -204,7 +208,8 @@ def _store_guarded(out: Emitter, info: BufferInfo, s: Store, mask: str) -> None:
 
 def _store_scalar(out: Emitter, info: BufferInfo, index: Index, value: str, d: DType) -> None:
     t = memory_type(d)
-    out.line(f"store {t} {value}, ptr {address(out, info, index, t)}, align {alignment(info, index, d.bytes)}{info.alias}")
+    pointer = address(out, info, index, t, inside=True)
+    out.line(f"store {t} {value}, ptr {pointer}, align {alignment(info, index, d.bytes)}{info.alias}")
 
 
 def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d: DType, mask: str | None, sure: int) -> None:
@@ -215,7 +220,7 @@ def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d
         first = Index(first.terms, first.const - lanes + 1)
         value = reverse(out, value, element, lanes)
         mask = reverse(out, mask, "i1", lanes) if mask is not None else None
-    pointer, align = address(out, info, first, element), alignment(info, first, d.bytes)
+    pointer, align = address(out, info, first, element, mask is None), alignment(info, first, d.bytes)
     if mask is None and sure:
         out.stores_nontemporal = True
         out.line(f"store {t} {value}, ptr {pointer}, align {sure}{info.alias}, !nontemporal {out.module.nontemporal_node()}")

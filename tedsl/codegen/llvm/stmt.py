@@ -16,7 +16,7 @@ from tedsl.codegen.llvm.types import memory_type
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.build import as_int
-from tedsl.ir.expr import Call, Expr, StringImm, Var
+from tedsl.ir.expr import Call, StringImm, Var
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -26,6 +26,7 @@ from tedsl.ir.stmt import (
     ForKind,
     IfThenElse,
     LetStmt,
+    Prefetch,
     SeqStmt,
     Stmt,
     While,
@@ -153,7 +154,8 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
     then, join = out.fresh("then"), out.fresh("join")
     other = out.fresh("else") if s.else_case is not None else join
     marks = out.mark()
-    out.line(f"br i1 {condition}, label %{then}, label %{other}{_expectation(out, s.condition)}")
+    expected = _expected(out) if isinstance(s.condition, Call) and s.condition.op.name == "tir.likely" else ""
+    out.line(f"br i1 {condition}, label %{then}, label %{other}{expected}")
     out.open_region()
     out.start_block(then)
     out.statement(s.then_case)
@@ -167,10 +169,8 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
     out.start_block(join)
 
 
-def _expectation(out: Emitter, condition: Expr) -> str:
+def _expected(out: Emitter) -> str:
     """Guards made by lowering hold nearly always."""
-    if not (isinstance(condition, Call) and condition.op.name == "tir.likely"):
-        return ""
     cache = out.module.cache
     if "likely" not in cache:
         cache["likely"] = out.module.add_metadata('!{!"branch_weights", i32 1000, i32 1}')
@@ -188,7 +188,7 @@ def emit_assert(out: Emitter, s: AssertStmt) -> None:
 def fail_unless(out: Emitter, condition: str, status: str) -> None:
     """Leaves the function with `status` unless the i1 `condition`."""
     failed, fine = out.fresh("failed"), out.fresh("fine")
-    out.line(f"br i1 {condition}, label %{fine}, label %{failed}")
+    out.line(f"br i1 {condition}, label %{fine}, label %{failed}{_expected(out)}")
     out.start_block(failed)
     leave(out, status)
     out.start_block(fine)
@@ -248,6 +248,10 @@ def _free(out: Emitter) -> str:
 
 # --- attributes -----------------------------------------------------------------------------------------------------
 
+def emit_prefetch(out: Emitter, s: Prefetch) -> None:
+    """The processor prefetches by itself."""
+
+
 def emit_attr(out: Emitter, s: AttrStmt) -> None:
     if s.attr_key == "thread_extent":
         raise LoweringError(f"loops are bound to threads of a GPU; target {out.target} has none")
@@ -263,5 +267,5 @@ def emit_attr(out: Emitter, s: AttrStmt) -> None:
 
 STATEMENTS: dict[type, Callable[..., None]] = {
     SeqStmt: emit_seq, LetStmt: emit_let, Evaluate: emit_evaluate, For: emit_for, While: emit_while, IfThenElse: emit_if,
-    AssertStmt: emit_assert, Allocate: emit_allocate, AttrStmt: emit_attr,
+    AssertStmt: emit_assert, Allocate: emit_allocate, AttrStmt: emit_attr, Prefetch: emit_prefetch,
 }
