@@ -123,7 +123,8 @@ def test_a_loop_inside_runs_once_for_all_lanes():
     lambda f: seq(f.store("C", imm(0), f.load("A", V)), f.store("B", V, f.load("C", imm(0)))),
     lambda f: seq(loop(K, 3, f.store("A", build.add(V, K), f.load("B", V))),
                   loop(I, 3, f.store("C", V, f.load("A", build.add(V, I))))),
-], ids=["reduction", "chain", "collision", "overlap", "through one element", "windows"])
+    lambda f: seq(f.store("A", V, 1), f.store("C", V, f.load("A", build.add(V, 1)))),
+], ids=["reduction", "chain", "collision", "overlap", "through one element", "windows", "ahead"])
 def test_lanes_that_depend_on_each_other_stay_a_loop(body):
     f = Function(A=(16,), B=(16,), C=(8,))
     after = check(vectorize_loops, f.func(vectors(body(f))))
