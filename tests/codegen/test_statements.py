@@ -93,6 +93,16 @@ def test_large_and_symbolic_arrays_live_in_workspaces():
         assert kernel(x, *args) == 0 and x[0] == sum(range(args[0] if args else 1000))
 
 
+def test_a_large_array_does_not_take_the_stack_from_the_accumulators():
+    big, small, a = pointer_var("big", F32), pointer_var("small", F32, "local"), array("a", (1,), "float32")
+    body = Allocate(big, F32, (const(16384),), TRUE, Allocate(small, F32, (const(32),), TRUE, seq(
+        Store(big, const(1.0, "float32"), const(5)), Store(small, Load(F32, big, const(5)), const(0)),
+        store(a, Load(F32, small, const(0)), const(0)))))
+    kernel, x = Kernel(function(body, a)), np.zeros(1, "float32")
+    assert "%small = alloca [32 x float], align 64" in kernel.text and "%big = call ptr @tedsl_workspace_alloc" in kernel.text
+    assert kernel(x) == 0 and x[0] == 1
+
+
 def test_an_allocation_that_fails_is_a_status():
     n = SizeVar("n", "int64")
     a, body = accumulate((n,), 0)

@@ -115,7 +115,7 @@ class Emitter:
         self.mask: str | None = None  # lanes that are on, within a vector if_then_else
         self.mask_lanes = 0
         self.workspaces: list[str] = []
-        self.stack_bytes = 0
+        self.on_stack: set[Any] = set()  # the Allocates that live on the stack of this function
         self.spare = ""  # a place on the stack for accesses of lanes that are off
         self.in_parallel = False
         self.stores_nontemporal = False  # whether an sfence must precede the return

@@ -6,6 +6,8 @@ What the body uses of the function around travels in a struct on that function's
 from __future__ import annotations
 
 from tedsl.codegen.llvm import index as ix
+from tedsl.codegen.llvm.allocate import plan_stack
+from tedsl.codegen.llvm.control import fail_unless, leave
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
 from tedsl.codegen.llvm.index import INT64_MAX, Index
 from tedsl.codegen.llvm.types import global_name, register_type
@@ -18,8 +20,6 @@ Field = tuple[Var, str, str]  # variable, LLVM type, value in the function aroun
 
 def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
     """The call of the pool in the function around, and the body as a function of its own."""
-    from tedsl.codegen.llvm.stmt import fail_unless
-
     fields = _captured(out, s)
     if first.terms:
         fields.append((s.loop_var, "i64", out.register(first)[0]))
@@ -55,10 +55,11 @@ def _captured(out: Emitter, s: For) -> list[Field]:
 
 
 def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field], first: Index, extent: Index) -> None:
-    from tedsl.codegen.llvm.stmt import emit_range, leave
+    from tedsl.codegen.llvm.stmt import emit_range
 
     inner = Emitter(out.module, name)
     inner.in_parallel = True
+    plan_stack(inner, s.body)
     inner.streams = dict(out.streams)
     inner.index_vars = {v: i for v, i in out.index_vars.items() if not i.terms}
     start = first

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm import index as ix
-from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
+from tedsl.codegen.llvm.allocate import emit_allocate
+from tedsl.codegen.llvm.control import expected_to_hold, fail_unless, leave
+from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.codegen.llvm.indexing import emit_condition
 from tedsl.codegen.llvm.parallel import emit_parallel
 from tedsl.codegen.llvm.streaming import emit_stream, find_stream, may_stream
-from tedsl.codegen.llvm.types import memory_type
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.build import as_int
@@ -154,7 +155,7 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
     then, join = out.fresh("then"), out.fresh("join")
     other = out.fresh("else") if s.else_case is not None else join
     marks = out.mark()
-    expected = _expected(out) if isinstance(s.condition, Call) and s.condition.op.name == "tir.likely" else ""
+    expected = expected_to_hold(out) if isinstance(s.condition, Call) and s.condition.op.name == "tir.likely" else ""
     out.line(f"br i1 {condition}, label %{then}, label %{other}{expected}")
     out.open_region()
     out.start_block(then)
@@ -169,81 +170,12 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
     out.start_block(join)
 
 
-def _expected(out: Emitter) -> str:
-    """Guards made by lowering hold nearly always."""
-    cache = out.module.cache
-    if "likely" not in cache:
-        cache["likely"] = out.module.add_metadata('!{!"branch_weights", i32 1000, i32 1}')
-    return f", !prof {cache['likely']}"
-
-
 def emit_assert(out: Emitter, s: AssertStmt) -> None:
     message = s.message.value if isinstance(s.message, StringImm) else str(s.message)
     if message not in out.module.messages:
         raise InternalError(f"the message {message!r} is not listed")
     fail_unless(out, out.value(s.condition), str(abi.FIRST_ASSERTION + out.module.messages.index(message)))
     out.statement(s.body)
-
-
-def fail_unless(out: Emitter, condition: str, status: str) -> None:
-    """Leaves the function with `status` unless the i1 `condition`."""
-    failed, fine = out.fresh("failed"), out.fresh("fine")
-    out.line(f"br i1 {condition}, label %{fine}, label %{failed}{_expected(out)}")
-    out.start_block(failed)
-    leave(out, status)
-    out.start_block(fine)
-
-
-def leave(out: Emitter, status: str) -> None:
-    """Frees what this function allocated and returns."""
-    for pointer in reversed(out.workspaces):
-        out.line(f"call void {_free(out)}(ptr {pointer})")
-    if out.stores_nontemporal and out.target.arch == "x86-64":
-        symbol = out.module.declare("llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
-        out.line(f"call void {symbol}()")
-    out.line(f"ret i32 {status}")
-
-
-# --- memory -------------------------------------------------------------------------------------------------------------------
-
-def emit_allocate(out: Emitter, s: Allocate) -> None:
-    element, size = memory_type(s.dtype.element), s.dtype.bytes * s.dtype.lanes
-    extents = [out.scalar_index(e) for e in s.extents]
-    count = 1 if all(not e.terms for e in extents) else None
-    if count is not None:
-        for e in extents:
-            count *= max(0, e.const)
-        room = -(-max(1, count * size) // abi.WORKSPACE_ALIGNMENT) * abi.WORKSPACE_ALIGNMENT
-        if out.stack_bytes + room <= abi.STACK_LIMIT:
-            out.stack_bytes += room
-            pointer = out.alloca(f"[{max(1, count * s.dtype.lanes)} x {element}]", abi.WORKSPACE_ALIGNMENT, s.buffer_var.name)
-            out.buffers[s.buffer_var] = BufferInfo(pointer, 0, abi.WORKSPACE_ALIGNMENT, own=True)
-            out.statement(s.body)
-            return
-    _in_workspace(out, s, extents, size)
-
-
-def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) -> None:
-    """Memory of the thread's pool, freed after the body or when the function is left."""
-    text, level = str(size), 0
-    for extent in extents:
-        factor, at = out.register(extent)
-        level = max(level, at)
-        constant = text[0] != "%" and factor[0] != "%"
-        text = str(int(text) * int(factor)) if constant else out.pure(f"mul i64 {text}, {factor}", level)
-    symbol = out.module.declare("tedsl_workspace_alloc", "declare noalias ptr @tedsl_workspace_alloc(i64)")
-    pointer = "%" + out.fresh(s.buffer_var.name)
-    out.line(f"{pointer} = call ptr {symbol}(i64 {text})")
-    fail_unless(out, out.assign(f"icmp ne ptr {pointer}, null"), str(abi.NO_MEMORY))
-    out.buffers[s.buffer_var] = BufferInfo(pointer, out.level, abi.WORKSPACE_ALIGNMENT, own=True)
-    out.workspaces.append(pointer)
-    out.statement(s.body)
-    out.workspaces.pop()
-    out.line(f"call void {_free(out)}(ptr {pointer})")
-
-
-def _free(out: Emitter) -> str:
-    return out.module.declare("tedsl_workspace_free", "declare void @tedsl_workspace_free(ptr)")
 
 
 # --- attributes -----------------------------------------------------------------------------------------------------

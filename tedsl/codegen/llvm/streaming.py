@@ -53,19 +53,23 @@ def find_large_outputs(func: PrimFunc, out: Emitter) -> None:
     """Fills `out.streams`: outputs that are written and never read, with the condition under which they are large."""
     if not may_stream(out):
         return
-    read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
+    read: set[Var] | None = None
     for buffer in func.buffers:
-        if buffer.data in read:
-            continue
         size = ix.constant(buffer.dtype.bytes)
         for dim in buffer.shape:
             text = out.scalar_index(dim)
             size = ix.scale(size, text.const) if not text.terms else _times(out, size, text)
+        if not size.terms and size.const < LARGE:
+            continue
+        if read is None:
+            read = {node.buffer_var for node in post_order(func.body) if isinstance(node, Load)}
+        if buffer.data in read:
+            continue
         if size.terms:
             flag = Var("is_large", dtype("bool"))
             out.data_vars[flag] = out.here(f"icmp sge i64 {out.register(size)[0]}, {LARGE}")
             out.streams[buffer.data] = flag
-        elif size.const >= LARGE:
+        else:
             out.streams[buffer.data] = None
 
 

@@ -1,0 +1,75 @@
+"""Memory of a function: small arrays on its stack, in registers if their indices are constants; the rest in workspaces."""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm import abi
+from tedsl.codegen.llvm.control import fail_unless, free_function
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
+from tedsl.codegen.llvm.index import Index
+from tedsl.codegen.llvm.types import memory_type
+from tedsl.ir.expr import IntImm
+from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
+
+
+def plan_stack(out: Emitter, body: Stmt) -> None:
+    """Decides which arrays of the function with that body live on its stack: the smallest first, for accumulators are small."""
+    found: list[tuple[int, int, Allocate]] = []
+    stack = [body]
+    while stack:
+        s = stack.pop()
+        if isinstance(s, Allocate):
+            size = _room(s)
+            if size is not None:
+                found.append((size, len(found), s))
+        elif isinstance(s, For) and s.kind is ForKind.PARALLEL and not out.in_parallel:
+            continue  # a function of its own
+        stack.extend([child for child in s.child_nodes() if isinstance(child, Stmt)])
+    total = 0
+    for size, _, s in sorted(found):
+        total += size
+        if total > abi.STACK_LIMIT:
+            break
+        out.on_stack.add(s)
+
+
+def _room(s: Allocate) -> int | None:
+    """The bytes of an array of constant size, in whole cache lines."""
+    size = s.dtype.bytes * s.dtype.lanes
+    for extent in s.extents:
+        if not isinstance(extent, IntImm):
+            return None
+        size *= max(0, extent.value)
+    return -(-max(1, size) // abi.WORKSPACE_ALIGNMENT) * abi.WORKSPACE_ALIGNMENT
+
+
+def emit_allocate(out: Emitter, s: Allocate) -> None:
+    size = s.dtype.bytes * s.dtype.lanes
+    if s not in out.on_stack:
+        _in_workspace(out, s, [out.scalar_index(e) for e in s.extents], size)
+        return
+    count = s.dtype.lanes
+    for e in s.extents:
+        count *= max(0, e.value)  # type: ignore[attr-defined]
+    array = f"[{max(1, count)} x {memory_type(s.dtype.element)}]"
+    out.buffers[s.buffer_var] = BufferInfo(out.alloca(array, abi.WORKSPACE_ALIGNMENT, s.buffer_var.name), 0,
+                                           abi.WORKSPACE_ALIGNMENT, own=True)
+    out.statement(s.body)
+
+
+def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) -> None:
+    """Memory of the thread's pool, freed after the body or when the function is left."""
+    text, level = str(size), 0
+    for extent in extents:
+        factor, at = out.register(extent)
+        level = max(level, at)
+        constant = text[0] != "%" and factor[0] != "%"
+        text = str(int(text) * int(factor)) if constant else out.pure(f"mul i64 {text}, {factor}", level)
+    symbol = out.module.declare("tedsl_workspace_alloc", "declare noalias ptr @tedsl_workspace_alloc(i64)")
+    pointer = "%" + out.fresh(s.buffer_var.name)
+    out.line(f"{pointer} = call ptr {symbol}(i64 {text})")
+    fail_unless(out, out.assign(f"icmp ne ptr {pointer}, null"), str(abi.NO_MEMORY))
+    out.buffers[s.buffer_var] = BufferInfo(pointer, out.level, abi.WORKSPACE_ALIGNMENT, own=True)
+    out.workspaces.append(pointer)
+    out.statement(s.body)
+    out.workspaces.pop()
+    out.line(f"call void {free_function(out)}(ptr {pointer})")
