@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tedsl.codegen.llvm import abi, allocate, call, control, deep, expr, indexing, memory, stmt, streaming, vector
+from tedsl.codegen.llvm import abi, call, deep, expr, frame, indexing, memory, stmt, streaming, vector
 from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.convert import emit_cast
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText, Tables
@@ -51,10 +51,10 @@ def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
     module.messages = abi.assertion_messages(func)
     out = Emitter(module, abi.kernel_name(func))
     parameters = _bind_arguments(func, out)
-    allocate.plan_stack(out, func.body)
+    frame.plan_stack(out, func.body)
     streaming.find_large_outputs(func, out)
     out.statement(func.body)
-    control.leave(out, str(abi.OK))
+    frame.leave(out, str(abi.OK))
     return out.text(f"define i32 {global_name(out.name)}({', '.join(parameters)}) {module.attributes}")
 
 

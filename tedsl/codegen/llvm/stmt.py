@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm import index as ix
-from tedsl.codegen.llvm.allocate import emit_allocate
-from tedsl.codegen.llvm.control import expected_to_hold, fail_unless, leave
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
+from tedsl.codegen.llvm.frame import emit_allocate, expected_to_hold, fail_unless, leave
 from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.codegen.llvm.indexing import emit_condition
 from tedsl.codegen.llvm.parallel import emit_parallel
