@@ -7,7 +7,8 @@ after:   let count = n - i
 
 A mask that is not "the first lanes", or several masks in one statement, go lane by lane. A mask that the target has
 stays. Vectors wider than the machine's stay too (LLVM splits them in registers), unless they would fill the register file, or
-are no multiple of the machine's: those are cut into a part that is, and powers of two.
+are no power of two: LLVM takes those apart into single elements where a value goes from block to block, as the
+accumulators of a loop do. They are cut into powers of two.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class _Splitter(ScopedRewriter):
         native = max(1, self.target.vector_bits // (8 * dtype.bytes))
         if lanes > REGISTERS * native:
             return native, lanes - lanes % native
-        return (0, lanes - lanes % native) if lanes > native and lanes % native else None
+        return (0, 0) if lanes > native and lanes & (lanes - 1) else None
 
     def unmasked(self, store: Store, lanes: int) -> Stmt:
         prefix = self.prefix(store)
