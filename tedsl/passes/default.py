@@ -55,8 +55,8 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
     return Pipeline((
         normalize_parallel,
         straighten_indices,  # compact strides are known now
-        widen_loops,  # before the code generator counts on int32 loops
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
+        widen_loops,  # after what is proved about int32 indices
         with_options(split_vectors, target),
         lower_intrinsics,
         promote_accumulators,

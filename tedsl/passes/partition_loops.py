@@ -114,7 +114,7 @@ class _Partitioner(ScopedRewriter):
             low, high = new_low, new_high
             gone.add(guard.condition)
             removed[key] = True
-        if gone and not self.analyzer.can_prove(build.less_equal(low, build.add(loop.min, loop.extent))):
+        if low is not loop.min and not self.analyzer.can_prove(build.less_equal(low, build.add(loop.min, loop.extent))):
             low = self.tightest(low, build.add(loop.min, loop.extent), upper=True)  # the loop may end before its main part
         return low, self.at_least(high, low), gone
 

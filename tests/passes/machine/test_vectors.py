@@ -65,8 +65,9 @@ def test_a_mask_that_is_a_let_goes_along():
     check(split_vectors, before, SSE)
 
 
-@pytest.mark.parametrize("lanes, expected", [(16, ["x16"]), (100, ["x64", "x32", "x4"]), (48, ["x32", "x16"]), (23, ["x16", "x4", "x2", "A_1[22]"]),
-                                             (512, ["for (chunk: int32, 0, 32)", "x16"]), (5, ["x5"])])
+@pytest.mark.parametrize("lanes, expected", [
+    (16, ["x16"]), (100, ["x64", "x32", "x4"]), (48, ["x32", "x16"]), (23, ["x16", "x4", "x2", "A_1[22]"]),
+    (512, ["for (chunk: int32, 0, 32)", "x16"]), (5, ["x5"])])
 def test_very_wide_and_odd_vectors_are_cut(lanes, expected):
     f = Function(A=(600,), B=(600,))
     before = vectorize_loops(f.func(loop(V, lanes, f.store("B", V, f.load("A", V)), VECTORIZED)))
