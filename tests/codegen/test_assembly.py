@@ -179,5 +179,8 @@ def test_llvm_intrinsics_by_name():
     call = lambda name: lambda v: Call(v.dtype, Op.get("tir.call_llvm_pure_intrin"), (StringImm(name), v))
     kernel, _ = body(AVX2, call("llvm.bitreverse"), "int32")
     assert "llvm.bitreverse" in kernel.text
-    with pytest.raises(LoweringError, match="names an intrinsic of LLVM, not sinf"):
-        body(AVX2, call("sinf"))
+    assert "vrcpps" in body(AVX2, call("llvm.x86.avx.rcp.ps.256"))[1]
+    for name, words in (("sinf", "names an intrinsic of LLVM, not 'sinf'"), ("llvm.frobnicate", "cannot be called"),
+                        ("llvm.aarch64.neon.frecpe", "cannot be called"), ("llvm.x86.avx.rcp.ps.256", "needs avx")):
+        with pytest.raises(LoweringError, match=words):
+            body(PLAIN, call(name))

@@ -189,12 +189,32 @@ def emit_address_of(out: Emitter, e: Call) -> str:
     return address(out, buffer_info(out, load.buffer_var), out.scalar_index(load.index), memory_type(load.dtype))
 
 
+# LLVM ends the process over an intrinsic that it does not know or that the target lacks: only these pass.
+_LLVM_GENERIC = frozenset((
+    "abs", "bitreverse", "bswap", "ceil", "copysign", "ctlz", "ctpop", "cttz", "fabs", "floor", "fma", "fmuladd", "fshl", "fshr",
+    "maximum", "maxnum", "minimum", "minnum", "nearbyint", "rint", "round", "roundeven", "sadd", "smax", "smin", "sqrt", "sshl",
+    "ssub", "trunc", "uadd", "umax", "umin", "ushl", "usub", "vector"))
+_LLVM_X86 = {"sse": "sse", "sse2": "sse2", "sse3": "sse3", "ssse3": "ssse3", "sse41": "sse4.1", "sse42": "sse4.2", "avx": "avx",
+             "avx2": "avx2", "avx512": "avx512vl", "fma": "fma"}
+
+
+def _check_intrinsic(out: Emitter, name: str) -> None:
+    parts = name.split(".")
+    if parts[0] != "llvm" or len(parts) < 2:
+        raise LoweringError(f"call_llvm_intrin names an intrinsic of LLVM, not {name!r}", hint='for example "llvm.fshl"')
+    if parts[1] == "x86" and out.target.arch == "x86-64" and len(parts) > 2:
+        needed = _LLVM_X86.get(parts[2])
+        if needed is None or needed not in out.target.features:
+            raise LoweringError(f"{name} needs {needed or parts[2]}, which target {out.target} does not have")
+    elif not (parts[1] in _LLVM_GENERIC or (parts[1:3] == ["aarch64", "neon"] and out.target.arch == "aarch64")):
+        raise LoweringError(f"the intrinsic {name} cannot be called for target {out.target}",
+                            hint=f"generic ones: {', '.join(sorted(_LLVM_GENERIC))}")
+
+
 def emit_llvm_intrinsic(out: Emitter, e: Call) -> str:
     """An intrinsic of LLVM by its name; the type suffix may be left out."""
     name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
-    if not name.startswith("llvm."):
-        raise LoweringError(f"call_llvm_intrin names an intrinsic of LLVM, not {name or e.args[0]}",
-                            hint='for example "llvm.fshl.i32"')
+    _check_intrinsic(out, name)
     wrong = [a.dtype for a in (*e.args[1:], e) if (a.dtype.is_float and a.dtype.bits == 16)]
     if wrong:
         raise LoweringError(f"{name} of {wrong[0]}: 16-bit floats have no LLVM intrinsics here", hint="cast to float32")
