@@ -11,6 +11,7 @@ from typing import Any
 
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
+from tedsl.ir import build
 from tedsl.ir.dtype import INT32, INT64, DType
 from tedsl.ir.expr import Call, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select, Var
 
@@ -193,9 +194,10 @@ def factors(term: Expr) -> tuple[Expr, ...]:
 
 
 def product_of(parts: Sequence[Expr], dtype: DType) -> Expr:
-    """The product of the parts; 1 for none."""
+    """The product of the parts in `dtype`, which int32 sizes may be wider than; 1 for none."""
     result: Expr | None = None
     for part in parts:
+        part = part if part.dtype is dtype else build.cast(dtype, part)
         result = part if result is None else Mul(result, part)
     return IntImm(dtype, 1) if result is None else result
 
