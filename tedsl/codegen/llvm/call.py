@@ -191,9 +191,9 @@ def emit_address_of(out: Emitter, e: Call) -> str:
 
 # LLVM ends the process over an intrinsic that it does not know or that the target lacks: only these pass.
 _LLVM_GENERIC = frozenset((
-    "abs", "bitreverse", "bswap", "ceil", "copysign", "ctlz", "ctpop", "cttz", "fabs", "floor", "fma", "fmuladd", "fshl", "fshr",
-    "maximum", "maxnum", "minimum", "minnum", "nearbyint", "rint", "round", "roundeven", "sadd", "smax", "smin", "sqrt", "sshl",
-    "ssub", "trunc", "uadd", "umax", "umin", "ushl", "usub", "vector"))
+    "abs", "bitreverse", "bswap", "ceil", "copysign", "ctlz", "ctpop", "cttz", "fabs", "floor", "fma", "fmuladd", "fshl",
+    "fshr", "maximum", "maxnum", "minimum", "minnum", "nearbyint", "rint", "round", "roundeven", "sadd", "smax", "smin", "sqrt",
+    "sshl", "ssub", "trunc", "uadd", "umax", "umin", "ushl", "usub", "vector"))
 _LLVM_X86 = {"sse": "sse", "sse2": "sse2", "sse3": "sse3", "ssse3": "ssse3", "sse41": "sse4.1", "sse42": "sse4.2", "avx": "avx",
              "avx2": "avx2", "avx512": "avx512vl", "fma": "fma"}
 

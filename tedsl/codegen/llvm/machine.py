@@ -1,8 +1,8 @@
 """LLVM itself: one TargetMachine per target, the pass lists, objects and assembly.
 
 The lean list is for loops that the schedule has shaped: measured, O3 adds nothing to it but time. Programs with plain serial
-inner loops get LLVM's own pipeline, whose vectorizer they need: O2, for O3 unrolls a blocked matmul of scalar loops (4 x 32 x 32
-innermost) into code three times slower.
+inner loops get LLVM's own pipeline, whose vectorizer they need: O2, for O3 unrolls a blocked matmul of scalar loops
+(4 x 32 x 32 innermost) into code three times slower.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ BFLOAT16_VALUES = (np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)).view(np
 def bfloat16_bits(x: Any) -> Any:
     """The patterns of the bfloat16s nearest to float32 `x` (ties to even), as uint16."""
     bits = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
-    rounded = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
+    rounded = (bits + np.uint64(0x7FFF) + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
     return np.where(np.isnan(x), (bits >> np.uint64(16)) | np.uint64(0x40), rounded).astype(np.uint16)[()]
 
 
