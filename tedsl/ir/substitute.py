@@ -10,7 +10,7 @@ from tedsl.ir.expr import BufferLoad, Expr, Let, Load, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Store
 from tedsl.ir.visitor import post_order
 
 N = TypeVar("N", bound=Node)
@@ -58,19 +58,19 @@ class _Substitution(Rewriter):
         return self.buffers[old]
 
 
-def fresh_copy(stmt: Stmt, mapping: Mapping[Any, Any] | None = None) -> Stmt:
-    """A copy of `stmt` whose binders (loops, lets, allocations, realized buffers) are new variables of the same names.
+def fresh_copy(root: N, mapping: Mapping[Any, Any] | None = None) -> N:
+    """A copy of a statement or expression whose binders (loops, lets, allocations, realized buffers) are new variables.
 
-    `mapping` is applied as by `substitute`.
+    The new variables keep their names. `mapping` is applied as by `substitute`.
     """
     renamed: dict[Var, Expr] = dict(mapping or {})
-    for node in post_order(stmt):
+    for node in post_order(root):
         match node:
             case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
                 renamed[v] = copy_var(v)
             case BufferRealize(buffer=b):
                 renamed[b.data] = copy_var(b.data)
-    return _FreshCopy(renamed)(stmt)  # type: ignore[no-any-return]
+    return _FreshCopy(renamed)(root)  # type: ignore[no-any-return]
 
 
 def copy_var(var: Var) -> Var:

@@ -5,15 +5,9 @@ before:  stage B (inline) = A[i] + 1;  stage C = B[i] * 2        after:  stage C
 
 from __future__ import annotations
 
-from typing import Any
-
 from tedsl.errors import LoweringError
-from tedsl.ir import build
-from tedsl.ir.expr import Expr, Let, ProducerLoad
-from tedsl.ir.node import Node
-from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.substitute import copy_var, substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.expr import Expr, ProducerLoad
+from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.plan import StagePlan
@@ -25,7 +19,13 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requirement]]:
     """A plan for each stage with loops of its own, producers first and attached to one another; what shapes must satisfy."""
     plans: dict[StageState, StagePlan] = {}
-    inliner = _Inliner(schedule)
+    formulas: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
+
+    def formula_of(load: ProducerLoad) -> tuple[ComputeOp, tuple[Expr, ...]] | None:
+        stage = schedule.stage_map.get(load.producer.op)
+        return formulas.get(stage) if stage is not None else None
+
+    inliner = Inliner(formula_of)
     requirements: list[Requirement] = []
     for stage in schedule.stages:
         if stage.is_placeholder:
@@ -34,9 +34,9 @@ def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requireme
         checked = check_reads(op)
         requirements.extend(checked.requirements)
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
-            inliner.formulas[stage] = op, checked.bodies
+            formulas[stage] = op, checked.bodies
         else:
-            bodies = tuple(inliner(body) for body in checked.bodies) if inliner.formulas else checked.bodies
+            bodies = tuple(inliner(body) for body in checked.bodies) if formulas else checked.bodies
             domains = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
             plans[stage] = StagePlan(stage, op, bodies, loads_of(bodies, *domains))
     _attach(schedule, plans)
@@ -47,76 +47,6 @@ def _formula(op: Operation) -> ComputeOp:
     if not isinstance(op, ComputeOp):
         raise LoweringError(f"{op.name} is a {type(op).__name__}, which cannot be lowered to loops")
     return op
-
-
-class _Inliner:
-    """Replaces loads of inlined stages by their formulas at those indices, and loads in these again.
-
-    Explicit stack; each shared node once. Loads of one element share one copy of its formula: x[i] * x[i] in a chain of
-    inlined stages stays as large as it was written.
-    """
-
-    def __init__(self, schedule: ScheduleState) -> None:
-        self.schedule = schedule
-        self.formulas: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
-        self.done: dict[Node, Any] = {}
-        self.elements: dict[tuple[Any, ...], Expr] = {}
-
-    def __call__(self, root: Expr) -> Expr:
-        done = self.done
-        replaced: dict[Node, Expr] = {}  # loads by formulas that are still to be looked through
-        stack: list[Node] = [root]
-        while stack:
-            node = stack[-1]
-            if node in done:
-                stack.pop()
-                continue
-            pending = [child for child in node.child_nodes() if child not in done]
-            if node in replaced:
-                pending = [replaced[node]] if replaced[node] not in done else []
-            if pending:
-                stack.extend(reversed(pending))
-                continue
-            if node in replaced:
-                done[node] = done[replaced[node]]
-                continue
-            new = node.map_children(done.__getitem__)
-            formula = self.formula(new) if type(new) is ProducerLoad else None
-            if formula is None:
-                done[node] = new
-            else:
-                replaced[node] = formula
-        return done[root]  # type: ignore[no-any-return]
-
-    def formula(self, load: ProducerLoad) -> Expr | None:
-        """The formula of an element of an inlined stage; its indices are looked through already. None for other stages."""
-        stage = self.schedule.stage_map.get(load.producer.op)
-        if stage is None or stage not in self.formulas:
-            return None
-        key = (stage, load.producer.value_index, *load.indices)
-        if key not in self.elements:
-            op, bodies = self.formulas[stage]
-            values = {axis.var: build.cast(axis.dtype, index) for axis, index in zip(op.axis, load.indices)}
-            self.done.update((value, value) for value in values.values())
-            self.elements[key] = _with_own_lets(substitute(bodies[load.producer.value_index], values))
-        return self.elements[key]
-
-
-def _with_own_lets(body: Expr) -> Expr:
-    """`body` with new variables for its lets: a Var is bound once in a function."""
-    bound = {node.var: copy_var(node.var) for node in post_order(body) if isinstance(node, Let)}
-    return _LetRenamer(bound)(body) if bound else body
-
-
-class _LetRenamer(Rewriter):
-    def __init__(self, bound: dict[Any, Any]) -> None:
-        super().__init__()
-        self.bound = bound
-
-    def rewrite(self, node: Node) -> Any:
-        if isinstance(node, Let):
-            return node.replace(var=self.bound[node.var])
-        return self.bound.get(node, node)
 
 
 def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tedsl.ir import build
-from tedsl.ir.expr import Expr, Let, ProducerLoad, Reduce
-from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.substitute import copy_var, substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.expr import Expr, ProducerLoad, Reduce
+from tedsl.lang.graph import replace_inputs
+from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.relations import Rebase, derived
@@ -27,10 +23,16 @@ def _inline(state: ScheduleState) -> None:
     """Writes the formula of every inlined stage into its readers. Producers come first, so one walk does chains too."""
     formulas: dict[Tensor, ComputeOp] = {}
     replaced: dict[Tensor, Tensor] = {}
+
+    def formula_of(load: ProducerLoad) -> tuple[ComputeOp, tuple[Expr, ...]] | None:
+        op = formulas.get(load.producer)
+        return (op, op.body) if op is not None else None
+
+    inliner = Inliner(formula_of)
     for stage in state.stages:
         if not formulas and stage.attach_type != AttachType.INLINE:
             continue
-        op = _inlined_into(stage.op, formulas, replaced)
+        op = _inlined_into(replace_inputs(stage.op, replaced), inliner)
         if stage.attach_type == AttachType.INLINE:
             assert isinstance(op, ComputeOp), "compute_inline refuses all others"
             stage.attach_type = AttachType.INLINED
@@ -42,50 +44,15 @@ def _inline(state: ScheduleState) -> None:
             state.stage_map[op] = stage
 
 
-def _inlined_into(op: Operation, formulas: dict[Tensor, ComputeOp], replaced: dict[Tensor, Tensor]) -> Operation:
-    if not isinstance(op, ComputeOp) or not any(t in formulas or t in replaced for t in op.input_tensors):
+def _inlined_into(op: Operation, inliner: Inliner) -> Operation:
+    if not isinstance(op, ComputeOp):
         return op
-    rewrite = _Inliner(formulas, replaced)
     if isinstance(op.body[0], Reduce):  # the values of a tuple reduction stay one reduction
-        first = rewrite(op.body[0])
+        first = inliner(op.body[0])
         body: tuple[Expr, ...] = tuple([first.replace(value_index=v) for v in range(len(op.body))])
-    else:
-        body = tuple([rewrite(expr) for expr in op.body])
-    return op.replace(body=body)
-
-
-class _Inliner(Rewriter):
-    """Replaces reads of inlined tensors by their formula at the index, and redirects reads of rebuilt stages."""
-
-    def __init__(self, formulas: dict[Tensor, ComputeOp], replaced: dict[Tensor, Tensor]) -> None:
-        super().__init__()
-        self.formulas, self.replaced = formulas, replaced
-
-    def rewrite(self, node: Any) -> Any:
-        if type(node) is not ProducerLoad:
-            return node
-        if node.producer in self.formulas:
-            op = self.formulas[node.producer]
-            values = {axis: build.cast(axis.dtype, index) for axis, index in zip(op.axis, node.indices)}
-            return _with_own_lets(substitute(op.body[0], values))
-        if node.producer in self.replaced:
-            return ProducerLoad(self.replaced[node.producer], node.indices)
-        return node
-
-
-def _with_own_lets(body: Expr) -> Expr:
-    """`body` with new variables for its lets: a Var is bound once in a function."""
-    bound = {node.var: copy_var(node.var) for node in post_order(body) if isinstance(node, Let)}
-    return _LetRenamer(bound)(body) if bound else body
-
-
-class _LetRenamer(Rewriter):
-    def __init__(self, bound: dict[Any, Any]) -> None:
-        super().__init__()
-        self.bound = bound
-
-    def rewrite(self, node: Any) -> Any:
-        return node.replace(var=self.bound[node.var]) if isinstance(node, Let) else self.bound.get(node, node)
+        return op if first is op.body[0] else op.replace(body=body)
+    body = tuple([inliner(expr) for expr in op.body])
+    return op if all(a is b for a, b in zip(body, op.body)) else op.replace(body=body)
 
 
 def _rebase(state: ScheduleState) -> None:

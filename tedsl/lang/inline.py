@@ -1,0 +1,71 @@
+"""Writing formulas into their readers.
+
+before:  B[i] = A[i] + 1;  C[i] = B[i] * 2        after:  C[i] = (A[i] + 1) * 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, ProducerLoad
+from tedsl.ir.node import Node
+from tedsl.ir.substitute import fresh_copy, substitute
+from tedsl.lang.operation import ComputeOp
+
+# The operation whose formula replaces a load, and its bodies; None for loads that stay.
+Lookup = Callable[[ProducerLoad], "tuple[ComputeOp, Sequence[Expr]] | None"]
+
+
+class Inliner:
+    """Replaces loads of inlined tensors by their formulas at those indices, and loads in these again.
+
+    Explicit stack; each shared node once. Loads of one element share one copy of its formula: x[i] * x[i] in a chain of
+    inlined stages stays as large as it was written.
+    """
+
+    def __init__(self, lookup: Lookup) -> None:
+        self.lookup = lookup
+        self.done: dict[Node, Any] = {}
+        self.elements: dict[tuple[Any, ...], Expr] = {}
+
+    def __call__(self, root: Expr) -> Expr:
+        done = self.done
+        replaced: dict[Node, Expr] = {}  # loads by formulas that are still to be looked through
+        stack: list[Node] = [root]
+        while stack:
+            node = stack[-1]
+            if node in done:
+                stack.pop()
+                continue
+            pending = [child for child in node.child_nodes() if child not in done]
+            if node in replaced:
+                pending = [replaced[node]] if replaced[node] not in done else []
+            if pending:
+                stack.extend(reversed(pending))
+                continue
+            if node in replaced:
+                done[node] = done[replaced[node]]
+                continue
+            new = node.map_children(done.__getitem__)
+            formula = self._formula(new) if type(new) is ProducerLoad else None
+            if formula is None:
+                done[node] = new
+            else:
+                replaced[node] = formula
+        return done[root]  # type: ignore[no-any-return]
+
+    def _formula(self, load: ProducerLoad) -> Expr | None:
+        """The formula of an element of an inlined tensor; its indices are looked through already. None for other tensors."""
+        found = self.lookup(load)
+        if found is None:
+            return None
+        op, bodies = found
+        key = (op, load.producer.value_index, *load.indices)
+        if key not in self.elements:
+            values = {axis.var: build.cast(axis.dtype, index) for axis, index in zip(op.axis, load.indices)}
+            self.done.update((value, value) for value in values.values())
+            # a Var is bound once in a function: each copy gets lets of its own
+            self.elements[key] = fresh_copy(substitute(bodies[load.producer.value_index], values))
+        return self.elements[key]
