@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 THREAD_VARIABLES = ("TEDSL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+LIMIT = "the limit of the machine"
 
 
 def main() -> None:
@@ -31,20 +32,21 @@ def main() -> None:
 
 def run_cases(threads: int, quick: bool, only: str) -> None:
     from benchmarks.cases import all_cases, import_seconds
-    from benchmarks.limits import fma_limit, read_limit
+    from benchmarks.limits import fma_probe, read_probe
     from benchmarks.measure import interleaved
 
-    print(f"\n{threads} thread{'s' * (threads > 1)}: multiply-add limit {fma_limit(threads) / 1e9:.0f} GFLOP/s, "
-          f"read limit {read_limit(threads) / 1e9:.1f} GB/s (64 MiB)")
+    print(f"\n{threads} thread{'s' * (threads > 1)}: multiply-add limit {fma_probe(threads).rate() / 1e9:.0f} GFLOP/s, "
+          f"read limit {read_probe(threads).rate() / 1e9:.1f} GB/s (64 MiB); both are measured again beside each case")
     print(f"{'case':42s} {'tedsl':>10s}  {'of limit':>8s}  others: time, and how many times faster tedsl is")
     for make in all_cases(threads, quick):
         case = make()
         if only not in case.name:
             continue
-        times = interleaved(case.contenders, rounds=7 if quick else 20)
+        probe = {"FMA": fma_probe, "read": read_probe}[case.unit](threads) if case.unit else None
+        limit = {} if probe is None else {LIMIT: probe.call}
+        times = interleaved(case.contenders | limit, rounds=7 if quick else 20)
         ours = times.pop("tedsl")
-        limit = {"FMA": fma_limit, "read": read_limit}.get(case.unit)
-        share = f"{100 * case.work / ours / limit(threads):6.0f} %" if limit else ""
+        share = "" if probe is None else f"{100 * case.work / ours / (probe.work / times.pop(LIMIT)):6.0f} %"
         others = "   ".join(f"{name} {readable(t)} ({t / ours:.2f})" for name, t in times.items())
         print(f"{case.name:42s} {readable(ours):>10s}  {share:>8s}  {others}", flush=True)
     if threads == 1 and only in "import":

@@ -10,11 +10,13 @@ import functools
 import statistics
 import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 CHAINS = 24  # independent accumulators: more than latency times throughput of any current core
-STEPS = 2_000_000
+STEPS = 400_000  # about 1 ms
 
 
 def vector_lanes() -> int:
@@ -86,20 +88,43 @@ def _kernels() -> tuple[object, object, object]:
     return fma, read, engine
 
 
-def _together(threads: int, work: object) -> float:
-    """Seconds that `threads` runs of `work` take side by side."""
-    gang = [threading.Thread(target=work) for _ in range(threads)]  # type: ignore[arg-type]
+def _together(works: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """A call that does all `works` side by side."""
+    if len(works) == 1:
+        return works[0]
+
+    def run() -> None:
+        gang = [threading.Thread(target=work) for work in works]
+        for thread in gang:
+            thread.start()
+        for thread in gang:
+            thread.join()
+
+    return run
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A call that does nothing but what the machine does fastest, and how much of it: operations or bytes."""
+
+    call: Callable[[], object]
+    work: float
+
+    def rate(self, rounds: int = 7) -> float:
+        """Operations or bytes per second: the median of some measurements."""
+        self.call()
+        return self.work / statistics.median(_seconds(self.call) for _ in range(rounds))
+
+
+def _seconds(call: Callable[[], object]) -> float:
     begin = time.perf_counter()
-    for thread in gang:
-        thread.start()
-    for thread in gang:
-        thread.join()
+    call()
     return time.perf_counter() - begin
 
 
 @functools.cache
-def fma_limit(threads: int = 1) -> float:
-    """float32 operations per second (a multiply-add is two): the median of five measurements."""
+def fma_probe(threads: int = 1) -> Probe:
+    """Multiply-adds of float32 (two operations each) on registers."""
     fma, _, _ = _kernels()
     lanes = vector_lanes()
 
@@ -107,29 +132,27 @@ def fma_limit(threads: int = 1) -> float:
         out = np.ones(2 * lanes, "float32")
         fma(out.ctypes.data, STEPS)  # type: ignore[operator]
 
-    work()
-    seconds = statistics.median(_together(threads, work) for _ in range(5))
-    return threads * STEPS * CHAINS * lanes * 2 / seconds
+    return Probe(_together([work] * threads), threads * STEPS * CHAINS * lanes * 2)
 
 
 @functools.cache
-def read_limit(threads: int = 1, mebibytes: int = 64) -> float:
-    """Bytes per second read from arrays of that size: the median of nine measurements."""
+def read_probe(threads: int = 1, mebibytes: int = 64) -> Probe:
+    """Reading arrays of that size, one per thread."""
     _, read, _ = _kernels()
-    arrays = [np.ones(mebibytes * 2**18, "float32") for _ in range(threads)]
     out = np.empty(64, "float32")
 
-    def work_on(a: np.ndarray) -> object:
+    def reader(a: np.ndarray) -> Callable[[], object]:
         return lambda: read(a.ctypes.data, a.size, out.ctypes.data)  # type: ignore[operator]
 
-    def once() -> float:
-        gang = [threading.Thread(target=work_on(a)) for a in arrays]  # type: ignore[arg-type]
-        begin = time.perf_counter()
-        for thread in gang:
-            thread.start()
-        for thread in gang:
-            thread.join()
-        return time.perf_counter() - begin
+    works = [reader(np.ones(mebibytes * 2**18, "float32")) for _ in range(threads)]
+    return Probe(_together(works), threads * mebibytes * 2**20)
 
-    once()
-    return threads * mebibytes * 2**20 / statistics.median(once() for _ in range(9))
+
+def fma_limit(threads: int = 1) -> float:
+    """float32 operations per second."""
+    return fma_probe(threads).rate()
+
+
+def read_limit(threads: int = 1) -> float:
+    """Bytes per second from arrays that no cache near a core holds."""
+    return read_probe(threads).rate()
