@@ -1,0 +1,47 @@
+"""LLVM behind a lock: several threads compile at once; one machine per target; modules that LLVM does not accept."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from tedsl.codegen.llvm.machine import optimize, target_machine
+from tedsl.errors import InternalError
+from tedsl.ir import build
+from tedsl.target import Target
+from tests.codegen.kernels import AVX2, HOST, Kernel, elementwise
+
+
+def test_threads_compile_at_once():
+    failures = []
+
+    def work(number):
+        try:
+            for k in range(4):
+                kernel = Kernel(elementwise(lambda v, k=k: build.add(v, float(number + k)), ["float32"], "float32", 8, 64))
+                x, y = np.arange(64, dtype="f"), np.zeros(64, "f")
+                assert kernel(x, y) == 0
+                np.testing.assert_array_equal(y, x + number + k)
+        except BaseException as error:
+            failures.append(error)
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_there_is_one_machine_per_target():
+    assert target_machine(Target("llvm -mcpu=haswell")) is target_machine(AVX2)
+    assert target_machine(HOST) is not target_machine(AVX2)
+
+
+def test_text_that_llvm_does_not_accept_is_our_bug():
+    with pytest.raises(InternalError, match="LLVM does not accept"):
+        optimize("define i32 @f() { ret i64 0 }", HOST, vectorize=False)
+
+
+def test_the_same_program_gives_the_same_text_and_object():
+    f = lambda: Kernel(elementwise(build.add, ["float32"] * 2, "float32", 8, 64))
+    assert f().text == f().text and f().image == f().image
