@@ -56,7 +56,8 @@ class Case:
     def script(self):
         """A program in Python that checks this case: to paste into a file at the root of the repository."""
         quoted = lambda lines: "".join(f"\n    {line!r}," for line in lines)
-        rest = {name: getattr(self, name) for name in ("sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")}
+        rest = {name: getattr(self, name)
+                for name in ("sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")}
         fields = "".join(f"    {name}={value!r},\n" for name, value in rest.items())
         return (f"from tests.fuzz.case import Case, Data\nfrom tests.fuzz.check import check, show\n\ncase = Case(\n"
                 f"    lines=[{quoted(self.lines)}\n    ],\n    schedule=[{quoted(self.schedule)}\n    ],\n"

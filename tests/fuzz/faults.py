@@ -14,10 +14,16 @@ class Fault:
     machine: bool = False
 
 
+def _machine(name, where, old, new):
+    """A fault that shows in machine code only."""
+    return Fault(name, where, old, new, machine=True)
+
+
 FAULTS = (
     # --- lower: loops of a schedule ---
     Fault("dropped guard", "lower.nest:Nest.guarded", "IfThenElse(build.likely(condition), stmt)", "stmt"),
-    Fault("guard that lets one iteration too many pass", "lower.nest:Nest.conditions", "build.less(offsets", "build.less_equal(offsets"),
+    Fault("guard that lets one iteration too many pass", "lower.nest:Nest.conditions",
+          "build.less(offsets", "build.less_equal(offsets"),
     Fault("halo short by one", "lower.bounds:_trimmed", "build.add(build.sub(high, low), 1)", "build.sub(high, low)"),
     Fault("region starts one late", "lower.bounds:_shifted", "build.add(start, reach.low)",
           "build.add(start, build.add(reach.low, 1))"),
@@ -33,7 +39,8 @@ FAULTS = (
     Fault("rfactor pads with the value", "schedule.primitives.rfactor:_factored",
           "source.combiner.identity_element[v])", "value)"),
     # --- passes: loops to loops ---
-    Fault("wrong stride of a dimension", "passes.flatten_storage:_flat", "zip(indices[1:], shape[1:])", "zip(indices[1:], shape)"),
+    Fault("wrong stride of a dimension", "passes.flatten_storage:_flat",
+          "zip(indices[1:], shape[1:])", "zip(indices[1:], shape)"),
     Fault("start of a region not subtracted", "passes.flatten_storage:_from", "return build.sub(index, low)", "return index"),
     Fault("lost mask in a vector", "passes.vectorize_loops:_LaneStatements.store", "index, self.mask)", "index, None)"),
     Fault("unroll one short", "passes.unroll_loops:_Unroller.copies", "for k in range(count))", "for k in range(count - 1))"),
@@ -45,26 +52,28 @@ FAULTS = (
     Fault("fma with the wrong sign", "passes.machine.choose_fma:_Fuser.rewrite",
           "b if isinstance(node, Add) else _negated(b)", "b"),
     Fault("fma with swapped operands", "passes.machine.choose_fma:_fma", "(a, b, c)", "(a, c, b)"),
-    Fault("vector cut into too few pieces", "passes.machine.split_vectors:pieces_of", "powers(lanes - main)", "powers(lanes - main)[:-1]"),
+    Fault("vector cut into too few pieces", "passes.machine.split_vectors:pieces_of",
+          "powers(lanes - main)", "powers(lanes - main)[:-1]"),
     # --- arith: what is proved ---
     Fault("bound off by one in a comparison", "arith.rules.compare:fold_less", "low >= least:", "low >= least - 1:"),
     Fault("rounding the wrong way in a comparison", "arith.rules.compare:_rewrite", "-(-gap.const // g)", "gap.const // g"),
     Fault("quotient decided too early", "arith.rules.floordiv:same_block", "high // d:", "(high - 1) // d:"),
     Fault("range of a negated value", "arith.ranges:scale", "if k < 0:", "if k < -1:"),
     # --- codegen: machine code ---
-    Fault("swapped operands of a subtraction", "codegen.llvm.expr:emit_arithmetic",
-          "a, b, d = out.value(e.a), out.value(e.b), e.dtype", "b, a, d = out.value(e.a), out.value(e.b), e.dtype", machine=True),
-    Fault("min and max swapped", "codegen.llvm.floats:emit_minmax", "isinstance(e, Min)", "not isinstance(e, Min)", machine=True),
-    Fault("wrong sign in a floor division", "codegen.llvm.integer:Integers.floordiv",
-          'self.compare("slt", self.op("xor"', 'self.compare("sgt", self.op("xor"', machine=True),
-    Fault("sign lost in a cast", "codegen.llvm.convert:_int_to_int", '"sext" if source.is_int else "zext"', '"zext"', machine=True),
-    Fault("cast that rounds twice", "codegen.llvm.convert:_int_to_float", '"sitofp" if source.is_int', '"uitofp" if source.is_int',
-          machine=True),
-    Fault("last lane of a mask", "codegen.llvm.indexing:_ramp_condition", "max(0, span) + 1", "max(0, span)", machine=True),
-    Fault("lanes not reversed", "codegen.llvm.memory:_backwards", "reversed(range(lanes))", "range(lanes)", machine=True),
-    Fault("loop runs once more", "codegen.llvm.stmt:emit_counted", "icmp slt i64", "icmp sle i64", machine=True),
-    Fault("parallel chunks that leave a gap", "codegen.llvm.parallel:_emit_body", "ix.add(start, begin)",
-          "ix.add(ix.add(start, begin), ix.constant(1))", machine=True),
-    Fault("sides of a select swapped", "codegen.llvm.expr:emit_select", "out.value(e.true_value)", "out.value(e.false_value)",
-          machine=True),
+    _machine("swapped operands of a subtraction", "codegen.llvm.expr:emit_arithmetic",
+             "a, b, d = out.value(e.a), out.value(e.b), e.dtype",
+             "b, a, d = out.value(e.a), out.value(e.b), e.dtype"),
+    _machine("min and max swapped", "codegen.llvm.floats:emit_minmax", "isinstance(e, Min)", "not isinstance(e, Min)"),
+    _machine("wrong sign in a floor division", "codegen.llvm.integer:Integers.floordiv",
+             'self.compare("slt", self.op("xor"', 'self.compare("sgt", self.op("xor"'),
+    _machine("sign lost in a cast", "codegen.llvm.convert:_int_to_int", '"sext" if source.is_int else "zext"', '"zext"'),
+    _machine("cast that rounds twice", "codegen.llvm.convert:_int_to_float",
+             '"sitofp" if source.is_int', '"uitofp" if source.is_int'),
+    _machine("last lane of a mask", "codegen.llvm.indexing:_ramp_condition", "max(0, span) + 1", "max(0, span)"),
+    _machine("lanes not reversed", "codegen.llvm.memory:_backwards", "reversed(range(lanes))", "range(lanes)"),
+    _machine("loop runs once more", "codegen.llvm.stmt:emit_counted", "icmp slt i64", "icmp sle i64"),
+    _machine("parallel chunks that leave a gap", "codegen.llvm.parallel:_emit_body", "ix.add(start, begin)",
+             "ix.add(ix.add(start, begin), ix.constant(1))"),
+    _machine("sides of a select swapped", "codegen.llvm.expr:emit_select",
+             "out.value(e.true_value)", "out.value(e.false_value)"),
 )

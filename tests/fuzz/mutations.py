@@ -1,6 +1,7 @@
 """python -m tests.fuzz.mutations [--limit 2000] [--only NAME]: plants each fault and counts the programs until it is found."""
 
 import __future__
+
 import argparse
 import importlib
 import inspect

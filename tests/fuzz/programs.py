@@ -10,7 +10,7 @@ from tests.fuzz.stages import STAGES
 from tests.fuzz.terms import Formulas, Term
 from tests.fuzz.values import MANTISSA, is_float
 
-SIZES = {1: 6, 2: 6, 3: 8, 4: 8, 5: 10, 7: 10, 8: 10, 11: 6, 13: 6, 16: 6, 17: 4, 19: 2, 32: 2, 0: 2}
+SIZES = {1: 6, 2: 6, 3: 8, 4: 8, 5: 10, 7: 10, 8: 10, 11: 6, 13: 6, 16: 6, 17: 4, 19: 2, 32: 2, 33: 2, 64: 2, 67: 1, 0: 2}
 DTYPES = {"float32": 46, "float64": 10, "int32": 14, "int64": 4, "int16": 4, "int8": 7, "uint8": 7, "uint16": 2, "uint32": 3,
           "uint64": 1, "bool": 3, "float16": 6, "bfloat16": 5}
 MOST = 1500  # elements of a tensor: programs are run by an interpreter
@@ -79,7 +79,7 @@ class Program:
             return same[0]
         name = f"n{len(self.symbols)}"
         self.case.sizes[name] = size
-        self.line(f"{name} = te.var('{name}')")
+        self.line(f"{name} = te.{self.draw.weighted({'var': 5, 'size_var': 1})}('{name}')")
         self.symbols.append(Dim(name, size))
         form = self.draw.weighted({"{}": 6, "{} + 1": 2, "2*{}": 2, "3*{} + 2": 1})
         return self.symbols[-1] if form == "{}" else Dim(form.format(name), eval(form.format(size)))

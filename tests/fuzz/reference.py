@@ -127,6 +127,8 @@ class Reference:
     def var(self, name, dtype="int32"):
         return Value(np.asarray(self.sizes[name]).astype(numpy_type(dtype)), dtype)
 
+    size_var = var
+
     def placeholder(self, shape, dtype="float32", name="placeholder"):
         array = self.arrays[name]
         assert array.shape == tuple(int(d) for d in shape), (name, array.shape)

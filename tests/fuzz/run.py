@@ -2,11 +2,12 @@
 
 import collections
 import multiprocessing
+import sys
 import time
 import traceback
 from dataclasses import dataclass, field
 
-from tests.fuzz.check import Disagreement, Refused, check
+from tests.fuzz.check import REFUSALS, Disagreement, Refused, check
 from tests.fuzz.draw import Draw
 from tests.fuzz.programs import draw_program
 from tests.fuzz.schedules import draw_schedule
@@ -57,7 +58,7 @@ def outcome_of(case, **options):
     try:
         check(case, **options)
     except Refused as refusal:
-        return "refused", str(refusal).splitlines()[0]
+        return "refused", str(refusal)
     except Disagreement as wrong:
         return wrong.way, str(wrong)
     except Exception as error:  # whatever it is, it should not have been raised
@@ -83,7 +84,7 @@ def run_seed(seed, report, **options):
     kind, detail = outcome
     if kind == "refused":
         report.counts["refused by lower"] += 1
-        report.refusals[detail[:100]] += 1
+        report.refusals[REFUSALS.search(detail)[0]] += 1
     else:
         report.findings.append(Finding(seed, kind, detail, case.script()))
 
@@ -118,6 +119,7 @@ def run_many(seeds, *, chunk=200, jobs=1, progress=None, **options):
             else:
                 process.join()
                 at = part.index(current.value) if current.value in part else -1
+                print(f"program {current.value} ended its process with {process.exitcode}", file=sys.stderr, flush=True)
                 total.findings.append(Finding(current.value, "crash", f"the process ended with {process.exitcode}"))
                 total.counts["programs"] += at + 1
                 if part[at + 1:]:

@@ -25,7 +25,7 @@ def elementwise(p):
     if p.draw.chance(10):
         value = p.scalar()
         leaves.append(lambda: value)
-    term = p.formula(leaves, axes, p.draw.between(1, 3))
+    term = p.formula(leaves, axes, p.draw.weighted({2: 4, 1: 2, 3: 4}))
     return p.define(t.dims, axes, [term.text], terms=[term])
 
 
@@ -170,7 +170,7 @@ def reduce_text(p, term, ks, extent, allow_init=True):
         mag = term.mag
     more = ""
     if draw.chance(20):
-        more += f", where={draw.choice(ks)}.var % 2 < 1" if draw.chance(50) else f", where={draw.choice(ks)}.var < {draw.between(1, 6)}"
+        more += f", where={draw.choice(ks)}.var {f'< {draw.between(1, 6)}' if draw.chance(50) else '% 2 < 1'}"
     if allow_init and draw.chance(12):
         start = draw.between(0, 3)
         more += f", init={start}"
@@ -273,5 +273,5 @@ def argmax(p):
     return p.define([t.dims[x] for x in kept], axes, [body], prefix, terms)
 
 
-STAGES = {elementwise: 16, stencil: 8, padded: 7, reduction: 10, windowed: 6, matmul: 8, transposed: 4, flat: 4, strided: 4,
+STAGES = {elementwise: 24, stencil: 8, padded: 7, reduction: 10, windowed: 6, matmul: 8, transposed: 4, flat: 4, strided: 4,
           joined: 3, gather: 4, argmax: 3, tuple_: 3}

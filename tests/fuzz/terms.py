@@ -54,10 +54,10 @@ class Formulas:
         self.draw, self.leaf, self.indices = draw, leaf, indices
 
     def term(self, depth):
-        if depth == 0 or self.draw.chance(15):
+        if depth == 0 or self.draw.chance(8):
             return self.constant() if self.draw.chance(10) else self.leaf()
-        make = self.draw.weighted({self.linear: 10, self.product: 6, self.extreme: 4, self.choose: 5, self.convert: 4,
-                                   self.integer: 4, self.unary: 4, self.function: 3, self.quotient: 1})
+        make = self.draw.weighted({self.linear: 10, self.product: 9, self.extreme: 4, self.choose: 5, self.convert: 4,
+                                   self.integer: 6, self.unary: 4, self.function: 3, self.quotient: 1})
         return make(depth - 1)
 
     def constant(self):
@@ -76,7 +76,7 @@ class Formulas:
 
     def linear(self, depth):
         a, b, dtype = self.pair(depth)
-        if self.draw.chance(30) and not (a.dtype == "bool"):
+        if self.draw.chance(30) and a.dtype != "bool":
             k = self.draw.between(1, 4)
             return known(f"({a.text} {self.draw.choice('+-')} {k})", promoted(a.dtype, a.dtype), a.mag + k, a.frac)
         return known(f"({a.text} {self.draw.choice('+-')} {b.text})", dtype, a.mag + b.mag, _finer(a, b))
@@ -85,7 +85,7 @@ class Formulas:
         a, b, dtype = self.pair(depth)
         if is_float(dtype) and a.mag * b.mag > LARGEST[dtype] / 100:
             return a
-        if self.draw.chance(50) or (is_float(dtype) and not (a.exact and b.exact)):
+        if self.draw.chance(20) or (is_float(dtype) and not (a.exact and b.exact)):
             return known(f"({a.text} * 2)", promoted(a.dtype, a.dtype), a.mag * 2, a.frac) if a.dtype != "bool" else a
         if self.draw.chance(40):
             c = cast(self.leaf(), dtype)
@@ -97,6 +97,8 @@ class Formulas:
 
     def extreme(self, depth):
         a, b, dtype = self.pair(depth)
+        if a.dtype == b.dtype == "bool":
+            return a
         return known(f"te.{self.draw.choice(['max', 'min'])}({a.text}, {b.text})", dtype, max(a.mag, b.mag), _finer(a, b))
 
     def choose(self, depth):
@@ -122,8 +124,8 @@ class Formulas:
 
     def convert(self, depth):
         a = self.term(depth)
-        return cast(a, self.draw.weighted({"float32": 6, "int32": 4, "int8": 3, "uint8": 3, "int16": 2, "int64": 2, "float64": 2,
-                                           "float16": 2, "bfloat16": 2, "uint16": 1, "uint32": 1, "bool": 1}))
+        return cast(a, self.draw.weighted({"float32": 6, "int32": 4, "int8": 3, "uint8": 3, "int16": 2, "int64": 2, "bool": 1,
+                                           "float64": 2, "float16": 2, "bfloat16": 2, "uint16": 1, "uint32": 1}))
 
     def integer(self, depth):
         """Division, remainder, shifts and bits of integers."""
@@ -132,7 +134,7 @@ class Formulas:
             return a
         top = float(np.iinfo(dtype).max) + 1
         op = self.draw.weighted({"//": 3, "%": 3, "&": 1, "|": 1, "^": 1, "<<": 1, ">>": 1, "div": 1, "mod": 1, "count": 1})
-        by = b.text if self.draw.chance(40) else str(self.draw.between(1, 7))
+        by = b.text if self.draw.chance(50) else str(self.draw.between(1, 7))
         if op == "count":
             return known(f"te.popcount({a.text} + 0)", "int32", 64)
         if op in ("div", "mod"):
@@ -154,7 +156,8 @@ class Formulas:
             return known(f"(~{a.text})", a.dtype, 2.0**64)
         if not a.exact:
             return a
-        return known(f"te.{self.draw.choice(['floor', 'ceil', 'trunc', 'round', 'nearbyint'])}({a.text})", a.dtype, a.mag + 1, 0)
+        name = self.draw.choice(["floor", "ceil", "trunc", "round", "nearbyint"])
+        return known(f"te.{name}({a.text})", a.dtype, a.mag + 1, 0)
 
     def function(self, depth):
         a = self.term(depth)

@@ -115,7 +115,7 @@ def as_value(value, like=None):
 
 def matched(a, b, keep_bool=False):
     """Both operands converted to their common dtype."""
-    a = as_value(a, b.dtype if isinstance(b, Value) else getattr(b, "dtype", None)) if not hasattr(a, "as_value") else as_value(a)
+    a = as_value(a, getattr(b, "dtype", None))
     b = as_value(b, a.dtype)
     if keep_bool and a.dtype == b.dtype == "bool":
         return a, b
