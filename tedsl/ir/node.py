@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def node(cls: type[T]) -> type[T]:
     checks the arguments and fills the fields marked `init=False`.
     """
     made = dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)(cls)
-    setattr(made, "__init__", _make_init(made))  # noqa: B010 - mypy forbids the assignment
+    for method in (_make_init(made), *_make_walkers(made)):
+        setattr(made, method.__name__, method)  # mypy forbids the assignment
+    setattr(made, "init_fields", tuple(f.name for f in fields(made) if f.init))  # type: ignore[arg-type]  # noqa: B010
     return made
 
 
@@ -43,6 +46,31 @@ def _make_init(cls: type) -> Callable[..., None]:
     return made
 
 
+def _make_walkers(cls: type) -> list[Callable[..., Any]]:
+    """`child_nodes` and `map_children` without a loop over the fields: passes spend their time in these."""
+    base: Any = cls
+    if not cls.children or base.child_nodes is not Node.child_nodes:  # type: ignore[attr-defined]
+        return []
+    types = {f.name: str(f.type) for f in fields(cls)}
+    listed, mapped, same = [], [], []
+    for name in base.children:
+        many, optional = types[name].startswith("tuple["), types[name].endswith("| None")
+        listed.append(f"*self.{name}" if many else f"*(() if self.{name} is None else (self.{name},))" if optional
+                      else f"self.{name}")
+        mapped.append(f"{name} = self.{name}; new_{name} = " + (f"tuple([fn(item) for item in {name}])" if many else
+                      f"None if {name} is None else fn({name})" if optional else f"fn({name})"))
+        same.append(f"all(map(is_, {name}, new_{name}))" if many else f"new_{name} is {name}")
+    changed = ", ".join(f"{name}=new_{name}" for name in base.children)
+    scope: dict[str, Any] = {"is_": is_}
+    exec(f"def child_nodes(self):\n    return [{', '.join(listed)}]\n"
+         "def map_children(self, fn):\n    " + "\n    ".join(mapped) +
+         f"\n    return self if {' and '.join(same)} else self.replace({changed})\n", scope)
+    made = [scope["child_nodes"], scope["map_children"]]
+    for method in made:
+        method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
+    return made
+
+
 set_field = object.__setattr__  # for __post_init__ only: a node never changes afterwards
 
 
@@ -56,6 +84,7 @@ class Node:
     __slots__ = ("__weakref__",)
     children: ClassVar[tuple[str, ...]] = ()
     binders: ClassVar[tuple[str, ...]] = ()
+    init_fields: ClassVar[tuple[str, ...]] = ()  # filled by `node`: the arguments of the constructor
 
     def child_nodes(self) -> list[Node]:
         """The children, in order; None is left out."""
@@ -86,8 +115,8 @@ class Node:
     def replace(self, **changed: Any) -> Self:
         """A copy with the named fields changed."""
         cls: Any = type(self)
-        return cls(**{f.name: changed[f.name] if f.name in changed else getattr(self, f.name)  # type: ignore[no-any-return]
-                      for f in fields(cls) if f.init})
+        return cls(*[changed[name] if name in changed else getattr(self, name)  # type: ignore[no-any-return]
+                     for name in cls.init_fields])
 
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""

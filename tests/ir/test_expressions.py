@@ -37,7 +37,7 @@ from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import Op
 from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.stmt import BufferStore, Evaluate, For, IfThenElse, LetStmt, SeqStmt, Store, no_op, seq
+from tedsl.ir.stmt import BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Store, no_op, seq
 from tedsl.ir.substitute import fresh_copy, substitute
 from tedsl.ir.visitor import post_order, uses, variables
 
@@ -145,6 +145,25 @@ def test_nodes_are_immutable_and_identical_to_themselves():
         e.a = y
     assert e.same_as(e) and not e.same_as(x + 1) and hash(e) == hash(e)
     assert e.replace(a=y).a is y and e.map_children(lambda child: child) is e
+
+
+@pytest.mark.parametrize("whole", [
+    Store(pointer_var("A", "float32"), f, x), Store(pointer_var("A", "float32"), f, x, b),
+    IfThenElse(b, no_op()), IfThenElse(b, no_op(), no_op()),
+    SeqStmt((no_op(), Evaluate(x))), Call("int32", Op.get("tir.shift_left"), (x, y)), Range(x, y), axis,
+    For(x, build.const(0), y, ForKind.SERIAL, no_op())], ids=lambda node: type(node).__name__)
+def test_children_are_listed_in_order_and_replaced_where_they_change(whole):
+    """Absent ones are left out; what is no child (a loop's variable, a store's buffer) stays."""
+    listed = []
+    for name in whole.children:
+        value = getattr(whole, name)
+        listed += value if isinstance(value, tuple) else [value] if value is not None else []
+    assert whole.child_nodes() == listed and whole.map_children(lambda child: child) is whole
+    copies = {child: Var("new") if child is y else child for child in listed}
+    changed = whole.map_children(copies.__getitem__)
+    assert (changed is whole) == (y not in listed) and type(changed) is type(whole)
+    assert [a is b for a, b in zip(changed.child_nodes(), copies.values())] == [True] * len(listed)
+    assert all(getattr(changed, name) is getattr(whole, name) for name in whole.init_fields if name not in whole.children)
 
 
 def test_creating_a_node_is_cheap():
