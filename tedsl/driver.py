@@ -41,6 +41,8 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
     lowered = lower(inputs, args, name, binds)
     if not len(lowered):
         raise ArgumentError("build: the module has no functions")
+    if any("\0" in key for key, _ in lowered.items()):
+        raise ArgumentError("build: the name of a function has no NUL character")
     funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
     return backend_for(made).compile(funcs, made, PassContext.current().options)
 

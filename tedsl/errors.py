@@ -7,6 +7,7 @@ Mistakes of users are `TedslError`s; they also derive from the built-in class th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class TedslError(RuntimeError):
@@ -39,6 +40,10 @@ class ScheduleError(TedslError, ValueError):
         self.directive = directive
         self.stage = stage
         self.loops = tuple(loops)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker of multiprocessing sends it: made again from its text, not by __init__, which takes other arguments.
+        return RuntimeError.__new__, (type(self), *self.args), self.__dict__
 
 
 class LoweringError(TedslError):

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import LoweringError
+from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import HANDLE
+from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
+from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.state import AttachType, ScheduleState
 
@@ -31,7 +34,7 @@ class Arguments:
 
 def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None) -> Arguments:
     """A parameter for each of `args`: tensors and buffers become handles, variables stay."""
-    bound = dict(binds or {})
+    bound = _checked_binds(binds)
     params: list[Var] = []
     buffer_map: dict[Var, Buffer] = {}
     tensors: dict[Key, Buffer] = {_key(schedule, tensor): buffer for tensor, buffer in bound.items()}
@@ -57,6 +60,30 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
         params.append(handle)
         buffer_map[handle] = buffer
     return Arguments(tuple(params), buffer_map, tensors)
+
+
+def _checked_binds(binds: Any) -> dict[Tensor, Buffer]:
+    """`binds` as a dict; LoweringError where a buffer cannot hold its tensor."""
+    if binds is None:
+        return {}
+    if not isinstance(binds, Mapping) or not all(isinstance(t, Tensor) and isinstance(b, Buffer) for t, b in binds.items()):
+        raise LoweringError(f"binds is a dict from tensors to buffers, not {binds!r}",
+                            hint="binds={A: tir.decl_buffer(A.shape, A.dtype)}")
+    for tensor, buffer in binds.items():
+        constant = [(a.value, b.value) for a, b in zip(tensor.shape, buffer.shape)
+                    if isinstance(a, IntImm) and isinstance(b, IntImm)]
+        if buffer.dtype != tensor.dtype or len(buffer.shape) != len(tensor.shape) or any(a != b for a, b in constant):
+            raise LoweringError(f"binds: the buffer {buffer.name} has shape {list(buffer.shape)} and dtype {buffer.dtype}; "
+                                f"{tensor.name} has shape {list(tensor.shape)} and dtype {tensor.dtype}",
+                                hint=f"make it by tir.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)")
+    return dict(binds)
+
+
+def bind_requirements(binds: Mapping[Tensor, Buffer] | None) -> list[Requirement]:
+    """The dimensions of a buffer of the caller's must be its tensor's: checked at the call where they are not the same."""
+    return [Requirement(build.equal(a, b), f"dimension {k} of {buffer.name} is {b!r}, that of {tensor.name} {a!r}: they differ")
+            for tensor, buffer in (binds or {}).items() for k, (a, b) in enumerate(zip(tensor.shape, buffer.shape))
+            if not structural_equal(a, b, map_free_vars=False)]
 
 
 def _names(args: Iterable[Any]) -> str:

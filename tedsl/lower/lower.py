@@ -14,7 +14,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AssertStmt, BufferRealize, For, LetStmt, Stmt
 from tedsl.ir.visitor import post_order
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.arguments import Arguments, Memory, bound_symbols, check_arguments, make_arguments
+from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
 from tedsl.lower.attach import place_stages
 from tedsl.lower.bounds import infer_bounds
 from tedsl.lower.checks import Requirement, bind_sizes
@@ -41,7 +41,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
                 known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
         infer_bounds(state, plans, analyzer)
         body = place_stages(plans, Memory(state, arguments), analyzer)
-    body = _with_requirements(body, requirements)
+    body = _with_requirements(body, [*bind_requirements(binds), *requirements])
     _check_symbols(body, arguments)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True}
     return PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)

@@ -47,10 +47,13 @@ class PassContext:
     def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None,
                  disabled_pass: Sequence[str] | None = None, instruments: Sequence[Any] | None = None,
                  config: Mapping[str, Any] | None = None) -> None:
-        self.opt_level = opt_level
-        self.required_pass = list(required_pass or ())
-        self.disabled_pass = list(disabled_pass or ())
+        self.opt_level = int(_typed("opt_level", opt_level, int))
+        self.required_pass = _names_of_passes("required_pass", required_pass)
+        self.disabled_pass = _names_of_passes("disabled_pass", disabled_pass)
         self.instruments = list(instruments or ())
+        if not isinstance(config, Mapping | None):
+            raise OptionError(f"config is a dict of options, not {config!r}",
+                              hint='for example PassContext(config={"tir.noalias": False})')
         self.config = dict(config or {})
         self.options = pass_config(self.config)
 
@@ -109,6 +112,12 @@ def _typed(name: str, value: Any, wanted: type[Any]) -> Any:
     if isinstance(value, int) and (value in (0, 1) if wanted is bool else not isinstance(value, bool)):
         return wanted(value)
     raise OptionError(f"the option {name!r} is of type {wanted.__name__}, not {value!r}")
+
+
+def _names_of_passes(name: str, value: Sequence[str] | None) -> list[str]:
+    if isinstance(value, str) or not all(isinstance(step, str) for step in value or ()):
+        raise OptionError(f"{name} is a list of names of passes, not {value!r}", hint='for example ["tir.UnrollLoop"]')
+    return list(value or ())
 
 
 def _lower_passes(value: Any) -> tuple[tuple[int, Any], ...]:

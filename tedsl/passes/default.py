@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import PrimFunc
 from tedsl.passes.allow_aliasing import allow_aliasing
 from tedsl.passes.config import PassConfig
@@ -16,7 +19,7 @@ from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.partition_loops import partition_loops
-from tedsl.passes.pipeline import Pass, Pipeline, with_options
+from tedsl.passes.pipeline import Pass, Pipeline, pass_name, with_options
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_storage import rewrite_storage
@@ -77,4 +80,18 @@ def partition(config: PassConfig) -> Pass:
 
 
 def _added(config: PassConfig, phase: int) -> tuple[Pass, ...]:
-    return tuple(step for when, step in config.add_lower_pass if when == phase)
+    return tuple(_checked(step) for when, step in config.add_lower_pass if when == phase)
+
+
+def _checked(step: Pass) -> Pass:
+    """A pass of the user's, which must return a function."""
+
+    @functools.wraps(step, updated=())
+    def run(func: PrimFunc) -> PrimFunc:
+        made = step(func)
+        if not isinstance(made, PrimFunc):
+            raise ArgumentTypeError(f"the pass {pass_name(step)} of tir.add_lower_pass returned {made!r}",
+                                    hint="a pass takes a PrimFunc and returns one, the same if there is nothing to do")
+        return made
+
+    return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy
@@ -114,7 +115,10 @@ def array_type_address() -> int:
 def empty(shape: Any, dtype: object = "float32", device: Device | None = None, mem_scope: str | None = None) -> NDArray:
     """A new array with undefined content, aligned to 64 bytes."""
     _require_cpu(device)
-    dims = (int(shape),) if not hasattr(shape, "__iter__") else tuple(int(n) for n in shape)
+    try:
+        dims = tuple(map(operator.index, shape if hasattr(shape, "__iter__") else (shape,)))
+    except TypeError:
+        raise ArgumentTypeError(f"nd.empty: a shape is made of ints, not {shape!r}") from None
     if any(n < 0 for n in dims):
         raise ArgumentError(f"nd.empty: the shape {dims} has a dimension below 0")
     return NDArray(_aligned(dims, numpy_dtype(dtype)))

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentError, InternalError
+from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError
 from tedsl.ir.expr import Var
 from tedsl.runtime.arguments import Prepared, prepare
 from tedsl.runtime.signature import Signature
@@ -78,6 +78,9 @@ class CheckedCall:
 
         return measure(run, number, repeat, min_repeat_ms)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise unpicklable(f"the function {self.signature.name}")
+
     def with_entry(self, address: int) -> Callable[..., None]:
         """The builtin function whose machine code is the entry point at `address`; its `self` is this object."""
         make: Any = ctypes.pythonapi.PyCFunction_NewEx
@@ -85,3 +88,9 @@ class CheckedCall:
         doc = f"{self.signature.name}({self.signature.names})"
         self._method = _MethodDef(self.signature.name.encode(), address, _METH_FASTCALL, doc.encode())
         return make(ctypes.addressof(self._method), self, None)  # type: ignore[no-any-return]
+
+
+def unpicklable(what: str) -> ArgumentTypeError:
+    """The error for who sends machine code to another process."""
+    return ArgumentTypeError(f"{what} is machine code of this process and cannot be pickled",
+                             hint="pickle the schedule or the IRModule of lower, and build it in the other process")

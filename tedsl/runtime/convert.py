@@ -46,7 +46,7 @@ def as_array(value: Any, where: str) -> Array:
         return value.view(numpy.ndarray)
     if isinstance(value, (bool, int, float, complex, list, tuple, str)) or value is None:
         raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given", hint="make one: numpy.array(x, dtype)")
-    if hasattr(value, "__dlpack__"):
+    if hasattr(value, "__dlpack__") and not isinstance(value, type):
         return _from_dlpack_object(value, where)
     try:
         return numpy.asarray(memoryview(value))
@@ -63,13 +63,13 @@ def _shown(value: Any) -> str:
 
 
 def _from_dlpack_object(value: Any, where: str) -> Array:
-    kind = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else CPU
-    if int(kind) != CPU:
-        raise ArgumentTypeError(f"{where} lives on another device (DLPack kind {int(kind)})", hint="copy it to the CPU first")
     try:
-        return array_from_dlpack(value)
+        kind = int(value.__dlpack_device__()[0]) if hasattr(value, "__dlpack_device__") else CPU
+        if kind == CPU:
+            return array_from_dlpack(value)
     except Exception as error:  # whatever its library raises, for example torch for a tensor that requires grad
         raise ArgumentTypeError(f"{where}: {type(value).__name__} does not give its memory: {error}") from error
+    raise ArgumentTypeError(f"{where} lives on another device (DLPack kind {kind})", hint="copy it to the CPU first")
 
 
 class _CapsuleOwner:
@@ -126,13 +126,13 @@ def as_number(value: Any, of: DType, where: str) -> int | float:
     if of.is_float:
         return _as_float(value, of, where)
     try:
-        number = operator.index(value)
+        number = int(value) if isinstance(value, numpy.bool_) else operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"{where} is a number of dtype {of}, {_shown(value)} was given") from None
     low, high = of.min_value, of.max_value
     if low is not None and high is not None and not low <= number <= high:
-        raise ArgumentError(f"{where} is {number}, which does not fit {of} ({low} to {high})",
-                            hint="declare the variable with a wider dtype: te.var(name, 'int64')")
+        hint = "declare the variable with a wider dtype: te.var(name, 'int64')" if -(2**63) <= number < 2**63 else ""
+        raise ArgumentError(f"{where} is {number}, which does not fit {of} ({low} to {high})", hint=hint)
     return number
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tedsl.errors import ArgumentError, OptionError, TedslError
-from tedsl.runtime.call import CheckedCall
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError
+from tedsl.runtime.call import CheckedCall, unpicklable
 from tedsl.runtime.device import Device
 from tedsl.runtime.timing import TimingResult
 
@@ -79,6 +79,8 @@ class Module:
         """
         if f_preproc:
             raise ArgumentError(f"time_evaluator: f_preproc={f_preproc!r} is not supported")
+        if dev is not None and not isinstance(dev, Device):
+            raise ArgumentTypeError(f"time_evaluator: dev is a Device, not {dev!r}", hint="use cpu()")
         if dev is not None and not dev.exist:
             raise ArgumentError(f"time_evaluator: there is no device {dev} here", hint="use cpu()")
         self.get_function(func_name)
@@ -90,6 +92,15 @@ class Module:
             return call.time(args, number, repeat, min_repeat_ms)
 
         return evaluate
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise unpicklable("a Module")
+
+    def __copy__(self) -> Module:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: object) -> Module:
+        return self
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{name}({self._calls[name].signature.names})" if name in self._calls else name

@@ -49,7 +49,7 @@ def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
     for name, value in (("number", number), ("repeat", repeat)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ArgumentError(f"time_evaluator: {name} is an int of at least 1, not {value!r}")
-    if not isinstance(min_repeat_ms, (int, float)) or min_repeat_ms < 0:
+    if not isinstance(min_repeat_ms, (int, float)) or not 0 <= min_repeat_ms < float("inf"):
         raise ArgumentError(f"time_evaluator: min_repeat_ms is a number of at least 0, not {min_repeat_ms!r}")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import platform
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tedsl.errors import TedslError
 
 if TYPE_CHECKING:
     from tedsl.target.target import Target
@@ -19,11 +21,20 @@ class Host(NamedTuple):
     feature_string: str
 
 
+def llvm_binding() -> Any:
+    """llvmlite's binding of LLVM; TedslError if it is not installed."""
+    try:
+        import llvmlite.binding as llvm
+    except (ImportError, OSError) as error:
+        raise TedslError(f"machine code is made by llvmlite, which is missing here: {error}",
+                         hint="pip install llvmlite; schedules and tedsl.lower work without it") from error
+    return llvm
+
+
 @functools.lru_cache(maxsize=1)
 def host() -> Host:
     """What LLVM finds on this machine. The name can be wrong in a guest, the features are read from the processor."""
-    import llvmlite.binding as llvm
-
+    llvm = llvm_binding()
     try:
         flags = dict(llvm.get_host_cpu_features())
     except RuntimeError:  # an architecture where LLVM cannot tell

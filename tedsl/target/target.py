@@ -94,8 +94,12 @@ class Target:
     @functools.cached_property
     def arch(self) -> str:
         """x86-64, aarch64, or the first part of the triple."""
-        first = self.triple.split("-")[0]
-        return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(first, first)
+        return _arch_of(self.triple)
+
+    @property
+    def platform(self) -> str:
+        """Architecture and system: "x86-64 linux"."""
+        return _platform(self.triple)
 
     @functools.cached_property
     def cpu(self) -> str:
@@ -151,8 +155,8 @@ class Target:
             return False
         if self.is_host:
             return True
-        here = _arch_of(host().triple)
-        return self.arch == here and self.features <= host().features | {"sse", "sse2", "neon", "fp-armv8"}
+        have = host().features | {"sse", "sse2", "neon", "fp-armv8"}
+        return self.platform == _platform(host().triple) and self.features <= have
 
     @property
     def missing_here(self) -> tuple[str, ...]:
@@ -184,6 +188,12 @@ class Target:
 
 def _arch_of(triple: str) -> str:
     return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(triple.split("-")[0], triple.split("-")[0])
+
+
+def _platform(triple: str) -> str:
+    """Architecture and system: code for another one cannot be linked here."""
+    system = next((name for name in ("linux", "windows", "darwin", "macos") if name in triple), "")
+    return f"{_arch_of(triple)} {system.replace('macos', 'darwin')}".strip()
 
 
 def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tedsl.codegen.llvm import entry, jit
 from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.emit import emit_module
-from tedsl.codegen.llvm.machine import assembly, needs_vectorizer, object_code, optimize
+from tedsl.codegen.llvm.machine import assembly, has_short_loops, needs_vectorizer, object_code, optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Call, IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc
@@ -23,6 +24,7 @@ from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module, refused
 from tedsl.runtime.signature import Signature, signature_of
+from tedsl.target.host import host_target
 from tedsl.target.target import Target
 
 _LONG = 1 << 16  # iterations after which a kernel counts as long whatever the size of its arrays
@@ -57,15 +59,17 @@ class LLVMBackend:
         kernels = [make_kernel(func, target, config) for func in funcs]
         versions = [func for kernel in kernels for func in kernel.versions()]
         source = emit_module(versions, target)
-        vectorize = any(map(needs_vectorizer, versions))
+        optimized = functools.partial(optimize, target=target, vectorize=any(map(needs_vectorizer, versions)),
+                                      unroll=any(map(has_short_loops, versions)))
         sources = {
             "ll": lambda: source,
-            "asm": lambda: assembly(optimize(source, target, vectorize=vectorize), target),
+            "asm": lambda: assembly(optimized(source), target),
             "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in kernels})),
         }
         if not target.runs_here:
+            target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
             return _refusing(kernels, target, sources)
-        return _linked(kernels, source, target, vectorize, sources)
+        return _linked(kernels, source, target, optimized, sources)
 
 
 def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
@@ -81,13 +85,15 @@ def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
 
 
 def _refusing(kernels: Sequence[Kernel], target: Target, sources: dict[str, Callable[[], str]]) -> Module:
-    missing = ", ".join(target.missing_here)
-    reason = f"it was compiled for {target}, and this machine lacks {missing or f'the architecture {target.arch}'}"
+    why = f"this machine lacks {', '.join(target.missing_here)}"
+    if target.platform != host_target().platform:
+        why = f"this machine lacks {target.platform}: it is {host_target().platform}"
+    reason = f"it was compiled for {target}, and {why}"
     functions = {k.general.name: refused(k.general.name, reason) for k in kernels}
     return Module(functions, {}, sources, target, reason)
 
 
-def _linked(kernels: Sequence[Kernel], source: str, target: Target, vectorize: bool,
+def _linked(kernels: Sequence[Kernel], source: str, target: Target, optimized: Callable[[str], Any],
             sources: dict[str, Callable[[], str]]) -> Module:
     calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
     layout = array_layout()
@@ -95,7 +101,7 @@ def _linked(kernels: Sequence[Kernel], source: str, target: Target, vectorize: b
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=runs_long(k.general)) for k in kernels]
     whole = "\n".join([source, entry.DECLARATIONS if entries else "", *calls, *entries])
-    image = object_code(optimize(whole, target, vectorize=vectorize), target)
+    image = object_code(optimized(whole), target)
     exports = [f"{f.name}.call" for k in kernels for f in k.versions()]
     exports += [f"{k.general.name}.entry" for k in kernels] if entries else []
     library = jit.link(image, exports)

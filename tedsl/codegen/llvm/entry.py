@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tedsl.codegen.llvm.abi import CALLBACK_RAISED, FIRST_ASSERTION, argument_type
+from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, SizeVar, Sub, Var
 from tedsl.ir.visitor import post_order
 from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
@@ -62,12 +63,12 @@ class KernelSymbol:
 
 def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
     """`i32 @name.call(ptr slots)`: the kernel on arguments from an array of 64-bit slots."""
-    lines, values = [f"define i32 @{quoted(name + '.call')}(ptr %slots) {_QUICK} {{"], []
+    lines, values = [f"define i32 {global_name(name + '.call')}(ptr %slots) {_QUICK} {{"], []
     types = ["ptr"] * tensors + [argument_type(v.dtype) for v in kernel.scalars]
     for k, type_ in enumerate(types):
         lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  %v{k} = load {type_}, ptr %at{k}, align 8"]
         values.append(f"{type_} %v{k}")
-    lines += [f"  %r = call i32 @{quoted(kernel.symbol)}({', '.join(values)}) noinline"]
+    lines += [f"  %r = call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"]
     result = "%r"
     if kernel.messages_before:
         lines += ["  %assertion = icmp sge i32 %r, " + str(FIRST_ASSERTION), f"  %moved = add i32 %r, {kernel.messages_before}",
@@ -75,11 +76,6 @@ def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
         result = "%status"
     lines += [f"  ret i32 {result}", "}", ""]
     return "\n".join(lines)
-
-
-def quoted(symbol: str) -> str:
-    """A symbol as LLVM writes it after the @."""
-    return symbol if all(c.isalnum() or c in "._$" for c in symbol) and symbol.isascii() else f'"{symbol}"'
 
 
 def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout, *, release: bool) -> str:
@@ -137,7 +133,7 @@ class _Entry:
     # --- the function, top to bottom ---
 
     def text(self) -> str:
-        self.lines += [f"define ptr @{quoted(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count) {_QUICK} {{",
+        self.lines += [f"define ptr {global_name(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count) {_QUICK} {{",
                        "entry:"]
         overflow = self.assign("alloca i32, align 4") if self.sig.has_scalars() else ""
         self.require(f"icmp eq i64 %count, {len(self.sig.params)}")
@@ -377,7 +373,7 @@ class _Entry:
         """The kernel, without the GIL if it may run long, and its status."""
         values = [f"ptr {self.data[k]}" for k, _ in self.sig.tensors()]
         values += [f"{argument_type(v.dtype)} {self.values[v]}" for v in kernel.scalars]
-        run = f"call i32 @{quoted(kernel.symbol)}({', '.join(values)}) noinline"
+        run = f"call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"
         always, decision = self.decide_release()
         if always is None:
             with_gil, without = f"{self.block}.with", f"{self.block}.without"

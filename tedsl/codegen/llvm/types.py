@@ -94,7 +94,9 @@ def steps(bits: int, stride: int, lanes: int) -> str:
 
 def global_name(name: str) -> str:
     """The name of a function as LLVM writes it."""
-    return f"@{name}" if _PLAIN.fullmatch(name) else f'@"{name}"'
+    if _PLAIN.fullmatch(name):
+        return "@" + name
+    return '@"' + "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02x}" for c in name.encode()) + '"'
 
 
 _PLAIN = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
