@@ -290,6 +290,16 @@ def mul(a: Any, b: Any) -> Expr:
     return binary(Mul, a, b)
 
 
+def product_of_extents(a: Expr, b: Expr) -> Expr:
+    """`a * b` of numbers of iterations or elements: two constants whose product is beyond int32 make an int64."""
+    left, right = as_int(a), as_int(b)
+    if left is None or right is None:
+        return mul(a, b)
+    x, y = match_operands(a, b)
+    limit = x.dtype.max_value
+    return const(left * right, x.dtype if limit is not None and left * right <= limit else INT64)
+
+
 def div(a: Any, b: Any) -> Expr:
     """`a / b` of floats. On two integers an error that names both choices."""
     x, y = match_operands(a, b)

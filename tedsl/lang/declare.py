@@ -104,7 +104,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     """
     where = _where("compute", name)
     tag = current_tag(tag, where)
-    dims = check_shape(shape, where)
+    dims = check_shape(_whole_numbers(shape), where)
     op = define(dims, fcompute, axis_names(fcompute, len(dims), where), name, tag=tag, attrs=attrs, info=info)
     outputs = tuple([Tensor(op, i) for i in range(op.num_outputs)])
     return outputs[0] if len(outputs) == 1 else outputs
@@ -154,6 +154,13 @@ def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
             raise ShapeError(f"{where}: dimension {position} of the shape is {expr!r} of dtype {expr.dtype}",
                              hint="dimensions are int32 or int64: declare te.var('n', 'int32'), or cast with .astype")
     return made
+
+
+def _whole_numbers(shape: Any) -> Any:
+    """`shape` with ints for floats that are whole: te.compute((n / 4, 4), ...) with a Python n is common in TVM programs."""
+    if not isinstance(shape, (tuple, list)):
+        return shape
+    return tuple([int(dim) if isinstance(dim, float) and dim.is_integer() else dim for dim in shape])
 
 
 def _where(what: str, name: object) -> str:

@@ -30,7 +30,7 @@ def extents_down(plan: StagePlan, analyzer: Analyzer) -> None:
                 if exact:
                     plan.exact.add(p)
             case Fuse(outer=o, inner=i, fused=f):
-                known[f] = build.mul(known[o], known[i])
+                known[f] = build.product_of_extents(known[o], known[i])
             case Rebase(parent=p, rebased=r):
                 known[r] = known[p]
             case Singleton(iter=one):

@@ -86,10 +86,10 @@ class _Flattener(Rewriter):
         buffer, layout = realize.buffer, self.layouts[realize.buffer]
         size: Expr = IntImm(layout.extents[0].dtype, 1) if layout.extents else build.const(1, "int32")
         if layout.strides:  # the outermost dimension spans the memory
-            size = build.mul(layout.extents[0], layout.strides[0])
+            size = build.product_of_extents(layout.extents[0], layout.strides[0])
         else:
             for extent in layout.extents:
-                size = build.mul(size, extent)
+                size = build.product_of_extents(size, extent)
         condition = realize.condition if realize.condition.dtype is BOOL else build.true()
         return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body)
 

@@ -116,7 +116,8 @@ class _Partitioner(ScopedRewriter):
             removed[key] = True
         if low is not loop.min and not self.analyzer.can_prove(build.less_equal(low, build.add(loop.min, loop.extent))):
             low = self.tightest(low, build.add(loop.min, loop.extent), upper=True)  # the loop may end before its main part
-        return low, self.at_least(high, low), gone
+        of = loop.loop_var.dtype  # a condition in int64 has its ends there; both are inside of the loop's own now
+        return build.cast(of, low), build.cast(of, self.at_least(high, low)), gone
 
     def tightest(self, bound: Expr, other: Expr, *, upper: bool) -> Expr:
         return self.analyzer.simplify(build.minimum(bound, other) if upper else build.maximum(bound, other))

@@ -187,7 +187,7 @@ def _needs(node: Allocate, bound: set[Var]) -> bool:
 def _size(node: Allocate) -> Expr:
     size = node.extents[0] if node.extents else build.const(1, "int32")
     for extent in node.extents[1:]:
-        size = build.mul(size, extent)
+        size = build.product_of_extents(size, extent)
     return size
 
 

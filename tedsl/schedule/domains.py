@@ -36,7 +36,7 @@ def extents_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr]) -
                         known[i] = ceil_div(known[p], n)
             case Fuse(outer=o, inner=i, fused=f):
                 if o in known and i in known:
-                    known[f] = build.mul(known[o], known[i])
+                    known[f] = build.product_of_extents(known[o], known[i])
             case Rebase(parent=p, rebased=r):
                 if p in known:
                     known[r] = known[p]
@@ -102,7 +102,7 @@ def guards(relations: Sequence[Relation], extents: Mapping[IterVar, Expr], value
 
 
 def _comes_out_even(whole: Expr, outer: Expr, inner: Expr) -> bool:
-    covered, wanted = build.as_int(build.mul(outer, inner)), build.as_int(whole)
+    covered, wanted = build.as_int(build.product_of_extents(outer, inner)), build.as_int(whole)
     if covered is not None and wanted is not None:
         return covered == wanted
     return build.as_int(Analyzer().simplify(build.sub(build.mul(outer, inner), whole))) == 0

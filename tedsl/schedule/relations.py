@@ -79,9 +79,9 @@ def derived(parent: IterVar, suffix: str) -> IterVar:
     return IterVar(None, Var(parent.name + suffix, parent.dtype), parent.iter_type)
 
 
-def fused_of(outer: IterVar, inner: IterVar) -> IterVar:
-    """A new loop for both, named after both."""
-    dtype = outer.dtype if outer.dtype.bits >= inner.dtype.bits else inner.dtype
+def fused_of(outer: IterVar, inner: IterVar, extent: Expr | None = None) -> IterVar:
+    """A new loop for both, named after both, of a dtype that holds its `extent`."""
+    dtype = max(outer.dtype, inner.dtype, *(() if extent is None else (extent.dtype,)), key=lambda of: of.bits)
     kind = IterType(max(outer.iter_type, inner.iter_type))
     return IterVar(None, Var(f"{outer.name}.{inner.name}.fused", dtype), kind)
 

@@ -3,8 +3,8 @@
 before:  for (f: int32, 0, n*m) { A[(f//m)*stride + f%m] = float32(f) }
 after:   for (f: int64, 0, int64(n)*int64(m)) { A[(f//int64(m))*int64(stride) + f%int64(m)] = float32(int32(f)) }
 
-Loops over two fused axes of symbolic extent are such. Addresses, bounds and conditions that use the variable are computed
-in int64 from extended leaves; data sees the value in the dtype it had.
+Loops over two fused axes of symbolic extent are such; over large constant ones they count in int64 from the start. Addresses,
+bounds and conditions that use the variable are computed in int64 from extended leaves; data sees the value in the dtype it had.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ class _Loops(ScopedRewriter):
             low, high = interval(stmt.min, self.limits)[0], interval(build.add(stmt.min, stmt.extent), self.limits)[1] - 1
             if stmt.loop_var.dtype is INT32 and high > HIGH:
                 stmt = _widened(stmt)
+            elif stmt.loop_var.dtype is INT64:
+                stmt = stmt.replace(body=_Uses(stmt.loop_var)(stmt.body))
             self.limits[stmt.loop_var] = low, max(low, high)
         return self.descend(stmt)
 
@@ -164,6 +166,13 @@ def _extend(e: Expr, wide: Var) -> Expr:
     return made[e]
 
 
+def _counts(e: Expr, wide: Var) -> bool:
+    """Whether `e` is int64 arithmetic on loops, `wide` among them."""
+    nodes = list(post_order(e))
+    return e.dtype.element is INT64 and any(node is wide for node in nodes) \
+        and all(isinstance(node, (Var, IntImm, Ramp, Broadcast, *_ARITHMETIC)) for node in nodes)
+
+
 def _is_transparent(node: Expr) -> bool:
     """Whether the operands of `node` are extended rather than its result."""
     if isinstance(node, _ARITHMETIC):
@@ -178,8 +187,8 @@ def _is_transparent(node: Expr) -> bool:
 def _extended_node(node: Any, new: list[Expr], wide: Var) -> Expr:
     made: Any = type(node)
     if not new:
-        if isinstance(node, Cast) and node.value is wide:
-            return wide
+        if isinstance(node, Cast) and node.dtype.element is INT32 and _counts(node.value, wide):
+            return node.value
         return build.cast(INT64, node) if node.dtype.element is INT32 else node
     if isinstance(node, Call):
         return node.replace(args=tuple(new))

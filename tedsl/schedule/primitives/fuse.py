@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tedsl.ir import build
+from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.schedule.domains import extents_down, root_extents
 from tedsl.schedule.relations import Fuse, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
 from tedsl.schedule.state import StageState, find, show
@@ -28,8 +31,9 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
         return loops[0]  # type: ignore[no-any-return]
     _check_loops(stage, directive, loops)
     leaves, relations, fused = list(stage.leaf_iter_vars), [], loops[0]
+    extents = extents_down(stage.relations, root_extents(stage))
     for loop in loops[1:]:
-        relation = _fuse_two(stage, directive, leaves, fused, loop)
+        relation = _fuse_two(stage, directive, leaves, fused, loop, extents)
         relations.append(relation)
         fused = relation.fused
     stage.leaf_iter_vars = leaves
@@ -53,15 +57,23 @@ def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) ->
             hint="fuse loops over elements with each other and reduction loops with each other; reorder brings them together")
 
 
-def _fuse_two(stage: StageState, directive: str, leaves: list[IterVar], first: IterVar, second: IterVar) -> Fuse:
-    """Fuses the neighbours in `leaves`; (inner, outer) is accepted too. The name follows the order given."""
+def _fuse_two(stage: StageState, directive: str, leaves: list[IterVar], first: IterVar, second: IterVar,
+              extents: dict[IterVar, Expr]) -> Fuse:
+    """Fuses the neighbours in `leaves`; (inner, outer) is accepted too. The name follows the order given.
+
+    The extent of the new loop, if those of both are known, is added to `extents`.
+    """
     a, b = find(leaves, first), find(leaves, second)
     assert a is not None and b is not None
     if abs(a - b) != 1:
         between = [loop.name for loop in leaves[min(a, b) + 1:max(a, b)]]
         raise stage.refuse(directive, f"{first.name} and {second.name} are not neighbours: {', '.join(between)} stands "
                            "between them", hint=f"reorder first, so that {second.name} follows {first.name}")
-    fused = fused_of(first, second)
+    both = [extents[loop] for loop in (first, second) if loop in extents]
+    extent = build.product_of_extents(*both) if len(both) == 2 else None
+    fused = fused_of(first, second, extent)
+    if extent is not None:
+        extents[fused] = extent
     outer, inner = (first, second) if a < b else (second, first)
     leaves[min(a, b):max(a, b) + 1] = [fused]
     return Fuse(outer, inner, fused)
