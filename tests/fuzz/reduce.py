@@ -4,33 +4,44 @@ import re
 from dataclasses import replace
 
 from tests.fuzz.check import expected_arrays
-from tests.fuzz.run import outcome_of
+from tests.fuzz.run import outcome_apart
 
 
 def reduced(case):
     """The smallest case that the steps below reach; the case itself if it does not fail."""
-    outcome = outcome_of(case)
+    outcome = outcome_apart(case)
     if outcome is None or outcome[0] == "refused":
         return case
     kind = outcome[0]
-    fails = lambda smaller: (outcome_of(smaller) or ("",))[0] == kind
+    options = {"interpret": False} if kind == "crash" else {"compiled": kind in ("machine code", "bits")}
+    fails = lambda smaller: (outcome_apart(smaller, **options) or ("",))[0] == kind
     changed = True
     while changed:
         changed = False
-        for smaller in _smaller(case):
-            if fails(smaller):
+        for step in (_fewer_outputs, _fewer_directives, _plainer, _simpler):
+            while (smaller := next(filter(fails, step(case)), None)) is not None:
                 case, changed = smaller, True
-                break
     return case
 
 
-def _smaller(case):
+def _fewer_outputs(case):
     if len(case.outputs) > 1:
         for name in case.outputs:
             yield _with_outputs(case, [name])
+        for name in case.outputs:
+            yield _with_outputs(case, [other for other in case.outputs if other not in _group(case, name)])
     yield from _other_outputs(case)
-    for at in range(len(case.schedule)):
+
+
+def _fewer_directives(case):
+    for size in (len(case.schedule), len(case.schedule) // 2, len(case.schedule) // 4):
+        for at in range(0, len(case.schedule), max(size, 1)) if size > 1 else ():
+            yield replace(case, schedule=case.schedule[:at] + case.schedule[at + size:])
+    for at in reversed(range(len(case.schedule))):
         yield replace(case, schedule=case.schedule[:at] + case.schedule[at + 1:])
+
+
+def _plainer(case):
     for name in case.config:
         yield replace(case, config={k: v for k, v in case.config.items() if k != name})
     if case.target != "llvm":
@@ -38,6 +49,9 @@ def _smaller(case):
     for name, data in case.data.items():
         if data.layout != "compact" or data.special:
             yield replace(case, data={**case.data, name: replace(data, layout="compact", special=False)})
+
+
+def _simpler(case):
     for number, text in enumerate(case.lines):
         for shorter in _simpler_formulas(text):
             lines = [*case.lines[:number], shorter, *case.lines[number + 1:]]
@@ -48,6 +62,12 @@ def _smaller(case):
             yield replace(case, lines=lines, exact=case.exact)
 
 
+def _group(case, name):
+    """The outputs of the operation that makes `name`."""
+    heads = [text.split(" = ")[0].split(", ") for text in case.lines]
+    return next((head for head in heads if name in head), [name])
+
+
 def _with_outputs(case, outputs):
     """The case with these outputs only, and the lines that they need."""
     needed, lines = set(outputs), []
@@ -56,8 +76,7 @@ def _with_outputs(case, outputs):
         if defined & needed:
             lines.insert(0, text)
             needed |= set(re.findall(r"[A-Za-z_]\w*", text.partition(" = ")[2]))
-    group = next((t.split(" = ")[0].split(", ") for t in case.lines if outputs[0] in t.split(" = ")[0].split(", ")), outputs)
-    outputs = group if len(outputs) == 1 else outputs
+    outputs = _group(case, outputs[0]) if len(outputs) == 1 else outputs
     args = [a for a in case.args if a in needed and a not in case.outputs] + outputs
     return replace(case, lines=lines, outputs=outputs, args=args,
                    data={k: v for k, v in case.data.items() if k in needed},

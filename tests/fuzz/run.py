@@ -67,6 +67,16 @@ def outcome_of(case, **options):
     return None
 
 
+def outcome_apart(case, **options):
+    """`outcome_of` in a process of its own, which may crash."""
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=lambda: queue.put(outcome_of(case, **options)))
+    process.start()
+    process.join()
+    return ("crash", f"the process ended with {process.exitcode}") if queue.empty() else queue.get()
+
+
 def run_seed(seed, report, **options):
     """Draws and checks program number `seed`."""
     report.counts["programs"] += 1
@@ -121,9 +131,8 @@ def run_many(seeds, *, chunk=200, jobs=1, progress=None, **options):
                 at = part.index(current.value) if current.value in part else -1
                 print(f"program {current.value} ended its process with {process.exitcode}", file=sys.stderr, flush=True)
                 total.findings.append(Finding(current.value, "crash", f"the process ended with {process.exitcode}"))
-                total.counts["programs"] += at + 1
-                if part[at + 1:]:
-                    waiting.insert(0, part[at + 1:])
+                total.counts["programs"] += 1
+                waiting[:0] = [rest for rest in (part[:max(at, 0)], part[at + 1:]) if rest and at >= 0]
             running.remove(item)
             if progress:
                 progress(total)

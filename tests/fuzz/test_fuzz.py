@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.draw import Draw, HypothesisDraw
 from tests.fuzz.reduce import reduced
-from tests.fuzz.run import draw_case, outcome_of, run_many
+from tests.fuzz.run import draw_case, outcome_apart, run_many
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -26,7 +26,7 @@ def test_programs_agree(part):
 def test_programs_agree_as_hypothesis_draws_them(part, data):
     """150 more by hypothesis, which shrinks what it finds."""
     case = draw_case(HypothesisDraw(data))
-    outcome = outcome_of(case)
+    outcome = outcome_apart(case)
     assert outcome is None or outcome[0] == "refused", f"{outcome[0]}: {outcome[1]}\n{reduced(case).script()}"
 
 
