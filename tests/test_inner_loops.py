@@ -6,6 +6,7 @@ import pytest
 
 import tedsl
 from benchmarks.matmul import packed_matmul
+from tedsl import te
 
 AVX512 = "llvm -mcpu=skylake-avx512"
 
@@ -42,3 +43,28 @@ def test_the_register_tile_of_a_matmul_stays_in_registers(rows, columns):
     assert len(multiplications) % (rows * columns // 16) == 0 and all("zmm" in line for line in multiplications)
     assert not any("%rsp" in line or "%k" in line for line in loop)
     assert len(loop) < 1.9 * len(multiplications)
+
+
+def vector_add(size, lanes):
+    A, B = te.placeholder((size,), name="A"), te.placeholder((size,), name="B")
+    C = te.compute((size,), lambda i: A[i] + B[i], name="C")
+    s = te.create_schedule(C.op)
+    _, inner = s[C].split(C.op.axis[0], factor=lanes)
+    s[C].vectorize(inner)
+    return s, [A, B, C]
+
+
+def test_short_loops_over_vectors_are_unrolled():
+    loop = busiest(assembly(vector_add(4096, 16)), "vaddps")
+    assert sum(line.startswith("vaddps") for line in loop) >= 2
+
+
+@pytest.mark.parametrize("program", [lambda n: vector_add(n, 16), lambda n: packed_matmul(n, 8, 32)], ids=["add", "matmul"])
+def test_a_symbolic_size_costs_no_gathers_in_the_compact_version(program):
+    """The main loops of the compact version are those of a constant size: whole vectors, no masks, no gathers."""
+    text = assembly(program(te.var("n")))
+    compact = text[text.index("compact.kernel"):]
+    instruction = "vfmadd" if "vfmadd" in compact else "vaddps"
+    best = busiest(compact, instruction)
+    assert any("zmm" in line and line.startswith(instruction) for line in best)
+    assert not any("%k" in line or "gather" in line or ("%rsp" in line and "zmm" in line) for line in best)
