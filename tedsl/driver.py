@@ -25,7 +25,7 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     to read. Options come from the current PassContext.
     """
     pipeline = lowering_pipeline(PassContext.current().options, simple_mode)
-    return IRModule({key: pipeline(func) for key, func in _functions(inp, args, name, binds).items()})
+    return IRModule({key: pipeline(func) for key, func in _functions(inp, args, name, binds, to_run=False).items()})
 
 
 def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args: Sequence[Any] | None = None,
@@ -38,10 +38,11 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     made = as_target(target)
-    lowered = lower(inputs, args, name, binds)
-    if not len(lowered):
+    pipeline = lowering_pipeline(PassContext.current().options, simple_mode=False)
+    lowered = {key: pipeline(func) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
+    if not lowered:
         raise ArgumentError("build: the module has no functions")
-    if any("\0" in key for key, _ in lowered.items()):
+    if any("\0" in key for key in lowered):
         raise ArgumentError("build: the name of a function has no NUL character")
     funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
     return backend_for(made).compile(funcs, made, PassContext.current().options)
@@ -50,10 +51,11 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",
                        binds: Mapping[Any, Any] | None = None) -> IRModule:
     """The loops of a schedule over multi-dimensional buffers, before any pass."""
-    return IRModule(_functions(sch, args, name, binds))
+    return IRModule(_functions(sch, args, name, binds, to_run=False))
 
 
-def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None) -> dict[str, PrimFunc]:
+def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, *,
+               to_run: bool) -> dict[str, PrimFunc]:
     """The functions that `inp` stands for, by name."""
     if not isinstance(name, str) or not name:
         raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
@@ -63,7 +65,7 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
                                     hint="write lower(s, [A, B]) or build(s, [A, B])")
         if isinstance(args, str) or not isinstance(args, Sequence):
             raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
-        return {name: lower_schedule(inp, list(args), name, binds)}
+        return {name: lower_schedule(inp, list(args), name, binds, to_run=to_run)}
     if args is not None:
         raise ArgumentTypeError(f"args belong to a schedule; a {type(inp).__name__} has its own", hint="leave args out")
     if isinstance(inp, PrimFunc):

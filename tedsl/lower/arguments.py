@@ -11,13 +11,14 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.equal import structural_equal
-from tedsl.ir.expr import IntImm, Var
-from tedsl.ir.iters import IterVar
+from tedsl.ir.expr import IntImm, ProducerLoad, Var
+from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.visitor import variables
-from tedsl.lang.operation import Operation, PlaceholderOp
+from tedsl.lang.operation import Operation, PlaceholderOp, extent_of
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import StagePlan
+from tedsl.lower.reads import guarded_loads
 from tedsl.schedule.state import AttachType, ScheduleState
 
 Key = tuple[Operation, int]
@@ -127,20 +128,62 @@ class Memory:
         return buffer in self.given
 
 
-def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments) -> None:
-    """Refuse arguments without which, or with which, the loops would be wrong."""
+def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments, to_run: bool) -> None:
+    """Refuse arguments without which, or with which, the loops would be wrong.
+
+    Loops that are only read (not `to_run`) may leave the argument of an inlined stage unwritten, as in TVM's tutorials.
+    """
     _check_inputs(schedule, plans, arguments)
+    by_stage = {plan.stage: plan for plan in plans}
     for stage in schedule.stages:
         given = [stage.op.output(i).name for i in range(stage.op.num_outputs) if (stage.op, i) in arguments.tensors]
         if not given or stage.is_placeholder:
             continue
         hint = f"drop {given[0]} from the arguments, or call s[{stage.name}].compute_root()"
-        if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
+        if stage.attach_type in (AttachType.INLINE, AttachType.INLINED) and to_run:
             raise LoweringError(f"{given[0]} is an argument, and its stage is computed inline: nothing would write it",
                                 hint=hint)
-        if stage.attach_type == AttachType.SCOPE:
-            raise LoweringError(f"{given[0]} is an argument, and its stage is computed inside a loop of another one: only the "
-                                "parts that are read there would be written", hint=hint)
+        if stage.attach_type == AttachType.SCOPE and not _is_computed_whole(by_stage[stage], schedule, plans):
+            raise LoweringError(f"{given[0]} is an argument, and its stage is computed inside a loop of another one: it is "
+                                "not sure that all of it would be written, by one thread at a time", hint=hint)
+
+
+def _is_computed_whole(plan: StagePlan, schedule: ScheduleState, plans: Sequence[StagePlan]) -> bool:
+    """Whether every element of `plan` is computed in the course of the loops, and not by two threads at a time.
+
+    So it is where a stage that is itself computed in whole reads it by its own axes, as C[i] = B[i] * 2 does.
+    """
+    if plan.host is None:
+        return True
+    if plan.op.reduce_axis and _is_in_parallel(plan):
+        return False  # regions may overlap: one thread may start an element over while another reads it
+    return any(schedule.stage_map[load.producer.op] is plan.stage and facts is None and _is_every_element(load, reader)
+               and _is_computed_whole(reader, schedule, plans)
+               for reader in plans for body in reader.bodies for load, facts in guarded_loads(body))
+
+
+def _is_in_parallel(plan: StagePlan) -> bool:
+    """Whether a loop around `plan` runs on several threads."""
+    while plan.host is not None:
+        around = plan.host.stage.leaf_iter_vars[:plan.position + 1]
+        if any(plan.host.stage.attr_of(loop).iter_type == IterType.PARALLELIZED for loop in around):
+            return True
+        plan = plan.host
+    return False
+
+
+def _is_every_element(load: ProducerLoad, reader: StagePlan) -> bool:
+    """Whether the axes of `reader` are the indices of `load`, over the whole of each dimension."""
+    axes = {axis.var: axis for axis in reader.axes}
+    if len(set(load.indices)) != len(load.indices):
+        return False
+    for index, size in zip(load.indices, load.producer.shape):
+        axis = axes.get(index) if isinstance(index, Var) else None
+        if axis is None or axis.dom is None or build.as_int(axis.dom.min) != 0:
+            return False
+        if not structural_equal(extent_of(axis), size, map_free_vars=False):
+            return False
+    return True
 
 
 def _check_inputs(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments) -> None:

@@ -23,15 +23,16 @@ from tedsl.schedule.handles import Schedule
 
 
 def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
-                   binds: Mapping[Tensor, Buffer] | None = None) -> PrimFunc:
+                   binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 
     An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
+    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined.
     """
     state = sch.state
     arguments = make_arguments(state, args, binds)
     plans, requirements = make_plans(state)
-    check_arguments(state, plans, arguments)
+    check_arguments(state, plans, arguments, to_run)
     analyzer = Analyzer()
     dims = [dim for buffer in arguments.buffer_map.values() for dim in buffer.shape]
     bind_sizes(analyzer, dims, at_least=0)

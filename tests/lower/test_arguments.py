@@ -58,10 +58,26 @@ def test_an_inlined_stage_cannot_be_an_argument():
     refused([A, B, C], ["B is an argument, and its stage is computed inline: nothing would write it", "s[B].compute_root()"], s)
 
 
-def test_an_attached_stage_cannot_be_an_argument():
-    s = schedule()
-    s[B].compute_at(s[C], C.op.axis[0])
-    refused([A, B, C], ["B is an argument, and its stage is computed inside a loop of another one"], s)
+@pytest.mark.parametrize("extent, formula", [(5, lambda i: B[i]), (5, lambda i: B[i * 2]), (9, lambda i: B[i] + B[i + 1]),
+                                             (10, lambda i: te.if_then_else(i < 5, B[i], 0.0))])
+def test_an_attached_stage_that_is_read_in_part_cannot_be_an_argument(extent, formula):
+    out = te.compute((extent,), formula, name="D")
+    s = create_schedule(out.op)
+    s[B].compute_at(s[out], out.op.axis[0])
+    refused([A, B, out], ["B is an argument, and its stage is computed inside a loop of another one"], s)
+
+
+def test_an_attached_reduction_in_a_parallel_loop_cannot_be_an_argument():
+    """Two threads may compute one element: one would start it over while the other reads it."""
+    k = te.reduce_axis((0, 10), name="k")
+    total = te.compute((10,), lambda i: te.sum(A[k], axis=k), name="T")
+    out = te.compute((10, 10), lambda i, j: total[i] * j, name="D")
+    s = create_schedule(out.op)
+    s[out].reorder(out.op.axis[1], out.op.axis[0])
+    s[total].compute_at(s[out], out.op.axis[0])
+    lower_schedule(s, [A, total, out])
+    s[out].parallel(out.op.axis[1])
+    refused([A, total, out], ["T is an argument", "by one thread at a time"], s)
 
 
 def test_a_variable_that_no_argument_binds_is_named():

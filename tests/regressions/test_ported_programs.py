@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 import tedsl
 from tedsl import te
@@ -45,3 +46,25 @@ def test_a_fused_loop_beyond_int32_counts_in_64_bits():
     s[x].vectorize(s[x].split(inner, factor=64)[1])
     source = tedsl.build(s, [a, x]).get_source("ll")
     assert not re.search(r"trunc i64 %\w+ to i32", source.split("define")[1])
+
+
+def test_the_schedule_primitives_tutorial_lists_an_intermediate_stage_among_the_arguments():
+    """Where its reader goes through every element, an attached stage writes all of it; an inlined one can be lowered, not run."""
+    n = te.var("n")
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] + 1, name="B")
+    c = te.compute((n,), lambda i: b[i] * 2, name="C")
+    s = te.create_schedule(c.op)
+    outer, inner = s[c].split(c.op.axis[0], factor=8)
+    s[c].parallel(outer)
+    s[c].vectorize(inner)
+    s[b].compute_at(s[c], outer)
+    given = np.arange(21, dtype="float32")
+    between, got = np.zeros_like(given), np.zeros_like(given)
+    tedsl.build(s, [a, b, c])(given, between, got)
+    np.testing.assert_array_equal(between, given + 1)
+    np.testing.assert_array_equal(got, (given + 1) * 2)
+    s[b].compute_inline()
+    assert "B_2[" not in str(tedsl.lower(s, [a, b, c], simple_mode=True))
+    with pytest.raises(tedsl.TedslError, match="computed inline: nothing would write it"):
+        tedsl.build(s, [a, b, c])
