@@ -26,11 +26,41 @@ def fold_with(root: N, mapping: Mapping[Any, Any]) -> N:
 def folded_copy(stmt: Stmt, mapping: Mapping[Any, Any]) -> Stmt:
     """Like `fold_with`, with fresh binders: the copy may stand in a function beside the original."""
     renamed: dict[Any, Any] = dict(mapping)
-    for node in post_order(stmt):
-        match node:
-            case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
-                renamed[v] = copy_var(v)
+    renamed |= {v: copy_var(v) for v in map(_binder, post_order(stmt)) if v is not None}
     return Folder(renamed)(stmt)  # type: ignore[no-any-return]
+
+
+class Copier:
+    """Folded copies of one statement for several values of a variable: what depends on no name of its own is shared."""
+
+    def __init__(self, stmt: Stmt, var: Var) -> None:
+        self.stmt, self.var = stmt, var
+        nodes = list(post_order(stmt))
+        self.binders = [v for v in map(_binder, nodes) if v is not None]
+        own: set[Any] = {var, *self.binders}
+        self.shared: dict[Any, Any] = {}
+        for node in nodes:
+            if (node in own or _binder(node) is not None or _accessed(node) in own
+                    or any(child in own for child in node.child_nodes())):
+                own.add(node)
+            else:
+                self.shared[node] = node
+
+    def __call__(self, value: Expr) -> Stmt:
+        mapping = self.shared | {v: copy_var(v) for v in self.binders} | {self.var: value}
+        return Folder(mapping)(self.stmt)  # type: ignore[no-any-return]
+
+
+def _binder(node: Node) -> Var | None:
+    match node:
+        case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
+            return v
+    return None
+
+
+def _accessed(node: Node) -> Any:
+    """The variable that `node` names beside its children."""
+    return node.buffer_var if isinstance(node, (Load, Store)) else node.node if isinstance(node, AttrStmt) else None
 
 
 class Folder(Rewriter):

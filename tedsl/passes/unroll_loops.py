@@ -17,7 +17,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, SeqStmt, Stmt, Store, is_no_op, seq
 from tedsl.passes.config import UnrollConfig
-from tedsl.passes.folding import folded_copy
+from tedsl.passes.folding import Copier
 
 LARGEST = 1 << 17  # steps in one unrolled loop: beyond it a compiler runs for minutes
 
@@ -96,8 +96,8 @@ class _Unroller(ScopedRewriter):
         if self.steps > LARGEST:
             raise LoweringError(f"unrolling loop {loop.loop_var.name} ({count} iterations) makes {self.steps} statements; "
                                 f"the limit is {LARGEST}", hint=f"split {loop.loop_var.name} first, then unroll the inner loop")
-        low = loop.min
-        return seq(*(folded_copy(loop.body, {loop.loop_var: build.add(low, IntImm(low.dtype, k))}) for k in range(count)))
+        low, copy = loop.min, Copier(loop.body, loop.loop_var)
+        return seq(*(copy(build.add(low, IntImm(low.dtype, k))) for k in range(count)))
 
 
 def _number(value: Expr) -> int:
