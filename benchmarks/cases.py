@@ -124,10 +124,10 @@ def row_sum_schedule(B: te.Tensor, lanes: int = 64, vector: int = 16) -> Any:
     return s
 
 
-def column_sum_schedule(B: te.Tensor, rows: int = 16, lanes: int = 256) -> Any:
-    """Sums of `lanes` columns stay in registers for `rows` rows, which are read along."""
+def column_sum_schedule(B: te.Tensor, threads: int, rows: int = 8, lanes: int = 256) -> Any:
+    """Sums of `lanes` columns stay in registers for `rows` rows, which are read along; each thread has its columns."""
     s = te.create_schedule(B.op)
-    share, inner = s[B].split(B.op.axis[0], factor=2048)
+    share, inner = s[B].split(B.op.axis[0], nparts=threads)
     middle, lane = s[B].split(inner, factor=lanes)
     ko, ki = s[B].split(B.op.reduce_axis[0], factor=rows)
     s[B].reorder(share, ko, middle, ki, lane)
@@ -140,7 +140,7 @@ def matrix_sum(axis: int, threads: int, size: int = 4096) -> Case:
     A = te.placeholder((size, size), name="A")
     k = te.reduce_axis((0, size), "k")
     B = te.compute((size,), (lambda i: te.sum(A[i, k], axis=k)) if axis == 1 else (lambda i: te.sum(A[k, i], axis=k)), name="B")
-    kernel = tedsl.build(row_sum_schedule(B) if axis == 1 else column_sum_schedule(B), [A, B])
+    kernel = tedsl.build(row_sum_schedule(B) if axis == 1 else column_sum_schedule(B, threads), [A, B])
     a = np.random.default_rng(0).random((size, size), dtype="float32")
     ours, theirs = np.empty(size, "float32"), np.empty(size, "float32")
     kernel(a, ours)
