@@ -108,19 +108,28 @@ def exponential(threads: int) -> Case:
     return Case("exp, 16 M", contenders, 8.0 * MILLIONS, "read")
 
 
-def row_sum_schedule(B: te.Tensor, lanes: int = 64, vector: int = 16) -> Any:
-    """Partial sums in `lanes` lanes, those in one vector, its elements last: adding serially must not hold up the reading."""
-    s = te.create_schedule(B.op)
+def reduce_in_lanes(s: Any, reduction: te.Tensor, lanes: int = 64, vector: int = 16) -> list[te.Tensor]:
+    """Partial results in `lanes` lanes, those in one vector, its elements last: a serial end must not hold up the reading.
+
+    The stages of the partial results, to be computed where the reduction is.
+    """
     partial = []
     for width in (lanes, vector):
-        _, lane = s[B].split(s[B].op.reduce_axis[0], factor=width)
-        partial.append(s.rfactor(B, lane))
+        _, lane = s[reduction].split(s[reduction].op.reduce_axis[0], factor=width)
+        partial.append(s.rfactor(reduction, lane))
+    for P in partial:
+        s[P].reorder(*s[P].op.reduce_axis, s[P].op.axis[0])
+        s[P].vectorize(s[P].op.axis[0])
+    return partial
+
+
+def row_sum_schedule(B: te.Tensor) -> Any:
+    s = te.create_schedule(B.op)
+    partial = reduce_in_lanes(s, B)
     row = s[B].op.axis[0]
     s[B].parallel(row)
     for P in partial:
         s[P].compute_at(s[B], row)
-        s[P].reorder(*s[P].op.reduce_axis, s[P].op.axis[0])
-        s[P].vectorize(s[P].op.axis[0])
     return s
 
 
@@ -164,15 +173,11 @@ def softmax(rows: int, columns: int, threads: int) -> Case:
     row = y.op.axis[0]
     s[y].parallel(row)
     for reduction in (peak, total):
-        _, lane = s[reduction].split(s[reduction].op.reduce_axis[0], factor=64)
-        partial = s.rfactor(reduction, lane)
-        s[reduction].compute_at(s[y], row)
-        s[partial].compute_at(s[y], row)
-        s[partial].reorder(*s[partial].op.reduce_axis, s[partial].op.axis[0])
-        s[partial].vectorize(s[partial].op.axis[0])
+        for stage in (*reduce_in_lanes(s, reduction), reduction):
+            s[stage].compute_at(s[y], row)
     s[e].compute_at(s[y], row)
     for stage in (e, y):
-        _, lanes = s[stage].split(s[stage].op.axis[1], factor=16)
+        _, lanes = s[stage].split(s[stage].op.axis[1], factor=64)
         s[stage].vectorize(lanes)
     kernel = tedsl.build(s, [x, y])
     a = np.random.default_rng(0).standard_normal((rows, columns), dtype="float32")
