@@ -79,7 +79,7 @@ tiled, _ = measure("tiles, producers computed where they are used", s, [source, 
 # 3. The same with vector instructions along x, and rows of tiles on all cores.
 for stage in (blur_x, blur, edges):
     axis = xi if stage is edges else s[stage].op.axis[1]
-    _, lanes = s[stage].split(axis, factor=16)
+    _, lanes = s[stage].split(axis, factor=32)
     s[stage].vectorize(lanes)
 s[edges].parallel(yo)
 print(tedsl.lower(s, [source, edges], simple_mode=True))
