@@ -21,9 +21,18 @@ def round_to(out: Emitter, d: DType, value: str) -> str:
     f = vector_of("float", d.lanes)
     if d.code == "float" and has_half(out):
         h = vector_of("half", d.lanes)
-        return out.assign(f"fpext {h} {out.assign(f'fptrunc {f} {value} to {h}')} to {f}")
+        return out.assign(f"fpext {h} {out.assign(f'fptrunc {f} {_fenced(out, value, d.lanes)} to {h}')} to {f}")
     kind = "bf16" if d.code == "bfloat" else "f16"
     return _call(out, f"round.{kind}", d.lanes, f, f, _ROUND[kind], value)
+
+
+def _fenced(out: Emitter, value: str, lanes: int) -> str:
+    """The float `value`. On x86-64 LLVM moves two roundings in a row inside a copysign of doubles, and then rounds the operand
+    that gives the sign, a double, to half: by a library call. The fence costs no instruction; vectors are not moved."""
+    if lanes > 1 or out.target.arch != "x86-64":
+        return value
+    fence = out.module.declare("llvm.arithmetic.fence.f32", "declare float @llvm.arithmetic.fence.f32(float)")
+    return out.assign(f"call float {fence}(float {value})")
 
 
 def pack(out: Emitter, d: DType, value: str) -> str:

@@ -101,7 +101,7 @@ def tanh(out: Lanes, x: Value) -> Value:
     square = x * x
     near = out.fma(out.horner(square, TANH[x.bits]) * square, x, x)
     far = 1.0 - 2.0 / (exp(out, magnitude + magnitude) + 1.0)
-    return (magnitude < TANH_SMALL[x.bits]).choose(near, far.with_sign_of(x))
+    return (magnitude < TANH_SMALL[x.bits]).choose(near, far).with_sign_of(x)  # near of -0 is +0: P is negative
 
 
 def sinh(out: Lanes, x: Value) -> Value:

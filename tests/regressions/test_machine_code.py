@@ -1,0 +1,49 @@
+"""Machine code that was once wrong, or was not made."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te, tir
+
+
+def unary(name, dtype, lanes, n=24, target=None):
+    a = te.placeholder((n,), dtype, name="A")
+    c = te.compute((n,), lambda i: getattr(te, name)(a[i]), name="C")
+    s = te.create_schedule(c.op)
+    if lanes > 1:
+        s[c].vectorize(s[c].split(c.op.axis[0], lanes)[1])
+    return tedsl.build(s, [a, c], target=target)
+
+
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=x86-64"])
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["tanh", "sinh", "sin", "tan", "asin", "atan", "asinh", "atanh", "erf", "log1p", "round"])
+def test_odd_functions_keep_the_sign_of_zero(name, dtype, lanes, target):
+    a, c = np.array([0.0, -0.0] * 12, dtype), np.ones(24, dtype)
+    unary(name, dtype, lanes, target=target)(a, c)
+    np.testing.assert_array_equal(np.signbit(c), np.signbit(a))
+    assert not c.any()
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=haswell", "llvm -mcpu=x86-64", "llvm -mtriple=aarch64-linux-gnu", None])
+def test_a_sign_from_elsewhere_is_rounded_to_half_without_a_library(target):
+    # LLVM made of it __truncdfhf2(x): InternalError
+    a, x = te.placeholder((5,), "float64", name="A"), te.var("x", "float64")
+    c = te.compute((5,), lambda i: tir.copysign(a[i], x).astype("float32").astype("float16"), name="C")
+    f = tedsl.build(te.create_schedule(c.op), [a, x, c], target=target)
+    assert "__truncdfhf2" not in f.get_source("asm")
+    if target is None:
+        got = np.zeros(5, "float16")
+        f(np.arange(5.0), -1.0, got)
+        np.testing.assert_array_equal(got, -np.arange(5.0).astype("float16"))
+
+
+def test_two_functions_of_half_in_one_kernel():
+    a = te.placeholder((8057,), "float16", name="A")
+    outs = [te.compute((8057,), lambda i, f=f: f(a[i]), name=f.__name__) for f in (te.tan, te.asin)]
+    s = te.create_schedule([o.op for o in outs])
+    for o in outs:
+        s[o].vectorize(s[o].split(o.op.axis[0], 16)[1])
+    assert tedsl.build(s, [a, *outs], target="llvm -mcpu=haswell").get_source("asm")
