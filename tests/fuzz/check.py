@@ -2,6 +2,7 @@
 
 import functools
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,6 +40,28 @@ def expected_arrays(case):
     for text in case.lines:
         exec(text, names)
     return {name: names[name] for name in case.outputs}
+
+
+class _Resized(Reference):
+    """Notes the shapes that the inputs have with other sizes."""
+
+    def __init__(self, case, sizes):
+        super().__init__(sizes, {})
+        self.data = dict(case.data)
+
+    def placeholder(self, shape, dtype="float32", name="placeholder"):
+        self.data[name] = replace(self.data[name], shape=tuple(int(d) for d in shape))
+        self.arrays[name] = self.data[name].values()
+        return super().placeholder(shape, dtype, name)
+
+
+def resized(case, sizes):
+    """The case with other values of its variables, and its outputs by the reference."""
+    reference = _Resized(case, sizes)
+    names = {"te": reference}
+    for text in case.lines:
+        exec(text, names)
+    return replace(case, sizes=sizes, data=reference.data), {name: names[name] for name in case.outputs}
 
 
 def declared(case):
@@ -82,7 +105,13 @@ class Run:
         return self.arguments[self.case.args.index(name)]
 
     def compare(self, way, expected):
-        """The outputs against the reference, the inputs and what surrounds them against what they were."""
+        """The outputs against the reference, the memory against what it was."""
+        self.check_memory(way)
+        for name in self.case.outputs:
+            compare(way, name, self.output(name), expected[name], self.case.tolerance.get(name, 0.0))
+
+    def check_memory(self, way):
+        """The inputs and what surrounds all arrays must be as they were."""
         for name, memory in self.memory:
             if (memory[:MARGIN] != 0x5A).any() or (memory[-MARGIN:] != 0x5A).any():
                 raise Disagreement(way, f"memory around {name} was written")
@@ -90,8 +119,6 @@ class Run:
                 before = laid_out(self.case.data[name].values(), self.case.data[name].layout)[1]
                 if not np.array_equal(before, memory):
                     raise Disagreement(way, f"the input {name} was written")
-        for name in self.case.outputs:
-            compare(way, name, self.output(name), expected[name], self.case.tolerance.get(name, 0.0))
 
 
 def compare(way, name, got, expected, tolerance):
@@ -150,28 +177,44 @@ def check(case, *, interpret=True, compiled=True):
         interpreted(case, func, "the loops of the schedule", expected)
     lowered = lowered_by(lowering_pipeline(options, case.simple_mode), func)
     target = as_target(case.target)
-    final = None
+    ready = None
     if interpret:
         verify(lowered, flat=True)
         interpreted(case, lowered, "the loops after lower", expected)
         ready = lowered_by(target_pipeline(target, options), lowered)
         verify(ready, flat=True)
-        final = interpreted(case, ready, "the loops for the machine", expected)
+        interpreted(case, ready, "the loops for the machine", expected)
     if compiled:
-        machine_code(case, lowered, target, options, expected, final)
+        machine_code(case, lowered, target, options, expected, ready)
 
 
-def machine_code(case, lowered, target, options, expected, final):
+def machine_code(case, lowered, target, options, expected, ready):
+    """Compiles and compares with the reference; with the interpreter bit by bit, and for larger sizes too."""
     module = backend_for(target).compile([lowered], target, options)
     outcome = Run(case, expected)
     module(*outcome.arguments)
     outcome.compare("machine code", expected)
-    if final is not None and case.exact:
-        for name in case.outputs:
-            a, b = outcome.output(name), final.output(name)
-            same = (a == b) | ((a != a) & (b != b))
-            if not same.all():
-                raise Disagreement("bits", f"{name}: machine code and the interpreter differ in {(~same).sum()} elements")
+    if ready is None or not case.exact:
+        return
+    same_bits(case, ready, outcome, expected, "bits")
+    for more in (1, 3):
+        sizes = {name: size + more if name.startswith("n") else size for name, size in case.sizes.items()}
+        if sizes != case.sizes:
+            larger, its = resized(case, sizes)
+            outcome = Run(larger, its)
+            module(*outcome.arguments)
+            outcome.check_memory("machine code for larger sizes")
+            same_bits(larger, ready, outcome, its, "bits for larger sizes")
+
+
+def same_bits(case, ready, outcome, expected, way):
+    interpreter = Run(case, expected)
+    run(ready, interpreter.arguments)
+    for name in case.outputs:
+        a, b = outcome.output(name), interpreter.output(name)
+        same = (a == b) | ((a != a) & (b != b))
+        if not same.all():
+            raise Disagreement(way, f"{name}: machine code and the interpreter differ in {(~same).sum()} elements")
 
 
 def show(case):

@@ -11,7 +11,7 @@ import textwrap
 import time
 
 from tests.fuzz.faults import FAULTS
-from tests.fuzz.run import Report, run_seed
+from tests.fuzz.run import Report, preload, run_seed
 
 
 class Unplantable(AssertionError):
@@ -79,6 +79,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
+    preload()
     missed = 0
     for fault in FAULTS:
         if options.only not in fault.name:

@@ -1,6 +1,7 @@
 """Many programs: drawn, checked in processes of their own, counted, findings reduced and printed."""
 
 import collections
+import importlib
 import multiprocessing
 import sys
 import time
@@ -107,8 +108,16 @@ def _work(seeds, current, queue, options):
     queue.put(report)
 
 
+def preload():
+    """All modules that a program may need: processes that are forked later use what this one has read."""
+    for name in ("tedsl.codegen.llvm.backend", "tedsl.passes.default", "tedsl.runtime.parallel", "tedsl.target.host"):
+        importlib.import_module(name)
+    draw_case(Draw(0))
+
+
 def run_many(seeds, *, chunk=200, jobs=1, progress=None, **options):
     """Programs number `seeds`, in processes that may crash: the program that crashed is a finding."""
+    preload()
     context = multiprocessing.get_context("fork")
     waiting = [seeds[at:at + chunk] for at in range(0, len(seeds), chunk)]
     total, running = Report(), []

@@ -165,7 +165,8 @@ def reduce_text(p, term, ks, extent, allow_init=True):
     if op == "sum":
         inner, mag = known(term.text, term.dtype, term.mag * max(extent, 1), term.frac), term.mag * max(extent, 1)
     if op == "prod":
-        mag, frac = max(term.mag, 1.0)**extent, None if term.frac is None else term.frac * extent
+        mag = max(term.mag, 1.0)**extent if is_float(term.dtype) else 2.0**64
+        frac = None if term.frac is None else term.frac * extent
     if op in ("max", "min") and extent == 0:
         mag = term.mag
     more = ""

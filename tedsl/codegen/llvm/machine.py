@@ -100,7 +100,8 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
 
 def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tuple[Any, Any]:
     options = llvm.create_pipeline_tuning_options(speed_level=2 if vectorize else 1)
-    options.loop_vectorization = options.slp_vectorization = vectorize
+    options.loop_vectorization = vectorize
+    options.slp_vectorization = False  # it uses values before their definition (LLVM 22), and the process ends in selection
     builder = llvm.create_pass_builder(machine, options)
     if vectorize:
         return builder, builder.getModulePassManager()
