@@ -49,7 +49,7 @@ def test_a_fused_loop_beyond_int32_counts_in_64_bits():
 
 
 def test_the_schedule_primitives_tutorial_lists_an_intermediate_stage_among_the_arguments():
-    """Where its reader goes through every element, an attached stage writes all of it; an inlined one can be lowered, not run."""
+    """An attached stage writes all of it where its reader goes through every element; an inlined one can be lowered."""
     n = te.var("n")
     a = te.placeholder((n,), name="A")
     b = te.compute((n,), lambda i: a[i] + 1, name="B")
