@@ -68,3 +68,20 @@ def test_a_symbolic_size_costs_no_gathers_in_the_compact_version(program):
     best = busiest(compact, instruction)
     assert any("zmm" in line and line.startswith(instruction) for line in best)
     assert not any("%k" in line or "gather" in line or ("%rsp" in line and "zmm" in line) for line in best)
+
+
+def test_the_tile_at_the_border_has_a_main_part_of_its_own():
+    """Only its last vectors are masked, in every stage that is computed in the tile."""
+    A = te.placeholder((1002,), name="A")
+    B = te.compute((1000,), lambda i: A[i] + A[i + 2], name="B")
+    C = te.compute((999,), lambda i: B[i] * B[i + 1], name="C")
+    s = te.create_schedule(C.op)
+    tile, inner = s[C].split(C.op.axis[0], factor=256)
+    s[B].compute_at(s[C], tile)
+    for stage, axis in ((B, B.op.axis[0]), (C, inner)):
+        _, lanes = s[stage].split(axis, factor=16)
+        s[stage].vectorize(lanes)
+    text = tedsl.build(s, [A, C], target=AVX512).get_source("tir")
+    stores = re.findall(r"for \(\S+ int32, 0, (\d+)\).*\n *([BC]\S*\[.*)", text)
+    assert [int(count) for count, _ in stores] == [16, 16, 14, 3, 14, 2]
+    assert [int(count) for count, store in stores if " if (" in store] == [3, 2]

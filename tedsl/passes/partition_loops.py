@@ -141,7 +141,12 @@ class _Partitioner(ScopedRewriter):
         before = None if self.same(low, loop.min) else self.piece(tail, loop.min, low, loop.body)
         after = None if self.same(high, end) else self.piece(tail, high, end, loop.body)
         extent, made = self.analyzer.simplify(build.sub(high, low)), self.piece(loop, low, high, main)
-        return seq(before, self.stmt(made) if self.is_single(extent) else self.descend(made), after)
+        return seq(self.beside(before), self.stmt(made) if self.is_single(extent) else self.descend(made), self.beside(after))
+
+    def beside(self, piece: Stmt | None) -> Stmt | None:
+        """What stands beside a main part stays as it is, unless it is one small tile: its inner loops have main parts too."""
+        small = piece is not None and self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= SMALL
+        return self.stmt(piece) if small and piece is not None else piece
 
     def is_single(self, extent: Expr) -> bool:
         return isinstance(extent, IntImm) and extent.value == 1 and not self.keep_single
