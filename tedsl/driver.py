@@ -8,7 +8,7 @@ from typing import Any
 from tedsl.codegen.backend import backend_for
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.lower.lower import lower_schedule
+from tedsl.lower.lower import check_function, lower_schedule
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline
 from tedsl.runtime.module import Module
@@ -69,9 +69,9 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
     if args is not None:
         raise ArgumentTypeError(f"args belong to a schedule; a {type(inp).__name__} has its own", hint="leave args out")
     if isinstance(inp, PrimFunc):
-        return {str(inp.attrs.get("global_symbol", name)): inp}
+        return {str(inp.attrs.get("global_symbol", name)): check_function(inp)}
     if isinstance(inp, IRModule):
-        return dict(inp.items())
+        return {key: check_function(func) for key, func in inp.items()}
     raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
                             hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
 

@@ -9,9 +9,9 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import IntImm, Let, StringImm, Var
+from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import AssertStmt, BufferRealize, For, LetStmt, Stmt
+from tedsl.ir.stmt import Allocate, AssertStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
 from tedsl.ir.visitor import post_order
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
@@ -56,6 +56,12 @@ def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
     return body
 
 
+def check_function(func: PrimFunc) -> PrimFunc:
+    """`func`, written by the user; LoweringError if it uses variables that it does not bind."""
+    _check_symbols(func.body, Arguments(func.params, func.buffer_map, {}))
+    return func
+
+
 def _check_symbols(body: Stmt, arguments: Arguments) -> None:
     """Refuse variables that no argument gives a value to."""
     bound = bound_symbols(arguments)
@@ -66,8 +72,12 @@ def _check_symbols(body: Stmt, arguments: Arguments) -> None:
                 used.setdefault(node)
             case For(loop_var=v) | LetStmt(var=v) | Let(var=v):
                 bound[v] = None
+            case BufferLoad(buffer=buffer) | BufferStore(buffer=buffer):
+                used.setdefault(buffer.data)
             case BufferRealize(buffer=buffer):
                 bound[buffer.data] = None
+            case Allocate(buffer_var=v):
+                bound[v] = None
     free = [v.name for v in used if v not in bound]
     if free:
         names = ", ".join(dict.fromkeys(free))

@@ -182,3 +182,16 @@ def test_a_buffer_of_another_symbolic_size_is_checked_at_the_call():
     with pytest.raises(ArgumentError, match="dimension 0 of Ab is m, that of A 16"):
         f(np.ones(4, "float32"), out)
     assert not out.any()
+
+
+# --- functions written by hand -----------------------------------------------------------------------------------------
+
+def test_a_function_that_uses_what_it_does_not_bind():
+    a, z = tir.decl_buffer((16,), "int32", name="A"), tir.decl_buffer((16,), "int32", name="Z")
+    handle, q = tir.Var("A", "handle"), te.var("q")
+    zero = tir.IntImm("int32", 0)
+    for value, name in ((q, "q"), (tir.BufferLoad(z, [zero]), "Z")):
+        func = tir.PrimFunc([handle], tir.BufferStore(a, value, [zero]), None, {handle: a})
+        for made in (func, tedsl.IRModule({"f": func})):
+            with pytest.raises(LoweringError, match=f"use {name}, and no argument"):
+                tedsl.build(made)
