@@ -206,13 +206,27 @@ def call_overhead(threads: int) -> Case:
                                                  "an empty lambda": lambda: None})
 
 
-def vector_add_program() -> tuple[Any, list[Any]]:
-    A, B = te.placeholder((1024,), name="A"), te.placeholder((1024,), name="B")
-    C = te.compute((1024,), lambda i: A[i] + B[i], name="C")
+def vector_add_program(size: Any = 1024) -> tuple[Any, list[Any]]:
+    A, B = te.placeholder((size,), name="A"), te.placeholder((size,), name="B")
+    C = te.compute((size,), lambda i: A[i] + B[i], name="C")
     s = te.create_schedule(C.op)
     _, lanes = s[C].split(C.op.axis[0], factor=16)
     s[C].vectorize(lanes)
     return s, [A, B, C]
+
+
+def symbolic(threads: int) -> list[Case]:
+    """Programs compiled once for any size (te.var), beside the same for one size."""
+    rng = np.random.default_rng(0)
+    vectors = [rng.random(100_000, dtype="float32") for _ in range(3)]
+    matrices = [rng.random((512, 512), dtype="float32") for _ in range(3)]
+    cases = []
+    for name, program, size, arrays in (("vector add 100 k", vector_add_program, 100_000, vectors),
+                                        ("matmul 512", packed_matmul, 512, matrices)):
+        kernels = [tedsl.build(*program(n)) for n in (te.var("n"), size)]
+        calls = [lambda kernel=kernel, arrays=arrays: kernel(*arrays) for kernel in kernels]
+        cases.append(Case(f"{name}, any size", {"tedsl": calls[0], "tedsl for this size": calls[1]}))
+    return cases
 
 
 def compile_times() -> list[Case]:
@@ -239,5 +253,6 @@ def all_cases(threads: int, quick: bool) -> list[Any]:
     made += [lambda: multiply_add(threads), lambda: exponential(threads), lambda: matrix_sum(1, threads),
              lambda: matrix_sum(0, threads), lambda: softmax(512, 512, threads), lambda: softmax(4096, 1024, threads)]
     if threads == 1:
-        made += [lambda: call_overhead(threads), *[lambda c=c: c for c in compile_times()]]
+        made.append(lambda: call_overhead(threads))
+        made += [lambda c=c: c for c in (*symbolic(threads), *compile_times())]
     return made
