@@ -42,8 +42,6 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
     lowered = {key: pipeline(func) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
     if not lowered:
         raise ArgumentError("build: the module has no functions")
-    if any("\0" in key for key in lowered):
-        raise ArgumentError("build: the name of a function has no NUL character")
     funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
     return backend_for(made).compile(funcs, made, PassContext.current().options)
 

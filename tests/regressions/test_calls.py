@@ -184,6 +184,15 @@ def test_a_buffer_of_another_symbolic_size_is_checked_at_the_call():
     assert not out.any()
 
 
+@pytest.mark.parametrize("names, words", [(["llvm.exp.f32"], "LLVM's own"), (["f.compact", "f"], "cannot hold 'f' and")])
+def test_names_that_mean_something_else_are_refused(names, words):
+    # the first ended the process
+    s, a, c = doubled()
+    func = tedsl.lower(s, [a, c])["main"]
+    with pytest.raises(ArgumentError, match=words):
+        tedsl.build(tedsl.IRModule(dict.fromkeys(names, func)))
+
+
 # --- functions written by hand -----------------------------------------------------------------------------------------
 
 def test_a_function_that_uses_what_it_does_not_bind():

@@ -47,3 +47,12 @@ def test_two_functions_of_half_in_one_kernel():
     for o in outs:
         s[o].vectorize(s[o].split(o.op.axis[0], 16)[1])
     assert tedsl.build(s, [a, *outs], target="llvm -mcpu=haswell").get_source("asm")
+
+
+def test_long_names_of_variables_stay_apart():
+    n = te.var("x" * 3000)
+    a = te.placeholder((n,), name="x" * 3000)
+    c = te.compute((n,), lambda i: a[i] + n, name="x" * 3000)
+    got = np.zeros(3, "float32")
+    tedsl.build(te.create_schedule(c.op), [a, c])(np.ones(3, "float32"), got)
+    assert (got == 4).all()

@@ -11,7 +11,7 @@ from tedsl.codegen.llvm import entry, jit
 from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.machine import assembly, has_short_loops, needs_vectorizer, object_code, optimize, target_machine
-from tedsl.errors import InternalError
+from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.expr import Call, IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import For, ForKind, Stmt, While
@@ -27,6 +27,7 @@ from tedsl.runtime.signature import Signature, signature_of
 from tedsl.target.host import host_target
 from tedsl.target.target import Target
 
+COMPACT = ".compact"  # after the name of a function: its version for compact arrays
 _LONG = 1 << 16  # iterations after which a kernel counts as long whatever the size of its arrays
 
 
@@ -56,6 +57,7 @@ class LLVMBackend:
     """The backend of targets of kind `llvm`."""
 
     def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig) -> Module:
+        _check_names([func.name for func in funcs])
         kernels = [make_kernel(func, target, config) for func in funcs]
         versions = [func for kernel in kernels for func in kernel.versions()]
         source = emit_module(versions, target)
@@ -72,6 +74,18 @@ class LLVMBackend:
         return _linked(kernels, source, target, optimized, sources)
 
 
+def _check_names(names: Sequence[str]) -> None:
+    """Refuses the few names that cannot be symbols of an object, or that stand for something else there."""
+    for name in names:
+        if "\0" in name:
+            raise ArgumentError(f"the name of a function has no NUL character, {name!r} has")
+        if name.startswith("llvm."):
+            raise ArgumentError(f"a function cannot be called {name!r}: names that begin with llvm. are LLVM's own")
+        if name + COMPACT in names:
+            raise ArgumentError(f"one module cannot hold {name!r} and {name + COMPACT!r}: so the version of {name!r} for "
+                                "compact arrays is called", hint="rename one of them")
+
+
 def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
     """`func` as the machine runs it best."""
     signature = signature_of(func)
@@ -80,7 +94,7 @@ def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
     assumed = assume_compact(func)
     compact = None
     if assumed is not func:
-        compact = pipeline(assumed.with_attr("global_symbol", func.name + ".compact"))
+        compact = pipeline(assumed.with_attr("global_symbol", func.name + COMPACT))
     return Kernel(signature, general, compact)
 
 

@@ -129,7 +129,7 @@ class Emitter:
 
     def fresh(self, wish: str) -> str:
         """A local name like `wish` that is not in use, without the percent sign."""
-        base = name = _UNSAFE.sub("_", wish) or "x"
+        base = name = _UNSAFE.sub("_", wish)[:64] or "x"  # LLVM cuts long names: two would become one
         if base[0].isdigit() or (base[0] == "v" and base[1:].isdigit()):
             base = name = "_" + base
         k = 1
