@@ -112,7 +112,7 @@ def preload():
     """All modules that a program may need: processes that are forked later use what this one has read."""
     for name in ("tedsl.codegen.llvm.backend", "tedsl.passes.default", "tedsl.runtime.parallel", "tedsl.target.host"):
         importlib.import_module(name)
-    draw_case(Draw(0))
+    outcome_of(draw_case(Draw(0)), compiled=False)
 
 
 def run_many(seeds, *, chunk=200, jobs=1, progress=None, **options):
