@@ -68,7 +68,7 @@ class ExprOperators:
         raise ExpressionError(
             f"the expression {self} has no truth value while the program is being written",
             hint="for `and`, `or`, `not`, `if` write te.all(a, b), te.any(a, b), tir.Not(a), te.if_then_else(cond, a, b); "
-                 "a chained a < b < c is te.all(a < b, b < c)")
+                 "a chained a < b < c is te.all(a < b, b < c); Python's max(a, b) and min(a, b) are te.max(a, b), te.min(a, b)")
 
     def __float__(self) -> float:
         raise ArgumentTypeError(f"the expression {self} has no value while the program is being written",

@@ -3,8 +3,8 @@
 Asked of each formula as it was written, over its whole domain, before anything is inlined or attached: then it holds for
 whatever part of the domain a schedule computes. For an index and the extent of its dimension:
 
-    proved             under the ranges of the axes and the conditions around the read: nothing to do, but that a Select
-                       whose condition is needed becomes an if_then_else: the read may not happen on the other side
+    proved             under the ranges of the axes and the conditions around the read: nothing to do, but that a Select,
+                       te.all or te.any whose condition is needed becomes an if_then_else: the read may not happen otherwise
     data-dependent     (or conditions that cannot be decided): the index becomes max(min(index, extent - 1), 0)
     constant shapes    an iteration that leaves the tensor is searched for and shown: LoweringError
     symbolic shapes    the condition on the shapes is checked once per call (`Requirement` -> AssertStmt)
@@ -21,12 +21,12 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm, Mul, ProducerLoad, Select, SizeVar, Var
+from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
-from tedsl.lower.reads import Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
+from tedsl.lower.reads import Eager, Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
 from tedsl.lower.violations import Violation, find_violation, free_symbols
 
 
@@ -64,7 +64,7 @@ class _Checker:
         self.op = op
         self.axes: dict[Var, IterVar] = {axis.var: axis for axis in (*op.axis, *op.reduce_axis)}
         self.clamps: dict[ProducerLoad, dict[int, None]] = {}
-        self.lazy: dict[Select, None] = {}
+        self.lazy: dict[Eager, None] = {}
         self.nonempty = ExitStack()  # never closed: these hold wherever a read is evaluated
         self.requirements: dict[str, Requirement] = {}
 
@@ -254,8 +254,8 @@ def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tup
     return relax(index, ends, analyzer)
 
 
-def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[Select, None]) -> Expr:
-    """`body` with the indices of the listed loads kept inside their tensors, and the listed Selects lazy."""
+def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[Eager, None]) -> Expr:
+    """`body` with the indices of the listed loads kept inside their tensors, and the listed choices lazy."""
     if not clamps and not lazy:
         return body
     done: dict[object, Expr] = {}
@@ -267,6 +267,10 @@ def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[
                 for dim, index in enumerate(new.indices)))
         elif isinstance(node, Select) and node in lazy and isinstance(new, Select):
             new = build.if_then_else(new.condition, new.true_value, new.false_value)
+        elif isinstance(node, And) and node in lazy and isinstance(new, And):
+            new = build.if_then_else(new.a, new.b, build.const(False))
+        elif isinstance(node, Or) and node in lazy and isinstance(new, Or):
+            new = build.if_then_else(new.a, build.const(True), new.b)
         done[node] = new  # type: ignore[assignment]
     return done[body]
 

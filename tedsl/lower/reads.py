@@ -36,14 +36,19 @@ from tedsl.ir.node import Node
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 
+Eager = Select | And | Or
+
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Conditions that hold at a place: the last one and those before it. chosen_by: the Select that made it hold."""
+    """Conditions that hold at a place: the last one and those before it.
+
+    chosen_by: what evaluates the place although the condition does not hold, unless it becomes an if_then_else.
+    """
 
     condition: Expr
     before: Facts | None
-    chosen_by: Select | None = None
+    chosen_by: Eager | None = None
 
     def __iter__(self) -> Iterator[Expr]:
         return (at.condition for at in self.chain())
@@ -107,13 +112,15 @@ def takes_its_ends(index: Expr, axes: Collection[Var]) -> bool:
 
 
 def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
-    """The loads below `body` with the conditions of the `if_then_else`, `Select` and `where` around each.
+    """The loads below `body` with the conditions of the `if_then_else`, `Select`, `where`, `all` and `any` around each.
 
-    A load that is shared by several places comes once for each set of conditions.
+    A later condition of te.all is asked where those before it hold. A load that is shared by several places comes once for
+    each set of conditions.
     """
     found: list[tuple[ProducerLoad, Facts | None]] = []
     seen: dict[tuple[int, int], Facts | None] = {}  # holds the facts: the id of a dead object may come back
     stack: list[tuple[Node, Facts | None]] = [(body, None)]
+    reading: set[Node] | None = None
     while stack:
         node, facts = stack.pop()
         if (id(node), id(facts)) in seen:
@@ -121,7 +128,21 @@ def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
         seen[id(node), id(facts)] = facts
         if type(node) is ProducerLoad:
             found.append((node, facts))
+        if isinstance(node, (And, Or)):
+            reading = _reading(body) if reading is None else reading
+            if node.b in reading:
+                stack += [(node.b, assume(node.a, isinstance(node, And), facts, node)), (node.a, facts)]
+                continue
         stack.extend(reversed(_places(node, facts)))
+    return found
+
+
+def _reading(body: Expr) -> set[Node]:
+    """The nodes below `body` that depend on elements of tensors."""
+    found: set[Node] = set()
+    for node in post_order(body):
+        if type(node) is ProducerLoad or any(child in found for child in node.child_nodes()):
+            found.add(node)
     return found
 
 
@@ -141,7 +162,7 @@ def _places(node: Node, facts: Facts | None) -> list[tuple[Node, Facts | None]]:
             return [(child, facts) for child in node.child_nodes()]
 
 
-def assume(condition: Expr, truth: bool, facts: Facts | None, by: Select | None = None) -> Facts | None:
+def assume(condition: Expr, truth: bool, facts: Facts | None, by: Eager | None = None) -> Facts | None:
     """`facts` and that `condition` is `truth`, taken apart into comparisons."""
     pending = [(condition, truth)]
     while pending:

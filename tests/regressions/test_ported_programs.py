@@ -68,3 +68,25 @@ def test_the_schedule_primitives_tutorial_lists_an_intermediate_stage_among_the_
     assert "B_2[" not in str(tedsl.lower(s, [a, b, c], simple_mode=True))
     with pytest.raises(tedsl.TedslError, match="computed inline: nothing would write it"):
         tedsl.build(s, [a, b, c])
+
+
+def test_a_later_condition_of_all_and_any_reads_only_where_the_earlier_ones_let_it():
+    """te.all(i >= 1, A[i - 1] > 0) read A[-1], and was refused for it."""
+    a = te.placeholder((10,), name="A")
+    both = te.compute((10,), lambda i: te.if_then_else(te.all(i >= 1, a[i - 1] > 0), a[i], 0.0), name="B")
+    either = te.compute((10,), lambda i: te.if_then_else(te.any(i < 1, a[i - 1] != a[i]), 1.0, 0.0), name="C")
+    s = te.create_schedule([both.op, either.op])
+    s[both].vectorize(both.op.axis[0])
+    assert "@tir.if_then_else((i < 1), True, (" in str(tedsl.lower(s, [a, both, either], simple_mode=True))
+    given = np.array([1, 1, -1, 3, 3, -2, 5, 5, 5, 0], "float32")
+    got, changes = np.empty(10, "float32"), np.empty(10, "float32")
+    tedsl.build(s, [a, both, either])(given, got, changes)
+    np.testing.assert_array_equal(got[1:], np.where(given[:-1] > 0, given[1:], 0))
+    np.testing.assert_array_equal(changes, np.r_[True, given[:-1] != given[1:]])
+
+
+def test_the_order_of_conditions_matters():
+    a = te.placeholder((10,), name="A")
+    b = te.compute((10,), lambda i: te.if_then_else(te.all(a[i - 1] > 0, i >= 1), a[i], 0.0), name="B")
+    with pytest.raises(tedsl.TedslError, match=r"B reads A\[\(i - 1\)\] outside of A"):
+        tedsl.lower(te.create_schedule(b.op), [a, b])

@@ -136,10 +136,7 @@ def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeO
     source: Reduce = substitute(whole, plan.values)
     condition = source.condition
     if plan.conditions:
-        inside = reduce(build.logical_and, plan.conditions)
-        if any(isinstance(node, ProducerLoad) for node in post_order(condition)):  # which may read what exists only
-            condition = build.if_then_else(inside, condition, build.const(False, condition.dtype))
-        condition = build.logical_and(build.likely(inside), condition)
+        condition = build.logical_and(build.likely(reduce(build.logical_and, plan.conditions)), condition)
     body: tuple[Expr, ...]
     if plan.reduced:
         body = tuple([source.replace(axis=plan.reduced, condition=condition, value_index=v) for v in range(op.num_outputs)])
