@@ -113,7 +113,8 @@ def documentation() -> str:
              "Largest error in ulp of each function on every path (vector, scalar, with and without fused multiply-add),",
              "held by `tests/codegen/test_math.py`. Infinities, NaN, denormals and the sign of zero follow C.",
              "float16 and bfloat16 are computed in float32. `libm` marks calls of the scalar C library; sqrt, floor, ceil, "
-             "trunc, round, nearbyint,", "fabs and copysign are exact.", "", "| function | float32 | float64 | computed |", "|---|---|---|---|"]
+             "trunc, round, nearbyint,", "fabs and copysign are exact.", "",
+             "| function | float32 | float64 | computed |", "|---|---|---|---|"]
     for name in sorted(MAX_ULP):
         single, double = MAX_ULP[name]
         ways = ["libm" if (name, bits) in LIBM else "in vectors" for bits in (32, 64)]
