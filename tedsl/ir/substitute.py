@@ -9,8 +9,8 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Let, Load, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
-from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Store
+from tedsl.ir.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
 from tedsl.ir.visitor import post_order
 
 N = TypeVar("N", bound=Node)
@@ -90,3 +90,22 @@ class _FreshCopy(_Substitution):
                 return node.replace(buffer_var=self.mapping[v])
             case _:
                 return super().rewrite(node)
+
+
+def bind_once(root: Stmt) -> Stmt:
+    """`root` with a variable of its own in each loop, let, allocation and realized buffer: what is written by hand may use
+    one variable in two loops, or one statement in two places."""
+    return _BindOnce()(root)
+
+
+class _BindOnce(ScopedRewriter):
+    def __init__(self) -> None:
+        self.seen: set[Var] = set()
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For(loop_var=v) | LetStmt(var=v) | Allocate(buffer_var=v) | BufferRealize(buffer=Buffer(data=v)):
+                if v in self.seen:
+                    return self.stmt(fresh_copy(stmt))
+                self.seen.add(v)
+        return self.descend(stmt)

@@ -12,6 +12,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate, AssertStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
+from tedsl.ir.substitute import bind_once
 from tedsl.ir.visitor import post_order
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
@@ -57,9 +58,10 @@ def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
 
 
 def check_function(func: PrimFunc) -> PrimFunc:
-    """`func`, written by the user; LoweringError if it uses variables that it does not bind."""
+    """`func`, written by the user, with each variable bound once; LoweringError if it uses variables that it does not bind."""
     _check_symbols(func.body, Arguments(func.params, func.buffer_map, {}))
-    return func
+    body = bind_once(func.body)
+    return func if body is func.body else func.with_body(body)
 
 
 def _check_symbols(body: Stmt, arguments: Arguments) -> None:

@@ -204,3 +204,21 @@ def test_a_function_that_uses_what_it_does_not_bind():
         for made in (func, tedsl.IRModule({"f": func})):
             with pytest.raises(LoweringError, match=f"use {name}, and no argument"):
                 tedsl.build(made)
+
+
+@pytest.mark.parametrize("kind", [tir.ForKind.SERIAL, tir.ForKind.PARALLEL, tir.ForKind.VECTORIZED, tir.ForKind.UNROLLED])
+@pytest.mark.parametrize("shared", ["variable", "loop"])
+def test_one_variable_in_several_loops(kind, shared):
+    # the second parallel loop began where the first had ended, and wrote behind the array
+    a, handle, i = tir.decl_buffer((10,), "int32", name="A"), tir.Var("A", "handle"), tir.Var("i", "int32")
+    zero, ten = tir.IntImm("int32", 0), tir.IntImm("int32", 10)
+
+    def loop(kind):
+        return tir.For(i, zero, ten, kind, tir.BufferStore(a, i + tir.BufferLoad(a, [i]), [i]))
+
+    one = loop(kind)
+    parts = [one, one, one] if shared == "loop" else [loop(kind), loop(tir.ForKind.SERIAL), loop(kind)]
+    guarded = np.zeros(64, "int32")
+    tedsl.build(tir.PrimFunc([handle], tir.SeqStmt(parts), None, {handle: a}))(guarded[:10])
+    np.testing.assert_array_equal(guarded[:10], 3 * np.arange(10))
+    assert not guarded[10:].any()
