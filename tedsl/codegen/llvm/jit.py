@@ -10,18 +10,18 @@ from __future__ import annotations
 import ctypes
 import itertools
 import sys
-import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.codegen.llvm.fork import guarded_lock
 from tedsl.errors import InternalError, TedslError
 from tedsl.runtime import symbols
 
 _LIBRARIES_PER_JIT = 64
-_lock = threading.RLock()  # re-entered: a library of the runtime is linked while one that needs it is
+_lock = guarded_lock()  # re-entered: a library of the runtime is linked while one that needs it is
 _names = itertools.count()
 _dropped: deque[tuple[Any, _Linker]] = deque()
 

@@ -8,13 +8,13 @@ inner loops get LLVM's own pipeline, whose vectorizer they need: O2, for O3 unro
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from tedsl.codegen.llvm.abi import statements
 from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.codegen.llvm.fork import guarded_lock
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
@@ -23,7 +23,7 @@ from tedsl.ir.visitor import post_order
 from tedsl.target import Target
 from tedsl.target.host import llvm_binding
 
-_lock = threading.RLock()  # LLVM's TargetMachines are not for several threads at once
+_lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 

@@ -1,0 +1,42 @@
+"""Processes forked while another thread is amid LLVM: fork waits until LLVM is at rest.
+
+Otherwise the new process would have locks that nobody releases, and its first build would wait for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+_guarded: list[Any] = []  # taken in this order, as builds do
+_held: list[Any] = []
+
+
+def guarded_lock() -> Any:
+    """A new lock that fork takes before it copies the process, and gives back in both."""
+    made = threading.RLock()
+    _guarded.append(made)
+    return made
+
+
+def _hold() -> None:
+    for lock in (*_guarded, *_llvmlite_lock()):
+        lock.acquire()
+        _held.append(lock)
+
+
+def _release() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _llvmlite_lock() -> tuple[Any, ...]:
+    """The lock around every call of llvmlite into LLVM; private there, so none if it is called otherwise one day."""
+    lib = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    found = getattr(getattr(lib, "_lock", None), "_lock", None)
+    return () if found is None else (found,)
+
+
+os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)
