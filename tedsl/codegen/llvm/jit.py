@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tedsl.codegen.llvm.elf import undefined_symbols
-from tedsl.codegen.llvm.fork import guarded_lock
 from tedsl.errors import InternalError, TedslError
 from tedsl.runtime import symbols
+from tedsl.runtime.fork import guarded_lock
 
 _LIBRARIES_PER_JIT = 64
 _lock = guarded_lock()  # re-entered: a library of the runtime is linked while one that needs it is
