@@ -77,6 +77,7 @@ from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
 from tedsl.lang.scope import tag_scope
 from tedsl.lang.tensor import Tensor, TensorSlice
+from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, Stage, create_schedule
 
 __all__ = [
@@ -88,7 +89,7 @@ __all__ = [
     "isnan", "isinf", "isfinite", "popcount", "clz",
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
-    "create_schedule", "Schedule", "Stage",
+    "create_schedule", "create_prim_func", "Schedule", "Stage",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]
