@@ -10,7 +10,7 @@ from tedsl.errors import DTypeError
 from tedsl.ir.dtype import BOOL, DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
-from tedsl.ir.wellformed import check_access_lanes, check_rank
+from tedsl.ir.wellformed import adopt, check_access_lanes, check_rank, constants_of
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
@@ -51,6 +51,7 @@ class For(Stmt):
     binders: ClassVar[tuple[str, ...]] = ("loop_var",)
 
     def __post_init__(self) -> None:
+        constants_of(self, self.loop_var.dtype, "min", "extent")
         set_field(self, "kind", ForKind(self.kind))
         if not isinstance(self.annotations, FrozenDict):
             set_field(self, "annotations", FrozenDict(self.annotations))
@@ -75,6 +76,9 @@ class LetStmt(Stmt):
     children: ClassVar[tuple[str, ...]] = ("value", "body")
     binders: ClassVar[tuple[str, ...]] = ("var",)
 
+    def __post_init__(self) -> None:
+        constants_of(self, self.var.dtype, "value")
+
 
 @node
 class AttrStmt(Stmt):
@@ -97,6 +101,8 @@ class IfThenElse(Stmt):
     children: ClassVar[tuple[str, ...]] = ("condition", "then_case", "else_case")
 
     def __post_init__(self) -> None:
+        if not isinstance(self.condition, Expr):
+            adopt(self, "condition")
         if self.condition.dtype is not BOOL:
             raise DTypeError(f"the condition of an if is a scalar bool, not {self.condition.dtype}")
 
@@ -188,6 +194,10 @@ class Evaluate(Stmt):
 
     value: Expr
     children: ClassVar[tuple[str, ...]] = ("value",)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, Expr):
+            adopt(self, "value")
 
 
 @node

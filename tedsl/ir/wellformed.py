@@ -26,6 +26,18 @@ def adopt(what: Node, *names: str) -> None:
         set_field(what, name, value)
 
 
+def constants_of(what: Node, dtype: DType, *names: str) -> None:
+    """Turn Python numbers and axes given for these fields into expressions, the numbers of `dtype`."""
+    from tedsl.ir.expr import Expr
+
+    for name in names:
+        value = getattr(what, name)
+        if not isinstance(value, Expr):
+            from tedsl.ir import build
+
+            set_field(what, name, build.as_expr(value, dtype))
+
+
 def check_access_lanes(access: DType, index: Expr, predicate: Expr | None, what: Node) -> None:
     if access.lanes != index.dtype.lanes:
         raise DTypeError(f"{type(what).__name__} of {access} at an index of {index.dtype.lanes} lanes")
