@@ -44,7 +44,8 @@ def run_cases(threads: int, quick: bool, only: str) -> None:
             continue
         probe = {"FMA": fma_probe, "read": read_probe}[case.unit](threads) if case.unit else None
         limit = {} if probe is None else {LIMIT: probe.call}
-        times = interleaved(case.contenders | limit, rounds=7 if quick else 20)
+        times = interleaved(case.contenders | limit, rounds=7 if quick else 20,
+                            settle=0.05 if threads > 1 else 0.0)
         ours = times.pop("tedsl")
         share = "" if probe is None else f"{100 * case.work / ours / (probe.work / times.pop(LIMIT)):6.0f} %"
         others = "   ".join(f"{name} {readable(t)} ({t / ours:.2f})" for name, t in times.items())

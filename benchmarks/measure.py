@@ -10,19 +10,28 @@ from collections.abc import Callable
 Contender = Callable[[], object]
 
 
-def interleaved(contenders: dict[str, Contender], *, rounds: int = 20, at_least: float = 2e-3) -> dict[str, float]:
+def interleaved(contenders: dict[str, Contender], *, rounds: int = 20, at_least: float = 2e-3,
+                settle: float = 0.0) -> dict[str, float]:
     """The median seconds of one call of each, over `rounds` rounds of all in turn.
 
     A fast call is repeated so that one sample takes `at_least` seconds. Each round has an order of its own: in a fixed one,
     the slices of a busy machine always hit the same contender.
+    settle: seconds of rest before each sample, then one call that is not counted. The threads of other libraries spin for a
+    while after their last call; without a rest they take the cores from the next contender.
     """
     order, shuffle = list(contenders.items()), random.Random(0).shuffle
-    repeats = {name: _repeats(call, at_least) for name, call in contenders.items()}
+    repeats = {}
+    for name, call in contenders.items():
+        time.sleep(settle)
+        repeats[name] = _repeats(call, at_least)
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         shuffle(order)
         for name, call in order:
             count = repeats[name]
+            if settle:
+                time.sleep(settle)
+                call()
             begin = time.perf_counter()
             for _ in range(count):
                 call()

@@ -94,16 +94,22 @@ def pool_source() -> str:
 #  64 i32 generation: a counter << 8 | number of chunks, written as one word so that a worker that takes no part in a region
 #     never reads the job, which may be the next one's   68 i32 sleeping workers
 # 128 i32 pending chunks   132 i32 the caller sleeps   136 i32 status, the largest of all chunks
-# 192 ptr body   200 ptr env   208 i64 count
+# 192 ptr body   200 ptr env   208 i64 count   216 i32 processor of the caller
+# 256 the processors that the caller may use, 128 bytes: a worker that finds itself on the caller's processor leaves it. Linux
+#     may wake a worker beside its caller and leave both there for many regions, each as slow as a serial loop.
 # A sleeper first announces itself, then futex_wait compares the word again; the other side first changes the word, then looks
 # for sleepers: with sequentially consistent order one of them sees the other, and no wake-up is lost.
 _POOL = """
-%State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], ptr, ptr, i64 }
+%State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], ptr, ptr, i64, i32, [9 x i32],
+                [16 x i64] }
 @tedsl_pool_state = external global %State
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
 
 define internal void @wait(ptr %word, i32 %seen) {
   %r = call i64 (i64, ...) @syscall(SYS_FUTEX, ptr %word, i64 128, i32 %seen, ptr null, ptr null, i64 0)
@@ -139,6 +145,37 @@ sleep:
 done:
   ret void
 }
+
+; Moves this worker off the processor of the caller, if it stands there and may run elsewhere.
+define internal void @make_room() {
+entry:
+  %mask = alloca [16 x i64], align 8
+  %there_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 14
+  %allowed_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 16
+  %here = call i32 @sched_getcpu()
+  %there = load atomic i32, ptr %there_at monotonic, align 4
+  %same = icmp eq i32 %here, %there
+  %known = icmp ult i32 %here, 1024
+  %crowded = and i1 %same, %known
+  br i1 %crowded, label %leave, label %done
+leave:
+  call void @llvm.memcpy.p0.p0.i64(ptr %mask, ptr %allowed_at, i64 128, i1 false)
+  %index = lshr i32 %here, 6
+  %word_at = getelementptr [16 x i64], ptr %mask, i32 0, i32 %index
+  %word = load i64, ptr %word_at, align 8
+  %bit32 = and i32 %here, 63
+  %bit = zext i32 %bit32 to i64
+  %one = shl i64 1, %bit
+  %others = xor i64 %one, -1
+  %rest = and i64 %word, %others
+  store i64 %rest, ptr %word_at, align 8
+  ; without another processor the mask is empty: the call fails and nothing changes
+  %r = call i32 @sched_setaffinity(i32 0, i64 128, ptr %mask)
+  br label %done
+done:
+  ret void
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define internal i32 @run_chunk(i64 %index, i64 %chunks) {
   %body_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 11
@@ -192,6 +229,7 @@ next:
 joined:
   br label %next
 work:
+  call void @make_room()
   %status = call i32 @run_chunk(i64 %index, i64 %chunks)
   %before = atomicrmw sub ptr %pending_at, i32 1 seq_cst
   %last = icmp eq i32 %before, 1
@@ -216,6 +254,8 @@ entry:
   %enough = icmp uge i32 %have, %wanted
   br i1 %enough, label %done, label %begin
 begin:
+  %allowed_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 16
+  %a = call i32 @sched_getaffinity(i32 0, i64 128, ptr %allowed_at)
   call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 128, i1 false)
   %m1 = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %old)
   br label %make
@@ -284,6 +324,9 @@ prepare:
   store ptr %body, ptr %body_at
   store ptr %env, ptr %env_at
   store i64 %count, ptr %count_at
+  %cpu_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 14
+  %cpu = call i32 @sched_getcpu()
+  store atomic i32 %cpu, ptr %cpu_at monotonic, align 4
   store atomic i32 0, ptr %status_at monotonic, align 4
   store atomic i32 %use, ptr %pending_at monotonic, align 4
   %old = load atomic i32, ptr %generation_at monotonic, align 4

@@ -23,6 +23,7 @@ CPYTHON = frozenset((
 PROCESS = frozenset((
     "memcpy", "memmove", "memset", "memcmp", "posix_memalign", "free", "calloc", "clock_gettime", "syscall", "sysconf",
     "pthread_create", "pthread_detach", "pthread_sigmask", "pthread_key_create", "pthread_getspecific", "pthread_setspecific",
+    "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
     *(name + suffix for suffix in ("", "f") for name in (
         "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
         "expm1", "floor", "fma", "fmod", "hypot", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "nearbyint", "nextafter",
