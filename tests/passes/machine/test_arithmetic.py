@@ -1,4 +1,4 @@
-"""fma, invariant addresses, intrinsics, parallel loops."""
+"""fma, intrinsics, parallel loops."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Ramp, SizeVar, Var
 from tedsl.ir.stmt import Store
 from tedsl.passes.machine.choose_fma import choose_fma
-from tedsl.passes.machine.hoist_invariants import hoist_invariants
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
 from tedsl.passes.machine.straighten_indices import straighten_indices
@@ -58,52 +57,6 @@ def nest(f, index, *extents):
     for var, extent in reversed(extents):
         body = loop(var, extent, body)
     return body
-
-
-def test_invariant_terms_are_named_outside():
-    f = Function(A=(8 * 64,), B=(8 * 64,))
-    index = build.add(build.add(build.mul(I, 64), build.mul(J, 8)), K)
-    before = f.func(nest(f, index, (I, 8), (J, 8), (K, 8)))
-    assert body_text(check(hoist_invariants, before)) == (
-        "for (i: int32, 0, 8) {\n  let base: int64 = (cast(int64, i)*64i64)\n  for (j: int32, 0, 8) {\n"
-        "    let base_1: int64 = (base + (cast(int64, j)*8i64))\n    for (k: int32, 0, 8) {\n"
-        "      B_1[(base_1 + cast(int64, k))] = (float32*)A_1[(base_1 + cast(int64, k))]\n    }\n  }\n}")
-
-
-def test_what_has_no_invariant_part_is_left_alone():
-    f = Function(A=(64,), B=(64,))
-    before = f.func(nest(f, build.add(build.mul(I, 2), 5), (I, 8)))
-    assert hoist_invariants(before) is before
-
-
-def test_scalars_of_the_caller_are_named_at_the_top():
-    n = SizeVar("n")
-    f = Function(A=(64,), B=(64,))
-    before = f.func(nest(f, build.add(build.mul(n, n), I), (I, 8)), n)
-    after = body_text(check(hoist_invariants, before, scalars=(5,)))
-    assert after.startswith("let base: int64 = (cast(int64, n)*cast(int64, n))")
-
-
-def test_named_addresses_do_not_overflow():
-    n = SizeVar("n")
-    f = Function(A=(8,), B=(8,))
-    index = build.sub(build.add(build.mul(n, n), I), build.mul(n, n))
-    check(hoist_invariants, f.func(nest(f, index, (I, 8)), n), scalars=(100000,))
-
-
-def test_loads_in_addresses_stay_in_place():
-    f = Function(A=(64,), B=(64,), C=(8, "int32"))
-    index = build.add(build.add(build.mul(I, 8), Load(f.buffers["C"].dtype, f.data("C"), J)), 1)
-    after = check(hoist_invariants, f.func(nest(f, index, (I, 7), (J, 8))))
-    assert "((base + cast(int64, (int32*)C_1[j])) + 1i64)" in body_text(after)
-
-
-def test_addresses_below_a_let_see_its_variable():
-    from tedsl.ir.stmt import LetStmt
-    f = Function(A=(64,), B=(64,))
-    v = Var("v")
-    body = LetStmt(v, build.floordiv(I, 2), nest(f, build.add(build.mul(v, 8), J), (J, 8)))
-    check(hoist_invariants, f.func(loop(I, 8, body)))
 
 
 def test_floor_divisions_of_known_sign_are_plain():
