@@ -34,10 +34,10 @@ BINARY = ("pow", "atan2", "hypot", "fmod")
 LIBM: dict[tuple[str, int], str] = {("fmod", 64): "fmod", ("fmod", 32): "fmodf", ("hypot", 64): "hypot"}
 # The largest error in ulp that the tests allow, a little above what was measured: (float32, float64)
 MAX_ULP: dict[str, tuple[float, float]] = {
-    "acos": (0.6, 1.3), "acosh": (0.6, 1.8), "asin": (0.6, 0.8), "asinh": (0.6, 1.9), "atan": (0.6, 1.7),
-    "atanh": (0.6, 1.8), "cos": (1.6, 0.9), "cosh": (0.6, 1.6), "erf": (1.3, 1.3), "exp": (1.1, 1.1), "exp10": (0.6, 1.5),
+    "acos": (0.6, 1.3), "acosh": (0.6, 1.9), "asin": (0.6, 0.8), "asinh": (0.6, 2.0), "atan": (0.6, 1.8),
+    "atanh": (0.6, 2.0), "cos": (1.6, 0.9), "cosh": (0.6, 1.6), "erf": (1.3, 1.3), "exp": (1.1, 1.1), "exp10": (0.6, 1.5),
     "exp2": (1.1, 1.1), "log": (0.9, 0.9), "log10": (0.6, 0.8), "log1p": (0.6, 1.0), "log2": (0.6, 0.8),
-    "rsqrt": (1.6, 1.6), "sigmoid": (1.9, 2.0), "sin": (1.6, 0.9), "sinh": (0.6, 1.8), "tan": (0.6, 1.6),
+    "rsqrt": (1.6, 1.6), "sigmoid": (1.9, 2.0), "sin": (1.6, 0.9), "sinh": (0.6, 1.8), "tan": (0.6, 1.7),
     "tanh": (1.4, 1.6), "pow": (0.6, 1.2), "atan2": (0.6, 2.0), "hypot": (0.6, 1.0), "fmod": (0.0, 0.0),
 }
 
