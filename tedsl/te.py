@@ -78,7 +78,8 @@ from tedsl.lang.reductions import all, any, max, min, prod, sum
 from tedsl.lang.scope import tag_scope
 from tedsl.lang.tensor import Tensor, TensorSlice
 from tedsl.lower.prim_func import create_prim_func
-from tedsl.schedule.handles import Schedule, Stage, create_schedule
+from tedsl.schedule.handles import Schedule, create_schedule
+from tedsl.schedule.stage import Stage
 
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope",

@@ -1,5 +1,5 @@
-"""What users hold: `Schedule` and `Stage`. Handles check nothing and keep nothing: the directives stand in `primitives`,
-the data in `state.py`; here they are called and written into the journal."""
+"""What users hold of a schedule, and how they get it: `Schedule` and `create_schedule`. Like `Stage` it checks nothing and
+keeps nothing: the directives stand in `primitives`, the data in `state.py`; here they are called and journalled."""
 
 from __future__ import annotations
 
@@ -7,220 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentTypeError, ScheduleError
-from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.journal import Journal
-from tedsl.schedule.primitives.bind import bind
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
-from tedsl.schedule.primitives.compute_at import compute_at
-from tedsl.schedule.primitives.compute_inline import compute_inline
-from tedsl.schedule.primitives.compute_root import compute_root
-from tedsl.schedule.primitives.fuse import fuse
-from tedsl.schedule.primitives.nontemporal import nontemporal
-from tedsl.schedule.primitives.parallel import parallel
-from tedsl.schedule.primitives.pragma import pragma
-from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.rfactor import rfactor
-from tedsl.schedule.primitives.set_scope import set_scope
-from tedsl.schedule.primitives.split import split
-from tedsl.schedule.primitives.tile import tile
-from tedsl.schedule.primitives.unroll import unroll
-from tedsl.schedule.primitives.vectorize import vectorize
-from tedsl.schedule.relations import Relation
-from tedsl.schedule.show import schedule_text, stage_text
-from tedsl.schedule.state import AttachType, IterVarAttr, ScheduleState, StageState, describe
-
-
-class Stage:
-    """One step of the computation and its loops: `s[C]`. Each method changes how it is computed, never what."""
-
-    __slots__ = ("schedule", "state")
-
-    def __init__(self, schedule: Schedule, state: StageState) -> None:
-        self.schedule = schedule
-        self.state = state
-
-    # --- loops ---
-
-    def split(self, parent: IterVar, factor: Any = None, nparts: Any = None) -> tuple[IterVar, IterVar]:
-        """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner."""
-        call = self._call("split", self._axis(parent), factor=factor, nparts=nparts)
-        outer, inner = split(self.state, parent, factor=factor, nparts=nparts)
-        self._record("split", call, (outer, inner))
-        return outer, inner
-
-    def fuse(self, *args: IterVar) -> IterVar:
-        """One loop for the neighbouring loops `args`; of nothing, a new outermost loop of one iteration."""
-        call = self._call("fuse", *map(self._axis, args))
-        fused = fuse(self.state, args)
-        self._record("fuse", call, (fused,))
-        return fused
-
-    def reorder(self, *args: IterVar) -> None:
-        """Nest the loops `args` in this order, outermost first."""
-        call = self._call("reorder", *map(self._axis, args))
-        reorder(self.state, args)
-        self._record("reorder", call)
-
-    def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: Any, y_factor: Any) \
-            -> tuple[IterVar, IterVar, IterVar, IterVar]:
-        """Cut two loops into tiles; returns x_outer, y_outer, x_inner, y_inner."""
-        values = map(self.state.schedule.recorder.value, (x_factor, y_factor))
-        call = self._call("tile", self._axis(x_parent), self._axis(y_parent), *values)
-        loops = tile(self.state, x_parent, y_parent, x_factor, y_factor)
-        self._record("tile", call, loops)
-        return loops
-
-    # --- annotations ---
-
-    def vectorize(self, var: IterVar) -> None:
-        """Run the loop `var`, of constant extent, as vector instructions."""
-        call = self._call("vectorize", self._axis(var))
-        vectorize(self.state, var)
-        self._record("vectorize", call)
-
-    def unroll(self, var: IterVar) -> None:
-        """Replace the loop `var` by copies of its body."""
-        call = self._call("unroll", self._axis(var))
-        unroll(self.state, var)
-        self._record("unroll", call)
-
-    def parallel(self, var: IterVar) -> None:
-        """Share the iterations of the loop `var` out among threads."""
-        call = self._call("parallel", self._axis(var))
-        parallel(self.state, var)
-        self._record("parallel", call)
-
-    def bind(self, ivar: IterVar, thread_ivar: IterVar) -> None:
-        """Run the iterations of `ivar` as threads of a device."""
-        call = self._call("bind", self._axis(ivar), self.state.schedule.recorder.value(thread_ivar))
-        bind(self.state, ivar, thread_ivar)
-        self._record("bind", call)
-
-    def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
-        """Put a note for the passes on the loop `var`."""
-        values = [pragma_type] if pragma_value is None else [pragma_type, pragma_value]
-        call = self._call("pragma", self._axis(var), *map(self.state.schedule.recorder.value, values))
-        pragma(self.state, var, pragma_type, pragma_value)
-        self._record("pragma", call)
-
-    # --- place ---
-
-    def compute_at(self, parent: Stage, scope: IterVar) -> None:
-        """Compute this stage at the loop `scope` of `parent`, as much of it as an iteration needs."""
-        host: Any = parent.state if isinstance(parent, Stage) else parent
-        recorder = self.state.schedule.recorder
-        known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
-        call = self._call("compute_at", recorder.stage(host), recorder.axis(scope, host)) if known else ""
-        compute_at(self.state, host, scope)
-        self._record("compute_at", call)
-
-    def compute_inline(self) -> None:
-        """Write the formula of this stage into its readers."""
-        compute_inline(self.state)
-        self._record("compute_inline", self._call("compute_inline"))
-
-    def compute_root(self) -> None:
-        """Compute this stage on its own, before its readers."""
-        compute_root(self.state)
-        self._record("compute_root", self._call("compute_root"))
-
-    def set_scope(self, scope: str) -> Stage:
-        """Keep the values of this stage in memory of that scope; returns this stage."""
-        set_scope(self.state, scope)
-        self._record("set_scope", self._call("set_scope", repr(scope)))
-        return self
-
-    def nontemporal(self) -> None:
-        """Store this output past the cache."""
-        nontemporal(self.state)
-        self._record("nontemporal", self._call("nontemporal"))
-
-    # --- what is there now ---
-
-    @property
-    def name(self) -> str:
-        return self.state.name
-
-    @property
-    def op(self) -> Any:
-        """The operation now: after cache_write, cache_read or rfactor another than `origin_op`. Usually a ComputeOp."""
-        return self.state.op
-
-    @property
-    def origin_op(self) -> Operation:
-        return self.state.origin_op
-
-    @property
-    def leaf_iter_vars(self) -> list[IterVar]:
-        """The loops now, outermost first."""
-        return list(self.state.leaf_iter_vars)
-
-    @property
-    def all_iter_vars(self) -> list[IterVar]:
-        """The axes and every loop that was made of them."""
-        return list(self.state.all_iter_vars)
-
-    @property
-    def relations(self) -> list[Relation]:
-        return list(self.state.relations)
-
-    @property
-    def scope(self) -> str:
-        return self.state.scope
-
-    @property
-    def is_output(self) -> bool:
-        return self.state.is_output
-
-    @property
-    def attach_type(self) -> AttachType:
-        return self.state.attach_type
-
-    @property
-    def attach_stage(self) -> Stage | None:
-        host = self.state.attach_stage
-        return None if host is None else self.schedule.handle(host)
-
-    @property
-    def attach_ivar(self) -> IterVar | None:
-        return self.state.attach_ivar
-
-    @property
-    def iter_var_attrs(self) -> dict[IterVar, IterVarAttr]:
-        return dict(self.state.iter_var_attrs)
-
-    @property
-    def store_predicate(self) -> Expr | None:
-        return self.state.store_predicate
-
-    @property
-    def group(self) -> None:
-        """The group of this stage: there are none yet."""
-        return None
-
-    def __repr__(self) -> str:
-        return f"stage({self.name})"
-
-    def __str__(self) -> str:
-        return stage_text(self.state)
-
-    # --- the journal ---
-
-    def _axis(self, loop: Any) -> str:
-        return self.state.schedule.recorder.axis(loop, self.state) if isinstance(loop, IterVar) else repr(loop)
-
-    def _call(self, name: str, *args: str, **named: Any) -> str:
-        recorder = self.state.schedule.recorder
-        given = [f"{key}={recorder.value(value)}" for key, value in named.items() if value is not None]
-        return f"{recorder.stage(self.state)}.{name}({', '.join([*args, *given])})"
-
-    def _record(self, name: str, call: str, results: Sequence[Any] = ()) -> None:
-        self.state.schedule.recorder.record(name, call, self.state, results)
+from tedsl.schedule.show import schedule_text
+from tedsl.schedule.stage import Stage
+from tedsl.schedule.state import ScheduleState, StageState, describe
 
 
 class Schedule:
