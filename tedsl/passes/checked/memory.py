@@ -1,0 +1,58 @@
+"""What checked mode knows about one buffer: its bounds, and the shadows that remember what happened to each element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer, decl_buffer
+from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.iters import Range
+from tedsl.ir.stmt import BufferRealize, BufferStore, For, ForKind, Stmt, seq
+
+
+@dataclass(eq=False)
+class Memory:
+    """A buffer whose index number k runs from mins[k] over extents[k] elements.
+
+    written: a bool per element, whether something was stored there; None where the content is known to be defined, or where
+    code that cannot be looked into reaches the buffer.
+    """
+
+    name: str
+    mins: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+    written: Buffer | None = None
+    shadows: int = field(default=0)
+
+    def shadow(self, what: str, dtype: str) -> Buffer:
+        """A new buffer with an element for each of this one."""
+        self.shadows += 1
+        return decl_buffer(self.extents, dtype, f"{self.name}.{what}")
+
+    def at(self, shadow: Buffer, place: Sequence[Expr]) -> BufferLoad:
+        """The element of `shadow` that belongs to `place`."""
+        return BufferLoad(shadow, self.offsets(place))
+
+    def set(self, shadow: Buffer, place: Sequence[Expr], value: Expr) -> Stmt:
+        return BufferStore(shadow, value, self.offsets(place))
+
+    def offsets(self, place: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(index if build.as_int(low) == 0 else build.sub(index, low) for index, low in zip(place, self.mins))
+
+
+def with_shadow(shadow: Buffer, value: Expr, body: Stmt) -> Stmt:
+    """`body` with the memory of `shadow`, every element `value` at first."""
+    bounds = tuple(Range.from_min_extent(build.const(0, dim.dtype), dim) for dim in shadow.shape)
+    fill = over(shadow.shape, lambda place: BufferStore(shadow, value, place))
+    return BufferRealize(shadow, bounds, build.true(), seq(fill, body))
+
+
+def over(shape: Sequence[Expr], body: object) -> Stmt:
+    """`body(place)` for every place of `shape`."""
+    loops = [Var(f"e{dim}", extent.dtype) for dim, extent in enumerate(shape)]
+    stmt: Stmt = body(tuple(loops))  # type: ignore[operator]
+    for loop, extent in zip(reversed(loops), reversed(shape)):
+        stmt = For(loop, build.const(0, loop.dtype), extent, ForKind.SERIAL, stmt)
+    return stmt
