@@ -26,6 +26,7 @@ from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, SizeVar, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
+from tedsl.ir.source_line import user_line
 from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction, reducers_over
@@ -116,7 +117,8 @@ def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequenc
     where = _where("compute", name)
     axis = tuple([_axis(extent, axis_name) for extent, axis_name in zip(shape, names)])
     body = _values(_call(fcompute, axis, name, where), where)
-    op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info)
+    op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info,
+                   user_line())
     check_axes_are_free(op, where)
     return op
 

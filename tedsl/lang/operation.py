@@ -17,6 +17,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
+from tedsl.ir.source_line import SourceLine
 from tedsl.ir.visitor import post_order
 from tedsl.lang.tensor import Tensor
 
@@ -97,6 +98,7 @@ class ComputeOp(Operation):
     """`body[v]` for all values of `axis` (the shape), reduced over `reduce_axis`.
 
     info: a typed record of the operator family that made it, for schedules to find its stages by; None for plain formulas.
+    source: the line of the user's program that wrote the formula, or the one from which a directive derived it.
     """
 
     name: str
@@ -106,6 +108,7 @@ class ComputeOp(Operation):
     reduce_axis: tuple[IterVar, ...]
     body: tuple[Expr, ...]
     info: Any = None
+    source: SourceLine | None = None
 
     @property
     def num_outputs(self) -> int:

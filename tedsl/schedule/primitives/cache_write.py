@@ -84,7 +84,8 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
     mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
     reduced = tuple([axis.map_children(lambda dom: substitute(dom, mapping)) for axis in op.reduce_axis])  # 0..i + 1 is legal
     body = [_guarded(expr, conditions) for expr in _with_axes(op.body, mapping, reduced)]
-    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), reduced, tuple(body), op.info)
+    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), reduced, tuple(body), op.info,
+                      op.source)
     down = indices_down(relations, extents, {axis: axis.var for axis in op.axis})
     indices = tuple([down[loop] for loop in loops])
     copies = tuple([load(cache.output(v), indices) for v in range(op.num_outputs)])

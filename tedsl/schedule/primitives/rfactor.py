@@ -144,7 +144,7 @@ def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeO
         body = tuple([build.if_then_else(condition, value, source.combiner.identity_element[v])
                       for v, value in enumerate(source.source)])
     axis = (*op.axis[:place], plan.own, *op.axis[place:])
-    return ComputeOp(f"{op.name}.rf", op.tag, op.attrs, axis, plan.reduced, body)
+    return ComputeOp(f"{op.name}.rf", op.tag, op.attrs, axis, plan.reduced, body, source=op.source)
 
 
 def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, place: int) -> ComputeOp:
@@ -155,4 +155,4 @@ def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, place
     partial = tuple([load(factored.output(v), indices) for v in range(op.num_outputs)])
     first = Reduce(whole.combiner, partial, (over,), build.true(), 0)
     body = tuple([first.replace(value_index=v) for v in range(op.num_outputs)])
-    return ComputeOp(f"{op.name}.repl", op.tag, op.attrs, axes, (over,), body, op.info)
+    return ComputeOp(f"{op.name}.repl", op.tag, op.attrs, axes, (over,), body, op.info, op.source)
