@@ -3,10 +3,10 @@
 import argparse
 import sys
 
-from tests.fuzz.check import check, show
-from tests.fuzz.draw import Draw
-from tests.fuzz.reduce import reduced
-from tests.fuzz.run import draw_case, outcome_apart, run_many
+from tedsl.fuzz.check import check, show
+from tedsl.fuzz.draw import Draw
+from tedsl.fuzz.reduce import reduced
+from tedsl.fuzz.run import draw_case, outcome_apart, run_many
 
 
 def main():

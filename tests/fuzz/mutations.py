@@ -10,8 +10,8 @@ import sys
 import textwrap
 import time
 
+from tedsl.fuzz.run import Report, preload, run_seed
 from tests.fuzz.faults import FAULTS
-from tests.fuzz.run import Report, preload, run_seed
 
 
 class Unplantable(AssertionError):

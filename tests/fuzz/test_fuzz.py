@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.draw import Draw, HypothesisDraw
-from tests.fuzz.reduce import reduced
-from tests.fuzz.run import draw_case, outcome_apart, run_many
+from tedsl.fuzz.draw import Draw, HypothesisDraw
+from tedsl.fuzz.reduce import reduced
+from tedsl.fuzz.run import draw_case, outcome_apart, run_many
 
 
 @pytest.mark.parametrize("part", range(2))

@@ -1,7 +1,7 @@
 """LLVM's SLP vectorizer used a value before its definition, and instruction selection ended the process."""
 
-from tests.fuzz.case import Case, Data
-from tests.fuzz.run import outcome_apart
+from tedsl.fuzz.case import Case, Data
+from tedsl.fuzz.run import outcome_apart
 
 
 def test_a_reduction_beside_a_split_loop_compiles():

@@ -6,12 +6,17 @@
 Sums of floats are taken in float64. A data-dependent index is clamped; so are the indices of the side that is not chosen.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from tests.fuzz.values import (
+from tedsl.fuzz.values import (
+    Array,
     Value,
     arithmetic,
     as_value,
@@ -31,44 +36,48 @@ class Axis:
 
     dtype = "int32"
 
-    def __init__(self, reference, begin, end):
+    def __init__(self, reference: Reference, begin: int, end: int) -> None:
         self.reference, self.begin, self.extent = reference, begin, max(end - begin, 0)
         self.slot = reference.slots
         reference.slots += 1
 
     @property
-    def dim(self):
+    def dim(self) -> int:
         return -(self.reference.rank + 1 + self.slot)
 
     @property
-    def var(self):
+    def var(self) -> Value:
         return self.as_value()
 
-    def as_value(self):
+    def as_value(self) -> Value:
         line = np.arange(self.begin, self.begin + self.extent, dtype=np.int32)
         return Value(line.reshape(-1, *[1] * (-self.dim - 1)), "int32")
+
+    def equal(self, other: Any) -> Value:
+        return self.as_value().equal(other)
+
+    def astype(self, dtype: str) -> Value:
+        return self.as_value().astype(dtype)
 
 
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "mod", "floordiv", "lt", "le", "gt", "ge"):
     setattr(Axis, f"__{_name}__", lambda self, other, name=f"__{_name}__": getattr(self.as_value(), name)(other))
-Axis.equal = lambda self, other: self.as_value().equal(other)
-Axis.astype = lambda self, dtype: self.as_value().astype(dtype)
 
 
 class Tensor:
     """A tensor with its values."""
 
-    def __init__(self, array, dtype):
+    def __init__(self, array: Array, dtype: str) -> None:
         self.array, self.dtype = array, dtype
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         return self.array.shape
 
-    def __getitem__(self, indices):
+    def __getitem__(self, indices: Any) -> Value:
         return self(*indices) if isinstance(indices, tuple) else self(indices)
 
-    def __call__(self, *indices):
+    def __call__(self, *indices: Any) -> Value:
         wanted = [as_value(i).array.astype(np.int64) for i in indices]
         if not self.array.size:
             return Value(np.zeros(np.broadcast_shapes(*(w.shape for w in wanted)), self.array.dtype), self.dtype)
@@ -76,8 +85,8 @@ class Tensor:
         return Value(self.array[tuple(clamped)], self.dtype)
 
 
-def _reducer(name, identity, fold):
-    def reduce(self, expr, axis=None, where=None, init=None):
+def _reducer(name: str, identity: Callable[[str], Any], fold: Callable[..., Any]) -> Any:
+    def reduce(self: Reference, expr: Any, axis: Any = None, where: Any = None, init: Any = None) -> Value:
         if axis is None or isinstance(axis, Value) or not isinstance(axis, (Axis, list)):
             return arithmetic({"max": greatest, "min": least}[name], expr, axis)
         value = as_value(expr)
@@ -94,17 +103,17 @@ def _reducer(name, identity, fold):
     return reduce
 
 
-def _lowest(dtype):
+def _lowest(dtype: str) -> Array:
     return np.asarray(-np.inf, numpy_type(dtype)) if is_float(dtype) else np.asarray(np.iinfo(dtype).min, dtype)
 
 
-def _highest(dtype):
+def _highest(dtype: str) -> Array:
     return np.asarray(np.inf, numpy_type(dtype)) if is_float(dtype) else np.asarray(np.iinfo(dtype).max, dtype)
 
 
-def _function(compute):
+def _function(compute: Callable[..., Any]) -> Any:
     """A function of floats, computed in double precision and rounded."""
-    def apply(self, *args):
+    def apply(self: Reference, *args: Any) -> Value:
         values = matched(*args) if len(args) == 2 else (as_value(args[0]),)
         with np.errstate(all="ignore"):
             result = compute(*(v.array.astype(np.float64) for v in values))
@@ -119,25 +128,25 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 class Reference:
     """Stands where `te` stands in the lines of a program."""
 
-    def __init__(self, sizes, arrays):
+    def __init__(self, sizes: Mapping[str, float], arrays: dict[str, Array]) -> None:
         self.sizes, self.arrays, self.rank, self.slots = sizes, arrays, 0, 0
 
     # --- declarations ---
 
-    def var(self, name, dtype="int32"):
+    def var(self, name: str, dtype: str = "int32") -> Value:
         return Value(np.asarray(self.sizes[name]).astype(numpy_type(dtype)), dtype)
 
     size_var = var
 
-    def placeholder(self, shape, dtype="float32", name="placeholder"):
+    def placeholder(self, shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> Tensor:
         array = self.arrays[name]
         assert array.shape == tuple(int(d) for d in shape), (name, array.shape)
         return Tensor(array, dtype)
 
-    def reduce_axis(self, dom, name="rv"):
-        return Axis(self, *(int(d) for d in dom))
+    def reduce_axis(self, dom: tuple[Any, Any], name: str = "rv") -> Axis:
+        return Axis(self, int(dom[0]), int(dom[1]))
 
-    def compute(self, shape, fcompute, name="compute"):
+    def compute(self, shape: Sequence[Any], fcompute: Callable[..., Any], name: str = "compute") -> Any:
         dims = tuple(int(d) for d in shape)
         self.rank = len(dims)
         grid = [Value(line, "int32") for line in np.indices(dims, np.int32, sparse=True)]
@@ -147,7 +156,7 @@ class Reference:
         made = tuple(self._tensor(part, dims) for part in (body if isinstance(body, tuple) else (body,)))
         return made if isinstance(body, tuple) else made[0]
 
-    def _tensor(self, body, dims):
+    def _tensor(self, body: Any, dims: tuple[int, ...]) -> Tensor:
         value = as_value(body)
         array = value.array
         while array.ndim > len(dims):
@@ -157,7 +166,7 @@ class Reference:
 
     # --- reductions ---
 
-    def spread(self, value, axis):
+    def spread(self, value: Any, axis: Any) -> tuple[Array, tuple[int, ...]]:
         """The array of `value` over all iterations of the reduce axes, and their dimensions."""
         axes = axis if isinstance(axis, list) else [axis]
         array = as_value(value).array
@@ -174,8 +183,8 @@ class Reference:
     max = _reducer("max", _lowest, lambda a, dims, start: np.max(a, dims, keepdims=True, initial=start))
     min = _reducer("min", _highest, lambda a, dims, start: np.min(a, dims, keepdims=True, initial=start))
 
-    def comm_reducer(self, fcombine, fidentity, name="reduce"):
-        def reduce(sources, axis):
+    def comm_reducer(self, fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce") -> Any:
+        def reduce(sources: Sequence[Any], axis: Axis) -> tuple[Value, ...]:
             spread = [self.spread(s, axis)[0] for s in sources]
             dims = self.spread(sources[0], axis)[1]
             types = [as_value(s).dtype for s in sources]
@@ -193,7 +202,7 @@ class Reference:
 
     # --- functions of values ---
 
-    def if_then_else(self, condition, t, f):
+    def if_then_else(self, condition: Value, t: Any, f: Any) -> Value:
         if isinstance(t, Value) and isinstance(f, Value) and t.dtype == f.dtype == "bool":
             return Value(np.where(condition.array, t.array, f.array), "bool")
         t, f = matched(t, f)
@@ -201,29 +210,29 @@ class Reference:
 
     select = if_then_else
 
-    def all(self, *conditions):
+    def all(self, *conditions: Value) -> Value:
         return Value(np.asarray(np.logical_and.reduce(np.broadcast_arrays(*(c.array for c in conditions)))), "bool")
 
-    def any(self, *conditions):
+    def any(self, *conditions: Value) -> Value:
         return Value(np.asarray(np.logical_or.reduce(np.broadcast_arrays(*(c.array for c in conditions)))), "bool")
 
-    def const(self, value, dtype):
+    def const(self, value: Any, dtype: str) -> Value:
         return as_value(value, dtype)
 
-    def min_value(self, dtype):
+    def min_value(self, dtype: str) -> Value:
         return Value(np.asarray(np.iinfo(dtype).min, dtype), dtype) if not is_float(dtype) else \
             Value(np.asarray(np.finfo(dtype).min, dtype), dtype)
 
-    def truncdiv(self, a, b):
+    def truncdiv(self, a: Any, b: Any) -> Value:
         return arithmetic(truncate_divide, a, b)
 
-    def truncmod(self, a, b):
+    def truncmod(self, a: Any, b: Any) -> Value:
         return arithmetic(truncate_remainder, a, b)
 
-    def abs(self, a):
+    def abs(self, a: Value) -> Value:
         return Value(np.abs(a.array), a.dtype)
 
-    def popcount(self, a):
+    def popcount(self, a: Value) -> Value:
         unsigned = a.array.astype(f"uint{8 * a.array.itemsize}").astype(np.uint64)
         return Value(sum(((unsigned >> np.uint64(b)) & np.uint64(1)).astype(np.int32) for b in range(64)), "int32")
 
@@ -242,5 +251,5 @@ class Reference:
     nearbyint = _function(np.round)
     round = _function(lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x))
 
-    def isnan(self, a):
+    def isnan(self, a: Value) -> Value:
         return Value(np.isnan(a.array), "bool")

@@ -1,10 +1,13 @@
 """A program with its schedule and data, as text: what a finding consists of."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from tests.fuzz.values import converted, is_float, numpy_type
+from tedsl.fuzz.values import Array, converted, is_float, numpy_type
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Data:
     special: bool = False
     layout: str = "compact"
 
-    def values(self):
+    def values(self) -> Array:
         rng = np.random.default_rng(self.seed)
         if self.dtype == "bool":
             return rng.integers(0, 2, self.shape).astype(bool)
@@ -46,25 +49,27 @@ class Case:
     sizes: dict[str, float] = field(default_factory=dict)
     data: dict[str, Data] = field(default_factory=dict)
     schedule: list[str] = field(default_factory=list)
-    config: dict = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
     target: str = "llvm"
     simple_mode: bool = False
     exact: bool = True
     tolerance: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def script(self):
+    def script(self) -> str:
         """A program in Python that checks this case: to paste into a file at the root of the repository."""
-        quoted = lambda lines: "".join(f"\n    {line!r}," for line in lines)
+        def quoted(lines: list[str]) -> str:
+            return "".join(f"\n    {line!r}," for line in lines)
+
         rest = {name: getattr(self, name)
                 for name in ("sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")}
         fields = "".join(f"    {name}={value!r},\n" for name, value in rest.items())
-        return (f"from tests.fuzz.case import Case, Data\nfrom tests.fuzz.check import check, show\n\ncase = Case(\n"
+        return (f"from tedsl.fuzz.case import Case, Data\nfrom tedsl.fuzz.check import check, show\n\ncase = Case(\n"
                 f"    lines=[{quoted(self.lines)}\n    ],\n    schedule=[{quoted(self.schedule)}\n    ],\n"
                 f"    outputs={self.outputs!r},\n    args={self.args!r},\n{fields})\nshow(case)\ncheck(case)\n")
 
 
-def laid_out(array, layout):
+def laid_out(array: Array, layout: str) -> tuple[Array, Array]:
     """`array` with the strides of `layout`, inside memory of its own that is filled with something else.
 
     Returns the view and the memory; what surrounds the view must stay as it is.
@@ -85,13 +90,13 @@ def laid_out(array, layout):
 MARGIN = 256  # bytes of canaries on either side
 
 
-def _inside(shape, dtype):
+def _inside(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
     count = int(np.prod(shape)) * dtype.itemsize
     memory = np.full(count + 2 * MARGIN, 0x5A, np.uint8)
     return memory[MARGIN:MARGIN + count].view(dtype).reshape(shape), memory
 
 
-def empty_result(shape, dtype):
+def empty_result(shape: tuple[int, ...], dtype: str) -> tuple[Array, Array]:
     """An output array full of something else, and its memory."""
     array, memory = _inside(shape, numpy_type(dtype))
     if dtype == "bool":

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Many programs: drawn, checked in processes of their own, counted, findings reduced and printed."""
 
 import collections
@@ -8,10 +9,10 @@ import time
 import traceback
 from dataclasses import dataclass, field
 
-from tests.fuzz.check import REFUSALS, Disagreement, Refused, check
-from tests.fuzz.draw import Draw
-from tests.fuzz.programs import draw_program
-from tests.fuzz.schedules import draw_schedule
+from tedsl.fuzz.check import REFUSALS, Disagreement, Refused, check
+from tedsl.fuzz.draw import Draw
+from tedsl.fuzz.programs import draw_program
+from tedsl.fuzz.schedules import draw_schedule
 
 
 @dataclass

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Runs a case in every way there is and compares: loops before and after the passes, machine code, the reference."""
 
 import functools
@@ -10,15 +11,15 @@ from tedsl import te
 from tedsl.codegen.backend import backend_for
 from tedsl.driver import schedule_to_module
 from tedsl.errors import LoweringError, ScheduleError
+from tedsl.fuzz.case import MARGIN, empty_result, laid_out
+from tedsl.fuzz.reference import Reference
+from tedsl.fuzz.values import is_float
 from tedsl.ir.evaluate import run
 from tedsl.ir.func import IRModule
 from tedsl.ir.verify import verify
 from tedsl.passes.context import pass_config
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.target.current import as_target
-from tests.fuzz.case import MARGIN, empty_result, laid_out
-from tests.fuzz.reference import Reference
-from tests.fuzz.values import is_float
 
 
 class Disagreement(AssertionError):

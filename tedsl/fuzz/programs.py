@@ -1,14 +1,19 @@
 """Random programs: a DAG of one to five formulas over one to three inputs, evaluated by the reference while it grows."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tests.fuzz.case import Case, Data
-from tests.fuzz.reference import Reference
-from tests.fuzz.stages import STAGES
-from tests.fuzz.terms import Formulas, Term
-from tests.fuzz.values import MANTISSA, is_float
+from tedsl.fuzz.case import Case, Data
+from tedsl.fuzz.draw import Draw
+from tedsl.fuzz.reference import Reference
+from tedsl.fuzz.stages import STAGES
+from tedsl.fuzz.terms import Formulas, Term
+from tedsl.fuzz.values import MANTISSA, Array, available, is_float
 
 SIZES = {1: 6, 2: 6, 3: 8, 4: 8, 5: 10, 7: 10, 8: 10, 11: 6, 13: 6, 16: 6, 17: 4, 19: 2, 32: 2, 33: 2, 64: 2, 67: 1, 0: 2}
 DTYPES = {"float32": 46, "float64": 10, "int32": 14, "int64": 4, "int16": 4, "int8": 7, "uint8": 7, "uint16": 2, "uint32": 3,
@@ -24,10 +29,10 @@ class Dim:
     size: int
 
     @property
-    def constant(self):
+    def constant(self) -> bool:
         return self.text.isdigit()
 
-    def plus(self, more):
+    def plus(self, more: int) -> Dim:
         return Dim(str(self.size + more) if self.constant else f"{self.text} {'+-'[more < 0]} {abs(more)}", self.size + more)
 
 
@@ -39,38 +44,41 @@ class Known:
     dims: tuple[Dim, ...]
     dtype: str
     mag: float
-    frac: int | None
+    frac: Any  # int | None
     special: bool
 
-    def at(self, indices):
+    def at(self, indices: Sequence[str]) -> Term:
         return Term(f"{self.name}[{', '.join(indices)}]" if self.dims else f"{self.name}()", self.dtype, self.mag, self.frac)
 
 
 class Program:
     """Draws the lines of a case."""
 
-    def __init__(self, draw):
+    def __init__(self, draw: Draw) -> None:
         self.draw = draw
         self.case = Case([], [], [])
         self.reference = Reference(self.case.sizes, {})
-        self.names = {"te": self.reference}
-        self.tensors, self.made, self.read = [], [], set()
-        self.symbols, self.coarsest, self.counter = [], 2.0**-53, 0
+        self.names: dict[str, Any] = {"te": self.reference}
+        self.tensors: list[Known] = []
+        self.made: list[list[str]] = []
+        self.read: set[str] = set()
+        self.symbols: list[Dim] = []
+        self.coarsest, self.counter = 2.0**-53, 0
         self.symbolic = draw.chance(35)
         self.special = draw.chance(10)
 
     # --- declarations ---
 
-    def line(self, text):
+    def line(self, text: str) -> None:
         self.case.lines.append(text)
         exec(text, self.names)
         self.coarsest = max([self.coarsest, *(2.0**-bits for dtype, bits in MANTISSA.items() if f"'{dtype}'" in text)])
 
-    def fresh(self, letter):
+    def fresh(self, letter: str) -> str:
         self.counter += 1
         return f"{letter}{self.counter}"
 
-    def dim(self):
+    def dim(self) -> Dim:
         size = self.draw.weighted(SIZES)
         if not self.symbolic or self.draw.chance(40):
             return Dim(str(size), size)
@@ -84,13 +92,13 @@ class Program:
         form = self.draw.weighted({"{}": 6, "{} + 1": 2, "2*{}": 2, "3*{} + 2": 1})
         return self.symbols[-1] if form == "{}" else Dim(form.format(name), eval(form.format(size)))
 
-    def input(self, dims=None, dtype=None):
+    def input(self, dims: Sequence[Dim] | None = None, dtype: str | None = None) -> Known:
         name = "ABCDEFGH"[len(self.case.data)]
         if dims is None:
             dims = [self.dim() for _ in range(self.draw.weighted({2: 6, 1: 5, 3: 2, 0: 1}))]
             while np.prod([d.size for d in dims]) > MOST:
                 dims.pop()
-        dtype = dtype or self.draw.weighted(DTYPES)
+        dtype = dtype or available(self.draw.weighted(DTYPES))
         symbolic = any(not d.constant for d in dims)
         layout = self.draw.weighted({"compact": 6, "transposed": 1, "strided": 1}) if symbolic else "compact"
         data = Data(dtype, tuple(d.size for d in dims), self.draw.which(1000), self.special and self.draw.chance(60), layout)
@@ -101,7 +109,7 @@ class Program:
         self.remember(name, dims, 2 if is_float(dtype) else 0, 0.0)
         return self.tensors[-1]
 
-    def scalar(self):
+    def scalar(self) -> Term:
         """A variable that the caller passes, used as a value."""
         name, dtype = self.fresh("v"), self.draw.choice(["float32", "int32"])
         value = self.draw.between(-2, 6)
@@ -110,7 +118,7 @@ class Program:
         self.case.args.append(name)
         return Term(name, dtype, abs(value), 0)
 
-    def remember(self, name, dims, frac, peak):
+    def remember(self, name: str, dims: Sequence[Dim], frac: Any, peak: float) -> None:
         tensor = self.names[name]
         array = np.abs(tensor.array.astype(np.float64))
         finite = array[np.isfinite(array)]
@@ -120,7 +128,8 @@ class Program:
 
     # --- stages ---
 
-    def define(self, dims, axes, bodies, prefix=(), terms=()):
+    def define(self, dims: Sequence[Dim], axes: Sequence[str], bodies: Sequence[str], prefix: Sequence[str] = (),
+               terms: Sequence[Term] = ()) -> bool:
         """A compute of `bodies` (texts) over `dims`; terms: what is known of each. Returns whether it was small enough."""
         if np.prod([d.size for d in dims]) > MOST or any(d.size < 0 for d in dims) or any(t.mag > 1e30 for t in terms):
             return False
@@ -138,23 +147,24 @@ class Program:
                 self.read.add(known.name)
         return True
 
-    def recent(self, wanted=lambda t: True):
+    def recent(self, wanted: Callable[[Known], Any] = lambda t: True) -> Any:
+        """One of the last tensors that are `wanted`; None if there is none."""
         fitting = [t for t in self.tensors if wanted(t)]
         return self.draw.choice(fitting[-4:][::-1]) if fitting else None
 
-    def formula(self, leaves, indices, depth=2):
+    def formula(self, leaves: Sequence[Callable[[], Term]], indices: Sequence[str], depth: int = 2) -> Term:
         """A random term over `leaves`; index variables are leaves too."""
         leaf = lambda: (Term(self.draw.choice(indices), "int32", 2.0**10, 0) if indices and self.draw.chance(8)
                         else self.draw.choice(leaves)())
         return Formulas(self.draw, leaf, indices).term(depth)
 
-    def grow(self):
+    def grow(self) -> None:
         for _ in range(self.draw.weighted({1: 3, 2: 5, 3: 5, 4: 3, 5: 2})):
             for _ in range(8):
                 if self.draw.weighted(STAGES)(self):
                     break
 
-    def finish(self):
+    def finish(self) -> Case:
         case = self.case
         unread = [group for group in self.made if not any(n in self.read for n in group)]
         extra = [group for group in self.made if group not in unread and self.draw.chance(8)]
@@ -168,11 +178,11 @@ class Program:
         return case
 
 
-def shape_text(dims):
+def shape_text(dims: Sequence[Dim]) -> str:
     return f"({', '.join(d.text for d in dims)}{',' if len(dims) == 1 else ''})"
 
 
-def draw_program(draw):
+def draw_program(draw: Draw) -> tuple[Case, dict[str, Array]]:
     """A case without a schedule, and the arrays of its outputs by the reference."""
     while True:
         program = Program(draw)

@@ -1,28 +1,34 @@
 """Where choices come from: a seeded generator, or hypothesis, which shrinks them."""
 
+from __future__ import annotations
+
 import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Draw:
     """Choices by a seed. `which(n)` is all a source has to give: a number from 0 to n-1, 0 being the simplest."""
 
-    def __init__(self, seed):
+    def __init__(self, seed: int | str) -> None:
         self.random = random.Random(seed)
 
-    def which(self, n):
+    def which(self, n: int) -> int:
         return self.random.randrange(n)
 
-    def chance(self, percent):
+    def chance(self, percent: int) -> bool:
         """True in so many of 100 cases; False is simpler."""
         return self.which(100) >= 100 - percent
 
-    def between(self, low, high):
+    def between(self, low: int, high: int) -> int:
         return low + self.which(high - low + 1)
 
-    def choice(self, items):
+    def choice(self, items: Sequence[T]) -> T:
         return items[self.which(len(items))]
 
-    def weighted(self, table):
+    def weighted(self, table: Mapping[T, int]) -> T:
         """One of the keys of a dict of weights."""
         at = self.which(sum(table.values()))
         for key, weight in table.items():
@@ -31,18 +37,18 @@ class Draw:
                 return key
         raise AssertionError("the weights are positive")
 
-    def sample(self, items, count):
-        items = list(items)
-        return [items.pop(self.which(len(items))) for _ in range(count)]
+    def sample(self, items: Iterable[T], count: int) -> list[T]:
+        left = list(items)
+        return [left.pop(self.which(len(left))) for _ in range(count)]
 
 
 class HypothesisDraw(Draw):
     """Choices by hypothesis: `HypothesisDraw(data)` inside a test with `data=st.data()`."""
 
-    def __init__(self, data):
+    def __init__(self, data: Any) -> None:
         from hypothesis import strategies
 
         self.data, self.integers = data, strategies.integers
 
-    def which(self, n):
-        return self.data.draw(self.integers(0, n - 1)) if n > 1 else 0
+    def which(self, n: int) -> int:
+        return int(self.data.draw(self.integers(0, n - 1))) if n > 1 else 0

@@ -1,9 +1,10 @@
+# mypy: ignore-errors
 """Random directives, drawn on a live schedule: what it refuses is counted and left out."""
 
 from tedsl.errors import ScheduleError
+from tedsl.fuzz.check import declared, targets_here
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.attach import misplaced
-from tests.fuzz.check import declared, targets_here
 
 FACTORS = (2, 3, 4, 5, 7, 8, 16, 1)
 

@@ -1,27 +1,39 @@
 """The kinds of formulas. Each function adds one stage to a program, or returns False where nothing fits."""
 
-from tests.fuzz.terms import Term, cast, known
-from tests.fuzz.values import is_float, promoted
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tedsl.fuzz.terms import Term, cast, known
+from tedsl.fuzz.values import is_float, promoted
+
+if TYPE_CHECKING:
+    from tedsl.fuzz.programs import Dim, Known, Program
 
 AXES = ("i", "j", "l", "m")
 
 
-def axes_of(t):
+def axes_of(t: Known) -> tuple[str, ...]:
     return AXES[:len(t.dims)]
 
 
-def replaced(items, at, item):
+def replaced(items: Sequence[Any], at: int, item: Any) -> list[Any]:
     return [item if position == at else one for position, one in enumerate(items)]
 
 
-def elementwise(p):
+def elementwise(p: Program) -> bool:
     """Formulas of tensors that broadcast, of indices and scalars."""
     t = p.recent()
     axes = axes_of(t)
     others = [u for u in p.tensors if len(u.dims) <= len(t.dims)
               and all(a == b or a.text == "1" for a, b in zip(u.dims[::-1], t.dims[::-1]))]
-    index = lambda u: ["0" if d.text == "1" else a for d, a in zip(u.dims, axes[len(axes) - len(u.dims):])]
-    leaves = [lambda: t.at(axes), lambda: t.at(axes), lambda: (lambda u: u.at(index(u)))(p.draw.choice(others))]
+
+    def other() -> Term:
+        u = p.draw.choice(others)
+        return u.at(["0" if d.text == "1" else a for d, a in zip(u.dims, axes[len(axes) - len(u.dims):])])
+
+    leaves: list[Callable[[], Term]] = [lambda: t.at(axes), lambda: t.at(axes), other]
     if p.draw.chance(10):
         value = p.scalar()
         leaves.append(lambda: value)
@@ -29,7 +41,7 @@ def elementwise(p):
     return p.define(t.dims, axes, [term.text], terms=[term])
 
 
-def tuple_(p):
+def tuple_(p: Program) -> bool:
     """Two outputs of one compute."""
     t = p.recent()
     axes = axes_of(t)
@@ -37,7 +49,7 @@ def tuple_(p):
     return p.define(t.dims, axes, [term.text for term in terms], terms=terms)
 
 
-def stencil(p):
+def stencil(p: Program) -> bool:
     """Neighbours along a dimension: the result is shorter."""
     t = p.recent(lambda t: t.dims)
     if t is None:
@@ -45,13 +57,17 @@ def stencil(p):
     axes, at, width = axes_of(t), p.draw.which(len(t.dims)), p.draw.between(1, 3)
     if t.dims[at].size < width:
         return False
-    shifted = lambda k: t.at(replaced(axes, at, f"{axes[at]} + {k}" if k else axes[at]))
+
+    def shifted(k: int) -> Term:
+        read: Term = t.at(replaced(axes, at, f"{axes[at]} + {k}" if k else axes[at]))
+        return read
+
     leaves = [lambda: shifted(0), lambda: shifted(width), lambda: shifted(p.draw.between(0, width))]
     term = p.formula(leaves, axes, 2)
     return p.define(replaced(t.dims, at, t.dims[at].plus(-width)), axes, [term.text], terms=[term])
 
 
-def padded(p):
+def padded(p: Program) -> bool:
     """A border of constants around a tensor, or its edge repeated."""
     t = p.recent(lambda t: t.dims)
     if t is None or t.dtype == "bool":
@@ -69,7 +85,7 @@ def padded(p):
     return p.define(dims, axes, [term.text], terms=[term])
 
 
-def transposed(p):
+def transposed(p: Program) -> bool:
     t = p.recent(lambda t: len(t.dims) > 1)
     if t is None:
         return False
@@ -79,7 +95,7 @@ def transposed(p):
     return p.define([t.dims[d] for d in order], axes, [term.text], terms=[term])
 
 
-def flat(p):
+def flat(p: Program) -> bool:
     """Two dimensions as one, or one as two."""
     t = p.recent(lambda t: len(t.dims) == 2 and t.dims[1].size > 0)
     if t is not None and p.draw.chance(60):
@@ -97,7 +113,7 @@ def flat(p):
                     [term.text], terms=[term])
 
 
-def strided(p):
+def strided(p: Program) -> bool:
     """Every second element, each element twice, or backwards."""
     t = p.recent(lambda t: t.dims)
     if t is None:
@@ -115,7 +131,7 @@ def strided(p):
     return p.define(replaced(t.dims, at, dim), axes, [term.text], terms=[term])
 
 
-def joined(p):
+def joined(p: Program) -> bool:
     """Two tensors end to end."""
     t = p.recent(lambda t: t.dims)
     if t is None:
@@ -133,7 +149,7 @@ def joined(p):
     return p.define(replaced(t.dims, at, type(d)(text, d.size + e.size)), axes, [term.text], terms=[term])
 
 
-def gather(p):
+def gather(p: Program) -> bool:
     """Indices from a tensor; out of range they are clamped."""
     t = p.recent(lambda t: t.dims and all(d.size for d in t.dims))
     index = p.recent(lambda u: len(u.dims) == 1 and u.dtype in ("int32", "int64", "int8", "uint8", "int16"))
@@ -151,7 +167,7 @@ def gather(p):
 
 # --- reductions -----------------------------------------------------------------------------------------------------
 
-def reduce_text(p, term, ks, extent, allow_init=True):
+def reduce_text(p: Program, term: Term, ks: Sequence[str], extent: int, allow_init: bool = True) -> Term:
     """A reduction of `term` over the axes `ks`, and what is known of it."""
     draw = p.draw
     if term.dtype == "bool":
@@ -181,11 +197,11 @@ def reduce_text(p, term, ks, extent, allow_init=True):
     return known(f"te.{op}({term.text}, axis={axis}{more})", dtype, mag, frac)
 
 
-def axis_line(k, dim, begin=0):
+def axis_line(k: str, dim: Dim, begin: int = 0) -> str:
     return f"{k} = te.reduce_axis(({begin}, {dim.text}), name='{k}')"
 
 
-def reduction(p):
+def reduction(p: Program) -> bool:
     """Over some dimensions of one tensor."""
     t = p.recent(lambda t: t.dims)
     if t is None:
@@ -211,7 +227,7 @@ def reduction(p):
     return p.define([t.dims[d] for d in kept], axes, [total.text], prefix, [total])
 
 
-def windowed(p):
+def windowed(p: Program) -> bool:
     """A sum over a window, as of a convolution."""
     t = p.recent(lambda t: t.dims)
     if t is None:
@@ -225,7 +241,7 @@ def windowed(p):
     return p.define(replaced(t.dims, at, t.dims[at].plus(1 - width)), axes, [term.text], prefix, [term])
 
 
-def matmul(p):
+def matmul(p: Program) -> bool:
     """A product of two tensors, summed over a dimension that both have."""
     t = p.recent(lambda t: len(t.dims) in (1, 2))
     if t is None:
@@ -257,7 +273,7 @@ ARGMAX = ("argmax = te.comm_reducer(lambda x, y: "
           "lambda i, v: (te.const(2**30, i), te.min_value(v)), name='argmax')")
 
 
-def argmax(p):
+def argmax(p: Program) -> bool:
     """A reduction of a tuple: the first place of the largest value."""
     t = p.recent(lambda t: t.dims and t.frac is not None and not t.special and t.dtype not in ("bool", "bfloat16"))
     if t is None:
@@ -274,5 +290,6 @@ def argmax(p):
     return p.define([t.dims[x] for x in kept], axes, [body], prefix, terms)
 
 
-STAGES = {elementwise: 24, stencil: 8, padded: 7, reduction: 10, windowed: 6, matmul: 8, transposed: 4, flat: 4, strided: 4,
-          joined: 3, gather: 4, argmax: 3, tuple_: 3}
+STAGES: dict[Callable[[Program], bool], int] = {
+    elementwise: 24, stencil: 8, padded: 7, reduction: 10, windowed: 6, matmul: 8, transposed: 4, flat: 4, strided: 4,
+    joined: 3, gather: 4, argmax: 3, tuple_: 3}

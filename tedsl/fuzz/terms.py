@@ -4,11 +4,16 @@ Floats are kept exact where possible (small multiples of a power of two), so tha
 Only exact terms are compared, rounded or cast to integers: a last bit must not decide which branch is taken.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from tests.fuzz.values import LARGEST, MANTISSA, is_float, promoted
+from tedsl.fuzz.draw import Draw
+from tedsl.fuzz.values import LARGEST, MANTISSA, available, is_float, promoted
 
 
 @dataclass(frozen=True)
@@ -18,14 +23,14 @@ class Term:
     text: str
     dtype: str
     mag: float
-    frac: int | None = 0
+    frac: Any = 0  # int | None
 
     @property
-    def exact(self):
+    def exact(self) -> bool:
         return not is_float(self.dtype) or (self.frac is not None and self.mag * 2.0**self.frac <= 2.0**MANTISSA[self.dtype])
 
 
-def known(text, dtype, mag, frac=0):
+def known(text: str, dtype: str, mag: float, frac: Any = 0) -> Term:
     """A term; integers beyond their range have wrapped, floats that need too many bits are rounded."""
     if not is_float(dtype):
         return Term(text, dtype, min(mag, 1 if dtype == "bool" else float(np.iinfo(dtype).max) + 1))
@@ -33,7 +38,8 @@ def known(text, dtype, mag, frac=0):
     return term if term.exact else replace(term, frac=None)
 
 
-def cast(t, dtype):
+def cast(t: Term, dtype: str) -> Term:
+    dtype = available(dtype)
     if t.dtype == dtype:
         return t
     if is_float(t.dtype) and not is_float(dtype):
@@ -50,22 +56,22 @@ def cast(t, dtype):
 class Formulas:
     """Draws terms over readings: a function that draws a leaf."""
 
-    def __init__(self, draw, leaf, indices):
+    def __init__(self, draw: Draw, leaf: Callable[[], Term], indices: Sequence[str]) -> None:
         self.draw, self.leaf, self.indices = draw, leaf, indices
 
-    def term(self, depth):
+    def term(self, depth: int) -> Term:
         if depth == 0 or self.draw.chance(8):
             return self.constant() if self.draw.chance(10) else self.leaf()
         make = self.draw.weighted({self.linear: 10, self.product: 9, self.extreme: 4, self.choose: 5, self.convert: 4,
                                    self.integer: 6, self.unary: 4, self.function: 3, self.quotient: 1})
         return make(depth - 1)
 
-    def constant(self):
+    def constant(self) -> Term:
         value = self.draw.between(-3, 5)
         dtype = self.draw.weighted({"float32": 5, "int32": 4, "int8": 1, "int64": 1, "float64": 1})
         return known(f"te.const({value}, '{dtype}')", dtype, abs(value))
 
-    def pair(self, depth):
+    def pair(self, depth: int) -> tuple[Term, Term, str]:
         a, b = self.term(depth), self.term(depth)
         if {a.dtype, b.dtype} == {"float16", "bfloat16"}:
             b = cast(b, a.dtype) if cast(b, a.dtype).dtype == a.dtype else a
@@ -74,14 +80,14 @@ class Formulas:
             return cast(a, "float32"), cast(b, "float32"), "float32"
         return a, b, dtype
 
-    def linear(self, depth):
+    def linear(self, depth: int) -> Term:
         a, b, dtype = self.pair(depth)
         if self.draw.chance(30) and a.dtype != "bool":
             k = self.draw.between(1, 4)
             return known(f"({a.text} {self.draw.choice('+-')} {k})", promoted(a.dtype, a.dtype), a.mag + k, a.frac)
         return known(f"({a.text} {self.draw.choice('+-')} {b.text})", dtype, a.mag + b.mag, _finer(a, b))
 
-    def product(self, depth):
+    def product(self, depth: int) -> Term:
         a, b, dtype = self.pair(depth)
         if is_float(dtype) and a.mag * b.mag > LARGEST[dtype] / 100:
             return a
@@ -95,20 +101,20 @@ class Formulas:
                 return known(f"({order.format(a=a.text, b=b.text, c=c.text)})", dtype, a.mag * b.mag + c.mag, frac)
         return known(f"({a.text} * {b.text})", dtype, a.mag * b.mag, None if None in (a.frac, b.frac) else a.frac + b.frac)
 
-    def extreme(self, depth):
+    def extreme(self, depth: int) -> Term:
         a, b, dtype = self.pair(depth)
         if a.dtype == b.dtype == "bool":
             return a
         return known(f"te.{self.draw.choice(['max', 'min'])}({a.text}, {b.text})", dtype, max(a.mag, b.mag), _finer(a, b))
 
-    def choose(self, depth):
+    def choose(self, depth: int) -> Term:
         a, b, dtype = self.pair(depth)
         name = self.draw.choice(["if_then_else", "select"])
         if a.dtype == b.dtype == "bool":
             return a
         return known(f"te.{name}({self.condition(depth)}, {a.text}, {b.text})", dtype, max(a.mag, b.mag), _finer(a, b))
 
-    def condition(self, depth):
+    def condition(self, depth: int) -> str:
         kind = self.draw.which(4)
         if kind == 0 and self.indices:
             return f"{self.draw.choice(self.indices)} % {self.draw.between(2, 3)} < 1"
@@ -122,12 +128,12 @@ class Formulas:
             return "te.const(1, 'int32') > 0"
         return f"{a.text} {self.draw.choice(['<', '<=', '>', '>='])} {b.text}"
 
-    def convert(self, depth):
+    def convert(self, depth: int) -> Term:
         a = self.term(depth)
         return cast(a, self.draw.weighted({"float32": 6, "int32": 4, "int8": 3, "uint8": 3, "int16": 2, "int64": 2, "bool": 1,
                                            "float64": 2, "float16": 2, "bfloat16": 2, "uint16": 1, "uint32": 1}))
 
-    def integer(self, depth):
+    def integer(self, depth: int) -> Term:
         """Division, remainder, shifts and bits of integers."""
         a, b, dtype = self.pair(depth)
         if is_float(dtype):
@@ -143,7 +149,7 @@ class Formulas:
             return a
         return known(f"({a.text} {op} {by})", dtype if by == b.text else promoted(a.dtype, a.dtype), top)
 
-    def unary(self, depth):
+    def unary(self, depth: int) -> Term:
         a = self.term(depth)
         if a.dtype == "bool":
             return cast(a, "int32")
@@ -159,7 +165,7 @@ class Formulas:
         name = self.draw.choice(["floor", "ceil", "trunc", "round", "nearbyint"])
         return known(f"te.{name}({a.text})", a.dtype, a.mag + 1, 0)
 
-    def function(self, depth):
+    def function(self, depth: int) -> Term:
         a = self.term(depth)
         if not is_float(a.dtype) or a.mag > 1000:
             return a
@@ -170,12 +176,12 @@ class Formulas:
             return Term(f"te.{name}(te.abs({a.text}) + 1.0)", a.dtype, a.mag + 1, None)
         return Term(f"te.{name}({a.text})", a.dtype, 2.0, None)
 
-    def quotient(self, depth):
+    def quotient(self, depth: int) -> Term:
         a, b, dtype = self.pair(depth)
         if not is_float(dtype):
             return a
         return Term(f"({a.text} / (te.abs({b.text}) + 1))", dtype, max(a.mag, 1.0), None) if b.dtype != "bool" else a
 
 
-def _finer(a, b):
+def _finer(a: Term, b: Term) -> Any:
     return None if None in (a.frac, b.frac) else max(a.frac, b.frac)

@@ -1,10 +1,11 @@
+# mypy: ignore-errors
 """Makes a failing case smaller: fewer directives, options, outputs and formulas, as long as it fails in the same way."""
 
 import re
 from dataclasses import replace
 
-from tests.fuzz.check import expected_arrays
-from tests.fuzz.run import outcome_apart
+from tedsl.fuzz.check import expected_arrays
+from tedsl.fuzz.run import outcome_apart
 
 
 def reduced(case):
