@@ -187,5 +187,6 @@ def _axis_of(loop: Loop) -> IterVar:
 
 
 def _begin_of_reduction(plan: StagePlan) -> int:
-    """The number of the outermost loop of the reduction."""
-    return next((at for at, loop in enumerate(plan.loops) if loop.leaf.is_reduction), len(plan.loops))
+    """The number of the loop before which the start values stand: that of decompose_reduction, or the reduction's outermost."""
+    return next((at for at, loop in enumerate(plan.loops) if loop.leaf.is_reduction or loop.leaf is plan.stage.init_at),
+                len(plan.loops))

@@ -71,6 +71,8 @@ def _rebase(state: ScheduleState) -> None:
             stage.leaf_iter_vars[at] = twin
             if axis in stage.iter_var_attrs:
                 stage.iter_var_attrs[twin] = stage.iter_var_attrs[axis]
+            if stage.init_at is axis:
+                stage.init_at = twin
             twins[stage, axis] = twin
     for stage in state.stages:
         if stage.attach_stage is not None and stage.attach_ivar is not None:

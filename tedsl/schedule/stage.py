@@ -13,6 +13,7 @@ from tedsl.schedule.primitives.bind import bind
 from tedsl.schedule.primitives.compute_at import compute_at
 from tedsl.schedule.primitives.compute_inline import compute_inline
 from tedsl.schedule.primitives.compute_root import compute_root
+from tedsl.schedule.primitives.decompose_reduction import decompose_reduction
 from tedsl.schedule.primitives.fuse import fuse
 from tedsl.schedule.primitives.nontemporal import nontemporal
 from tedsl.schedule.primitives.parallel import parallel
@@ -70,6 +71,12 @@ class Stage:
         loops = tile(self.state, x_parent, y_parent, x_factor, y_factor)
         self._record("tile", call, loops)
         return loops
+
+    def decompose_reduction(self, loop: IterVar) -> None:
+        """Store the start values of a reduction in loops of their own, right before `loop`."""
+        call = self._call("decompose_reduction", self._axis(loop))
+        decompose_reduction(self.state, loop)
+        self._record("decompose_reduction", call)
 
     # --- annotations ---
 

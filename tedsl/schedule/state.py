@@ -18,6 +18,7 @@ from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.journal import Recorder
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
+from tedsl.schedule.storage import PLAIN, Prefetched, Storage
 
 
 class AttachType(IntEnum):
@@ -41,6 +42,7 @@ class IterVarAttr:
     pragma_keys: tuple[StringImm, ...] = ()
     pragma_values: tuple[Expr | None, ...] = ()
     tensor_intrin: Any = None
+    prefetched: tuple[Prefetched, ...] = ()
 
     def describe(self) -> str | None:
         """How a sentence calls it ("vectorized"), or None if nothing was said that changes the loop."""
@@ -76,7 +78,9 @@ class StageState:
     attach_ivar: IterVar | None = None
     iter_var_attrs: dict[IterVar, IterVarAttr] = field(default_factory=dict)
     nontemporal: bool = False
+    storage: Storage = PLAIN
     store_predicate: Expr | None = None
+    init_at: IterVar | None = None  # the loop before which the start values of a reduction stand; None: as far in as possible
     retired: dict[IterVar, str] = field(default_factory=dict)  # loops of operations replaced since: what became of them
 
     @property
@@ -107,6 +111,7 @@ class StageState:
         self.leaf_iter_vars = root_axes(op)
         self.relations = []
         self.iter_var_attrs = {}
+        self.init_at = None
 
     # --- looking before a change ---
 
@@ -159,6 +164,10 @@ class StageState:
         said = self.annotation_of(loop)
         if said is None and self.attr_of(loop).pragma_keys:
             said = f"marked with the pragma {self.attr_of(loop).pragma_keys[0].value}"
+        if said is None and self.attr_of(loop).prefetched:
+            said = f"prefetching {self.attr_of(loop).prefetched[0].tensor.name}"
+        if said is None and self.init_at is loop:
+            said = "the place of the start values"
         if said is not None:
             raise self.refuse(directive, f"{loop.name} is already {said}", hint=hint)
 

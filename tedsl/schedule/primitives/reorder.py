@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import inside_vector, misplaced
+from tedsl.schedule.primitives.decompose_reduction import check_init_place
 from tedsl.schedule.state import StageState, find, show
 
 
@@ -24,6 +25,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     after = list(stage.leaf_iter_vars)
     for place, loop in zip(sorted(places), order):
         after[place] = loop
+    check_init_place(stage, directive, after)
     if stage.guests():
         _check_guests(stage, directive, after)
     stage.leaf_iter_vars = after

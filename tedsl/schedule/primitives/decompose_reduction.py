@@ -1,0 +1,50 @@
+"""decompose_reduction: where the start values of a reduction are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.state import StageState, find, show
+
+
+def decompose_reduction(stage: StageState, loop: Any) -> None:
+    """Store all start values in a nest of their own, right before `loop`; without it, before the first reduction loop.
+
+        for i: { B[i] = 0; for k: B[i] += A[i, k] }   →   for i: B[i] = 0;  for i: for k: B[i] += A[i, k]        (at i)
+    """
+    directive = f"decompose_reduction({show(loop)})"
+    at = stage.position_of(loop, directive)
+    first = first_reduction(stage.leaf_iter_vars)
+    if first is None:
+        reducing = getattr(stage.op, "reduce_axis", ())
+        why = "its reduction loops are gone" if reducing else "it has no start values"
+        raise stage.refuse(directive, f"{stage.name} is not a reduction: {why}",
+                           hint="use it on a stage made by te.sum, te.max, te.comm_reducer(...), ...")
+    if at > first:
+        outer = stage.leaf_iter_vars[first].name
+        raise stage.refuse(directive, f"{loop.name} is inside of the reduction loop {outer}: the start values would wipe out "
+                           f"what earlier iterations of {outer} added",
+                           hint=f"choose one of {', '.join(stage.loop_names()[:first + 1])}, or reorder first")
+    if stage.init_at is not None and stage.init_at is not loop:
+        raise stage.refuse(directive, f"the start values stand before {stage.init_at.name} already",
+                           hint="call decompose_reduction once")
+    stage.init_at = loop
+
+
+def first_reduction(loops: Sequence[IterVar]) -> int | None:
+    """The number of the outermost reduction loop."""
+    return next((at for at, loop in enumerate(loops) if loop.is_reduction), None)
+
+
+def check_init_place(stage: StageState, directive: str, after: list[IterVar]) -> None:
+    """Refuses an order of the loops in which the start values would stand inside of the reduction."""
+    first = first_reduction(after)
+    if stage.init_at is None or first is None:
+        return
+    at = find(after, stage.init_at)
+    if at is not None and at > first:
+        raise stage.refuse(directive, f"afterwards the start values, which stand before {stage.init_at.name}, "
+                           f"are inside of the reduction loop {after[first].name}",
+                           hint=f"keep {stage.init_at.name} outside of the reduction loops")
