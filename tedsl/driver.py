@@ -38,6 +38,8 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     made = as_target(target)
+    if target_host is not None:
+        as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
     pipeline = lowering_pipeline(PassContext.current().options, simple_mode=False)
     lowered = {key: pipeline(func) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
     if not lowered:

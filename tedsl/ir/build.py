@@ -358,6 +358,18 @@ def negative(a: Any) -> Expr:
     return binary(Sub, const(0, x.dtype), x)
 
 
+def absolute(a: Any) -> Expr:
+    """The absolute value; of the most negative integer itself."""
+    x = as_expr(a)
+    if x.dtype.is_bool:
+        raise DTypeError("abs takes numbers, not bool", hint="cast it: x.astype('int32')")
+    if x.dtype.is_uint:
+        return x
+    if isinstance(x, IntImm):
+        return x if x.value >= 0 or x.value == x.dtype.min_value else const(-x.value, x.dtype)
+    return FloatImm(x.dtype, abs(x.value)) if isinstance(x, FloatImm) else call("tir.fabs", x)
+
+
 def power(a: Any, b: Any) -> Expr:
     """`a ** b` of floats; an integer base to a small constant power is a product."""
     if isinstance(b, int) and not isinstance(b, bool) and 0 <= b <= 4:

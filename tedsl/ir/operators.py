@@ -56,6 +56,21 @@ class ExprOperators:
 
         return build.bitwise_not(self)
 
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        from tedsl.ir import build
+
+        return build.absolute(build.as_expr(self))
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __round__(self, digits: object = None) -> Any:
+        raise ExpressionError(f"Python's round works on numbers, and {self} is an expression",
+                              hint="write te.round(x), halves away from zero, or te.nearbyint(x), halves to even")
+
     def __eq__(self, other: object) -> Any:
         return LazyEqual(self, other, equal=True)
 

@@ -8,7 +8,7 @@ from tedsl.errors import DTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32, DType
 from tedsl.ir.dtype import dtype as as_dtype
-from tedsl.ir.expr import Expr, FloatImm, IntImm
+from tedsl.ir.expr import Expr
 from tedsl.lang.value import as_condition, as_value
 
 
@@ -72,17 +72,7 @@ pow = power  # its name in tir
 
 def abs(x: Any) -> Expr:
     """The absolute value; of the most negative integer itself."""
-    value = as_value(x, "abs")
-    if value.dtype.is_bool:
-        raise DTypeError("abs takes numbers, not bool", hint="cast it: x.astype('int32')")
-    if value.dtype.is_uint:
-        return value
-    if isinstance(value, IntImm):
-        return build.const(-value.value, value.dtype) if value.dtype.min_value is not None and \
-            value.dtype.min_value < value.value < 0 else value
-    if isinstance(value, FloatImm):
-        return FloatImm(value.dtype, value.value.__abs__())
-    return build.call("tir.fabs", value)
+    return build.absolute(as_value(x, "abs"))
 
 
 def ldexp(x: Any, exponent: Any) -> Expr:

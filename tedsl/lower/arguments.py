@@ -43,7 +43,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
     for position, arg in enumerate(args):
         arg = arg.var if isinstance(arg, IterVar) else arg
         if not isinstance(arg, (Tensor, Var, Buffer)):
-            raise LoweringError(f"argument {position} of the function is {arg!r} ({type(arg).__name__})",
+            raise LoweringError(f"argument {position + 1} of the function is {arg!r} ({type(arg).__name__})",
                                 hint="arguments are tensors, variables of te.var, and buffers of tir.decl_buffer")
         if arg in seen:
             raise LoweringError(f"{arg.name} is given twice in the arguments: {_names(args)}", hint="list each argument once")

@@ -127,7 +127,11 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
 def array(arr: Any, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
     """A new array with the content (and dtype, as numpy sees it) of `arr`."""
     _require_cpu(device)
-    values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)
+    try:
+        values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"nd.array: numpy makes no array of it: {str(error).splitlines()[0]}",
+                                hint="lists of one length in each dimension, of numbers") from error
     if isinstance(arr, numpy.ma.MaskedArray):
         raise ArgumentTypeError("nd.array: a masked array has elements without a value", hint="fill them: arr.filled(0)")
     native = values.dtype.newbyteorder("=")

@@ -87,7 +87,12 @@ class _CapsuleOwner:
 
 def array_from_dlpack(source: Any) -> Array:
     """A numpy array on the memory of a DLPack capsule or object, writable unless the source says that it is not."""
-    capsule = _capsule(source) if hasattr(source, "__dlpack__") else source
+    is_capsule = any(ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(source), name)
+                     for name in (b"dltensor", b"dltensor_versioned"))
+    if not is_capsule and not (hasattr(source, "__dlpack__") and not isinstance(source, type)):
+        raise ArgumentTypeError(f"from_dlpack: {_shown(source)} is neither a DLPack capsule that is still unread nor an object "
+                                "with __dlpack__", hint="arrays of numpy, torch, jax have it; for a list use nd.array")
+    capsule = source if is_capsule else _capsule(source)
     says_writable = ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor_versioned") == 1
     made = numpy.from_dlpack(_CapsuleOwner(capsule))
     if made.flags.writeable or says_writable or made.size == 0 or min(made.strides, default=0) < 0:

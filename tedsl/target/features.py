@@ -41,6 +41,22 @@ AARCH64_CPUS: dict[str, tuple[str, ...]] = {
 }
 CPUS = {"x86-64": X86_CPUS, "aarch64": AARCH64_CPUS}
 
+# What -mattr may name on x86: LLVM 20 to 22 (its own list of the host's features, and the tuning words people use).
+X86_FEATURES = frozenset((
+    "3dnow", "3dnowa", "64bit", "adx", "aes", "amx-avx512", "amx-bf16", "amx-complex", "amx-fp16", "amx-fp8", "amx-int8",
+    "amx-movrs", "amx-tf32", "amx-tile", "avx", "avx10.1", "avx10.2", "avx2", "avx512bf16", "avx512bitalg", "avx512bw",
+    "avx512cd", "avx512dq", "avx512er", "avx512f", "avx512fp16", "avx512ifma", "avx512pf", "avx512vbmi", "avx512vbmi2",
+    "avx512vl", "avx512vnni", "avx512vp2intersect", "avx512vpopcntdq", "avxifma", "avxneconvert", "avxvnni", "avxvnniint16",
+    "avxvnniint8", "bmi", "bmi2", "ccmp", "cf", "cldemote", "clflushopt", "clwb", "clzero", "cmov", "cmpccxadd", "crc32",
+    "cx16", "cx8", "egpr", "enqcmd", "evex512", "f16c", "fast-variable-perlane-shuffle", "fma", "fma4", "fsgsbase", "fxsr",
+    "gfni", "hreset", "invpcid", "kl", "lwp", "lzcnt", "mmx", "movbe", "movdir64b", "movdiri", "movrs", "mwaitx", "ndd",
+    "nf", "pclmul", "pconfig", "pku", "popcnt", "ppx", "prefer-128-bit", "prefer-256-bit", "prefetchi", "prefetchwt1",
+    "prfchw", "ptwrite", "push2pop2", "raoint", "rdpid", "rdpru", "rdrnd", "rdseed", "retpoline", "rtm", "sahf",
+    "serialize", "sgx", "sha", "sha512", "shstk", "slow-unaligned-", "mem-32", "sm3", "sm4", "soft-float", "sse",
+    "sse-unaligned-mem", "sse2", "sse3", "sse4.1", "sse4.2", "sse4a", "ssse3", "tbm", "tsxldtrk", "uintr", "usermsr",
+    "vaes", "vpclmulqdq", "waitpkg", "wbnoinvd", "widekl", "x87", "xop", "xsave", "xsavec", "xsaveopt", "xsaves", "zu",
+))
+
 # A feature switched on brings what it stands on; one switched off takes away what stands on it.
 IMPLIES: dict[str, tuple[str, ...]] = {
     "sse2": ("sse",), "sse3": ("sse2",), "ssse3": ("sse3",), "sse4.1": ("ssse3",), "sse4.2": ("sse4.1", "popcnt"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import shlex
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.target import current as _current
-from tedsl.target.features import CPUS, apply_changes
+from tedsl.target.features import CPUS, X86_FEATURES, apply_changes
 from tedsl.target.host import host
 
 
@@ -225,6 +226,8 @@ def _split_option(word: str, whole: str) -> tuple[str, str]:
     if not word.startswith("-"):
         raise ArgumentError(f"{word!r} in target {whole!r} is not an option", hint="options are written -name=value")
     name, equals, value = word.lstrip("-").partition("=")
+    if not equals and name in ("mcpu", "march", "mattr", "mtriple", "keys", "libs", "model", "device", "arch"):
+        raise ArgumentError(f"{word!r} in target {whole!r} has no value", hint=f"write -{name}=value")
     return name, value if equals else "1"
 
 
@@ -257,6 +260,11 @@ def _check_features(target: Target) -> None:
     if wrong:
         raise ArgumentError(f"-mattr={','.join(target.mattr)}: {wrong[0]!r} has no sign",
                             hint=f"write +{wrong[0]} or -{wrong[0]}")
+    unknown = [f for f in target.mattr if f[1:] not in X86_FEATURES] if target.arch == "x86-64" else []
+    if unknown:
+        near = difflib.get_close_matches(unknown[0][1:], X86_FEATURES)
+        raise ArgumentError(f"-mattr={','.join(target.mattr)}: x86-64 has no feature {unknown[0][1:]!r}",
+                            hint=f"did you mean {' or '.join(near)}?" if near else "names are LLVM's: avx2, fma, avx512bw, ...")
     if not target.mcpu:
         return
     known = CPUS.get(target.arch)

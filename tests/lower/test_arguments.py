@@ -49,7 +49,7 @@ def test_an_argument_given_twice_is_refused():
 
 @pytest.mark.parametrize("wrong", [3, "A", None, (10,)])
 def test_what_is_no_argument_is_refused(wrong):
-    refused([A, wrong, C], ["argument 1 of the function is", "arguments are tensors, variables of te.var, and buffers"])
+    refused([A, wrong, C], ["argument 2 of the function is", "arguments are tensors, variables of te.var, and buffers"])
 
 
 def test_an_inlined_stage_cannot_be_an_argument():
