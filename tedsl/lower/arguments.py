@@ -155,7 +155,7 @@ def _is_computed_whole(plan: StagePlan, schedule: ScheduleState, plans: Sequence
     """
     if plan.host is None:
         return True
-    if plan.op.reduce_axis and _is_in_parallel(plan):
+    if len(plan.axes) > len(plan.data_axes) and _is_in_parallel(plan):
         return False  # regions may overlap: one thread may start an element over while another reads it
     return any(schedule.stage_map[load.producer.op] is plan.stage and facts is None and _is_every_element(load, reader)
                and _is_computed_whole(reader, schedule, plans)
@@ -189,10 +189,10 @@ def _is_every_element(load: ProducerLoad, reader: StagePlan) -> bool:
 def _check_inputs(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments) -> None:
     missing: dict[str, None] = {}
     for plan in plans:
-        for load in plan.reads:
-            op, index = _key(schedule, load.producer)
+        for read in plan.reads:
+            op, index = _key(schedule, read.tensor)
             if isinstance(op, PlaceholderOp) and (op, index) not in arguments.tensors:
-                missing[load.producer.name] = None
+                missing[read.tensor.name] = None
     if missing:
         names, one = ", ".join(missing), len(missing) == 1
         raise LoweringError(f"the program reads {names}, which {'is' if one else 'are'} not among the arguments",

@@ -11,8 +11,9 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import BufferRealize, Stmt, seq
+from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
-from tedsl.lower.nest import Nest
+from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
 
 
@@ -25,18 +26,21 @@ def _placed(plans: Sequence[StagePlan], body: Stmt | None, memory: Memory, analy
     """The loops of `plans` in order, then `body`, in the memory of `plans`."""
     stmt = seq(*[_nest(plan, memory, analyzer) for plan in plans], body)
     for plan in reversed(plans):
-        for buffer in reversed(memory.outputs(plan)):
+        for index, buffer in reversed(list(enumerate(memory.outputs(plan)))):
             if not memory.is_argument(buffer):
-                stmt = BufferRealize(buffer, _region(plan), build.true(), stmt)
+                stmt = BufferRealize(buffer, _region(plan, index), build.true(), stmt)
     return stmt
 
 
-def _region(plan: StagePlan) -> tuple[Range, ...]:
-    return tuple(Range.from_min_extent(plan.mins[axis], plan.extents[axis]) for axis in plan.op.axis)
+def _region(plan: StagePlan, index: int) -> tuple[Range, ...]:
+    """The part of output number `index` that is computed."""
+    if isinstance(plan.op, ComputeOp):
+        return tuple(Range.from_min_extent(plan.mins[axis], plan.extents[axis]) for axis in plan.op.axis)
+    return tuple(Range.from_min_extent(build.const(0, extent.dtype), extent) for extent in plan.op.shape_of(index))
 
 
 def _nest(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Stmt:
-    return Nest(plan, memory.outputs(plan), memory, analyzer, _guests(plan, memory, analyzer)).build()
+    return kind_of(plan.op).statements(plan, memory.outputs(plan), memory, analyzer, _guests(plan, memory, analyzer))
 
 
 def _guests(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Callable[[int, Stmt], Stmt]:

@@ -15,17 +15,15 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, ProducerLoad, Var
+from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import Operation, extent_of
-from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.reads import has_load
 from tedsl.schedule.domains import indices_up
 from tedsl.schedule.state import ScheduleState
-
-Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
 def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
@@ -33,9 +31,9 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
     readers = _readers(schedule, plans)
     for plan in reversed(plans):
         region = _whole_shape(plan) if plan.host is None else _needed(plan, readers.get(plan.stage.op, []), analyzer)
-        for axis, (low, extent) in zip(plan.op.axis, region):
+        for axis, (low, extent) in zip(plan.data_axes, region):
             plan.mins[axis], plan.extents[axis] = low, extent
-        for axis in plan.op.reduce_axis:
+        for axis in plan.axes[len(region):]:
             assert axis.dom is not None
             plan.mins[axis], plan.extents[axis] = axis.dom.min, extent_of(axis)
         extents_down(plan, analyzer)
@@ -43,12 +41,12 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
         plan.offsets = indices_up(plan.stage.relations, plan.extents, {loop.leaf: loop.value for loop in plan.loops})
 
 
-def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operation, list[tuple[StagePlan, ProducerLoad]]]:
+def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operation, list[tuple[StagePlan, Read]]]:
     """For each operation that has a plan: the reads of it, in order."""
-    found: dict[Operation, list[tuple[StagePlan, ProducerLoad]]] = {}
+    found: dict[Operation, list[tuple[StagePlan, Read]]] = {}
     for plan in plans:
-        for load in plan.reads:
-            found.setdefault(schedule.stage_map[load.producer.op].op, []).append((plan, load))
+        for read in plan.reads:
+            found.setdefault(schedule.stage_map[read.tensor.op].op, []).append((plan, read))
     return found
 
 
@@ -68,23 +66,23 @@ def _loop(plan: StagePlan, leaf: IterVar, analyzer: Analyzer) -> Loop:
 
 def _whole_shape(plan: StagePlan) -> list[Ends]:
     """Start and extent of each dimension."""
-    return [(build.const(0, axis.dtype), extent_of(axis)) for axis in plan.op.axis]
+    return [(build.const(0, axis.dtype), extent_of(axis)) for axis in plan.data_axes]
 
 
-def _needed(plan: StagePlan, reads: Sequence[tuple[StagePlan, ProducerLoad]], analyzer: Analyzer) -> list[Ends]:
+def _needed(plan: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> list[Ends]:
     """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the place of `plan`."""
     if not reads:
         assert plan.host is not None
         raise LoweringError(f"{plan.name} is computed at a loop of {plan.host.name}, and nothing reads it there",
                             hint=f"leave {plan.name} at the root, or drop it from the program")
     values: dict[StagePlan, list[Mapping[Var, Ends]]] = {}
-    found: list[list[Ends | None]] = [[] for _ in plan.op.axis]
-    for reader, load in reads:
+    found: list[list[Ends | None]] = [[] for _ in plan.data_axes]
+    for reader, read in reads:
         if reader not in values:
             values[reader] = _axes_inside(reader, plan, analyzer)
-        for dim, index in enumerate(load.indices):
-            found[dim].append(_relaxed(index, values[reader], analyzer))
-    return [_union(axis, ends, analyzer) for axis, ends in zip(plan.op.axis, found)]
+        for dim, ends in enumerate(read.region[:len(found)]):
+            found[dim].append(ends and _relaxed(ends, values[reader], analyzer))
+    return [_union(axis, all_ends, analyzer) for axis, all_ends in zip(plan.data_axes, found)]
 
 
 def _axes_inside(reader: StagePlan, plan: StagePlan, analyzer: Analyzer) -> list[Mapping[Var, Ends]]:
@@ -112,9 +110,9 @@ def _shifted(reach: Reach, start: Expr) -> Ends:
     return low, low if reach.low is reach.high else build.add(start, reach.high)
 
 
-def _relaxed(index: Expr, layers: Sequence[Mapping[Var, Ends]], analyzer: Analyzer) -> Ends | None:
-    """The lowest and highest value of `index`; None if it depends on data or cannot be bounded."""
-    low = high = index
+def _relaxed(ends: Ends, layers: Sequence[Mapping[Var, Ends]], analyzer: Analyzer) -> Ends | None:
+    """The lowest and highest value between `ends`; None if it depends on data or cannot be bounded."""
+    low, high = ends
     for layer in layers:
         if has_load(low) or has_load(high) or any(has_load(end) for ends in layer.values() for end in ends):
             return None

@@ -1,4 +1,4 @@
-"""The statements of one formula at one iteration: init, update, store.
+"""A formula: its plan, and its statements at one iteration: init, update, store.
 
     B[i] = sum(A[i, k])      init: B[i] = 0      update: B[i] = B[i] + A[i, k]
     tuple reductions         update: let v0 = ..., v1 = ... (all sources first), then the stores
@@ -15,7 +15,12 @@ from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import BufferStore, IfThenElse, LetStmt, Stmt, seq
 from tedsl.ir.substitute import substitute
-from tedsl.lower.plan import StagePlan
+from tedsl.lang.inline import Inliner
+from tedsl.lang.operation import ComputeOp
+from tedsl.lower.checks import Requirement, check_reads
+from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.reads import loads_of
+from tedsl.schedule.state import StageState
 
 
 class BufferOf(Protocol):
@@ -37,6 +42,17 @@ class Translator(Rewriter):
         if type(node) is ProducerLoad:
             return BufferLoad(self.buffer_of(node.producer), node.indices)
         return node
+
+
+def plan_formula(stage: StageState, inliner: Inliner | None) -> tuple[StagePlan, tuple[Requirement, ...]]:
+    """The plan of a te.compute: its reads checked, and what is computed inline written into it."""
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    checked = check_reads(op)
+    bodies = checked.bodies if inliner is None else tuple(inliner(body) for body in checked.bodies)
+    domains = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
+    reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *domains))
+    return StagePlan(stage, op, bodies, reads), checked.requirements
 
 
 def store_values(plan: StagePlan, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:

@@ -20,7 +20,7 @@ from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
 from tedsl.ir.visitor import variables
-from tedsl.lang.operation import extent_of
+from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.propagate import guards
@@ -36,7 +36,7 @@ class Nest:
     def __init__(self, plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
                  guests: Callable[[int, Stmt], Stmt]) -> None:
         self.plan, self.buffers, self.buffer_of, self.analyzer, self.guests = plan, buffers, buffer_of, analyzer, guests
-        self.ragged = is_ragged(plan.op)
+        self.ragged = isinstance(plan.op, ComputeOp) and is_ragged(plan.op)
         self.translate = self.translator(plan.offsets)
 
     def translator(self, offsets: Mapping[IterVar, Expr]) -> Translator:
@@ -61,13 +61,13 @@ class Nest:
         update = store_update(plan, reduce, self.buffers, place, self.translate)
         update = self.guarded(update, plan.offsets, self.starts(), self.translate)
         update = self.wrap(begin, len(plan.loops), update)
-        if any(build.as_int(plan.extents[axis]) == 0 for axis in plan.op.reduce_axis):
+        if any(build.as_int(plan.extents[axis]) == 0 for axis in plan.axes[len(plan.data_axes):]):
             update = seq()
         return self.marked(self.wrap(0, begin, seq(init, update)))
 
     def place(self, translate: Translator) -> tuple[Expr, ...]:
         """The element of the outputs that an iteration writes."""
-        return tuple(translate.values[axis.var] for axis in self.plan.op.axis)
+        return tuple(translate.values[axis.var] for axis in self.plan.data_axes)
 
     def starts(self) -> list[IterVar]:
         return [loop.leaf for loop in self.plan.loops]
@@ -106,7 +106,7 @@ class Nest:
         found = [build.less(offsets[iv], plan.extents[iv]) for iv in guards(plan, start)]
         if self.ragged:
             found = [translate(condition) for condition in found]
-        for axis in plan.op.axis:
+        for axis in plan.data_axes:
             found += self.inside_tensor(axis, translate.values[axis.var])
         if plan.stage.store_predicate is not None:
             found.append(translate(plan.stage.store_predicate))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, ProducerLoad
 from tedsl.lang.inline import Inliner
-from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
+from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.reads import loads_of
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
@@ -30,23 +30,16 @@ def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requireme
     for stage in schedule.stages:
         if stage.is_placeholder:
             continue
-        op = _formula(stage.op)
-        checked = check_reads(op)
-        requirements.extend(checked.requirements)
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
-            formulas[stage] = op, checked.bodies
+            assert isinstance(stage.op, ComputeOp), "compute_inline refuses all others"
+            checked = check_reads(stage.op)
+            requirements.extend(checked.requirements)
+            formulas[stage] = stage.op, checked.bodies
         else:
-            bodies = tuple(inliner(body) for body in checked.bodies) if formulas else checked.bodies
-            domains = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
-            plans[stage] = StagePlan(stage, op, bodies, loads_of(bodies, *domains))
+            plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None)
+            requirements.extend(needed)
     _attach(schedule, plans)
     return list(plans.values()), requirements
-
-
-def _formula(op: Operation) -> ComputeOp:
-    if not isinstance(op, ComputeOp):
-        raise LoweringError(f"{op.name} is a {type(op).__name__}, which cannot be lowered to loops")
-    return op
 
 
 def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None:

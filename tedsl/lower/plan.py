@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tedsl.ir.expr import Expr, ProducerLoad, Var
+from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
-from tedsl.lang.operation import ComputeOp
-from tedsl.schedule.state import IterVarAttr, StageState
+from tedsl.lang.operation import Operation
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.state import IterVarAttr, StageState, root_axes
+
+Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +27,22 @@ class Loop:
     value: Expr
 
 
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What one iteration of a stage reads of `tensor`: the lowest and highest index in each dimension, None for all of it.
+
+    They are written in the variables of the axes of the stage.
+    """
+
+    tensor: Tensor
+    region: tuple[Ends | None, ...]
+
+
 @dataclass(eq=False)
 class StagePlan:
     """A stage that gets loops of its own. Filled in the order of the fields.
 
-    bodies: the formulas with inlined producers and clamped indices; reads: their loads, each once.
+    bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
     host, position: the stage and the number of the loop inside which this one is computed; None at the root.
     guests: the stages computed inside loop number k of this one, producers first.
     mins, extents: the region of each axis that is computed, and the extents of every loop derived from them.
@@ -37,9 +51,9 @@ class StagePlan:
     """
 
     stage: StageState
-    op: ComputeOp
+    op: Operation
     bodies: tuple[Expr, ...]
-    reads: tuple[ProducerLoad, ...]
+    reads: tuple[Read, ...]
     host: StagePlan | None = None
     position: int = -1
     guests: dict[int, list[StagePlan]] = field(default_factory=dict)
@@ -55,5 +69,10 @@ class StagePlan:
 
     @property
     def axes(self) -> tuple[IterVar, ...]:
-        """The axes of the formula, those of the reduction last."""
-        return (*self.op.axis, *self.op.reduce_axis)
+        """All axes of the operation: those of the elements, then those of the reduction."""
+        return tuple(root_axes(self.op))
+
+    @property
+    def data_axes(self) -> tuple[IterVar, ...]:
+        """The axes of a formula that are dimensions of its outputs. Which part of them is computed, the readers decide."""
+        return getattr(self.op, "axis", ())
