@@ -1,0 +1,163 @@
+"""Writes docs/directives.md: every directive with its description and its loops before and after, from the docstrings.
+
+    python docs/directives.py            writes the page
+    python docs/directives.py --check    fails if the page is not what the code says
+
+A docstring shows its directive in a block `Example (PROGRAM):`. PROGRAM is one of the functions below; the last statement
+of the block is what is shown, those before it prepare.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pathlib
+import re
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import tedsl
+from tedsl import te
+from tedsl.schedule.handles import Schedule
+from tedsl.schedule.stage import Stage
+
+PAGE = pathlib.Path(__file__).with_suffix(".md")
+EXAMPLE = re.compile(r"^ *Example \((?P<program>\w+)\):\n(?P<code>(?: {4,}.*\n?|\n)+)", re.MULTILINE)
+HEAD = """\
+# The directives
+
+What a schedule `s` can say, each with the loops that `tedsl.lower(s, args, simple_mode=True)` prints before and after it.
+Made by `python docs/directives.py` from the docstrings of `Stage` and `Schedule`; the examples are run when it is made.
+
+The programs of the examples:
+
+```python
+"""
+
+Names = dict[str, Any]
+
+
+def add() -> tuple[list[te.Tensor], Names]:
+    """One stage: C[i] = A[i] + B[i]."""
+    A, B = te.placeholder((16,), name="A"), te.placeholder((16,), name="B")
+    C = te.compute((16,), lambda i: A[i] + B[i], name="C")
+    return [A, B, C], {"i": C.op.axis[0]}
+
+
+def add_n() -> tuple[list[te.Tensor], Names]:
+    """The same for any size n."""
+    n = te.size_var("n")
+    A, B = te.placeholder((n,), name="A"), te.placeholder((n,), name="B")
+    C = te.compute((n,), lambda i: A[i] + B[i], name="C")
+    return [A, B, C], {"i": C.op.axis[0], "n": n}
+
+
+def table() -> tuple[list[te.Tensor], Names]:
+    """One stage with two loops: C[y, x] = A[y, x] * 2."""
+    A = te.placeholder((8, 12), name="A")
+    C = te.compute((8, 12), lambda y, x: A[y, x] * 2.0, name="C")
+    return [A, C], {"y": C.op.axis[0], "x": C.op.axis[1]}
+
+
+def chain() -> tuple[list[te.Tensor], Names]:
+    """Two stages: B[y, x] = A[y, x] + 1, C[y, x] = B[y, x] * 2."""
+    A = te.placeholder((8, 12), name="A")
+    B = te.compute((8, 12), lambda y, x: A[y, x] + 1.0, name="B")
+    C = te.compute((8, 12), lambda y, x: B[y, x] * 2.0, name="C")
+    return [A, C], {"y": C.op.axis[0], "x": C.op.axis[1]}
+
+
+def blur() -> tuple[list[te.Tensor], Names]:
+    """A producer and a stencil over it: B[x] = A[x] * 2, C[x] = B[x] + B[x + 1] + B[x + 2]."""
+    A = te.placeholder((18,), name="A")
+    B = te.compute((18,), lambda x: A[x] * 2.0, name="B")
+    C = te.compute((16,), lambda x: B[x] + B[x + 1] + B[x + 2], name="C")
+    return [A, C], {"x": C.op.axis[0]}
+
+
+def rowsum() -> tuple[list[te.Tensor], Names]:
+    """A reduction: B[i] = sum of A[i, k] over k."""
+    A = te.placeholder((8, 64), name="A")
+    k = te.reduce_axis((0, 64), "k")
+    B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    return [A, B], {"i": B.op.axis[0], "k": k}
+
+
+def matmul() -> tuple[list[te.Tensor], Names]:
+    """C[y, x] = sum of A[y, k] * B[k, x] over k."""
+    A, B = te.placeholder((32, 32), name="A"), te.placeholder((32, 32), name="B")
+    k = te.reduce_axis((0, 32), "k")
+    C = te.compute((32, 32), lambda y, x: te.sum(A[y, k] * B[k, x], axis=k), name="C")
+    return [A, B, C], {"y": C.op.axis[0], "x": C.op.axis[1], "k": k}
+
+
+PROGRAMS: tuple[Callable[[], tuple[list[te.Tensor], Names]], ...] = (add, add_n, table, chain, blur, rowsum, matmul)
+
+
+def page() -> str:
+    """The whole page."""
+    by_name = {made.__name__: made for made in PROGRAMS}
+    parts = [HEAD, "\n\n".join(program_source(made) for made in PROGRAMS), "\n```\n"]
+    for title, holder in (("Directives of a stage, `s[C]`", Stage), ("Directives of a schedule, `s`", Schedule)):
+        parts.append(f"\n## {title}\n")
+        for name, method in vars(holder).items():
+            doc = inspect.getdoc(method) if inspect.isfunction(method) and not name.startswith("_") else None
+            examples = list(EXAMPLE.finditer((doc or "") + "\n"))
+            if doc and examples:
+                parts.append(section(name, method, doc, examples, by_name))
+    return "".join(parts)
+
+
+def program_source(made: Callable[..., Any]) -> str:
+    """A program as the page shows it."""
+    lines = textwrap.dedent(inspect.getsource(made)).splitlines()
+    title = ast.literal_eval(lines[1].strip())
+    body = [line.strip() for line in lines[2:] if not line.strip().startswith("return")]
+    return "\n".join([f"# {made.__name__}: {title}", *body])
+
+
+def section(name: str, method: Callable[..., Any], doc: str, examples: list[re.Match[str]], programs: Names) -> str:
+    """One directive: its signature, what its docstring says, its examples."""
+    given = list(inspect.signature(method).parameters.values())[1:]
+    signature = inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in given])
+    said = textwrap.dedent(EXAMPLE.sub("", doc + "\n")).strip()
+    shown = "".join(example_text(match["code"], programs[match["program"]]) for match in examples)
+    return f"\n### `{name}{signature}`\n\n{said}\n{shown}"
+
+
+def example_text(code: str, program: Callable[[], tuple[list[te.Tensor], Names]]) -> str:
+    """The code of an example, and the loops before and after its last statement."""
+    code = textwrap.dedent(code).strip()
+    last = ast.parse(code).body[-1]
+    before = "\n".join(code.splitlines()[:last.lineno - 1])
+    return (f"\nOf the program `{program.__name__}`:\n\n```python\n{code}\n```\n"
+            f"\nbefore\n\n```\n{loops(before, program)}\n```\n"
+            f"\nafter\n\n```\n{loops(code, program)}\n```\n")
+
+
+def loops(code: str, program: Callable[[], tuple[list[te.Tensor], Names]]) -> str:
+    """The body of the function that `code` makes of `program`."""
+    args, names = program()
+    s = te.create_schedule(args[-1].op)
+    graph = {tensor.name: tensor for tensor in (stage.op.output(0) for stage in s.stages)}
+    exec(code, {"s": s, "te": te, "tedsl": tedsl, **graph, **names})  # our own docstrings
+    text = str(tedsl.lower(s, args, simple_mode=True))
+    body = text[text.index("buffer_map"):].split("\n", 1)[1].rsplit("\n}", 1)[0]
+    return textwrap.dedent(body)
+
+
+def main() -> int:
+    made = page()
+    if "--check" in sys.argv:
+        if PAGE.read_text() != made:
+            print(f"{PAGE.name} is not what the docstrings say: run python docs/directives.py")
+            return 1
+        return 0
+    PAGE.write_text(made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
