@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from tedsl.errors import ArgumentError, DTypeError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
-from tedsl.ir.expr import Expr, Var, pointer_var
+from tedsl.ir.expr import BufferLoad, Call, Expr, Ramp, Var, pointer_var
 from tedsl.ir.node import Node, node
+from tedsl.ir.ops import Op
 from tedsl.ir.types import PointerType
 
 
@@ -43,6 +45,61 @@ class Buffer(Node):
         annotation = self.data.type_annotation
         return (annotation.storage_scope or "global") if isinstance(annotation, PointerType) else "global"
 
+    def access_ptr(self, access_mask: int | str, ptr_type: object = "handle", content_lanes: int = 1, offset: Any = 0) -> Expr:
+        """The address of element `offset` (in elements of the memory) as an argument of an external function.
+
+        access_mask: what the function does there, "r", "w" or "rw" (or READ, WRITE, both). content_lanes: offset and extent of
+        the call count vectors of so many elements.
+        """
+        mask = _access_mask(access_mask, self.name)
+        skipped = build.as_expr(offset)
+        size = build.mul(self.strides[0], self.shape[0]) if self.strides else build.const(1, "int32")
+        for dim in () if self.strides else self.shape:
+            size = build.mul(size, dim)
+        size, at = build.sub(size, skipped), build.add(self.elem_offset, skipped)
+        of = self.dtype
+        if content_lanes > 1:
+            of = of.with_lanes(of.lanes * content_lanes)
+            size, at = build.floordiv(size, content_lanes), build.floordiv(at, content_lanes)
+        marker = Call(of, Op.get("tir.type_annotation"), ())
+        return Call(as_dtype(ptr_type), Op.get("tir.tvm_access_ptr"), (marker, self.data, at, size, build.const(mask, "int32")))
+
+    def vload(self, begin: Any, dtype: object = None) -> Expr:
+        """The element at `begin`, or the vector `dtype` of consecutive elements from there."""
+        of = self.dtype if dtype is None else as_dtype(dtype)
+        return BufferLoad(self, self._lanes_from(begin, of, "vload"))
+
+    def vstore(self, begin: Any, value: Any) -> Any:
+        """The statement that stores `value`, an element or a vector, from `begin` on."""
+        from tedsl.ir.stmt import BufferStore
+
+        stored = build.as_expr(value, self.dtype)
+        return BufferStore(self, stored, self._lanes_from(begin, stored.dtype, "vstore"))
+
+    def _lanes_from(self, begin: Any, of: DType, what: str) -> tuple[Expr, ...]:
+        """The indices of the elements that a value of dtype `of` takes from `begin` on."""
+        given = begin if isinstance(begin, (tuple, list)) else (begin,)
+        indices = tuple(build.as_expr(i) for i in given)
+        if of.element is not self.dtype.element or of.lanes % self.dtype.lanes:
+            raise DTypeError(f"{what} of {of} from buffer {self.name} of {self.dtype}",
+                             hint=f"use {self.dtype.element} with any number of lanes, then reinterpret or cast")
+        if len(indices) != len(self.shape):
+            raise ShapeError(f"{what}: buffer {self.name} has {len(self.shape)} dimensions, {len(indices)} indices are given")
+        lanes = of.lanes // self.dtype.lanes
+        if lanes == 1 or not indices:
+            return indices
+        last = indices[-1]
+        return (*indices[:-1], Ramp(last, build.const(1, last.dtype), lanes))
+
+
+def _access_mask(mask: int | str, name: str) -> int:
+    """READ, WRITE, or both."""
+    if isinstance(mask, str) and mask and set(mask) <= {"r", "w"}:
+        return Buffer.READ * ("r" in mask) | Buffer.WRITE * ("w" in mask)
+    if isinstance(mask, int) and not isinstance(mask, bool) and 1 <= mask <= 3:
+        return mask
+    raise ArgumentError(f"access_ptr of buffer {name}: the access mask is {mask!r}", hint='write "r", "w" or "rw"')
+
 
 def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Var | None = None, strides: Any = None,
                 elem_offset: Any = None, scope: str = "", data_alignment: int = -1, offset_factor: int = 0,
@@ -58,8 +115,6 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
         Var(f"{name}_elem_offset") if offset_factor else build.const(0, "int32"))
     steps = () if strides is None else tuple(build.as_expr(s) for s in strides)
     if strides is not None and steps and len(steps) != len(dims):
-        from tedsl.errors import ShapeError
-
         raise ShapeError(f"buffer {name} has {len(dims)} dimensions and {len(steps)} strides")
     return Buffer(pointer, element, dims, steps, offset, name, max(data_alignment, 0), offset_factor,
                   "" if buffer_type == "default" else buffer_type)

@@ -17,6 +17,7 @@ from tedsl.ir.expr import Var
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
+from tedsl.ir.stmt import BIND_SCOPE, AttrStmt
 
 Path: TypeAlias = "tuple[Path, str] | None"  # from the inside out: a text would grow with the square of the depth
 Difference: TypeAlias = tuple[Path, Any, Any, bool]  # where, two things to compare, whether variables are bound here
@@ -99,6 +100,9 @@ def _parts(path: Path, x: Any, y: Any, binds: bool) -> Iterator[Difference]:
         yield (path, ".buffer_map"), buffers[0], buffers[1], True
     ignored = ("params", "buffer_map") if isinstance(x, PrimFunc) else NAMES.get(type(x), ())
     names = [f.name for f in fields(type(x)) if f.name not in ignored]
+    if isinstance(x, AttrStmt) and x.attr_key == BIND_SCOPE:
+        yield (path, ".node"), x.node, y.node, y.attr_key == BIND_SCOPE  # the first buffer is made here
+        names.remove("node")
     for name in sorted(names, key=lambda n: n not in x.binders):
         inherited = binds and isinstance(x, Buffer)
         yield (path, f".{name}"), getattr(x, name), getattr(y, name), name in x.binders or inherited

@@ -66,8 +66,10 @@ _ALL = (
     Op("tir.call_llvm_intrin", None, "opaque"),
     Op("tir.ret", 1, "opaque"),
     Op("tir.address_of", 1, "read"),  # of a Load
-    Op("tir.tvm_access_ptr", 5, "read"),  # dtype marker, data, offset, extent, rw mask
+    Op("tir.tvm_access_ptr", 5, "read"),  # type_annotation, data, offset, extent (in elements of that type), rw mask
+    Op("tir.type_annotation", 0),  # its dtype is what counts
     Op("tir.tvm_storage_sync", None, "opaque"),
     Op("tir.prefetch", None, "opaque"),
+    Op("tir.tvm_tuple", None),  # values of an attribute
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}

@@ -33,6 +33,9 @@ class ForKind(IntEnum):
     THREAD_BINDING = 4
 
 
+# AttrStmt with this key: its node is a pair of buffers, and in its body the first one stands for a region of the second; the
+# value is tvm_tuple(min, extent, min, extent, ...).
+BIND_SCOPE = "buffer_bind_scope"
 NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
 
 
@@ -208,6 +211,20 @@ class AssertStmt(Stmt):
     message: Expr
     body: Stmt
     children: ClassVar[tuple[str, ...]] = ("condition", "message", "body")
+
+
+@node
+class Tensorized(Stmt):
+    """`body`: what the user wrote for a region of loops in terms that only the machine knows (a call, an instruction).
+
+    `formula`: loops of our own that compute the same. The interpreter runs these, and passes read from them what the region
+    touches; machine code is made of `body`. name: that of the intrinsic.
+    """
+
+    name: str
+    body: Stmt
+    formula: Stmt
+    children: ClassVar[tuple[str, ...]] = ("body", "formula")
 
 
 @node

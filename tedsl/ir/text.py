@@ -77,6 +77,7 @@ from tedsl.ir.stmt import (
     SeqStmt,
     Stmt,
     Store,
+    Tensorized,
     While,
 )
 from tedsl.ir.types import PointerType, PrimType
@@ -264,7 +265,7 @@ def mask_parts(predicate: Expr | None) -> list[Part]:
 
 
 def call_parts(e: Call, p: Printer) -> list[Part]:
-    return [f"@{e.op.name}(", *listed([*e.args, f"dtype={e.dtype}"], ""), ")"]
+    return [f"@{e.op.name}(", *listed(e.args, ""), f", dtype={e.dtype})"]  # "(, dtype=...)" without arguments, as v0.8 has it
 
 
 def reduce_parts(e: Reduce, p: Printer) -> list[Part]:
@@ -321,22 +322,33 @@ ITER_NAMES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque", "Unro
               "Tensorized")
 
 
+def _shown(stmt: Stmt) -> Stmt:
+    """`stmt`; of a tensorized region what the user wrote for it."""
+    return stmt.body if isinstance(stmt, Tensorized) else stmt
+
+
 def _block(body: Stmt) -> list[Part]:
-    return [body] if isinstance(body, SeqStmt) else [" {", 2, body, -2, "}"]
+    return [body] if isinstance(_shown(body), SeqStmt) else [" {", 2, body, -2, "}"]
 
 
 def _then(body: Stmt) -> list[Part]:
     """What follows a statement that holds to the end of its block."""
-    return [body] if isinstance(body, SeqStmt) else [";", 0, body]
+    return [body] if isinstance(_shown(body), SeqStmt) else [";", 0, body]
 
 
 def _sequence(s: SeqStmt, p: Printer) -> list[Part]:
     parts: list[Part] = [" {", 2]
-    for position, stmt in enumerate(s.seq):
+    for position, stmt in enumerate(_flat(s)):
         if position:
             parts.append(0)
         parts.append(stmt)
     return [*parts, -2, "}"]
+
+
+def _flat(s: SeqStmt) -> list[Stmt]:
+    """The statements of `s`, with those of a tensorized region in its place."""
+    shown = [_shown(stmt) for stmt in s.seq]
+    return [stmt for one in shown for stmt in (one.seq if isinstance(one, SeqStmt) else (one,))]
 
 
 def _for(s: For, p: Printer) -> list[Part]:
@@ -396,6 +408,7 @@ STATEMENTS: dict[type, Handler] = {
     BufferStore: lambda s, p: [*p.buffer(s.buffer), *listed(s.indices), " = ", s.value],
     Evaluate: lambda s, p: [s.value],
     AssertStmt: lambda s, p: ["assert(", s.condition, ", ", s.message, ")", 0, s.body],
+    Tensorized: lambda s, p: [s.body],
     Prefetch: lambda s, p: ["prefetch(", *p.buffer(s.buffer), ", ", *_intervals(s.bounds), ")"],
 }
 
@@ -417,7 +430,8 @@ def _prim_func(func: PrimFunc, p: Printer) -> list[Part]:
     for position, line in enumerate(head):
         parts += [0 if position else 2, *line]
     parts += [" {", 0 if head else 2]
-    for position, stmt in enumerate(func.body.seq if isinstance(func.body, SeqStmt) else (func.body,)):
+    body = _shown(func.body)
+    for position, stmt in enumerate(_flat(body) if isinstance(body, SeqStmt) else (body,)):
         parts += [0, stmt] if position else [stmt]
     return [*parts, -2, "}"]
 

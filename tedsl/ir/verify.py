@@ -38,6 +38,7 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MATH_BINARY, MATH_UNARY, OPS
 from tedsl.ir.stmt import (
+    BIND_SCOPE,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -51,27 +52,29 @@ from tedsl.ir.stmt import (
     SeqStmt,
     Stmt,
     Store,
+    Tensorized,
     While,
 )
 from tedsl.ir.types import PointerType
 from tedsl.ir.visitor import variables
 
 
-def verify(func: PrimFunc, *, flat: bool) -> None:
-    """Raises InternalError, with the place, unless `func` is well-formed in the given form."""
-    _Verifier(func, flat).function()
+def verify(func: PrimFunc, *, flat: bool, error: type[Exception] = InternalError) -> None:
+    """Raises `error`, with the place, unless `func` is well-formed in the given form."""
+    _Verifier(func, flat, error).function()
 
 
 class _Verifier:
-    def __init__(self, func: PrimFunc, flat: bool) -> None:
+    def __init__(self, func: PrimFunc, flat: bool, error: type[Exception]) -> None:
         self.func = func
         self.flat = flat
+        self.error = error
         self.bound: set[Var] = set()
         self.binder: dict[Var, object] = {}  # every binder met so far
         self.path: list[str] = []
 
     def fail(self, problem: str) -> NoReturn:
-        raise InternalError(f"{self.func.name} is not well-formed: {problem}\n  at: {' > '.join(self.path) or 'its head'}")
+        raise self.error(f"{self.func.name} is not well-formed: {problem}\n  at: {' > '.join(self.path) or 'its head'}")
 
     def expect(self, holds: bool, problem: Callable[[], str]) -> None:
         if not holds:
@@ -285,6 +288,9 @@ def _let(v: _Verifier, s: LetStmt) -> None:
 
 def _attr(v: _Verifier, s: AttrStmt) -> None:
     v.expr(s.value, f"attr {s.attr_key}")
+    if s.attr_key == BIND_SCOPE:
+        _bind_scope(v, s)
+        return
     thread = s.node.var if s.attr_key in ("thread_extent", "virtual_thread") and isinstance(s.node, IterVar) else None
     if thread is not None and thread not in v.bound:
         v.bound.add(thread)  # threads may be named again, by the kernels that follow
@@ -292,6 +298,18 @@ def _attr(v: _Verifier, s: AttrStmt) -> None:
         v.bound.discard(thread)
     else:
         v.inside(f"attr {s.attr_key}", s.body)
+
+
+def _bind_scope(v: _Verifier, s: AttrStmt) -> None:
+    """A buffer that stands for a region of another one: its pointer and the variables of its layout exist in the body."""
+    window, whole = s.node
+    v.buffer(whole, f"attr {s.attr_key}")
+    made = [var for part in (*window.shape, *window.strides, window.elem_offset) for var in variables(part)
+            if var not in v.bound]
+    for var in dict.fromkeys((window.data, *made)):
+        v.bind(var, s, f"buffer {window.name}")
+    v.inside(f"attr {s.attr_key}", s.body)
+    v.bound.difference_update((window.data, *made))
 
 
 def _if(v: _Verifier, s: IfThenElse) -> None:
@@ -356,6 +374,11 @@ def _assert(v: _Verifier, s: AssertStmt) -> None:
     v.inside("assert", s.body)
 
 
+def _tensorized(v: _Verifier, s: Tensorized) -> None:
+    v.inside(f"intrinsic {s.name}", s.body)
+    v.inside(f"formula of {s.name}", s.formula)
+
+
 def _prefetch(v: _Verifier, s: Prefetch) -> None:
     v.buffer(s.buffer, f"prefetch {s.buffer.name}")
     v.region(s.bounds, f"prefetch {s.buffer.name}")
@@ -364,5 +387,6 @@ def _prefetch(v: _Verifier, s: Prefetch) -> None:
 STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     For: _for, While: _while, LetStmt: _let, AttrStmt: _attr, IfThenElse: _if, Allocate: _allocate, Store: _store,
     BufferStore: _buffer_store, BufferRealize: _realize, SeqStmt: _seq, AssertStmt: _assert, Prefetch: _prefetch,
+    Tensorized: _tensorized,
     Evaluate: lambda v, s: v.expr(s.value, "evaluate"),
 }

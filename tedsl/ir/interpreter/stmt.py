@@ -27,6 +27,7 @@ from tedsl.ir.stmt import (
     SeqStmt,
     Stmt,
     Store,
+    Tensorized,
     While,
 )
 
@@ -190,6 +191,10 @@ def _assert(c: StmtCompiler, s: AssertStmt) -> None:
     c.stmt(s.body)
 
 
+def _tensorized(c: StmtCompiler, s: Tensorized) -> None:
+    c.stmt(s.formula)
+
+
 def _prefetch(c: StmtCompiler, s: Prefetch) -> None:
     c.line("pass")
 
@@ -227,6 +232,7 @@ def _buffer_store(c: StmtCompiler, s: BufferStore) -> None:
 STATEMENTS: dict[type, Callable[[StmtCompiler, Any], None]] = {
     For: _for, While: _while, LetStmt: _let, AttrStmt: _attr, IfThenElse: _if, Allocate: _allocate, BufferRealize: _realize,
     SeqStmt: _seq, Evaluate: _evaluate, AssertStmt: _assert, Prefetch: _prefetch, Store: _store, BufferStore: _buffer_store,
+    Tensorized: _tensorized,
 }
 
 
