@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentTypeError, ScheduleError
+from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError
 from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
@@ -15,6 +15,7 @@ from tedsl.schedule.journal import Journal
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.rfactor import rfactor
+from tedsl.schedule.replay import replay
 from tedsl.schedule.show import schedule_text
 from tedsl.schedule.stage import Stage
 from tedsl.schedule.state import ScheduleState, StageState, describe
@@ -105,7 +106,19 @@ class Schedule:
     @property
     def journal(self) -> Journal:
         """The directives so far; printed, a Python program over `s`."""
-        return Journal(self.state.recorder.directives)
+        return Journal(self.state.recorder.directives, self.state.recorder.objects)
+
+    def undo(self, n: int = 1) -> Journal:
+        """Take back the last `n` directives and return them. Tensors and loops of before are what they were."""
+        recorder = self.state.recorder
+        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= len(recorder.directives):
+            raise ArgumentError(f"undo of {n!r} directives; this schedule has {len(recorder.directives)}",
+                                hint="print(s.journal) lists them")
+        return recorder.take_back(self.state, n)
+
+    def replay(self, journal: Journal) -> None:
+        """Apply the directives of `journal`, in order; if one of them is refused, none."""
+        replay(self, journal)
 
     def copy(self) -> Schedule:
         """The same schedule, changed independently from now on."""
@@ -153,4 +166,5 @@ def create_schedule(ops: Any) -> Schedule:
     state = ScheduleState(list(outputs))
     for op in producers_first(state.outputs):
         state.add_stage(op, len(state.stages)).is_output = op in outputs
+    state.recorder.history.take(state)
     return Schedule(state)

@@ -1,47 +1,93 @@
 """The journal of a schedule: every directive that was applied, as a frozen record with its text in Python.
 
 Run over a fresh schedule `s` of the same operations, the texts build the same schedule. They name tensors by their own
-names where these are unique Python names, else by position (`s.stages[2]`), and loops by the names given here.
+names where these are unique Python names, else by position (`s.stages[2]`), and loops by the names given here. An argument
+that Python text cannot say (an intrinsic, a function) stands there by a name, and the journal keeps it in `objects`.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from tedsl.ir import build
-from tedsl.ir.expr import IntImm, StringImm
-from tedsl.ir.iters import IterVar
+from tedsl.errors import ScheduleError
+from tedsl.ir.expr import Expr, IntImm, StringImm, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.operators import LazyEqual
+from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.history import History
+from tedsl.schedule.spelling import spelled
 
 if TYPE_CHECKING:
-    from tedsl.schedule.state import StageState
+    from tedsl.schedule.state import ScheduleState, StageState
 
 RESERVED = frozenset(("s", "te"))
+PLAIN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
 class Directive:
-    """One directive that was applied: its name, the name of its stage ("" for the schedule), its text as Python."""
+    """One directive that was applied: its name, the name of its stage ("" for the schedule), its text as Python, and the
+    line of the program that called it (which does not count when records are compared)."""
 
     name: str
     stage: str
     text: str
+    where: SourceLine | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def origin(self) -> str:
+        """How errors and pages point to it: `s[B].split(s[B].op.axis[0], factor=8)  (prog.py:12)`."""
+        return self.text + (f"  ({self.where.short})" if self.where is not None else "")
+
 
 class Journal(tuple[Directive, ...]):
-    """The directives of a schedule in order; printed, a Python program over `s`."""
+    """The directives of a schedule in order; printed, a Python program over `s`. `s.replay(journal)` applies it.
 
-    __slots__ = ()
+    objects: what the texts name and cannot say, for a replay in this process.
+    """
+
+    objects: Mapping[str, Any]
+
+    def __new__(cls, directives: Sequence[Directive] = (), objects: Mapping[str, Any] | None = None) -> Journal:
+        made = super().__new__(cls, directives)
+        made.objects = dict(objects or {})
+        return made
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Directive: ...
+    @overload
+    def __getitem__(self, index: slice) -> Journal: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Directive | Journal:
+        found = super().__getitem__(index)
+        return Journal(found, self.objects) if isinstance(index, slice) else found  # type: ignore[return-value, arg-type]
 
     def __str__(self) -> str:
         return "\n".join(d.text for d in self)
+
+    def __repr__(self) -> str:
+        return f"<journal of {len(self)} directive{'s' * (len(self) != 1)}; print it, or s.replay it>"
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The journal as JSON. Refuses a directive one of whose arguments lives in this process only."""
+        from tedsl.schedule.journal_json import written
+
+        return written(self, indent)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Journal:
+        """The journal that `to_json` wrote. Anything else is an ArgumentError; nothing in it is ever run as Python."""
+        from tedsl.schedule.journal_json import read
+
+        return read(text)
 
 
 @dataclass(eq=False)
@@ -49,32 +95,65 @@ class Recorder:
     """Writes the journal: gives names to what directives make, and writes arguments as Python."""
 
     directives: list[Directive] = field(default_factory=list)
-    names: dict[Any, str] = field(default_factory=dict)  # IterVar or Tensor → its Python name
+    names: dict[Any, str] = field(default_factory=dict)  # IterVar, Tensor or another object → its Python name
+    objects: dict[str, Any] = field(default_factory=dict)  # what a text names and cannot say
+    history: History = field(default_factory=History)
+    line: SourceLine | None = None  # while a journal is replayed: the line of the directive that is applied
+    pending: dict[Any, tuple[str, Any]] = field(default_factory=dict)  # names that count once their directive is recorded
 
-    def copy(self) -> Recorder:
-        return Recorder(list(self.directives), dict(self.names))
+    def copy(self, twins: dict[StageState, StageState]) -> Recorder:
+        """The same records, about the stages `twins`."""
+        return Recorder(list(self.directives), dict(self.names), dict(self.objects), self.history.copied(twins))
 
     def record(self, name: str, call: str, stage: StageState, results: Sequence[Any] = (), *,
                on_schedule: bool = False) -> None:
         """Adds the directive `call`, which made `results` (loops or tensors)."""
+        self._keep_names(call)
         made = [self.bind(r, stage) for r in results]
         text = f"{', '.join(made)} = {call}" if made else call
-        self.directives.append(Directive(name, "" if on_schedule else stage.name, text))
+        self.directives.append(Directive(name, "" if on_schedule else stage.name, text, self.line or user_line()))
+        self.history.take(stage.schedule)
+
+    def take_back(self, state: ScheduleState, count: int) -> Journal:
+        """Makes `state` what it was before its last `count` directives; returns these."""
+        undone = Journal(self.directives[len(self.directives) - count:], self.objects)
+        del self.directives[len(self.directives) - count:]
+        snapshot = self.history.snapshots[len(self.directives)]
+        self.history.put_back(state, len(self.directives))
+        del self.history.snapshots[len(self.directives) + 1:]
+        self.names = dict(list(self.names.items())[:snapshot.names])
+        self.objects = dict(list(self.objects.items())[:snapshot.objects])
+        return undone
+
+    def _keep_names(self, call: str) -> None:
+        """The names that were given to arguments of `call` stay; those given for directives that were refused go."""
+        said = set(re.findall(r"\w+", call))
+        for key, (name, thing) in self.pending.items():
+            if name in said:
+                self.names[key] = name
+                if thing is not None:
+                    self.objects[name] = thing
+        self.pending = {}
 
     def bind(self, made: Any, stage: StageState) -> str:
         """A new Python name for a loop or tensor that a directive made."""
         if made not in self.names:
-            stem = re.sub(r"\W", "_", made.name)
-            stem = f"_{stem}" if not stem or stem[0].isdigit() or keyword.iskeyword(stem) else stem
-            taken = set(self.names.values()) | RESERVED | {s.name for s in stage.schedule.stages}
-            choices = (stem if not n else f"{stem}_{n}" for n in range(len(taken) + 1))
-            self.names[made] = next(name for name in choices if name not in taken)
+            self.names[made] = self._free_name(made.name, {s.name for s in stage.schedule.stages})
         return self.names[made]
+
+    def _free_name(self, wish: str, others: set[str]) -> str:
+        stem = re.sub(r"\W", "_", wish)
+        stem = f"_{stem}" if not stem or stem[0].isdigit() or keyword.iskeyword(stem) else stem
+        taken = {*self.names.values(), *(name for name, _ in self.pending.values()), *RESERVED, *others}
+        return next(name for n in range(len(taken) + 1) if (name := f"{stem}_{n}" if n else stem) not in taken)
 
     # --- arguments as Python ---
 
     def stage(self, stage: StageState) -> str:
-        """`s[C]`, or `s.stages[2]` where no name tells the stage."""
+        """`s[C]`, or `s.stages[2]` where no name tells the stage. Refuses a stage that undo took back."""
+        if stage.undone:
+            raise ScheduleError("a directive", stage.name, f"{stage.name} was made by a directive that undo took back",
+                                loops=(), hint="apply that directive again, and use what it returns")
         first = stage.origin_op.output(0)
         name = self.names.get(first) or self._own_name(stage)
         return f"s[{name}]" if name else f"s.stages[{stage.schedule.position(stage)}]"
@@ -102,16 +181,59 @@ class Recorder:
         return loop.name
 
     def value(self, value: Any) -> str:
-        """The Python of a number, a string, a thread axis or an expression."""
-        if isinstance(value, IntImm):
-            return str(value.value)
+        """The Python of a number, a string, a thread axis, an expression or a list of such; a name for any other object."""
+        if isinstance(value, PLAIN):
+            return repr(value)
+        if isinstance(value, (IntImm, Integral)):
+            return str(int(value))
+        if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+            inner = ", ".join(map(self.value, value))
+            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
         if isinstance(value, StringImm):
             return repr(value.value)
         if isinstance(value, IterVar):
-            known = [build.as_int(end) for end in (value.dom.min, value.dom.extent)] if value.dom is not None else []
-            dom = f"({known[0]}, {known[0] + known[1]}), " if known and known[0] is not None and known[1] is not None else ""
-            return f"te.thread_axis({dom}{value.thread_tag!r})"
-        return repr(value)
+            return self._thread_axis(value)
+        expr = value.asobject() if isinstance(value, LazyEqual) else value
+        text = spelled(expr, self._variable) if isinstance(expr, Expr) else None
+        return text if text is not None else self.object(value)
+
+    def object(self, value: Any) -> str:
+        """A name under which the journal keeps `value`, for what Python text cannot say."""
+        key = value if type(value).__hash__ is not None else id(value)
+        if key in self.names:
+            return self.names[key]
+        if key not in self.pending:
+            wish = getattr(value, "name", None) or getattr(value, "__name__", None) or type(value).__name__
+            self.pending[key] = self._free_name(str(wish), self._stage_names()), value
+        return self.pending[key][0]
+
+    def _stage_names(self) -> set[str]:
+        """The stages of the schedule, to which no other name may stand."""
+        return {stage.name for stage in self.history.snapshots[-1].stages} if self.history.snapshots else set()
+
+    def _variable(self, var: Var) -> str | None:
+        """The name of a variable of an expression: that of the axis it belongs to, or its own."""
+        for axis, name in self.names.items():
+            if isinstance(axis, IterVar) and axis.var is var:
+                return f"{name}.var"
+        return self.object(var)
+
+    def _thread_axis(self, axis: IterVar) -> str:
+        """A thread axis: made where it is first named, so that every use is the same one."""
+        if axis in self.names or not axis.thread_tag:
+            return self.object(axis)
+        dom = self._domain(axis.dom)
+        given = [*([dom] if dom else []), repr(axis.thread_tag)]
+        if axis.name != axis.thread_tag:
+            given.append(f"name={axis.name!r}")
+        if axis not in self.pending:
+            self.pending[axis] = self._free_name(axis.name, self._stage_names()), None
+        return f"{self.pending[axis][0]} := te.thread_axis({', '.join(given)})"
+
+    def _domain(self, dom: Range | None) -> str:
+        if dom is None or dom.extent is None:
+            return ""
+        return self.value((dom.min, dom.min + dom.extent))
 
     def operations(self, stages: Sequence[StageState]) -> str:
         """A list of stages as arguments: `[B, C]`."""

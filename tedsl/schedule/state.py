@@ -16,6 +16,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.history import fields_of, with_twins
 from tedsl.schedule.journal import Recorder
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
 from tedsl.schedule.storage import PLAIN, Prefetched, Storage
@@ -82,6 +83,7 @@ class StageState:
     store_predicate: Expr | None = None
     init_at: IterVar | None = None  # the loop before which the start values of a reduction stand; None: as far in as possible
     retired: dict[IterVar, str] = field(default_factory=dict)  # loops of operations replaced since: what became of them
+    undone: bool = False  # made by a directive that was taken back
 
     @property
     def name(self) -> str:
@@ -234,16 +236,12 @@ class ScheduleState:
 
     def copy(self) -> ScheduleState:
         """The same schedule, changed independently from now on. Operations and loops are shared: they never change."""
-        made = ScheduleState(list(self.outputs), recorder=self.recorder.copy())
-        twins = {stage: replace(stage, schedule=made, all_iter_vars=list(stage.all_iter_vars),
-                                leaf_iter_vars=list(stage.leaf_iter_vars), relations=list(stage.relations),
-                                iter_var_attrs=dict(stage.iter_var_attrs), retired=dict(stage.retired))
-                 for stage in self.stages}
+        twins = {stage: replace(stage) for stage in self.stages}
+        made = ScheduleState([], recorder=self.recorder.copy(twins))
+        made.__dict__.update(with_twins(fields_of(self), twins))
         for twin in twins.values():
-            if twin.attach_stage is not None:
-                twin.attach_stage = twins[twin.attach_stage]
-        made.stages = list(twins.values())
-        made.stage_map = {op: twins[stage] for op, stage in self.stage_map.items()}
+            twin.__dict__.update(with_twins(fields_of(twin), twins))
+            twin.schedule = made
         return made
 
 

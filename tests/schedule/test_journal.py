@@ -126,8 +126,9 @@ def test_replay_of_bind(chain):
     i, j = chain.D.op.axis
     chain.s[chain.D].bind(i, te.thread_axis("threadIdx.x"))
     chain.s[chain.D].bind(j, te.thread_axis((0, 48), "threadIdx.y"))
-    assert str(chain.s.journal).splitlines() == ["s[D].bind(s[D].op.axis[0], te.thread_axis('threadIdx.x'))",
-                                                 "s[D].bind(s[D].op.axis[1], te.thread_axis((0, 48), 'threadIdx.y'))"]
+    assert str(chain.s.journal).splitlines() == [
+        "s[D].bind(s[D].op.axis[0], threadIdx_x := te.thread_axis('threadIdx.x'))",
+        "s[D].bind(s[D].op.axis[1], threadIdx_y := te.thread_axis((0, 48), 'threadIdx.y'))"]
     assert str(replayed(chain.s, chain.D, D=chain.D)) == str(chain.s)
 
 

@@ -1,0 +1,143 @@
+"""What a schedule was after each directive: kept so that directives can be taken back and blamed.
+
+A snapshot holds references, never copies, of operations and loops, which do not change; and what a directive left alone
+shares the record of the snapshot before. Fields are taken as they stand in the dataclasses, so that a new one is kept too.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tedsl.schedule.state import ScheduleState, StageState
+
+Fields = dict[str, Any]
+OWN = frozenset(("schedule", "recorder", "undone"))  # what ties a state to its place; not what it says
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The fields of a schedule and of each of its stages; how many names the journal had given."""
+
+    schedule: Fields
+    stages: Mapping[StageState, Fields]
+    names: int
+    objects: int
+
+
+class History:
+    """Snapshot number k is the schedule after its first k directives."""
+
+    __slots__ = ("snapshots",)
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot] = []
+
+    def take(self, state: ScheduleState) -> None:
+        """Adds what `state` is now."""
+        before = self.snapshots[-1].stages if self.snapshots else {}
+        stages = {stage: _taken(stage, before.get(stage)) for stage in state.stages}
+        recorder = state.recorder
+        self.snapshots.append(Snapshot(fields_of(state), stages, len(recorder.names), len(recorder.objects)))
+
+    def put_back(self, state: ScheduleState, number: int) -> None:
+        """Makes `state` what it was after `number` directives; the snapshots stay. Stages made since are marked `undone`."""
+        snapshot = self.snapshots[number]
+        now = list(state.stages)
+        state.__dict__.update({name: _copied(value) for name, value in snapshot.schedule.items()})
+        for stage, fields in snapshot.stages.items():
+            stage.__dict__.update({name: _copied(value) for name, value in fields.items()})
+            stage.undone = False
+        for stage in now:
+            stage.undone = stage not in snapshot.stages
+
+    def copied(self, twins: dict[StageState, StageState]) -> History:
+        """The same history of the stages `twins`."""
+        made = History()
+        done: dict[int, Fields] = {}
+
+        def moved(fields: Fields) -> Fields:
+            if id(fields) not in done:
+                done[id(fields)] = with_twins(fields, twins)
+            return done[id(fields)]
+
+        for one in self.snapshots:
+            stages = {twins.get(stage, stage): moved(fields) for stage, fields in one.stages.items()}
+            made.snapshots.append(Snapshot(moved(one.schedule), stages, one.names, one.objects))
+        return made
+
+    # --- who did it? The number of a directive, counted from 1, or None ---
+
+    def first(self, stage: StageState, holds: Callable[[Fields], bool]) -> int | None:
+        """The directive after which `holds` was true of the stage for the first time; None if it was so from the start."""
+        for number, snapshot in enumerate(self.snapshots):
+            fields = snapshot.stages.get(stage)
+            if fields is not None and holds(fields):
+                return number or None
+        return None
+
+    def last_change(self, stage: StageState, read: Callable[[Fields], tuple[object, ...]]) -> int | None:
+        """The directive that gave what `read` takes from the stage the value it has now."""
+        for number in range(len(self.snapshots) - 1, 0, -1):
+            now, before = (self.snapshots[at].stages.get(stage) for at in (number, number - 1))
+            if now is None:
+                return None
+            if before is None or (now is not before and not _same_items(read(now), read(before))):
+                return number
+        return None
+
+
+def with_twins(fields: Fields, twins: Mapping[StageState, StageState]) -> Fields:
+    """A copy of `fields` that speaks of the stages `twins`."""
+    return {name: _moved(value, twins) for name, value in fields.items()}
+
+
+def fields_of(owner: object) -> Fields:
+    """What a schedule or a stage says, in containers of its own."""
+    return {name: _copied(value) for name, value in owner.__dict__.items() if name not in OWN}
+
+
+def _taken(stage: StageState, before: Fields | None) -> Fields:
+    """The fields of a stage; the very record `before` if nothing changed."""
+    own = stage.__dict__
+    if before is not None and all(_same(own[name], value) for name, value in before.items()):
+        return before
+    return fields_of(stage)
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if type(value) in (list, dict, set) else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is dict:
+        return _same_items(a, b) and _same_items(a.values(), b.values())
+    if type(a) in (list, set):
+        return _same_items(a, b)
+    return type(a) in (str, int, bool) and bool(a == b)
+
+
+def _same_items(a: Any, b: Any) -> bool:
+    return len(a) == len(b) and all(map(operator.is_, a, b))
+
+
+def _moved(value: Any, twins: Mapping[StageState, StageState]) -> Any:
+    """`value` with every stage replaced by its twin."""
+    if type(value) is list:
+        return [_twin(one, twins) for one in value]
+    if type(value) is dict:
+        return {_twin(key, twins): _twin(one, twins) for key, one in value.items()}
+    if type(value) is set:
+        return {_twin(one, twins) for one in value}
+    return _twin(value, twins)
+
+
+def _twin(value: Any, twins: Mapping[StageState, StageState]) -> Any:
+    return twins.get(value, value) if hasattr(value, "leaf_iter_vars") else value

@@ -1,0 +1,104 @@
+"""Replay: the directives of a journal applied to another schedule, all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
+from tedsl.ir.expr import Var
+from tedsl.ir.visitor import variables
+from tedsl.lang.operation import PlaceholderOp
+from tedsl.schedule.grammar import Evaluator, parse, refused
+from tedsl.schedule.journal import Directive, Journal
+
+if TYPE_CHECKING:
+    from tedsl.schedule.handles import Schedule
+
+QUESTIONS = frozenset(("copy", "explain", "handle", "normalize", "replay", "undo"))  # methods that are no directives
+
+
+def directives_of(handle: type) -> frozenset[str]:
+    """The names of the directives among the methods of Schedule or Stage."""
+    return frozenset(name for name, value in vars(handle).items()
+                     if callable(value) and not name.startswith("_") and name not in QUESTIONS)
+
+
+def replay(schedule: Schedule, journal: Journal) -> None:
+    """Apply `journal` to `schedule`. If a directive is refused, those before it are taken back, and the error names it."""
+    if not isinstance(journal, Journal):
+        raise ArgumentTypeError(f"replay takes a journal, not {type(journal).__name__}",
+                                hint="s.replay(other.journal), or te.Journal.from_json(text)")
+    recorder = schedule.state.recorder
+    player = _Player(schedule, journal.objects)
+    before = len(recorder.directives)
+    for number, directive in enumerate(journal, 1):
+        recorder.line = directive.where
+        try:
+            player.apply(directive)
+        except TedslError as error:
+            recorder.take_back(schedule.state, len(recorder.directives) - before)
+            raise _failed(error, number, directive) from error
+        finally:
+            recorder.line = None
+
+
+def _failed(error: TedslError, number: int, directive: Directive) -> TedslError:
+    problem = f"replay of directive {number}, {directive.origin}: {error.problem}"
+    if isinstance(error, ScheduleError):
+        return ScheduleError(f"replay of directive {number}, {directive.origin},", error.stage, error.problem,
+                             loops=error.loops, hint=error.hint)
+    return ArgumentError(problem, hint=error.hint)
+
+
+class _Player:
+    """Knows what the names of a journal mean on one schedule."""
+
+    def __init__(self, schedule: Schedule, objects: Mapping[str, Any]) -> None:
+        self.schedule, self.objects = schedule, objects
+        self.made: dict[str, Any] = {}
+        for thing, name in schedule.state.recorder.names.items():
+            self.made[name] = schedule.state.recorder.objects.get(name, thing)
+
+    def apply(self, directive: Directive) -> None:
+        call = parse(directive.text)
+        value = Evaluator(directive.text, self.schedule, self.lookup, self.made.__setitem__)
+        owner = value(call.on)
+        if call.name not in directives_of(type(owner)) or call.name != directive.name:
+            raise refused(directive.text, f"{call.name} is no directive of {owner!r}")
+        args, named = value.arguments(call.call)
+        try:
+            results = getattr(owner, call.name)(*args, **named)
+        except TypeError as error:
+            if isinstance(error, TedslError):
+                raise
+            raise refused(directive.text, str(error)) from None
+        self._name(call.results, results, directive)
+
+    def _name(self, names: tuple[str, ...], results: Any, directive: Directive) -> None:
+        values = list(results) if isinstance(results, (list, tuple)) else [results]
+        if names and len(names) != len(values):
+            raise refused(directive.text, f"it makes {len(values)} and names {len(names)}")
+        self.made.update(zip(names, values))
+
+    def lookup(self, name: str) -> Any:
+        """What `name` means: what a directive made, a stage, a variable of the shapes, an object that the journal keeps."""
+        if name in self.made:
+            return self.made[name]
+        stages = [stage for stage in self.schedule.state.stages if stage.name == name]
+        if len(stages) == 1:
+            return stages[0].origin_op.output(0)
+        symbols = [var for var in self._symbols() if var.name == name]
+        if len(symbols) == 1:
+            return symbols[0]
+        if name in self.objects:
+            return self.objects[name]
+        names = ", ".join(stage.name for stage in self.schedule.state.stages)
+        raise ArgumentError(f"the journal speaks of {name}, and {'several stages have' if stages else 'nothing here has'} "
+                            "that name", hint=f"replay it on a schedule of the same operations; the stages here: {names}")
+
+    def _symbols(self) -> list[Var]:
+        """The variables of the shapes of the inputs."""
+        shapes = [dim for stage in self.schedule.state.stages if isinstance(stage.op, PlaceholderOp)
+                  for dim in stage.op.shape_of(0)]
+        return list(dict.fromkeys(var for dim in shapes for var in variables(dim)))

@@ -1,0 +1,238 @@
+"""Journals replayed, written as JSON and read again; directives taken back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tedsl import te
+from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
+from tedsl.schedule.handles import create_schedule
+from tedsl.schedule.journal import Directive, Journal
+
+
+def scheduled(matmul):
+    """The classic schedule of a matrix product; the loops that it made."""
+    s, C, D = matmul.s, matmul.C, matmul.D
+    CL = s.cache_write(C, "local")
+    AA = s.cache_read(matmul.A, "global", [CL])
+    xo, yo, xi, yi = s[D].tile(*s[D].op.axis, 8, 8)
+    s[C].compute_at(s[D], yo)
+    s[CL].compute_at(s[C], s[C].op.axis[0])
+    ko, ki = s[CL].split(s[CL].op.reduce_axis[0], factor=16)
+    s[AA].compute_at(s[CL], ko)
+    s[D].vectorize(yi)
+    s[D].parallel(xo)
+    return s
+
+
+def fresh(matmul):
+    return create_schedule(matmul.D.op)
+
+
+# --- replay -----------------------------------------------------------------------------------------------------------
+
+def test_replay_builds_the_same_schedule(matmul):
+    s, twin = scheduled(matmul), fresh(matmul)
+    twin.replay(s.journal)
+    assert str(twin) == str(s) and twin.journal == s.journal
+    assert [d.where for d in twin.journal] == [d.where for d in s.journal], "errors still point at the first program"
+
+
+def test_replay_of_bind_keeps_one_thread_axis(chain):
+    tx = te.thread_axis((0, 8), "threadIdx.x", name="tx")
+    for tensor in (chain.C, chain.D):
+        chain.s[tensor].bind(tensor.op.axis[0], tx)
+    twin = create_schedule(chain.D.op)
+    twin.replay(chain.s.journal)
+    bound = [stage.iter_var_attrs[stage.leaf_iter_vars[0]].bind_thread for stage in (twin[chain.C], twin[chain.D])]
+    assert bound[0] is bound[1] is not tx and bound[0].name == "tx" and bound[0].thread_tag == "threadIdx.x"
+    assert str(chain.s.journal).splitlines()[1] == "s[D].bind(s[D].op.axis[0], tx)"
+
+
+def test_factors_may_be_expressions_over_shapes():
+    def program():
+        n = te.var("n")
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+        return n, B, create_schedule(B.op)
+
+    n, B, s = program()
+    s[B].split(B.op.axis[0], factor=te.max(n // 4, 1))
+    assert "factor=te.max((n // 4), 1)" in str(s.journal)
+    _, _, twin = program()
+    twin.replay(Journal.from_json(s.journal.to_json()))
+    assert str(twin) == str(s)
+
+
+def test_a_refused_directive_takes_back_those_before_it(matmul, state):
+    journal = scheduled(matmul).journal
+    twin = fresh(matmul)
+    before = state(twin)
+    wrong = Directive("split", "D", "s[D].split(i_outer, factor=0)", journal[2].where)
+    with pytest.raises(ScheduleError) as caught:
+        twin.replay(Journal([*journal[:5], wrong]))
+    assert "replay of directive 6, s[D].split(i_outer, factor=0)  (test_replay.py:" in str(caught.value)
+    assert "the factor must be at least 1" in str(caught.value)
+    assert state(twin) == before
+
+
+@pytest.mark.parametrize("text, words", [
+    ("s[Nobody].compute_root()", "speaks of Nobody"),
+    ("s[D].split(s[D].op.axis[9], factor=8)", "has 2 entries, and 9 is asked for"),
+    ("a, b = s[D].fuse(s[D].op.axis[0], s[D].op.axis[1])", "it makes 1 and names 2"),
+    ("s[D].split()", "missing"),
+    ("__import__('os').system('true')", "nothing that a journal may say"),
+    ("s.__class__.__init__(s)", "__init__ is no directive"),
+    ("s[D].state.restart(s)", "no state that a journal may name"),
+    ("s[D].split(s[D].op.axis[0], factor='a' * 1000000000)", "'a' is no number"),
+    ("s[D].split(s[D].op.axis[0], factor=(lambda: 8)())", "nothing that a journal may say"),
+    ("s[D].split(s[D].op.axis[0], **{})", "written out"),
+    ("s[D].op.axis[0]", "no call"), ("import os", "not one call"), ("", "not one call"), ("s[D].split(", "no Python"),
+    ("s.copy()", "copy is no directive"), ("s[D].split" + "(" * 5000, "no Python"),
+])
+def test_texts_that_no_journal_writes(matmul, text, words):
+    s = fresh(matmul)
+    name = text.split("(")[0].split(".")[-1] or "split"
+    with pytest.raises(TedslError) as caught:
+        s.replay(Journal([Directive(name, "D", text)]))
+    assert words in str(caught.value) and len(s.journal) == 0
+
+
+def test_replay_takes_a_journal(chain):
+    with pytest.raises(ArgumentTypeError, match="replay takes a journal, not str"):
+        chain.s.replay("s[D].compute_root()")
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+def test_json_round_trip(matmul):
+    s = scheduled(matmul)
+    text = s.journal.to_json()
+    again = Journal.from_json(text)
+    assert again == s.journal and again.to_json() == text and again[0].where == s.journal[0].where
+    assert Journal.from_json(text.encode()) == again
+    twin = fresh(matmul)
+    twin.replay(again)
+    assert str(twin) == str(s)
+    first = json.loads(text)["directives"][0]
+    assert first["text"] == "C_local = s.cache_write(C, 'local')" and first["directive"] == "cache_write"
+    assert Path(first["file"]).name == "test_replay.py" and first["line"] > 1
+
+
+RIGHT = {"directive": "compute_root", "stage": "D", "text": "s[D].compute_root()"}
+
+
+def whole(**changed):
+    return json.dumps({"format": "tedsl journal", "version": 1, "directives": [RIGHT], **changed})
+
+
+@pytest.mark.parametrize("text, words", [
+    ("", "no JSON"), ("nonsense", "no JSON"), ("[" * 100_000, "no JSON"), ("[]", "not an object"), ("{}", "not an object"),
+    (b"\xff\xfe", "no JSON"),
+    (whole(version=2), "version 2"), (whole(version=True), "version True"), (whole(directives={}), "not a list"),
+    (whole(directives=[1]), "directive 1 is not an object"), (whole(directives=[{}]), "no 'directive'"),
+    (whole(directives=[RIGHT, {**RIGHT, "text": 5}]), 'directive 2: "text" is of type int, not str'),
+    (whole(directives=[{**RIGHT, "line": "1"}]), '"line" is of type str'),
+    (whole(directives=[{**RIGHT, "run": "x"}]), "an entry 'run'"),
+    (whole(directives=[{**RIGHT, "text": "s[D].explode()"}]), "no directive explode"),
+    (whole(directives=[{**RIGHT, "directive": "split"}]), "called 'split' there and calls compute_root"),
+    (whole(directives=[{**RIGHT, "text": "import os"}]), "not one call"),
+    (whole(directives=[{**RIGHT, "text": "s[D].compute_root()" + " " * 20_000}]), "characters"),
+])
+def test_broken_json_is_refused(text, words):
+    with pytest.raises(ArgumentError) as caught:
+        Journal.from_json(text)
+    assert words in str(caught.value)
+
+
+def test_from_json_reads_text():
+    with pytest.raises(ArgumentTypeError, match="reads a str, not list"):
+        Journal.from_json([])
+
+
+def test_slices_of_a_journal_are_journals(matmul):
+    journal = scheduled(matmul).journal
+    assert isinstance(journal[:2], Journal) and isinstance(journal[0], Directive) and len(journal[:2]) == 2
+    assert repr(journal[:1]) == "<journal of 1 directive; print it, or s.replay it>"
+
+
+def test_objects_stay_in_the_process(chain):
+    """An argument that Python text cannot say is kept by its name; JSON names the directive that has it."""
+    recorder = chain.s.state.recorder
+    call = f"s[D].pragma(s[D].op.axis[0], {recorder.value(len)})"
+    recorder.record("pragma", call, chain.s[chain.D].state)
+    assert chain.s.journal.objects == {"len": len}
+    with pytest.raises(ArgumentError, match=r"s\[D\]\.pragma\(s\[D\]\.op\.axis\[0\], len\).* an object of this process"):
+        chain.s.journal.to_json()
+
+
+# --- undo -------------------------------------------------------------------------------------------------------------
+
+def test_undo_step_by_step_returns_to_the_start(matmul, state):
+    """After each undo the schedule is what it was, handles and all."""
+    plain = fresh(matmul)
+    states = []
+    steps = scheduled(matmul).journal
+    for directive in steps:
+        states.append(state(plain))
+        plain.replay(Journal([directive]))
+    handles = {stage.name: stage for stage in plain.stages}
+    for before in reversed(states):
+        plain.undo()
+        assert state(plain) == before
+        assert all(handles[stage.name] is stage for stage in plain.stages)
+    assert len(plain.journal) == 0
+
+
+def test_undone_directives_can_be_applied_again(matmul):
+    s = scheduled(matmul)
+    text = str(s)
+    undone = s.undo(4)
+    assert [d.name for d in undone] == ["split", "compute_at", "vectorize", "parallel"]
+    s.replay(undone)
+    assert str(s) == text
+
+
+def test_loops_and_tensors_of_before_are_valid_again(chain):
+    s, i = chain.s, chain.D.op.axis[0]
+    io, ii = s[chain.D].split(i, 8)
+    s[chain.D].fuse(io, ii)
+    s.undo()
+    s[chain.D].vectorize(ii)
+    s.undo(2)
+    s[chain.D].split(i, 4)
+    s.cache_write(chain.C, "local")
+    s.undo()
+    s[chain.C].compute_at(s[chain.D], s[chain.D].leaf_iter_vars[0])
+
+
+def test_a_stage_that_was_taken_back_says_so(chain):
+    s = chain.s
+    CL = s.cache_write(chain.C, "local")
+    handle = s[CL]
+    s.undo()
+    with pytest.raises(ScheduleError, match=r"C\.local was made by a directive that undo took back"):
+        handle.split(handle.op.axis[0], 4)
+    with pytest.raises(ScheduleError, match="not part of this schedule"):
+        s[CL]
+
+
+@pytest.mark.parametrize("n", [-1, 3, True, "1", 1.0])
+def test_undo_of_what_is_not_there(chain, n):
+    chain.s[chain.C].compute_inline()
+    with pytest.raises(ArgumentError, match="this schedule has 1"):
+        chain.s.undo(n)
+
+
+def test_a_copy_shares_nothing_that_changes(matmul, state):
+    s = scheduled(matmul)
+    before = state(s)
+    twin = s.copy()
+    for mine, theirs in zip((s.state, *s.state.stages), (twin.state, *twin.state.stages)):
+        for name, value in vars(mine).items():
+            assert type(value) not in (list, dict, set) or value is not getattr(theirs, name), f"{name} is shared"
+    twin.undo(len(twin.journal))
+    assert str(twin) == str(fresh(matmul)) and state(s) == before
+    s.undo(3)
+    assert len(twin.journal) == 0 and len(s.journal) == len(before[3].splitlines()) - 3
