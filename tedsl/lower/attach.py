@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.iters import Range
-from tedsl.ir.stmt import BufferRealize, Stmt, seq
+from tedsl.ir.stmt import Stmt, seq
 from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
+from tedsl.lower.storage import check_argument, produced, realized
 
 
 def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer) -> Stmt:
@@ -24,11 +25,13 @@ def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer)
 
 def _placed(plans: Sequence[StagePlan], body: Stmt | None, memory: Memory, analyzer: Analyzer) -> Stmt:
     """The loops of `plans` in order, then `body`, in the memory of `plans`."""
-    stmt = seq(*[_nest(plan, memory, analyzer) for plan in plans], body)
+    stmt = seq(*[produced(plan, memory.outputs(plan), _nest(plan, memory, analyzer)) for plan in plans], body)
     for plan in reversed(plans):
         for index, buffer in reversed(list(enumerate(memory.outputs(plan)))):
-            if not memory.is_argument(buffer):
-                stmt = BufferRealize(buffer, _region(plan, index), build.true(), stmt)
+            if memory.is_argument(buffer):
+                check_argument(plan, buffer)
+            else:
+                stmt = realized(plan, buffer, _region(plan, index), stmt)
     return stmt
 
 

@@ -10,6 +10,7 @@ from tedsl.passes.allow_aliasing import allow_aliasing
 from tedsl.passes.config import PassConfig
 from tedsl.passes.flatten_storage import flatten_storage
 from tedsl.passes.hoist_conditions import hoist_conditions
+from tedsl.passes.inject_double_buffer import inject_double_buffer
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
@@ -42,6 +43,7 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         *_added(config, 1),
         *(() if simple_mode else (partition(config),)),
         with_options(vectorize_loops, enable=not config.disable_vectorize),
+        with_options(inject_double_buffer, options=config.double_buffer),
         rewrite_storage,
         with_options(unroll_loops, options=config.unroll),
         *_added(config, 2),

@@ -4,8 +4,8 @@ before:  realize B([0, n], [2, 8]) { B[i, j + 2] = A[i, j] }
 after:   allocate B[n * 8] { B[i*8 + j] = A[i*stride + j*stride_1] }
 
 A buffer with empty strides is compact and row-major: over its shape if it belongs to a parameter, over its bounds if it
-is realized (the lowest index of each dimension is then element 0). `elem_offset` is added. Everything after this pass
-works on Load, Store and Allocate.
+is realized (the lowest index of each dimension is then element 0). `elem_offset` is added. Strides that storage_align asks
+for (`buffer_dim_align`) grow the memory. Everything after this pass works on Load, Store and Allocate.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tedsl.ir.ops import Op
 from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, Prefetch, Stmt, Store
 from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignments
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
@@ -45,6 +46,9 @@ def _layouts(body: Stmt) -> dict[Buffer, _Layout]:
         if isinstance(node, BufferRealize):
             extents = tuple(_extent(bound) for bound in node.bounds)
             found[node.buffer] = _Layout(tuple(bound.min for bound in node.bounds), extents, node.buffer.strides)
+    for buffer, asked in dim_alignments(body).items():
+        layout = found[buffer]
+        found[buffer] = _Layout(layout.mins, layout.extents, aligned_strides(layout.extents, asked))
     return found
 
 
@@ -66,6 +70,8 @@ class _Flattener(Rewriter):
                 return Store(buffer.data, node.value, self.index(buffer, indices))
             case BufferRealize():
                 return self.allocate(node)
+            case AttrStmt(attr_key=key, body=body) if key == DIM_ALIGN:
+                return body
             case AttrStmt(node=Buffer() as buffer):
                 return node.replace(node=buffer.data)
             case Prefetch():

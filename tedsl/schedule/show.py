@@ -47,6 +47,7 @@ def _place(stage: StageState) -> str:
         words.append(f"in {stage.scope} memory")
     if stage.nontemporal:
         words.append("stored past the cache")
+    words += stage.storage.describe(tuple([axis.name for axis in getattr(stage.op, "axis", ())]))
     return ", ".join(words)
 
 
@@ -59,4 +60,5 @@ def _loop(stage: StageState, loop: IterVar, extent: object) -> str:
     attr = stage.attr_of(loop)
     for key, value in zip(attr.pragma_keys, attr.pragma_values):
         notes.append(f"pragma {key.value}" + ("" if value is None else f" {value!r}"))
+    notes += [f"prefetching {p.tensor.name} {p.offset!r} ahead" for p in attr.prefetched]
     return f"for {loop.name}{bound}" + (f" ({', '.join(notes)})" if notes else "")

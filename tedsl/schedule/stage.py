@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING, Any
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import Operation
+from tedsl.lang.tensor import Tensor
 from tedsl.schedule.primitives.bind import bind
 from tedsl.schedule.primitives.compute_at import compute_at
 from tedsl.schedule.primitives.compute_inline import compute_inline
 from tedsl.schedule.primitives.compute_root import compute_root
 from tedsl.schedule.primitives.decompose_reduction import decompose_reduction
+from tedsl.schedule.primitives.env_threads import env_threads
 from tedsl.schedule.primitives.fuse import fuse
 from tedsl.schedule.primitives.nontemporal import nontemporal
 from tedsl.schedule.primitives.parallel import parallel
 from tedsl.schedule.primitives.pragma import pragma
 from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.set_scope import set_scope
+from tedsl.schedule.primitives.set_store_predicate import set_store_predicate
 from tedsl.schedule.primitives.split import split
+from tedsl.schedule.primitives.storage.double_buffer import double_buffer
+from tedsl.schedule.primitives.storage.prefetch import prefetch
+from tedsl.schedule.primitives.storage.rolling_buffer import rolling_buffer
+from tedsl.schedule.primitives.storage.storage_align import storage_align
 from tedsl.schedule.primitives.tile import tile
 from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
@@ -104,6 +111,20 @@ class Stage:
         bind(self.state, ivar, thread_ivar)
         self._record("bind", call)
 
+    def env_threads(self, threads: Sequence[IterVar]) -> None:
+        """Launch thread axes, each with a range, around all loops of this stage."""
+        recorder = self.state.schedule.recorder
+        given = list(threads) if isinstance(threads, (list, tuple)) else [threads]
+        call = self._call("env_threads", recorder.value(given))
+        env_threads(self.state, given)
+        self._record("env_threads", call)
+
+    def set_store_predicate(self, predicate: Any) -> None:
+        """Store the elements of this stage only where the condition `predicate`, over thread axes, holds."""
+        call = self._call("set_store_predicate", self.state.schedule.recorder.value(predicate))
+        set_store_predicate(self.state, predicate)
+        self._record("set_store_predicate", call)
+
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
         """Put a note for the passes on the loop `var`."""
         values = [pragma_type] if pragma_value is None else [pragma_type, pragma_value]
@@ -137,6 +158,32 @@ class Stage:
         set_scope(self.state, scope)
         self._record("set_scope", self._call("set_scope", repr(scope)))
         return self
+
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """Make the stride of `axis` in the memory of this stage `offset` modulo `factor`, in elements."""
+        values = map(self.state.schedule.recorder.value, (factor, offset))
+        call = self._call("storage_align", self._axis(axis), *values)
+        storage_align(self.state, axis, factor, offset)
+        self._record("storage_align", call)
+
+    def double_buffer(self) -> None:
+        """Fill this stage for the next iteration of its loop while the values of this one are read."""
+        double_buffer(self.state)
+        self._record("double_buffer", self._call("double_buffer"))
+
+    def rolling_buffer(self) -> None:
+        """Keep what the next iteration of its loop needs of this stage too, instead of computing it again."""
+        rolling_buffer(self.state)
+        self._record("rolling_buffer", self._call("rolling_buffer"))
+
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: Any) -> None:
+        """In each iteration of `var`, ask the cache for what the iteration `offset` later reads of `tensor`."""
+        recorder = self.state.schedule.recorder
+        source = self.state.schedule.stage_map.get(tensor.op) if isinstance(tensor, Tensor) else None
+        named = recorder.tensor(tensor, source) if source is not None else ""
+        call = self._call("prefetch", named, self._axis(var), recorder.value(offset))
+        prefetch(self.state, tensor, var, offset)
+        self._record("prefetch", call)
 
     def nontemporal(self) -> None:
         """Store this output past the cache."""
@@ -200,6 +247,11 @@ class Stage:
     @property
     def store_predicate(self) -> Expr | None:
         return self.state.store_predicate
+
+    @property
+    def env_threads_set(self) -> tuple[IterVar, ...]:
+        """The thread axes that env_threads launched."""
+        return self.state.env_threads
 
     @property
     def group(self) -> None:

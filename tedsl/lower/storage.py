@@ -1,0 +1,87 @@
+"""What was said about the memory of a stage, as attributes that the passes read.
+
+    attr [P] "buffer_dim_align" = (0, 16, 0);  realize P(region) {
+      attr [P] "rolling_buffer_scope" = True;  { attr [P] "double_buffer_scope" = 1; P...;  C... } }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import HANDLE
+from tedsl.ir.expr import Call
+from tedsl.ir.iters import IterType, Range
+from tedsl.ir.ops import Op
+from tedsl.ir.stmt import AttrStmt, BufferRealize, Stmt
+from tedsl.ir.visitor import variables
+from tedsl.lower.plan import StagePlan
+from tedsl.schedule.storage import PLAIN
+
+TUPLE = Op.get("tir.tvm_tuple")
+
+
+def produced(plan: StagePlan, buffers: Sequence[Buffer], loops: Stmt) -> Stmt:
+    """The loops that compute a stage, marked if its memory is double-buffered."""
+    if not plan.stage.storage.double_buffer:
+        return loops
+    _check_early(plan)
+    for buffer in reversed(buffers):
+        loops = AttrStmt(buffer, "double_buffer_scope", build.const(1, "int32"), loops)
+    return loops
+
+
+def _check_early(plan: StagePlan) -> None:
+    """Refuses a double buffer that cannot be filled an iteration early."""
+    host = plan.host
+    if host is None:
+        raise LoweringError(f"{plan.name} is double-buffered and computed at the root: there is no next iteration to fill",
+                            hint=f"call s[{plan.name}].compute_at(s[C], loop): the copies change with that loop")
+    loop = host.loops[plan.position]
+    where = f"{plan.name} is double-buffered at loop {loop.leaf.name} of {host.name}"
+    if loop.attr.iter_type == IterType.PARALLELIZED or loop.attr.bind_thread is not None:
+        raise LoweringError(f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
+                            hint=f"split {loop.leaf.name} and compute {plan.name} at the inner, serial loop")
+    if any(loop.var in set(variables(plan.extents[axis])) for axis in plan.data_axes):
+        raise LoweringError(f"{where}, and how much of it is computed changes from one iteration to the next",
+                            hint="choose a loop along which the region keeps its size")
+    needed = {plan.stage.schedule.stage_map[read.tensor.op] for one in _with_guests(plan) for read in one.reads}
+    for other in host.guests[plan.position]:
+        if other.stage in needed and not other.stage.storage.double_buffer:
+            raise LoweringError(f"{where}, and reads {other.name}, which is computed in the same iteration: "
+                                f"what the next iteration needs of {other.name} is not there yet",
+                                hint=f"double-buffer {other.name} too, or call s[{other.name}].compute_root()")
+
+
+def _with_guests(plan: StagePlan) -> Iterator[StagePlan]:
+    """`plan` and every stage computed inside its loops."""
+    yield plan
+    for guests in plan.guests.values():
+        for guest in guests:
+            yield from _with_guests(guest)
+
+
+def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: Stmt) -> Stmt:
+    """`body` in the memory of one output of a stage, with what was said about that memory."""
+    said = plan.stage.storage
+    if said.rolling:
+        if plan.host is None:
+            raise LoweringError(f"{plan.name} is in a rolling buffer and computed at the root: nothing of it is computed twice",
+                                hint=f"call s[{plan.name}].compute_at(s[C], loop), at the loop along which it rolls")
+        body = AttrStmt(buffer, "rolling_buffer_scope", build.true(), body)
+    stmt: Stmt = BufferRealize(buffer, region, build.true(), body)
+    for one in said.alignments:
+        numbers = tuple([build.const(value, "int32") for value in (one.dim, one.factor, one.offset)])
+        stmt = AttrStmt(buffer, "buffer_dim_align", Call(HANDLE, TUPLE, numbers), stmt)
+    return stmt
+
+
+def check_argument(plan: StagePlan, buffer: Buffer) -> None:
+    """Refuses directives on memory that turns out to be the caller's: an argument of the function."""
+    said = plan.stage.storage
+    if said is not PLAIN:
+        what = "aligned" if said.alignments else "double-buffered" if said.double_buffer else "in a rolling buffer"
+        raise LoweringError(f"{plan.name} is {what}, and {buffer.name} is an argument: its memory is the caller's",
+                            hint=f"drop {buffer.name} from the arguments")

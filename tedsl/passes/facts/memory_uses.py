@@ -1,0 +1,45 @@
+"""Which memory a statement reads, writes and allocates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.ir.expr import Call, Load, Var
+from tedsl.ir.stmt import Allocate, Stmt, Store
+from tedsl.ir.visitor import post_order
+
+HINTS = ("tir.prefetch",)  # opaque, so that they stay, but without effect on memory
+
+
+@dataclass(frozen=True, eq=False)
+class Uses:
+    """Data pointers. What is handed to a call with effects counts as read and written; calls: whether there is one."""
+
+    read: frozenset[Var]
+    written: frozenset[Var]
+    allocated: frozenset[Var]
+    calls: bool
+
+
+def uses_of(stmt: Stmt) -> Uses:
+    """The memory that `stmt` uses."""
+    read: set[Var] = set()
+    written: set[Var] = set()
+    allocated: set[Var] = set()
+    calls = False
+    for node in post_order(stmt):
+        match node:
+            case Load(buffer_var=v):
+                read.add(v)
+            case Store(buffer_var=v):
+                written.add(v)
+            case Allocate(buffer_var=v):
+                allocated.add(v)
+            case Call(op=op) if op.effect == "opaque" and op.name not in HINTS:
+                calls = True
+                handed = [n for arg in node.args for n in post_order(arg)]
+                pointers = [n.buffer_var if isinstance(n, Load) else n for n in handed if isinstance(n, (Load, Var))]
+                written.update(v for v in pointers if v.dtype.is_handle)
+            case Var() if node.dtype.is_handle:
+                read.add(node)
+    return Uses(frozenset(read), frozenset(written), frozenset(allocated), calls)

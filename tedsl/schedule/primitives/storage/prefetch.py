@@ -1,0 +1,41 @@
+"""prefetch: what a later iteration reads is brought near now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.state import StageState, describe, show
+from tedsl.schedule.storage import Prefetched
+
+
+def prefetch(stage: StageState, tensor: Any, loop: Any, offset: Any) -> None:
+    """In each iteration of `loop`, ask the cache for what the iteration `offset` later reads of `tensor`.
+
+        for i: B[i] = f(A[i, :])   →   for i: prefetch(A[i + offset, :]); B[i] = f(A[i, :])
+    """
+    directive = f"prefetch({show(tensor)}, {show(loop)}, {show(offset)})"
+    stage.position_of(loop, directive)
+    if not isinstance(tensor, Tensor):
+        raise stage.refuse(directive, f"the first argument is a tensor, got {describe(tensor)}",
+                           hint="for an operation write op.output(0)")
+    source = stage.schedule.stage_map.get(tensor.op)
+    if source is None:
+        names = ", ".join(one.name for one in stage.schedule.stages)
+        raise stage.refuse(directive, f"{tensor.name} is not part of this schedule", hint=f"stages of this schedule: {names}")
+    if source is stage:
+        raise stage.refuse(directive, f"{tensor.name} is what {stage.name} writes",
+                           hint=f"prefetch a tensor that it reads: {', '.join(t.name for t in stage.op.input_tensors)}")
+    if stage.attr_of(loop).iter_type == IterType.VECTORIZED:
+        raise stage.refuse(directive, f"{loop.name} is vectorized: its iterations run at once",
+                           hint="prefetch at a loop around it")
+    try:
+        ahead = None if isinstance(offset, (bool, str, IterVar)) else build.as_expr(offset)
+    except (TypeError, ValueError):
+        ahead = None
+    if ahead is None or not ahead.dtype.is_integer or ahead.dtype.lanes != 1:
+        raise stage.refuse(directive, f"the offset is a number of iterations, got {describe(offset)}", hint="for example 1")
+    made = Prefetched(tensor, build.cast(loop.dtype, ahead))
+    stage.set_attr(loop, prefetched=(*stage.attr_of(loop).prefetched, made))

@@ -1,0 +1,35 @@
+"""rolling_buffer: what the next iteration needs too is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tedsl.ir.iters import IterType
+from tedsl.schedule.primitives.storage.owned import must_own_memory
+from tedsl.schedule.state import AttachType, StageState
+
+
+def rolling_buffer(stage: StageState) -> None:
+    """Compute only what the iteration before has not computed, in a buffer that wraps around.
+
+        for y: P[y], P[y + 1], P[y + 2] = ...; use(P[y .. y + 2])
+        →   P of three rows;  for y: P[(y + 2) % 3] = ... (at first all three); use(P[y % 3 .. (y + 2) % 3])
+
+    `stage` is computed at a loop (compute_at comes first) along which the region that it computes moves in one dimension.
+    """
+    directive = "rolling_buffer()"
+    must_own_memory(stage, directive, "rolled")
+    if stage.attach_type != AttachType.SCOPE:
+        raise stage.refuse(directive, f"{stage.name} is computed at the root, all of it at once: there is nothing to keep",
+                           hint=f"call s[{stage.name}].compute_at(s[C], loop) first, at the loop along which it rolls")
+    if stage.storage.double_buffer:
+        raise stage.refuse(directive, f"{stage.name} is double-buffered: its next iteration is computed while this one is used",
+                           hint="use one of the two")
+    host, loop = stage.attach_stage, stage.attach_ivar
+    assert host is not None and loop is not None
+    said = host.attr_of(loop)
+    if said.iter_type == IterType.PARALLELIZED or said.bind_thread is not None:
+        raise stage.refuse(directive, f"{stage.name} is computed at loop {loop.name} of {host.name}, which is "
+                           f"{host.annotation_of(loop)}: its iterations do not follow one another",
+                           hint=f"split {loop.name}, run the outer loop in parallel and compute {stage.name} at the inner one")
+    stage.storage = replace(stage.storage, rolling=True)

@@ -1,0 +1,41 @@
+"""storage_align: room between the rows of a stage's memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.schedule.primitives.storage.owned import must_own_memory
+from tedsl.schedule.state import StageState, describe, find, show
+from tedsl.schedule.storage import Alignment
+
+
+def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> None:
+    """Lay the memory of `stage` out so that the stride of `axis`, in elements, is `offset` modulo `factor`.
+
+        B of shape (4, 30), storage_align(i, 32, 0):   B[i*30 + j]   →   B[i*32 + j]
+
+    Rows that start at multiples of a cache line, or (offset 1) columns that do not all fall into one set of the cache.
+    """
+    directive = f"storage_align({show(axis)}, {show(factor)}, {show(offset)})"
+    must_own_memory(stage, directive, "aligned")
+    axes = list(getattr(stage.op, "axis", ()))
+    dim = find(axes, axis)
+    if dim is None:
+        names = ", ".join(one.name for one in axes)
+        what = f"{axis.name} is no axis of {stage.name}" if find(stage.all_iter_vars, axis) is None \
+            else f"{axis.name} is a loop, and strides belong to the axes of {stage.name}"
+        raise stage.refuse(directive, what if hasattr(axis, "name") else f"expected an axis, got {describe(axis)}",
+                           hint=f"use one of s[{stage.name}].op.axis: {names}")
+    numbers = [None if isinstance(value, bool) else build.as_int(value) for value in (factor, offset)]
+    every, rest = numbers
+    if every is None or every < 1:
+        raise stage.refuse(directive, f"the factor is an integer of at least 1, got {describe(factor)}",
+                           hint="for example 16: rows start at multiples of 16 elements")
+    if rest is None or not 0 <= rest < every:
+        raise stage.refuse(directive, f"the offset is an integer from 0 to {every - 1}, got {describe(offset)}",
+                           hint="strides are `offset` more than a multiple of `factor`; 0 is the usual one")
+    others = tuple([one for one in stage.storage.alignments if one.dim != dim])
+    made = sorted((*others, Alignment(dim, every, rest)), key=lambda one: one.dim)
+    stage.storage = replace(stage.storage, alignments=tuple(made))
