@@ -9,6 +9,7 @@ from tedsl.codegen.backend import backend_for
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.lower.lower import check_function, lower_schedule
+from tedsl.lower.written.function import vouch_for
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline
 from tedsl.runtime.module import Module
@@ -24,8 +25,8 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     args: the tensors, variables and buffers that a call passes, in order. simple_mode: without loop partitioning, shorter
     to read. Options come from the current PassContext.
     """
-    pipeline = lowering_pipeline(PassContext.current().options, simple_mode)
-    return IRModule({key: pipeline(func) for key, func in _functions(inp, args, name, binds, to_run=False).items()})
+    functions = _functions(inp, args, name, binds, to_run=False)
+    return IRModule({key: _lowered(func, simple_mode) for key, func in functions.items()})
 
 
 def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args: Sequence[Any] | None = None,
@@ -40,12 +41,18 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
     made = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
-    pipeline = lowering_pipeline(PassContext.current().options, simple_mode=False)
-    lowered = {key: pipeline(func) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
+    lowered = {key: _lowered(func, False) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
     if not lowered:
         raise ArgumentError("build: the module has no functions")
     funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
     return backend_for(made).compile(funcs, made, PassContext.current().options)
+
+
+def _lowered(func: PrimFunc, simple_mode: bool) -> PrimFunc:
+    """`func` after the passes; what passes of the user's made of it is checked again."""
+    config = PassContext.current().options
+    made = lowering_pipeline(config, simple_mode)(func)
+    return check_function(made) if config.add_lower_pass else vouch_for(made)
 
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",

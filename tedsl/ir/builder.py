@@ -6,7 +6,8 @@
         out[i] = out[i] + 1
     stmt = ib.get()
 
-Accesses are flat Loads and Stores: legal before and after `flatten_storage`.
+An access to a buffer with one index for each of its dimensions follows the strides of the buffer; every other access is
+a flat Load or Store, in elements, legal before and after `flatten_storage`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tedsl.errors import ArgumentError, DTypeError, ExpressionError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
-from tedsl.ir.expr import Expr, Load, StringImm, Var, pointer_var
-from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store, While, seq
+from tedsl.ir.expr import BufferLoad, Expr, Load, Ramp, StringImm, Var, pointer_var
+from tedsl.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
 
 KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
          "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED}
@@ -36,14 +50,17 @@ def create() -> IRBuilder:
 class BufferVar:
     """A pointer that is read and written with `[]`, in elements; with a shape also by several indices.
 
-    The last index may be a vector; a dtype with lanes makes every access a vector of consecutive elements.
+    `buffer`: what the indices refer to if there is one for each of its dimensions. The last index may be a vector; a dtype
+    with lanes makes every access a vector of consecutive elements.
     """
 
-    def __init__(self, builder: IRBuilder, data: Var, content: DType, shape: tuple[Expr, ...] | None) -> None:
+    def __init__(self, builder: IRBuilder, data: Var, content: DType, shape: tuple[Expr, ...] | None,
+                 buffer: Buffer | None = None) -> None:
         self._builder = builder
         self._data = data
         self._content = content
         self._shape = shape
+        self._buffer = buffer
 
     @property
     def dtype(self) -> DType:
@@ -60,12 +77,26 @@ class BufferVar:
     asobject = as_expr
 
     def __getitem__(self, index: Any) -> Expr:
-        flat = self._flat(index)
+        indices = _as_indices(index)
+        if self._buffer is not None and self._by_dimension(indices):
+            return BufferLoad(self._buffer, indices)
+        flat = self._flat(indices)
         return Load(self._content.with_lanes(flat.dtype.lanes), self._data, flat)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        flat = self._flat(index)
+        indices = _as_indices(index)
+        by_dimension = self._buffer is not None and self._by_dimension(indices)
+        flat = indices[-1] if by_dimension else self._flat(indices)
         wanted = self._content.with_lanes(flat.dtype.lanes)
+        stored = self._stored(value, wanted)
+        if by_dimension:
+            assert self._buffer is not None
+            self._builder.emit(BufferStore(self._buffer, stored, indices))
+        else:
+            self._builder.emit(Store(self._data, stored, flat))
+
+    def _stored(self, value: Any, wanted: DType) -> Expr:
+        """The value as it is stored; a number, and a scalar where a vector is stored, are made to fit."""
         stored = build.as_expr(value, like=self._content.element) if isinstance(value, (bool, int, float)) \
             else build.as_expr(value)
         if stored.dtype.element is not wanted.element:
@@ -73,11 +104,23 @@ class BufferVar:
                              hint=f"cast it: value.astype({str(self._content)!r})")
         if stored.dtype.lanes == 1 and wanted.lanes > 1:
             stored = build.cast(wanted, stored)
-        self._builder.emit(Store(self._data, stored, flat))
+        if stored.dtype.lanes != wanted.lanes:
+            raise DTypeError(f"{self._data.name} is stored to with an index of {wanted.lanes} lanes and a value of "
+                             f"{stored.dtype.lanes}", hint="give both the same number of lanes: tir.Ramp(base, 1, lanes)")
+        return stored
 
-    def _flat(self, index: Any) -> Expr:
+    def _by_dimension(self, indices: tuple[Expr, ...]) -> bool:
+        """Whether these are the indices of an element of the buffer (the last one may be a vector), and not its position."""
+        buffer = self._buffer
+        assert buffer is not None
+        plain = len(indices) == 1 and not buffer.strides and build.as_int(buffer.elem_offset) == 0
+        return not plain and len(indices) == len(buffer.shape) and self._content.lanes == 1 \
+            and all(i.dtype.lanes == 1 for i in indices[:-1])
+
+    def _flat(self, indices: tuple[Expr, ...]) -> Expr:
         """The index of the first element, or of every lane."""
-        indices = [build.as_expr(i) for i in (index if isinstance(index, tuple) else (index,))]
+        if not indices:
+            return build.const(0, "int32")
         flat = indices[0]
         if len(indices) > 1 or self._shape is not None:
             if self._shape is None or (len(indices) != len(self._shape) and len(indices) > 1):
@@ -89,9 +132,15 @@ class BufferVar:
         lanes = self._content.lanes
         if lanes == 1:
             return flat
-        from tedsl.ir.expr import Ramp
-
         return Ramp(build.mul(flat, lanes), build.const(1, flat.dtype), lanes)
+
+
+def _as_indices(index: Any) -> tuple[Expr, ...]:
+    made = tuple(build.as_expr(i) for i in (index if isinstance(index, (tuple, list)) else (index,)))
+    for one in made:
+        if not one.dtype.is_integer:
+            raise DTypeError(f"an index is an integer, {one!r} is {one.dtype}", hint="cast it: index.astype('int32')")
+    return made
 
 
 class IRBuilder:
@@ -204,9 +253,16 @@ class IRBuilder:
     # --- memory and conditions ---
 
     def buffer_ptr(self, buf: Buffer, shape: Sequence[Any] | None = None) -> BufferVar:
-        """The elements of a buffer, by `[i]` in memory order or by several indices (compact row-major)."""
-        dims = build.as_shape(shape, f"buffer {buf.name}") if shape is not None else buf.shape
-        return BufferVar(self, buf.data, buf.dtype, dims)
+        """The elements of a buffer: by one index for each dimension, or by a single `[i]` in memory order.
+
+        shape: how several indices are taken instead, as those of a compact row-major array.
+        """
+        if not isinstance(buf, Buffer):
+            raise ArgumentTypeError(f"buffer_ptr takes a Buffer, not {type(buf).__name__}",
+                                    hint="tir.decl_buffer makes one; te.extern gives its function the buffers of its tensors")
+        if shape is not None:
+            return BufferVar(self, buf.data, buf.dtype, build.as_shape(shape, f"buffer {buf.name}"))
+        return BufferVar(self, buf.data, buf.dtype, buf.shape, buf)
 
     def pointer(self, content_type: object, name: str = "ptr", scope: str = "") -> BufferVar:
         """A new pointer variable: the caller of the program must bind it."""

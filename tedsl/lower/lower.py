@@ -12,7 +12,6 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate, AssertStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
-from tedsl.ir.substitute import bind_once
 from tedsl.ir.visitor import post_order
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
@@ -20,6 +19,8 @@ from tedsl.lower.attach import place_stages
 from tedsl.lower.bounds import infer_bounds
 from tedsl.lower.checks import Requirement, bind_sizes
 from tedsl.lower.normalize import make_plans
+from tedsl.lower.tails import check_tails
+from tedsl.lower.written.function import check_written, is_vouched_for, vouch_for
 from tedsl.schedule.handles import Schedule
 
 
@@ -42,11 +43,12 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
             if not isinstance(dim, (Var, IntImm)):
                 known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
         infer_bounds(state, plans, analyzer)
+        notes = check_tails(plans, arguments)
         body = place_stages(plans, Memory(state, arguments), analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
     _check_symbols(body, arguments)
-    attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True}
-    return PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)
+    attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes}
+    return vouch_for(PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs))
 
 
 def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
@@ -58,10 +60,11 @@ def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
 
 
 def check_function(func: PrimFunc) -> PrimFunc:
-    """`func`, written by the user, with each variable bound once; LoweringError if it uses variables that it does not bind."""
+    """`func`, safe to run: what tedsl did not make itself is checked as `written` says."""
+    if is_vouched_for(func):
+        return func
     _check_symbols(func.body, Arguments(func.params, func.buffer_map, {}))
-    body = bind_once(func.body)
-    return func if body is func.body else func.with_body(body)
+    return check_written(func)
 
 
 def _check_symbols(body: Stmt, arguments: Arguments) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from tedsl.ir import build
@@ -112,12 +112,22 @@ def takes_its_ends(index: Expr, axes: Collection[Var]) -> bool:
 
 
 def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
-    """The loads below `body` with the conditions of the `if_then_else`, `Select`, `where`, `all` and `any` around each.
+    """The loads of tensors below `body`, as by `guarded`."""
+    return [(node, facts) for node, facts in guarded(body, _is_tensor_load) if type(node) is ProducerLoad]
+
+
+def _is_tensor_load(node: Node) -> bool:
+    return type(node) is ProducerLoad
+
+
+def guarded(body: Expr, wanted: Callable[[Node], bool]) -> list[tuple[Node, Facts | None]]:
+    """The nodes below `body` that are wanted (loads), with the conditions of the `if_then_else`, `Select`, `where`, `all`
+    and `any` around each.
 
     A later condition of te.all is asked where those before it hold. A load that is shared by several places comes once for
     each set of conditions.
     """
-    found: list[tuple[ProducerLoad, Facts | None]] = []
+    found: list[tuple[Node, Facts | None]] = []
     seen: dict[tuple[int, int], Facts | None] = {}  # holds the facts: the id of a dead object may come back
     stack: list[tuple[Node, Facts | None]] = [(body, None)]
     reading: set[Node] | None = None
@@ -126,10 +136,10 @@ def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
         if (id(node), id(facts)) in seen:
             continue
         seen[id(node), id(facts)] = facts
-        if type(node) is ProducerLoad:
+        if wanted(node):
             found.append((node, facts))
         if isinstance(node, (And, Or)):
-            reading = _reading(body) if reading is None else reading
+            reading = _reading(body, wanted) if reading is None else reading
             if node.b in reading:
                 stack += [(node.b, assume(node.a, isinstance(node, And), facts, node)), (node.a, facts)]
                 continue
@@ -137,11 +147,11 @@ def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
     return found
 
 
-def _reading(body: Expr) -> set[Node]:
-    """The nodes below `body` that depend on elements of tensors."""
+def _reading(body: Expr, wanted: Callable[[Node], bool]) -> set[Node]:
+    """The nodes below `body` that depend on loads."""
     found: set[Node] = set()
     for node in post_order(body):
-        if type(node) is ProducerLoad or any(child in found for child in node.child_nodes()):
+        if wanted(node) or any(child in found for child in node.child_nodes()):
             found.add(node)
     return found
 

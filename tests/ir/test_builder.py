@@ -42,8 +42,8 @@ def test_indices_in_several_dimensions_and_vectors():
     M[Ramp(n, build.const(1), 4)] = 0.0
     wide = ib.pointer("float32x4", "W")
     wide[n] = wide[1]
-    assert text(ib.get()) == ("{\n  M: Pointer(float32)[8] = (float32*)M[((n: int32*6) + (n + 1))]\n"
-                              "  M[ramp(n, 1, 4)] = broadcast(0f32, 4)\n"
+    assert text(ib.get()) == ("{\n  M: Buffer(M_1: Pointer(float32), float32, [4, 6], [])[1, 2] = M[n: int32, (n + 1)]\n"
+                              "  M_1[ramp(n, 1, 4)] = broadcast(0f32, 4)\n"
                               "  W: Pointer(float32)[ramp((n*4), 1, 4)] = (float32x4*)W[ramp(4, 1, 4)]\n}")
 
 

@@ -1,0 +1,326 @@
+"""The walk over a hand-written function: is every access inside its buffer? Proved, refused, asserted or clamped.
+
+    proved                under the loops and conditions around it: nothing to do, but that a Select, te.all or te.any whose
+                          condition is needed becomes an if_then_else: the read may not happen otherwise
+    outside for certain   in some iteration: LoweringError, with that iteration
+    decided by the call   AssertStmt, as far outside of the loops as the index allows (`demand`)
+    decided by data       a read is clamped, as those of formulas are; a write is asserted on the spot
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Ramp, Var
+from tedsl.ir.iters import Range
+from tedsl.ir.node import Node
+from tedsl.ir.ops import Op
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import BufferStore, Stmt, Store
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import post_order
+from tedsl.lower.reads import Eager, Facts, guarded
+from tedsl.lower.written.demand import Demand, asserted, within
+from tedsl.lower.written.iterations import Found, Loop, Scope, find_outside, free_symbols, relevant
+from tedsl.lower.written.lanes import lane_of, one_lane
+from tedsl.lower.written.memory import MemoryTable, Place
+from tedsl.lower.written.mend import Clamps, mended
+
+ACCESS_PTR = Op.get("tir.tvm_access_ptr")
+THREADS = ("thread_extent", "virtual_thread")
+
+
+class AccessChecker(ScopedRewriter):
+    """Rewrites statements so that no access leaves its memory; LoweringError for those that surely do.
+
+    `statements` adds what each kind of statement means.
+    """
+
+    def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool) -> None:
+        self.table, self.analyzer, self.may_return = table, analyzer, may_return
+        self.scopes: list[Scope] = []
+        self.unsure = 0  # conditions around that depend on data: what stands below may never happen
+        self.data: set[Var] = set()  # variables whose values depend on memory
+        self.values: dict[Var, Expr] = {}  # of lets that do not
+        self.demands: list[Demand] = []
+        self.here: list[tuple[Expr, str]] = []  # conditions that depend on data: before the statement at hand
+
+    # --- statements ---
+
+    @contextmanager
+    def inside(self, *scopes: Scope, unsure: bool = False) -> Iterator[list[Demand]]:
+        """Below more loops and conditions; the list holds the demands from there afterwards."""
+        outer, self.demands, inner = self.demands, [], list[Demand]()
+        self.scopes += scopes
+        self.unsure += unsure
+        with ExitStack() as known:
+            for scope in scopes:
+                fact = build.greater_equal(scope.extent, 1) if isinstance(scope, Loop) else scope
+                known.enter_context(self.analyzer.constraint_scope(fact))
+            yield inner
+        self.unsure -= unsure
+        del self.scopes[len(self.scopes) - len(scopes):]
+        inner += self.demands
+        self.demands = outer
+
+    def loop(self, var: Var, low: Expr, extent: Expr, body: Stmt) -> Stmt:
+        """The body of a loop."""
+        number = build.as_int(extent)
+        if number is not None and number <= 0:
+            return body  # never runs
+        loop = Loop(var, low, extent)
+        by_data = self.depends_on_data(low) or self.depends_on_data(extent)
+        if by_data:
+            self.data.add(var)
+            self.analyzer.bind(var, (self.analyzer.bounds(low)[0], None))
+        else:
+            self.analyzer.bind(var, Range.from_min_extent(low, extent))
+        with self.inside(*(() if by_data else (loop,)), unsure=by_data) as inner:
+            made = self.stmt(body)
+        staying = [d for d in inner if by_data or not self.moved(d, d.out_of(loop, self.analyzer))]
+        return asserted(made, staying)
+
+    def moved(self, old: Demand, new: Demand | None) -> bool:
+        """Notes a demand that leaves a loop, unless it is proved outside of it; False if it has to stay."""
+        if new is None:
+            return False
+        with ExitStack() as known:
+            for fact in new.facts:
+                known.enter_context(self.analyzer.constraint_scope(fact))
+            if not self.analyzer.can_prove(new.inside()):
+                self.demands.append(new)
+        return True
+
+    def branch(self, condition: Expr, body: Stmt) -> Stmt:
+        """A statement that runs where `condition` holds."""
+        by_data = self.depends_on_data(condition)
+        if by_data:
+            with self.analyzer.constraint_scope(condition), self.inside(unsure=True) as inner:
+                made = self.stmt(body)
+            return asserted(made, inner)
+        with self.inside(condition) as inner:
+            made = self.stmt(body)
+        self.demands += [Demand(d.least, d.most, d.first, d.extent, (condition, *d.facts), d.message) for d in inner]
+        return made
+
+    # --- expressions ---
+
+    def expr(self, expr: Expr) -> Expr:
+        """`expr` with its loads safe."""
+        if not any(isinstance(node, (Load, BufferLoad)) or (isinstance(node, Call) and node.op is ACCESS_PTR)
+                   for node in post_order(expr)):
+            return expr
+        lets = {node.var: node.value for node in post_order(expr) if isinstance(node, Let)}
+        for var, value in lets.items():
+            self.data.update([var] if self.depends_on_data(value) else [])
+        clamps: Clamps = {}
+        lazy: dict[Eager, None] = {}
+        for node, facts in guarded(expr, lambda node: isinstance(node, (Load, BufferLoad)) or _is_access_ptr(node)):
+            if isinstance(node, Call):
+                self.check_pointer(node, facts)
+            elif isinstance(node, (Load, BufferLoad)):
+                for place in self.table.places(node):
+                    self.check_load(node, place, facts, lets, clamps, lazy)
+        return mended(expr, clamps, lazy)
+
+    def check_load(self, load: Load | BufferLoad, place: Place, facts: Facts | None, lets: dict[Var, Expr], clamps: Clamps,
+                   lazy: dict[Eager, None]) -> None:
+        predicate = load.predicate if isinstance(load, Load) else None
+        if self.proved(place, None, predicate):
+            return
+        if facts is not None and self.proved(place, facts, predicate):
+            _need(facts, lazy)
+            return
+        conditions = list(facts or ())
+        by_data = any(map(self.depends_on_data, (place.index, *conditions)))
+        if by_data and predicate is None:
+            clamps.setdefault(load, []).append(place)
+            if not self.analyzer.can_prove(build.greater_equal(place.extent, 1)):
+                self.need_element(load, place, conditions)
+                _need(facts, lazy)
+            return
+        for var, value in reversed(lets.items()):
+            place = Place(substitute(place.index, {var: value}), place.low, place.extent, place.where)
+            conditions = [substitute(c, {var: value}) for c in conditions]
+        if self.unproved(load, place, conditions, predicate):
+            _need(facts, lazy)
+
+    def need_element(self, load: Node, place: Place, conditions: list[Expr]) -> None:
+        """A clamped index needs an element to be clamped to."""
+        message = f"{load!r} reads {place.where}, which has extent {place.extent!r}: no element"
+        one, zero = (build.const(n, place.extent.dtype) for n in (1, 0))
+        if any(map(self.depends_on_data, conditions)):
+            self.here.append((self.implied(conditions, build.greater_equal(place.extent, one)), message))
+        else:
+            self.demands.append(Demand(place.extent, zero, one, place.extent, tuple(conditions), message))
+
+    def check_pointer(self, call: Call, facts: Facts | None) -> None:
+        """The region that `access_ptr` gives away."""
+        data = call.args[1]
+        assert isinstance(data, Var)
+        memory = self.table.memory(data)
+        offset, extent = call.args[2], call.args[3]
+        last = Place(build.sub(build.add(offset, extent), 1), memory.low, memory.size, memory.name)
+        first = Place(offset, memory.low, build.add(memory.size, 1), memory.name)  # an empty region may stand at the end
+        for place in (first, last):
+            conditions = list(facts or ())
+            if self.proved(place, None, None) or (place is last and self.proved_last(place, offset)):
+                continue
+            if any(map(self.depends_on_data, (place.index, *conditions))):
+                self.here.append((self.implied(conditions, self.kept(place)), self.message(call, place)))
+            elif place is last:
+                top = build.add(place.low, place.extent)
+                self.demands.append(Demand(offset, place.index, offset, build.sub(top, offset), tuple(conditions),
+                                           self.message(call, place)))
+            else:
+                self.unproved(call, place, conditions, None)
+
+    def proved_last(self, place: Place, offset: Expr) -> bool:
+        return self.analyzer.can_prove(build.less(place.index, build.add(place.low, place.extent)))
+
+    # --- one index ---
+
+    def depends_on_data(self, expr: Expr) -> bool:
+        """Whether `expr` may have another value each time it is computed."""
+        return any(node in self.data or isinstance(node, (Load, BufferLoad)) or (isinstance(node, Call) and not node.op.is_pure)
+                   for node in post_order(expr))
+
+    def proved(self, place: Place, facts: Facts | None, predicate: Expr | None) -> bool:
+        """Whether the index is in range in every lane that is on."""
+        index, conditions = place.index, [f for f in facts or () if not self.depends_on_data(f)]
+        if index.dtype.lanes > 1:
+            lane = Var("lane", build.const(0).dtype)
+            self.analyzer.bind(lane, (0, index.dtype.lanes - 1))
+            scalar = one_lane(index, lane)
+            masked = None if predicate is None else one_lane(predicate, lane)
+            if scalar is None:
+                return False
+            index, conditions = scalar, conditions + ([] if masked is None else [masked])
+        elif predicate is not None:
+            conditions.append(predicate)
+        low, high = self.analyzer.bounds(index)
+        first, limit = build.as_int(place.low), build.as_int(place.extent)
+        if None not in (low, high, first, limit) and low >= first and high < first + limit:  # type: ignore[operator]
+            return True
+        if index.dtype.is_bool:
+            index = build.cast("int32", index)
+        with ExitStack() as scopes:
+            for condition in conditions:
+                if condition.dtype.lanes == 1:
+                    scopes.enter_context(self.analyzer.constraint_scope(condition))
+            return self.analyzer.can_prove(build.greater_equal(index, place.low)) and \
+                self.analyzer.can_prove(build.less(index, build.add(place.low, place.extent)))
+
+    def unproved(self, access: Node, place: Place, conditions: list[Expr], predicate: Expr | None) -> bool:
+        """Refuse the access or demand that it is in range. True: it is, where the conditions hold. No part is data."""
+        index = place.index
+        if predicate is not None or (index.dtype.lanes > 1 and not _is_plain_ramp(index)):
+            wanted = self.implied(conditions, self.kept(place, predicate))
+            self.here.append((wanted, self.message(access, place)))
+            return False
+        for end in _ends(index):
+            scopes = self.expanded([*self.scopes, *conditions])
+            whole = substitute(end, self.values)
+            around = relevant(scopes, whole, place.low, place.extent)
+            symbols = free_symbols(around, whole, place.low, place.extent)
+            if not self.unsure and (not symbols or self.surely_outside(place, end, conditions)):
+                found = find_outside(whole, place.low, place.extent, around)
+                if found.at is not None:
+                    raise self.refusal(access, place, found)
+                if found.complete and not symbols:
+                    continue
+            self.demands.append(Demand(end, end, place.low, place.extent, tuple(conditions), self.message(access, place)))
+        return bool(conditions)
+
+    def expanded(self, scopes: list[Scope]) -> list[Scope]:
+        """`scopes` with lets replaced by their values."""
+        if not self.values:
+            return scopes
+        known = self.values
+        return [Loop(s.var, substitute(s.min, known), substitute(s.extent, known)) if isinstance(s, Loop)
+                else substitute(s, known) for s in scopes]
+
+    def surely_outside(self, place: Place, index: Expr, conditions: list[Expr]) -> bool:
+        """Whether some iteration leaves the memory whatever the symbols are."""
+        demand: Demand | None = Demand(index, index, place.low, place.extent, (), "")
+        if conditions:
+            return False
+        for scope in reversed(self.scopes):
+            if demand is None or not isinstance(scope, Loop):
+                return False
+            demand = demand.out_of(scope, self.analyzer)
+        if demand is None:
+            return False
+        top = build.add(demand.first, demand.extent)
+        return self.analyzer.can_prove(build.less(demand.least, demand.first)) or \
+            self.analyzer.can_prove(build.greater_equal(demand.most, top))
+
+    def kept(self, place: Place, predicate: Expr | None = None) -> Expr:
+        """The condition that the index is in range, in every lane that is on; it may read memory."""
+        lanes = place.index.dtype.lanes
+        wanted: Expr = build.true()
+        for k in range(lanes):
+            at = lane_of(place.index, k)
+            holds = within(at, at, place.low, place.extent)
+            if predicate is not None:
+                holds = build.logical_or(build.logical_not(lane_of(predicate, k)), holds)
+            wanted = build.logical_and(wanted, holds)
+        return wanted
+
+    def implied(self, conditions: list[Expr], wanted: Expr) -> Expr:
+        """`wanted` where all conditions hold; none is computed where one before it does not."""
+        for condition in reversed(conditions):
+            wanted = build.if_then_else(condition, wanted, build.true())
+        return wanted
+
+    # --- words ---
+
+    def message(self, access: Node, place: Place) -> str:
+        return f"{_shown(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index is " \
+               f"{place.index!r}"
+
+    def refusal(self, access: Node, place: Place, found: Found) -> LoweringError:
+        low, high = self.analyzer.bounds(place.index) if place.index.dtype.lanes == 1 else (None, None)
+        reached = f", which goes from {'?' if low is None else low} to {'?' if high is None else high}" if low != high else ""
+        loops = ", ".join(s.var.name for s in self.scopes if isinstance(s, Loop))
+        return LoweringError(
+            f"{_shown(access)} is outside: {place.where} has the indices {_range_text(place)} and the index is "
+            f"{place.index!r}{reached}; {found.describe()}\n  loops: {loops or '(none)'}",
+            hint="make the loop shorter or the buffer larger, or guard the access: with ib.if_scope(index < extent)")
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+def _is_access_ptr(node: Node) -> bool:
+    return isinstance(node, Call) and node.op is ACCESS_PTR and isinstance(node.args[1], Var)
+
+
+def _is_plain_ramp(index: Expr) -> bool:
+    return isinstance(index, Ramp)
+
+
+def _ends(index: Expr) -> tuple[Expr, ...]:
+    """Scalars between which the index lies."""
+    return (lane_of(index, 0), lane_of(index, index.lanes - 1)) if isinstance(index, Ramp) else (index,)
+
+
+def _need(facts: Facts | None, lazy: dict[Eager, None]) -> None:
+    """A read is in range only where `facts` hold: it may not be evaluated elsewhere."""
+    lazy.update((fact.chosen_by, None) for fact in (facts.chain() if facts else ()) if fact.chosen_by is not None)
+
+
+def _shown(access: Node) -> str:
+    if isinstance(access, BufferStore):
+        return f"the store to {access.buffer.name}[{', '.join(map(repr, access.indices))}]"
+    if isinstance(access, Store):
+        return f"the store to {access.buffer_var.name}[{access.index!r}]"
+    return f"the read of {access!r}"
+
+
+def _range_text(place: Place) -> str:
+    low, last = repr(place.low), repr(build.sub(build.add(place.low, place.extent), 1))
+    return f"{low} to {last}" if len(low) + len(last) < 100 else "that its shape and strides say"

@@ -1,0 +1,55 @@
+"""A function that the user wrote, before any pass sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import DTypeError
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Call
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import Stmt
+from tedsl.ir.substitute import bind_once
+from tedsl.ir.verify import verify
+from tedsl.ir.visitor import post_order
+from tedsl.lower.checks import bind_sizes
+from tedsl.lower.written.demand import asserted
+from tedsl.lower.written.memory import MemoryTable
+from tedsl.lower.written.statements import StatementChecker
+
+# Bodies that tedsl made, with the buffers that they were made for: their accesses are in range by construction.
+_OURS: WeakKeyDictionary[Node, Mapping[Any, Buffer]] = WeakKeyDictionary()
+
+
+def vouch_for(func: PrimFunc) -> PrimFunc:
+    """Notes that `func` is made by tedsl from what was checked; another body or other buffers are checked again."""
+    _OURS[func.body] = func.buffer_map
+    return func
+
+
+def is_vouched_for(func: PrimFunc) -> bool:
+    return _OURS.get(func.body) is func.buffer_map
+
+
+def check_written(func: PrimFunc) -> PrimFunc:
+    """`func`, well-formed and with every access inside its buffer: proved, or behind an assertion, or clamped.
+
+    Each variable is bound once. LoweringError and DTypeError for what cannot be mended.
+    """
+    func = func.with_body(bind_once(func.body))
+    verify(func, flat=False, error=DTypeError)
+    return func.with_body(checked_accesses(func.body, func.buffers))
+
+
+def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...]) -> Stmt:
+    """`body`, which uses `buffers`, with every access inside its memory."""
+    analyzer = Analyzer()
+    bind_sizes(analyzer, [dim for buffer in buffers for dim in buffer.shape], at_least=0)
+    may_return = any(isinstance(node, Call) and node.op.name == "tir.ret" for node in post_order(body))
+    checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return)
+    made = checker(body)
+    return asserted(made, checker.demands)

@@ -1,0 +1,57 @@
+"""One lane of a vector expression, as a scalar: what is proved for it over all lanes holds for the vector."""
+
+from __future__ import annotations
+
+from tedsl.ir import build
+from tedsl.ir.expr import BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Load, Not, Ramp, Select, Shuffle, Var
+from tedsl.ir.node import Node
+from tedsl.ir.visitor import post_order
+
+
+def one_lane(expr: Expr, lane: Var) -> Expr | None:
+    """The value of `expr` in lane number `lane`; None where it is not made of scalars lane by lane."""
+    done: dict[Node, Expr | None] = {}
+    for node in post_order(expr):
+        if isinstance(node, Expr):
+            done[node] = node if node.dtype.lanes == 1 else _lane(node, lane, done)
+    return done[expr]
+
+
+def _lane(node: Expr, lane: Var, done: dict[Node, Expr | None]) -> Expr | None:
+    match node:
+        case Ramp(base=base, stride=stride):
+            return build.add(base, build.mul(stride, build.cast(stride.dtype, lane)))
+        case Broadcast(value=value):
+            return value
+    parts = [done.get(child) for child in node.child_nodes()]
+    made = [part for part in parts if part is not None]
+    if len(made) < len(parts):
+        return None
+    match node:
+        case BinaryOp():
+            return build.binary(type(node), made[0], made[1])
+        case Not():
+            return build.logical_not(made[0])
+        case Select():
+            return build.select(made[0], made[1], made[2])
+        case Cast(dtype=of):
+            return build.cast(of.element, made[0])
+        case Load(buffer_var=data) if node.predicate is None:
+            return Load(node.dtype.element, data, made[0])
+        case Call(op=op) if op.is_pure and not op.name.startswith("tir.call_"):
+            return Call(node.dtype.element, op, tuple(made))
+        case _:
+            return None
+
+
+def lane_of(vector: Expr, k: int) -> Expr:
+    """Lane number `k` of `vector` (or of a scalar, which is the same in all), as an expression that runs."""
+    if vector.dtype.lanes == 1:
+        return vector
+    match vector:
+        case Broadcast(value=value):
+            return value
+        case Ramp(base=base, stride=stride):
+            return build.add(base, build.mul(stride, k))
+        case _:
+            return Shuffle((vector,), (IntImm(build.const(0).dtype, k),))

@@ -1,0 +1,121 @@
+"""How many elements stand behind each pointer of a function, and what an access asks of each of its dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import BufferLoad, Expr, IntImm, Load, Var
+from tedsl.ir.stmt import BufferStore, Store
+
+ZERO = build.const(0, "int32")
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One index of an access and the range it must stay in: low <= index < low + extent.
+
+    dim: which of the indices it is; None: the position in memory that all of them give.
+    """
+
+    index: Expr
+    low: Expr
+    extent: Expr
+    where: str  # "dimension 1 of A", "A"
+    dim: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Elements of `element` behind a pointer, numbered low .. low + size - 1.
+
+    owner: the buffer whose indices run over `dims` (lowest index, extent); None for an allocation.
+    """
+
+    name: str
+    element: DType
+    size: Expr
+    low: Expr = ZERO
+    owner: Buffer | None = None
+    dims: tuple[tuple[Expr, Expr], ...] = ()
+
+
+class MemoryTable:
+    """The memories that exist at a place."""
+
+    def __init__(self, buffers: tuple[Buffer, ...]) -> None:
+        self.known: dict[Var, Memory] = {}
+        for buffer in buffers:
+            self.known[buffer.data] = _of_parameter(buffer)
+
+    def places(self, access: Load | Store | BufferLoad | BufferStore) -> list[Place]:
+        """What `access` must satisfy."""
+        if isinstance(access, (Load, Store)):
+            memory = self.memory(access.buffer_var)
+            return [Place(access.index, memory.low, memory.size, memory.name)]
+        buffer = access.buffer
+        memory = self.memory(buffer.data)
+        if memory.owner is buffer:
+            return [Place(index, low, extent, f"dimension {k} of {buffer.name}", k)
+                    for k, (index, (low, extent)) in enumerate(zip(access.indices, memory.dims))]
+        if buffer.dtype is not memory.element:
+            raise LoweringError(f"buffer {buffer.name} of {buffer.dtype} stands on the memory of {memory.name}, "
+                                f"whose elements are {memory.element}", hint="views of another dtype are not possible here")
+        return [Place(position(buffer, access.indices), memory.low, memory.size, memory.name)]
+
+    def memory(self, data: Var) -> Memory:
+        """The memory behind `data`; LoweringError for a pointer about which nothing is known."""
+        found = self.known.get(data)
+        if found is None:
+            raise LoweringError(f"the loops access memory through {data.name}, which is no buffer of the function: how many "
+                                "elements it has is not known",
+                                hint="declare a buffer: tir.decl_buffer((n,), dtype), in buffer_map of the PrimFunc")
+        return found
+
+
+def size_of(extents: tuple[Expr, ...], lanes: int = 1) -> Expr:
+    """The number of elements of a compact array."""
+    total: Expr = build.const(lanes, "int32")
+    for extent in extents:
+        total = build.product_of_extents(total, extent)
+    return total
+
+
+def _of_parameter(buffer: Buffer) -> Memory:
+    starts_here = isinstance(buffer.elem_offset, Var) or build.as_int(buffer.elem_offset) == 0
+    dims = tuple((build.const(0, extent.dtype), extent) for extent in buffer.shape)
+    owner = buffer if starts_here else None  # arrays begin at their first element
+    if not buffer.strides:
+        return Memory(buffer.name, buffer.dtype, size_of(buffer.shape, buffer.dtype.lanes), ZERO, owner, dims)
+    low, high, some = _span(buffer)
+    return Memory(buffer.name, buffer.dtype, build.mul(some, build.sub(build.add(high, 1), low)), low, owner, dims)
+
+
+def _span(buffer: Buffer) -> tuple[Expr, Expr, Expr]:
+    """The lowest and highest position of a strided buffer, and 1 if it has elements, else 0."""
+    low = high = some = None
+    for extent, stride in zip(buffer.shape, buffer.strides):
+        reach = build.mul(build.sub(extent, 1), stride)
+        down, up, has = build.minimum(reach, 0), build.maximum(reach, 0), build.minimum(extent, 1)
+        low = down if low is None else build.add(low, down)
+        high = up if high is None else build.add(high, up)
+        some = has if some is None else build.mul(some, has)
+    assert low is not None and high is not None and some is not None
+    return low, high, some
+
+
+def position(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    """The position of an element of a buffer that stands on the memory of another one, as `flatten_storage` computes it."""
+    flat: Expr | None = None
+    for k, index in enumerate(indices):
+        if buffer.strides:
+            part = build.mul(index, buffer.strides[k])
+            flat = part if flat is None else build.add(flat, part)
+        else:
+            flat = index if flat is None else build.add(build.mul(flat, buffer.shape[k]), index)
+    flat = ZERO if flat is None else flat
+    offset = buffer.elem_offset
+    return flat if isinstance(offset, IntImm) and offset.value == 0 else build.add(flat, offset)

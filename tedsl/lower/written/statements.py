@@ -1,0 +1,199 @@
+"""What each statement of a hand-written function means for the accesses below it: one handler per kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Call, Expr, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
+from tedsl.ir.substitute import substitute
+from tedsl.lower.written.accesses import AccessChecker
+from tedsl.lower.written.demand import asserted, behind
+from tedsl.lower.written.memory import ZERO, Memory, size_of
+
+THREADS = ("thread_extent", "virtual_thread")
+
+
+class StatementChecker(AccessChecker):
+    """The walk over statements."""
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        handle = HANDLERS.get(type(stmt))
+        outer, self.here = self.here, []
+        made = handle(self, stmt) if handle is not None else self.descend(stmt)
+        made = behind(made, self.here)
+        self.here = outer
+        if self.may_return and not isinstance(stmt, SeqStmt):  # nothing may be asked before a `ret` that avoids it
+            made, self.demands = asserted(made, self.demands), []
+        return made
+
+
+# --- one handler per statement --------------------------------------------------------------------------------------
+
+def _for(c: StatementChecker, s: For) -> Stmt:
+    low, extent = c.expr(s.min), c.expr(s.extent)
+    return s.replace(min=low, extent=extent, body=c.loop(s.loop_var, s.min, s.extent, s.body))
+
+
+def _while(c: StatementChecker, s: While) -> Stmt:
+    condition = c.expr(s.condition)
+    fact = [] if c.depends_on_data(s.condition) else [s.condition]
+    with c.inside(*fact, unsure=True) as inner:
+        body = c.stmt(s.body)
+    return s.replace(condition=condition, body=asserted(body, inner))
+
+
+def _let(c: StatementChecker, s: LetStmt) -> Stmt:
+    value = c.expr(s.value)
+    c.analyzer.bind(s.var, s.value) if s.value.dtype.is_integer and s.value.dtype.lanes == 1 else None
+    by_data = c.depends_on_data(s.value)
+    if by_data:
+        c.data.add(s.var)
+    else:
+        c.values[s.var] = substitute(s.value, c.values)
+    with c.inside() as inner:
+        body = c.stmt(s.body)
+    if by_data:
+        body = asserted(body, inner)
+    else:
+        c.demands += [d.with_value(s.var, s.value) for d in inner]
+    return s.replace(value=value, body=body)
+
+
+def _if(c: StatementChecker, s: IfThenElse) -> Stmt:
+    condition = c.expr(s.condition)
+    then = c.branch(_plain(s.condition), s.then_case)
+    other = None if s.else_case is None else c.branch(build.logical_not(_plain(s.condition)), s.else_case)
+    return s.replace(condition=condition, then_case=then, else_case=other)
+
+
+def _plain(condition: Expr) -> Expr:
+    """`condition` without the mark that it is likely."""
+    return condition.args[0] if isinstance(condition, Call) and condition.op.name == "tir.likely" else condition
+
+
+def _allocate(c: StatementChecker, s: Allocate) -> Stmt:
+    extents = tuple(map(c.expr, s.extents))
+    return _with_sizes(c, extents, lambda sizes: _allocated(c, s, sizes))
+
+
+def _allocated(c: StatementChecker, s: Allocate, sizes: tuple[Expr, ...]) -> Stmt:
+    c.table.known[s.buffer_var] = Memory(s.buffer_var.name, s.dtype, size_of(sizes, s.dtype.lanes))
+    made = s.replace(extents=sizes, condition=c.expr(s.condition))
+    return made.replace(body=_below(c, s.condition, s.body))
+
+
+def _below(c: StatementChecker, condition: Expr, body: Stmt) -> Stmt:
+    return c.stmt(body) if build.is_true(condition) else c.branch(condition, body)
+
+
+def _realize(c: StatementChecker, s: BufferRealize) -> Stmt:
+    ends = tuple(e for r in s.bounds for e in (r.min, r.extent) if e is not None)
+    return _with_sizes(c, tuple(map(c.expr, ends)), lambda made: _realized(c, s, made))
+
+
+def _realized(c: StatementChecker, s: BufferRealize, ends: tuple[Expr, ...]) -> Stmt:
+    dims = tuple(zip(ends[::2], ends[1::2]))
+    extents = tuple(extent for _, extent in dims)
+    if s.buffer.data not in c.table.known:
+        if s.buffer.strides:
+            extents = (build.product_of_extents(extents[0], s.buffer.strides[0]),)
+            compact = tuple(build.less_equal(build.mul(e, t), u) for (_, e), t, u in
+                            zip(dims[1:], s.buffer.strides[1:], s.buffer.strides))
+            if not all(map(c.analyzer.can_prove, compact)):
+                raise LoweringError(f"realize {s.buffer.name}: its strides do not leave room for each dimension",
+                                    hint="leave the strides out: the memory is compact")
+        c.table.known[s.buffer.data] = Memory(s.buffer.name, s.buffer.dtype, size_of(extents, s.buffer.dtype.lanes), ZERO,
+                                              s.buffer, dims)
+    bounds = tuple(Range.from_min_extent(low, extent) for low, extent in dims)
+    return s.replace(bounds=bounds, body=_below(c, s.condition, s.body))
+
+
+def _with_sizes(c: StatementChecker, sizes: tuple[Expr, ...], make: Callable[[tuple[Expr, ...]], Stmt]) -> Stmt:
+    """A statement with those sizes; a size that depends on memory is computed once, so that it stays what it is."""
+    named = {e: Var("size", e.dtype) for e in sizes if c.depends_on_data(e) and not isinstance(e, Var)}
+    c.data.update(named.values())
+    with c.inside() as inner:
+        made = make(tuple(named.get(e, e) for e in sizes))
+    if not named:
+        c.demands += inner
+        return made
+    made = asserted(made, inner)
+    for value, var in reversed(named.items()):
+        made = LetStmt(var, value, made)
+    return made
+
+
+def _attr(c: StatementChecker, s: AttrStmt) -> Stmt:
+    value = c.expr(s.value)
+    if s.attr_key in THREADS and isinstance(s.node, IterVar):
+        return s.replace(value=value, body=c.loop(s.node.var, build.const(0, s.node.var.dtype), s.value, s.body))
+    return s.replace(value=value, body=c.stmt(s.body))
+
+
+def _assert(c: StatementChecker, s: AssertStmt) -> Stmt:
+    condition = c.expr(s.condition)
+    with c.inside(*([] if c.depends_on_data(s.condition) else [s.condition])) as inner:
+        body = c.stmt(s.body)
+    return s.replace(condition=condition, body=asserted(body, inner))
+
+
+def _seq(c: StatementChecker, s: SeqStmt) -> Stmt:
+    made = [c.stmt(part) for part in s.seq]
+    return s if all(a is b for a, b in zip(made, s.seq)) else seq(*made)
+
+
+def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
+    made: Store | BufferStore = c.descend(s)
+    predicate = s.predicate if isinstance(s, Store) else None
+    named: dict[Var, Expr] = {}
+    for place, new in zip(c.table.places(s), c.table.places(made)):
+        if c.proved(place, None, predicate):
+            continue
+        if not c.depends_on_data(place.index):
+            c.unproved(s, place, [], predicate)
+            continue
+        at = Var("at", new.index.dtype)  # computed once: what is tested is what is used
+        named[at] = new.index
+        c.here.append((c.kept(replace(new, index=at), predicate), c.message(s, place)))
+        made = _stored_at(made, new.dim, at)
+    if not named:
+        return made
+    safe, c.here = behind(made, c.here), []
+    for at, value in reversed(named.items()):
+        safe = LetStmt(at, value, safe)
+    return safe
+
+
+def _stored_at(store: Store | BufferStore, dim: int | None, at: Var) -> Store | BufferStore:
+    """`store` with the variable `at` in the place of an index, or as its position in memory."""
+    if isinstance(store, Store):
+        return store.replace(index=at)
+    if dim is None:
+        return Store(store.buffer.data, store.value, at)
+    return store.replace(indices=(*store.indices[:dim], at, *store.indices[dim + 1:]))
+
+
+HANDLERS: dict[type, Callable[[StatementChecker, Any], Stmt]] = {
+    For: _for, While: _while, LetStmt: _let, IfThenElse: _if, Allocate: _allocate, BufferRealize: _realize, AttrStmt: _attr,
+    AssertStmt: _assert, SeqStmt: _seq, Store: _store, BufferStore: _store,
+}
