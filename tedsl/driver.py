@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
@@ -13,6 +14,7 @@ from tedsl.lower.written.function import vouch_for
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline
 from tedsl.runtime.module import Module
+from tedsl.schedule.causes import blaming
 from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
@@ -25,8 +27,9 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     args: the tensors, variables and buffers that a call passes, in order. simple_mode: without loop partitioning, shorter
     to read. Options come from the current PassContext.
     """
-    functions = _functions(inp, args, name, binds, to_run=False)
-    return IRModule({key: _lowered(func, simple_mode) for key, func in functions.items()})
+    with _blaming(inp):
+        functions = _functions(inp, args, name, binds, to_run=False)
+        return IRModule({key: _lowered(func, simple_mode) for key, func in functions.items()})
 
 
 def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args: Sequence[Any] | None = None,
@@ -41,11 +44,17 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
     made = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
-    lowered = {key: _lowered(func, False) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
-    if not lowered:
-        raise ArgumentError("build: the module has no functions")
-    funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
-    return backend_for(made).compile(funcs, made, PassContext.current().options)
+    with _blaming(inputs):
+        lowered = {key: _lowered(func, False) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
+        if not lowered:
+            raise ArgumentError("build: the module has no functions")
+        funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
+        return backend_for(made).compile(funcs, made, PassContext.current().options)
+
+
+def _blaming(inp: object) -> AbstractContextManager[None]:
+    """Errors from inside name the directive of the schedule that they come from."""
+    return blaming(inp.state) if isinstance(inp, Schedule) else nullcontext()
 
 
 def _lowered(func: PrimFunc, simple_mode: bool) -> PrimFunc:
@@ -58,7 +67,8 @@ def _lowered(func: PrimFunc, simple_mode: bool) -> PrimFunc:
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",
                        binds: Mapping[Any, Any] | None = None) -> IRModule:
     """The loops of a schedule over multi-dimensional buffers, before any pass."""
-    return IRModule(_functions(sch, args, name, binds, to_run=False))
+    with _blaming(sch):
+        return IRModule(_functions(sch, args, name, binds, to_run=False))
 
 
 def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, *,

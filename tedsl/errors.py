@@ -47,7 +47,18 @@ class ScheduleError(TedslError, ValueError):
 
 
 class LoweringError(TedslError):
-    """The program is well-formed but cannot be turned into loops or machine code."""
+    """The program is well-formed but cannot be turned into loops or machine code.
+
+    about: what of the schedule it speaks of, or the name of a loop: who knows the journal finds the directive behind it.
+    """
+
+    def __init__(self, problem: str, *, hint: str = "", about: object = None) -> None:
+        TedslError.__init__(self, problem, hint=hint)
+        self.about = about
+
+    def blame(self, directive: str) -> None:
+        """Adds the directive that it comes from, with its line, to the message."""
+        TedslError.__init__(self, f"{self.problem}\n  from: {directive}", hint=self.hint)
 
 
 class ArgumentError(TedslError, ValueError):

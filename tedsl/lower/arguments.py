@@ -20,6 +20,7 @@ from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.reads import guarded_loads
 from tedsl.schedule.state import AttachType, ScheduleState
+from tedsl.schedule.causes import attached
 
 Key = tuple[Operation, int]
 
@@ -142,10 +143,11 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
         hint = f"drop {given[0]} from the arguments, or call s[{stage.name}].compute_root()"
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED) and to_run:
             raise LoweringError(f"{given[0]} is an argument, and its stage is computed inline: nothing would write it",
-                                hint=hint)
+                                hint=hint, about=attached(stage))
         if stage.attach_type == AttachType.SCOPE and not _is_computed_whole(by_stage[stage], schedule, plans):
             raise LoweringError(f"{given[0]} is an argument, and its stage is computed inside a loop of another one: it is "
-                                "not sure that all of it would be written, by one thread at a time", hint=hint)
+                                "not sure that all of it would be written, by one thread at a time", hint=hint,
+                                about=attached(stage))
 
 
 def _is_computed_whole(plan: StagePlan, schedule: ScheduleState, plans: Sequence[StagePlan]) -> bool:

@@ -22,6 +22,8 @@ from tedsl.lang.operation import Operation, extent_of
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.reads import has_load
+from tedsl.lower.tails import padded_extents, tail_of
+from tedsl.schedule.causes import attached
 from tedsl.schedule.domains import indices_up
 from tedsl.schedule.state import ScheduleState
 
@@ -74,7 +76,7 @@ def _needed(plan: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: 
     if not reads:
         assert plan.host is not None
         raise LoweringError(f"{plan.name} is computed at a loop of {plan.host.name}, and nothing reads it there",
-                            hint=f"leave {plan.name} at the root, or drop it from the program")
+                            hint=f"leave {plan.name} at the root, or drop it from the program", about=attached(plan.stage))
     values: dict[StagePlan, list[Mapping[Var, Ends]]] = {}
     found: list[list[Ends | None]] = [[] for _ in plan.data_axes]
     for reader, read in reads:

@@ -25,6 +25,8 @@ from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, 
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
+from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
+from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up
 
 KINDS = {IterType.UNROLLED: ForKind.UNROLLED, IterType.VECTORIZED: ForKind.VECTORIZED, IterType.PARALLELIZED: ForKind.PARALLEL}
@@ -90,7 +92,8 @@ class Nest:
         if wrong:
             names = ", ".join(wrong)
             raise LoweringError(f"the extent of loop {loop.leaf.name} of {self.plan.name} depends on {names} inside it",
-                                hint=f"reorder {names} to the outside of {loop.leaf.name}")
+                                hint=f"reorder {names} to the outside of {loop.leaf.name}",
+                                about=said(self.plan.stage, "leaf_iter_vars"))
         return extent
 
     # --- guards ---
@@ -162,7 +165,8 @@ class Nest:
                     raise LoweringError(
                         f"{guest.name} gives the start values of {self.plan.name}, and is computed at loop "
                         f"{self.plan.loops[at].leaf.name}, inside of its reduction",
-                        hint=f"compute {guest.name} further out: s[{guest.name}].compute_root()")
+                        hint=f"compute {guest.name} further out: s[{guest.name}].compute_root()",
+                        about=attached(guest.stage))
 
     def marked(self, stmt: Stmt) -> Stmt:
         """`stmt` with the directives on the stage as a whole."""

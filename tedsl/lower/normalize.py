@@ -12,6 +12,7 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
+from tedsl.schedule.causes import attached
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
@@ -52,19 +53,20 @@ def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None
         if host is None:
             inlined = stage.attach_stage.name
             raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {inlined}, which is inlined and has no loops",
-                                hint=f"attach {plan.name} to the stage that {inlined} is inlined into")
+                                hint=f"attach {plan.name} to the stage that {inlined} is inlined into",
+                                about=attached(stage.attach_stage))
         at = find(host.stage.leaf_iter_vars, loop)
         if at is None:
             raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {host.name}, which has no such loop any more\n"
                                 f"  loops now: {', '.join(host.stage.loop_names())}",
-                                hint=f"call s[{plan.name}].compute_at again, with one of these")
+                                hint=f"call s[{plan.name}].compute_at again, with one of these", about=attached(stage))
         plan.host, plan.position = host, at
         host.guests.setdefault(at, []).append(plan)
     _refuse_cycles(plans)
     for wrong in misplaced(schedule):
         raise LoweringError(f"{wrong.reason}: it would find nothing there",
                             hint=f"attach {wrong.consumer.name} inside that loop too, or move {wrong.producer.name} out: "
-                                 f"s[{wrong.producer.name}].compute_root()")
+                                 f"s[{wrong.producer.name}].compute_root()", about=attached(wrong.producer))
 
 
 def _refuse_cycles(plans: dict[StageState, StagePlan]) -> None:
@@ -74,5 +76,5 @@ def _refuse_cycles(plans: dict[StageState, StagePlan]) -> None:
             steps += 1
             if at is plan or steps > len(plans):
                 raise LoweringError(f"{plan.name} is computed inside itself: the stages are attached in a circle",
-                                    hint=f"call s[{plan.name}].compute_root()")
+                                    hint=f"call s[{plan.name}].compute_root()", about=attached(plan.stage))
             at = at.host

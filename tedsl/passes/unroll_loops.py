@@ -74,7 +74,8 @@ class _Unroller(ScopedRewriter):
         count = build.as_int(loop.extent)
         if loop.kind == ForKind.UNROLLED and count is None:
             raise LoweringError(f"loop {loop.loop_var.name} is marked unroll but its extent {loop.extent} is not a constant",
-                                hint="split it by a constant factor first, then unroll the inner loop")
+                                hint="split it by a constant factor first, then unroll the inner loop",
+                                about=loop.loop_var.name)
         changed = loop if body is loop.body else loop.replace(body=body)
         wanted = loop.kind == ForKind.UNROLLED or self.fits(loop.kind, count)
         if not wanted or count is None:
@@ -95,7 +96,8 @@ class _Unroller(ScopedRewriter):
     def copies(self, loop: For, count: int) -> Stmt:
         if self.steps > LARGEST:
             raise LoweringError(f"unrolling loop {loop.loop_var.name} ({count} iterations) makes {self.steps} statements; "
-                                f"the limit is {LARGEST}", hint=f"split {loop.loop_var.name} first, then unroll the inner loop")
+                                f"the limit is {LARGEST}", hint=f"split {loop.loop_var.name} first, then unroll the inner loop",
+                                about=loop.loop_var.name)
         low, copy = loop.min, Copier(loop.body, loop.loop_var)
         return seq(*(copy(build.add(low, IntImm(low.dtype, k))) for k in range(count)))
 

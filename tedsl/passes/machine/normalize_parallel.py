@@ -63,7 +63,8 @@ def _check_race(loop: For) -> None:
         if uses(store.value, {store.buffer_var}):
             raise LoweringError(
                 f"the iterations of parallel loop {loop.loop_var.name} all update {store.buffer_var.name}[{store.index}]: "
-                "they would race", hint="make the loop serial, or reduce into one element per iteration (rfactor)")
+                "they would race", hint="make the loop serial, or reduce into one element per iteration (rfactor)",
+                about=loop.loop_var.name)
 
 
 def _guard(node: IfThenElse | For) -> Expr:

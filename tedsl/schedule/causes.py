@@ -1,0 +1,92 @@
+"""Which directive is behind a fact: what errors of lowering and explanations point at.
+
+Lowering knows what is wrong with which stage and loop, not who said so. It tags its error with a `Cause`; here the history
+of the schedule is asked which directive made that so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.errors import LoweringError
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.history import Fields
+from tedsl.schedule.journal import Directive
+from tedsl.schedule.relations import Relation
+from tedsl.schedule.state import ScheduleState, StageState
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """What `fields` of `stage` say; with `of`, the entry of that loop, or since when that relation is there."""
+
+    stage: StageState
+    fields: tuple[str, ...]
+    of: IterVar | Relation | None = None
+
+
+def attached(stage: StageState) -> Cause:
+    """Where the stage is computed: compute_at, compute_inline, ..."""
+    return Cause(stage, ("attach_type", "attach_stage", "attach_ivar"))
+
+
+def annotated(stage: StageState, loop: IterVar) -> Cause:
+    """What was said about one loop: vectorize, parallel, pragma, ..."""
+    return Cause(stage, ("iter_var_attrs",), loop)
+
+
+def related(stage: StageState, relation: Relation) -> Cause:
+    """Who cut or fused: split, tile, fuse."""
+    return Cause(stage, ("relations",), relation)
+
+
+def said(stage: StageState, *fields: str) -> Cause:
+    """Any other field of the stage: "scope", "store_predicate", "leaf_iter_vars", ..."""
+    return Cause(stage, fields)
+
+
+def directive_behind(state: ScheduleState, cause: object) -> Directive | None:
+    """The directive that made `cause` so (a Cause, or the name of a loop); None if it was so from the start."""
+    if isinstance(cause, str):
+        cause = _of_loop(state, cause)
+    if not isinstance(cause, Cause):
+        return None
+    history, of, name = state.recorder.history, cause.of, cause.fields[0]
+    if of is None:
+        number = history.last_change(cause.stage, lambda fields: _flat(fields, cause.fields))
+    elif isinstance(of, IterVar):
+        number = history.last_change(cause.stage, lambda fields: (fields[name].get(of),))
+    else:
+        number = history.first(cause.stage, lambda fields: any(one is of for one in fields[name]))
+    return None if number is None else state.recorder.directives[number - 1]
+
+
+def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
+    values: list[Any] = []
+    for name in names:
+        values += fields[name] if isinstance(fields[name], list) else [fields[name]]
+    return tuple(values)
+
+
+def _of_loop(state: ScheduleState, name: str) -> Cause | None:
+    """The annotation of the one loop that is called so; passes know loops by name."""
+    name = name.removesuffix(".init")
+    found = [annotated(stage, loop) for stage in state.stages for loop in stage.leaf_iter_vars
+             if loop.name == name and stage.annotation_of(loop) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+@contextmanager
+def blaming(state: ScheduleState) -> Iterator[None]:
+    """A LoweringError from inside the block names the directive of the journal that it comes from."""
+    try:
+        yield
+    except LoweringError as error:
+        directive = directive_behind(state, error.about)
+        if directive is not None:
+            error.blame(directive.origin)
+        error.about = None  # it holds the schedule, and an error may live long or travel between processes
+        raise
