@@ -19,7 +19,7 @@ from inspect import CO_VARARGS
 from types import FunctionType
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError, TedslError
 from tedsl.ir import build
 from tedsl.ir.dtype import FLOAT32, INT32
 from tedsl.ir.dtype import dtype as as_dtype
@@ -32,6 +32,8 @@ from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction, reducers_over
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
+from tedsl.lang.tensor_compute import intrinsic_op
+from tedsl.lang.tensor_intrin import TensorIntrinCall
 from tedsl.lang.value import as_value, is_array, refuse_array
 
 
@@ -50,7 +52,7 @@ def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> 
 
     dtype None is float32.
     """
-    where = _where("placeholder", name)
+    where = opening("placeholder", name)
     of = FLOAT32 if dtype is None else as_dtype(dtype)
     if of.is_handle:
         raise DTypeError(f"{where}: a tensor holds numbers or bool, not {of}")
@@ -59,7 +61,7 @@ def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> 
 
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
     """An axis to reduce over, for `axis=` of te.sum and its kin. dom: (begin, end), or a Range."""
-    where = _where("reduce_axis", name)
+    where = opening("reduce_axis", name)
     if isinstance(dom, Range):
         made = dom
     elif isinstance(dom, (tuple, list)) and len(dom) == 2:
@@ -103,10 +105,10 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     The dtype is that of the value: an integer with a float takes the float's dtype, otherwise the wider, at equal width
     unsigned; a Python number takes the dtype beside it if it fits. All rules: the head of `lang/declare.py`.
     """
-    where = _where("compute", name)
+    where = opening("compute", name)
     tag = current_tag(tag, where)
     dims = check_shape(_whole_numbers(shape), where)
-    op = define(dims, fcompute, axis_names(fcompute, len(dims), where), name, tag=tag, attrs=attrs, info=info)
+    op = define(dims, fcompute, axis_names(fcompute, len(dims), where, fewer=True), name, tag=tag, attrs=attrs, info=info)
     outputs = tuple([Tensor(op, i) for i in range(op.num_outputs)])
     return outputs[0] if len(outputs) == 1 else outputs
 
@@ -114,13 +116,29 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
 def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequence[str], name: str, *, tag: str = "",
            attrs: Mapping[str, Any] | None = None, info: Any = None) -> ComputeOp:
     """The operation of `compute`, with the names of its axes given: the formula is evaluated and checked."""
-    where = _where("compute", name)
+    where = opening("compute", name)
     axis = tuple([_axis(extent, axis_name) for extent, axis_name in zip(shape, names)])
-    body = _values(_call(fcompute, axis, name, where), where)
-    op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info,
-                   user_line())
+    value = _call(fcompute, axis, name, where) if len(axis) == len(shape) else _intrinsic_call(fcompute, axis, name, shape)
+    if isinstance(value, TensorIntrinCall):
+        op: ComputeOp = intrinsic_op(value, shape, axis, name, where, tag=tag, attrs=attrs, source=user_line())
+    else:
+        body = _values(value, where)
+        op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info, user_line())
     check_axes_are_free(op, where)
     return op
+
+
+def _intrinsic_call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, shape: tuple[Expr, ...]) -> Any:
+    """What a function of fewer indices than dimensions returns: the call of an intrinsic."""
+    where = opening("compute", name)
+    wrong = _wrong_rank([a.name for a in axis], str(len(axis)), len(shape), where)
+    try:
+        value = _call(fcompute, axis, name, where)
+    except TedslError as error:
+        raise error if "intrinsic" in error.problem else wrong from error
+    if not isinstance(value, TensorIntrinCall):
+        raise wrong
+    return value
 
 
 def check_axes_are_free(op: ComputeOp, where: str) -> None:
@@ -165,7 +183,7 @@ def _whole_numbers(shape: Any) -> Any:
     return tuple([int(dim) if isinstance(dim, float) and dim.is_integer() else dim for dim in shape])
 
 
-def _where(what: str, name: object) -> str:
+def opening(what: str, name: object) -> str:
     """The opening of a message: what is declared, and its name if the user gave one."""
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{what}: the name is a str, not {name!r}", hint="write name='B' after the other arguments")
@@ -176,8 +194,11 @@ def _axis(extent: Expr, name: str) -> IterVar:
     return note_axis(IterVar(Range.from_min_extent(build.const(0, extent.dtype), extent), Var(name, extent.dtype)))
 
 
-def axis_names(fcompute: Callable[..., Any], rank: int, where: str) -> list[str]:
-    """The names of the axes: those of the function's parameters; i0, i1, ... for what *indices takes."""
+def axis_names(fcompute: Callable[..., Any], rank: int, where: str, fewer: bool = False) -> list[str]:
+    """The names of the axes: those of the function's parameters; i0, i1, ... for what *indices takes.
+
+    fewer: there may be fewer than dimensions, for then the function may return the call of an intrinsic.
+    """
     if not callable(fcompute):
         if is_array(fcompute):
             refuse_array(fcompute, where)
@@ -186,13 +207,16 @@ def axis_names(fcompute: Callable[..., Any], rank: int, where: str) -> list[str]
     names, variadic = _parameters(fcompute)
     if variadic and len(names) <= rank:
         return names + [f"i{position}" for position in range(rank - len(names))]
-    if len(names) != rank:
-        takes = f"at least {len(names)}" if variadic else str(len(names))
-        raise ShapeError(f"{where}: the shape has {rank} dimension{'s' * (rank != 1)} and the function takes {takes} "
-                         f"ind{'ex' if takes == '1' else 'ices'} ({', '.join(names) or 'none'})",
-                         hint=f"write a function of {rank}: lambda {', '.join('ijklmnopqr'[:rank])}: ..." if 0 < rank <= 10
-                         else "write lambda *i: ..." if rank else "write lambda: ...")
+    if len(names) > rank or (len(names) < rank and not fewer):
+        raise _wrong_rank(names, f"at least {len(names)}" if variadic else str(len(names)), rank, where)
     return names
+
+
+def _wrong_rank(names: Sequence[str], takes: str, rank: int, where: str) -> ShapeError:
+    return ShapeError(f"{where}: the shape has {rank} dimension{'s' * (rank != 1)} and the function takes {takes} "
+                      f"ind{'ex' if takes == '1' else 'ices'} ({', '.join(names) or 'none'})",
+                      hint=f"write a function of {rank}: lambda {', '.join('ijklmnopqr'[:rank])}: ..." if 0 < rank <= 10
+                      else "write lambda *i: ..." if rank else "write lambda: ...")
 
 
 def _parameters(fcompute: Callable[..., Any]) -> tuple[list[str], bool]:

@@ -47,14 +47,16 @@ def replace_inputs(op: O, mapping: Mapping[Tensor, Tensor]) -> O:
     The axes stay the same objects, so that schedules that name them stay valid; an extent that is read from a tensor
     is therefore still read from the old one.
     """
-    if not isinstance(op, ComputeOp) or not any(tensor in mapping for tensor in op.input_tensors):
+    if not any(tensor in mapping for tensor in op.input_tensors):
         return op
-    rewrite = _Reader(mapping)
+    if not isinstance(op, ComputeOp) or type(op) is not ComputeOp:
+        return op.reading(mapping)  # type: ignore[return-value]
+    rewrite = TensorReader(mapping)
     body = tuple([rewrite(expr) for expr in op.body])
     return op if all(a is b for a, b in zip(body, op.body)) else op.replace(body=body)
 
 
-class _Reader(Rewriter):
+class TensorReader(Rewriter):
     """Redirects the loads of tensors."""
 
     def __init__(self, mapping: Mapping[Tensor, Tensor]) -> None:

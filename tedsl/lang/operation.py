@@ -59,6 +59,10 @@ class Operation:
                                 f"there is no output({index})")
         return Tensor(self, index)
 
+    def reading(self, mapping: Mapping[Tensor, Tensor]) -> Operation:
+        """This operation reading `mapping[t]` wherever it reads `t`; itself if it reads none of them."""
+        return self
+
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""
         return self is other
@@ -139,6 +143,11 @@ class ComputeOp(Operation):
                 if type(node) is ProducerLoad:
                     found.setdefault(node.producer)
         return tuple(found)
+
+    @property
+    def without_loops(self) -> tuple[IterVar, ...]:
+        """The axes that have no loops because an intrinsic stands for them."""
+        return ()
 
     @property
     def reduction(self) -> Reduce | None:
