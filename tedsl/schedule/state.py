@@ -81,6 +81,7 @@ class StageState:
     nontemporal: bool = False
     storage: Storage = PLAIN
     store_predicate: Expr | None = None
+    env_threads: tuple[IterVar, ...] = ()  # launched around all loops; they stand among the loops too
     init_at: IterVar | None = None  # the loop before which the start values of a reduction stand; None: as far in as possible
     retired: dict[IterVar, str] = field(default_factory=dict)  # loops of operations replaced since: what became of them
     undone: bool = False  # made by a directive that was taken back

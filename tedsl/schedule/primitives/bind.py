@@ -7,21 +7,39 @@ from typing import Any
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.state import StageState, describe, show
-
-VIRTUAL = ("vthread", "cthread")  # any number of loops may be virtual threads
+from tedsl.schedule.tails import must_not_recompute
+from tedsl.schedule.threads import LAUNCHED, is_thread_tag, is_virtual
 
 
 def bind(stage: StageState, loop: Any, thread: Any) -> None:
-    """Record that `loop` is run by the thread axis `thread`; which targets accept it is decided by lowering."""
+    """Run the iterations of `loop` as threads of the axis `thread`. A CPU runs them as loops.
+
+        for i in 0..n: body(i)   →   launch n threads of threadIdx.x: body(threadIdx.x)
+
+    A reduction loop may be bound to threadIdx: the partial results are then combined across the threads.
+    """
     directive = f"bind({show(loop)}, {show(thread)})"
     check_annotation(stage, loop, directive)
+    check_thread(stage, thread, directive, "the second argument is a thread axis")
+    tag = thread.thread_tag
+    if loop.is_reduction and not tag.startswith("threadIdx"):
+        raise stage.refuse(directive, f"{loop.name} is a reduction loop: all its iterations write one element, and {tag} "
+                           "would race", hint=f"bind a loop over elements, or bind {loop.name} to threadIdx.x: threads of "
+                           f"one block can combine their results; s.rfactor({stage.name}, ...) makes it a loop over elements")
+    taken = [one.name for one in stage.leaf_iter_vars if (bound := stage.attr_of(one).bind_thread) is not None
+             and bound.thread_tag == tag and not is_virtual(tag)]
+    if taken:
+        raise stage.refuse(directive, f"{taken[0]} is already bound to {tag}",
+                           hint=f"bind each thread axis once: fuse {taken[0]} and {loop.name} first, or take another axis")
+    must_not_recompute(stage, loop, directive)
+    stage.set_attr(loop, bind_thread=thread)
+
+
+def check_thread(stage: StageState, thread: Any, directive: str, wanted: str) -> None:
+    """Refuses what is no thread axis of a known tag."""
     if not isinstance(thread, IterVar) or thread.iter_type != IterType.THREAD_INDEX:
         what = f"the axis {thread.name}" if isinstance(thread, IterVar) else describe(thread)
-        raise stage.refuse(directive, f"the second argument is a thread axis, got {what}",
-                           hint='make one with te.thread_axis("threadIdx.x")')
-    bound = {one: stage.attr_of(one).bind_thread for one in stage.leaf_iter_vars}
-    taken = [one.name for one, b in bound.items() if b is not None and b.thread_tag == thread.thread_tag
-             and not thread.thread_tag.startswith(VIRTUAL)]
-    if taken:
-        raise stage.refuse(directive, f"{taken[0]} is already bound to {thread.thread_tag}", hint="bind each thread axis once")
-    stage.set_attr(loop, bind_thread=thread)
+        raise stage.refuse(directive, f"{wanted}, got {what}", hint='make one with te.thread_axis("threadIdx.x")')
+    if not is_thread_tag(thread.thread_tag):
+        raise stage.refuse(directive, f"there are no threads {thread.thread_tag!r}",
+                           hint=f"the tag is one of {', '.join(LAUNCHED)}, vthread, cthread")

@@ -1,0 +1,30 @@
+"""set_store_predicate: a condition under which a stage stores its elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import TedslError
+from tedsl.ir import build
+from tedsl.ir.dtype import BOOL
+from tedsl.schedule.state import StageState, describe, show
+
+
+def set_store_predicate(stage: StageState, predicate: Any) -> None:
+    """Store the elements of `stage` only where `predicate` holds: one thread of several that have the same value.
+
+        B[i] = value   →   if threadIdx.x == 0: B[i] = value
+
+    The condition is over thread axes, tx.var.equal(0). What it excludes must be stored by another thread.
+    """
+    directive = f"set_store_predicate({show(predicate)})"
+    stage.must_have_loops(directive)
+    try:
+        condition = None if isinstance(predicate, (int, float, str)) and not isinstance(predicate, bool) \
+            else build.as_expr(predicate)
+    except (TedslError, ValueError, TypeError):
+        condition = None
+    if condition is None or condition.dtype is not BOOL:
+        raise stage.refuse(directive, f"the predicate is a condition, got {describe(predicate)}",
+                           hint="for example tx.var.equal(0), where tx is the thread axis")
+    stage.store_predicate = condition

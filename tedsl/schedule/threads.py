@@ -1,0 +1,52 @@
+"""Threads of a device and the memories that they share: how far a thread axis reaches, and in which memory a stage is kept.
+
+    blockIdx   (rank 0)   the blocks of a launch          "global" memory (rank 0) is shared by all of them
+    threadIdx  (rank 1)   the threads of one block        "shared" (1) by the threads of a block, "warp" (2) by threadIdx.x
+    vthread    (rank 1)   interleaved copies of a thread  "local" (3) belongs to one thread
+
+A stage whose memory several threads share is computed for all of them together; that is the one rule behind bounds.
+"""
+
+from __future__ import annotations
+
+from tedsl.schedule.attach import attach_path
+from tedsl.schedule.state import StageState
+
+LAUNCHED = tuple(f"{kind}.{dim}" for kind in ("blockIdx", "threadIdx") for dim in "xyz")
+VIRTUAL = ("vthread", "cthread")
+RANKS = {"": 0, "global": 0, "shared": 1, "warp": 2, "local": 3}
+DEFAULT_SCOPES = {None: "", 0: "shared", 1: "local"}  # by the highest rank of the threads around a stage
+
+
+def is_virtual(tag: str) -> bool:
+    """Whether threads of that tag are copies of the code."""
+    return tag.split(".")[0] in VIRTUAL
+
+
+def is_thread_tag(tag: str) -> bool:
+    return tag in LAUNCHED or is_virtual(tag)
+
+
+def thread_rank(tag: str) -> int:
+    """0 for blocks, 1 for the threads of a block."""
+    return 0 if tag.startswith("blockIdx") else 1
+
+
+def memory_rank(scope: str) -> int:
+    """How private memory of `scope` is, 0 for the memory of all; scopes unknown here ("wmma...") belong to one thread."""
+    return RANKS.get(scope.split(".")[0], RANKS["local"])
+
+
+def is_shared_among(scope: str, tag: str) -> bool:
+    """Whether the threads of axis `tag` see the same memory of `scope`."""
+    if memory_rank(scope) == RANKS["warp"] and tag == "threadIdx.x":
+        return True
+    return memory_rank(scope) <= thread_rank(tag)
+
+
+def memory_scope(stage: StageState) -> str:
+    """The scope in which `stage` is kept: as the user set it, else what suits the threads around its place."""
+    if stage.scope:
+        return stage.scope
+    tags = [bound.thread_tag for host, loop in attach_path(stage) if (bound := host.attr_of(loop).bind_thread) is not None]
+    return DEFAULT_SCOPES[max(map(thread_rank, tags), default=None)]
