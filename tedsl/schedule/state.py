@@ -31,7 +31,8 @@ class AttachType(IntEnum):
     SCOPE = 4  # at a loop of another stage
 
 
-ANNOTATIONS = {IterType.UNROLLED: "unrolled", IterType.VECTORIZED: "vectorized", IterType.PARALLELIZED: "parallel"}
+ANNOTATIONS = {IterType.UNROLLED: "unrolled", IterType.VECTORIZED: "vectorized", IterType.PARALLELIZED: "parallel",
+               IterType.TENSORIZED: "tensorized"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +54,14 @@ class IterVarAttr:
 
 
 def root_axes(op: Operation) -> list[IterVar]:
-    """The loops of an operation before any directive: its axes, then its reduction axes."""
+    """The axes of an operation, those of the reduction last."""
     return [*getattr(op, "axis", ()), *getattr(op, "reduce_axis", ())]
+
+
+def first_loops(op: Operation) -> list[IterVar]:
+    """The loops of an operation before any directive: all axes but those inside the calls of an intrinsic."""
+    inside = getattr(op, "without_loops", ())
+    return [axis for axis in root_axes(op) if axis not in inside] if inside else root_axes(op)
 
 
 def find(loops: Sequence[IterVar], loop: object) -> int | None:
@@ -111,7 +118,7 @@ class StageState:
         """Makes `op` the operation of this stage, with fresh loops."""
         self.op = op
         self.all_iter_vars = root_axes(op)
-        self.leaf_iter_vars = root_axes(op)
+        self.leaf_iter_vars = first_loops(op)
         self.relations = []
         self.iter_var_attrs = {}
         self.init_at = None
@@ -200,7 +207,7 @@ class ScheduleState:
 
     def add_stage(self, op: Operation, at: int, *, scope: str = "") -> StageState:
         """Inserts a fresh stage for `op` at position `at`."""
-        stage = StageState(op, op, self, root_axes(op), root_axes(op), scope=scope)
+        stage = StageState(op, op, self, root_axes(op), first_loops(op), scope=scope)
         self.stages.insert(at, stage)
         self.stage_map[op] = stage
         return stage
