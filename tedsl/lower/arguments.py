@@ -20,6 +20,7 @@ from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.reads import guarded_loads
 from tedsl.schedule.state import AttachType, ScheduleState
+from tedsl.schedule.threads import memory_scope
 from tedsl.schedule.causes import attached
 
 Key = tuple[Operation, int]
@@ -118,7 +119,7 @@ class Memory:
         key = _key(self.schedule, tensor)
         found = self.buffers.get(key)
         if found is None:
-            scope = self.schedule.stage_map[tensor.op].scope
+            scope = memory_scope(self.schedule.stage_map[tensor.op])
             found = self.buffers[key] = decl_buffer(tensor.shape, tensor.dtype, tensor.name, scope=scope)
         return found
 
@@ -168,7 +169,8 @@ def _is_in_parallel(plan: StagePlan) -> bool:
     """Whether a loop around `plan` runs on several threads."""
     while plan.host is not None:
         around = plan.host.stage.leaf_iter_vars[:plan.position + 1]
-        if any(plan.host.stage.attr_of(loop).iter_type == IterType.PARALLELIZED for loop in around):
+        said = [plan.host.stage.attr_of(loop) for loop in around]
+        if any(attr.iter_type == IterType.PARALLELIZED or attr.bind_thread is not None for attr in said):
             return True
         plan = plan.host
     return False

@@ -22,6 +22,7 @@ from tedsl.lang.operation import Operation, extent_of
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.reads import has_load
+from tedsl.lower.threads import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
 from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.schedule.causes import attached
 from tedsl.schedule.domains import indices_up
@@ -32,6 +33,7 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
     """Fill regions, extents, loops and offsets of every plan. Loop variables are bound in `analyzer`."""
     readers = _readers(schedule, plans)
     for plan in reversed(plans):
+        bind_outer_threads(plan, analyzer)
         region = _whole_shape(plan) if plan.host is None else _needed(plan, readers.get(plan.stage.op, []), analyzer)
         for axis, (low, extent) in zip(plan.data_axes, region):
             plan.mins[axis], plan.extents[axis] = low, extent
@@ -41,6 +43,7 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
         extents_down(plan, analyzer)
         plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.stage.leaf_iter_vars]
         plan.offsets = indices_up(plan.stage.relations, plan.extents, {loop.leaf: loop.value for loop in plan.loops})
+    plan_launches(plans, analyzer)
 
 
 def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operation, list[tuple[StagePlan, Read]]]:
@@ -54,9 +57,10 @@ def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operat
 
 def _loop(plan: StagePlan, leaf: IterVar, analyzer: Analyzer) -> Loop:
     extent, attr = plan.extents[leaf], plan.stage.attr_of(leaf)
-    if attr.bind_thread is not None or attr.tensor_intrin is not None:
-        what = "bound to a thread" if attr.bind_thread is not None else "tensorized"
-        raise LoweringError(f"loop {leaf.name} of {plan.name} is {what}, which has no meaning on a CPU target yet")
+    if attr.bind_thread is not None:
+        return thread_loop(plan, leaf, attr, extent, analyzer)
+    if attr.tensor_intrin is not None:
+        raise LoweringError(f"loop {leaf.name} of {plan.name} is tensorized, which has no meaning on a CPU target yet")
     if build.as_int(extent) == 1:
         return Loop(leaf, attr, extent, None, build.const(0, leaf.dtype))
     var = Var(leaf.name, leaf.dtype)
@@ -92,8 +96,8 @@ def _axes_inside(reader: StagePlan, plan: StagePlan, analyzer: Analyzer) -> list
 
     First the axes of the reader; then, stage by stage outwards, the loops between the reader and that place.
     """
-    fixed = plan.position if reader is plan.host else -1
-    loops = {loop.leaf: point(loop.value, loop.extent) if at <= fixed else whole(loop.extent)
+    fixed, found = plan.position if reader is plan.host else -1, reader
+    loops = {loop.leaf: point(loop.value, loop.extent) if at <= fixed and not spans(plan, loop) else whole(loop.extent)
              for at, loop in enumerate(reader.loops)}
     reached = reaches_up(reader, loops, analyzer)
     layers: list[Mapping[Var, Ends]] = [{axis.var: _shifted(reached[axis], reader.mins[axis]) for axis in reader.axes}]
@@ -104,7 +108,8 @@ def _axes_inside(reader: StagePlan, plan: StagePlan, analyzer: Analyzer) -> list
         layers.append({loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
                        for loop in host.loops[start:until + 1] if loop.var is not None})
         reader = host
-    return layers
+    threads = outer_threads(plan, found)
+    return [*layers, threads] if threads else layers
 
 
 def _shifted(reach: Reach, start: Expr) -> Ends:

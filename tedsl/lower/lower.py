@@ -11,7 +11,8 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import Allocate, AssertStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
+from tedsl.ir.iters import IterVar
+from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
 from tedsl.ir.visitor import post_order
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
@@ -75,7 +76,7 @@ def _check_symbols(body: Stmt, arguments: Arguments) -> None:
         match node:
             case Var():
                 used.setdefault(node)
-            case For(loop_var=v) | LetStmt(var=v) | Let(var=v):
+            case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | AttrStmt(node=IterVar(var=v)):
                 bound[v] = None
             case BufferLoad(buffer=buffer) | BufferStore(buffer=buffer):
                 used.setdefault(buffer.data)

@@ -26,6 +26,7 @@ from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
+from tedsl.lower.threads import around_thread, on_named_threads
 from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up
 
@@ -102,7 +103,7 @@ class Nest:
         """`stmt` under the conditions that its iteration exists."""
         for condition in reversed(self.conditions(offsets, start, translate)):
             stmt = IfThenElse(build.likely(condition), stmt)
-        return stmt
+        return on_named_threads(self.plan, stmt)
 
     def conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
         plan = self.plan
@@ -148,7 +149,7 @@ class Nest:
 
     def init_loop(self, loop: Loop) -> Loop:
         """A copy of `loop` with a variable of its own."""
-        if loop.var is None:
+        if loop.var is None or loop.attr.bind_thread is not None:
             return loop
         var = Var(f"{loop.leaf.name}.init", loop.leaf.dtype)
         self.analyzer.bind(var, Range.from_min_extent(build.const(0, var.dtype), loop.extent))
@@ -178,7 +179,9 @@ class Nest:
 
 def _around(loop: Loop, extent: Expr, body: Stmt) -> Stmt:
     """`body` inside one loop and its pragmas."""
-    if loop.var is not None and not is_no_op(body):
+    if loop.attr.bind_thread is not None:
+        body = around_thread(loop, body)
+    elif loop.var is not None and not is_no_op(body):
         body = For(loop.var, build.const(0, loop.var.dtype), extent, KINDS.get(loop.attr.iter_type, ForKind.SERIAL), body)
     for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
         body = AttrStmt(_axis_of(loop), f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)

@@ -25,6 +25,7 @@ class Loop:
     extent: Expr
     var: Var | None
     value: Expr
+    launched: Expr | None = field(default=None, kw_only=True)  # of a loop bound to threads: how many of them the kernel has
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,19 @@ class Read:
 
 
 @dataclass(eq=False)
+class Launch:
+    """The threads of one kernel: the axes that are bound in it, for each tag, and how many threads of a tag there are.
+
+    It begins at loop number `first` of `root`, the outermost one that is bound.
+    """
+
+    root: StagePlan
+    first: int
+    axes: dict[str, list[IterVar]] = field(default_factory=dict)
+    counts: dict[str, Expr] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
 class StagePlan:
     """A stage that gets loops of its own. Filled in the order of the fields.
 
@@ -48,6 +62,7 @@ class StagePlan:
     mins, extents: the region of each axis that is computed, and the extents of every loop derived from them.
     exact: the splits (by their parent) that come out even.
     offsets: for each iteration variable its value minus its minimum, in terms of the loops.
+    launch: the kernel that the stage is part of, if it runs on threads of a device.
     """
 
     stage: StageState
@@ -62,6 +77,7 @@ class StagePlan:
     exact: set[IterVar] = field(default_factory=set)
     loops: list[Loop] = field(default_factory=list)
     offsets: dict[IterVar, Expr] = field(default_factory=dict)
+    launch: Launch | None = None
 
     @property
     def name(self) -> str:

@@ -12,20 +12,24 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.lang.operation import extent_of
 from tedsl.lower.plan import StagePlan
+from tedsl.lower.threads import forced_extents
 from tedsl.schedule.domains import ceil_div
 from tedsl.schedule.relations import Fuse, Rebase, Singleton, Split
 
 
 def extents_down(plan: StagePlan, analyzer: Analyzer) -> None:
     """Fill the extents of all loops of `plan` from those of its axes, and note which splits come out even."""
-    known = plan.extents
+    known, forced = plan.extents, forced_extents(plan)
+    known.update((thread, extent_of(thread)) for thread in plan.stage.env_threads)
     for relation in plan.stage.relations:
         match relation:
             case Split(parent=p, outer=o, inner=i, factor=factor, nparts=nparts):
                 given = factor if factor is not None else nparts
                 assert given is not None
-                size, count, exact = _divide(known[p], build.cast(p.dtype, given), analyzer)
+                keep = (i if factor is not None else o) in forced
+                size, count, exact = _divide(known[p], build.cast(p.dtype, given), analyzer, keep)
                 known[o], known[i] = (count, size) if factor is not None else (size, count)
                 if exact:
                     plan.exact.add(p)
@@ -37,11 +41,11 @@ def extents_down(plan: StagePlan, analyzer: Analyzer) -> None:
                 known[one] = build.const(1, one.dtype)
 
 
-def _divide(extent: Expr, part: Expr, analyzer: Analyzer) -> tuple[Expr, Expr, bool]:
-    """`part` (at most the extent, if both are known), extent / part rounded up, and whether it comes out even."""
+def _divide(extent: Expr, part: Expr, analyzer: Analyzer, keep: bool) -> tuple[Expr, Expr, bool]:
+    """`part` (at most the extent, if both are known, unless `keep`), extent / part rounded up, whether it comes out even."""
     whole, size = build.as_int(extent), build.as_int(part)
     if whole is not None and size is not None:
-        size = min(size, whole)
+        size = size if keep else min(size, whole)
         count = -(-whole // size) if size else 0
         return build.const(size, extent.dtype), build.const(count, extent.dtype), size * count == whole
     if _is_multiple(extent, part, analyzer):

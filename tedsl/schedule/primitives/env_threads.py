@@ -22,7 +22,8 @@ def env_threads(stage: StageState, threads: Any) -> None:
         raise stage.refuse(directive, f"{stage.name} has the threads {show(list(stage.env_threads))} around it already",
                            hint="name all axes in one call")
     if not given:
-        raise stage.refuse(directive, "no thread axis is given", hint='write env_threads([te.thread_axis((0, 64), "threadIdx.x")])')
+        raise stage.refuse(directive, "no thread axis is given",
+                           hint='write env_threads([te.thread_axis((0, 64), "threadIdx.x")])')
     tags = {bound.thread_tag: loop.name for loop in stage.leaf_iter_vars
             if (bound := stage.attr_of(loop).bind_thread) is not None}
     for thread in given:
