@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.moving import moving_dimension
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
-from tedsl.ir.expr import Call
+from tedsl.ir.expr import BufferLoad, Call
 from tedsl.ir.iters import IterType, Range
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import AttrStmt, BufferRealize, Stmt
-from tedsl.ir.visitor import variables
+from tedsl.ir.visitor import post_order, variables
+from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import StagePlan
+from tedsl.schedule.causes import said as said_of
 from tedsl.schedule.storage import PLAIN
 
 TUPLE = Op.get("tir.tvm_tuple")
@@ -37,22 +41,22 @@ def _check_early(plan: StagePlan) -> None:
     """Refuses a double buffer that cannot be filled an iteration early."""
     host = plan.host
     if host is None:
-        raise LoweringError(f"{plan.name} is double-buffered and computed at the root: there is no next iteration to fill",
-                            hint=f"call s[{plan.name}].compute_at(s[C], loop): the copies change with that loop")
+        raise _refused(plan, f"{plan.name} is double-buffered and computed at the root: there is no next iteration to fill",
+                       f"call s[{plan.name}].compute_at(s[C], loop): the copies change with that loop")
     loop = host.loops[plan.position]
     where = f"{plan.name} is double-buffered at loop {loop.leaf.name} of {host.name}"
     if loop.attr.iter_type == IterType.PARALLELIZED or loop.attr.bind_thread is not None:
-        raise LoweringError(f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
-                            hint=f"split {loop.leaf.name} and compute {plan.name} at the inner, serial loop")
+        raise _refused(plan, f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
+                       f"split {loop.leaf.name} and compute {plan.name} at the inner, serial loop")
     if any(loop.var in set(variables(plan.extents[axis])) for axis in plan.data_axes):
-        raise LoweringError(f"{where}, and how much of it is computed changes from one iteration to the next",
-                            hint="choose a loop along which the region keeps its size")
+        raise _refused(plan, f"{where}, and how much of it is computed changes from one iteration to the next",
+                       "choose a loop along which the region keeps its size")
     needed = {plan.stage.schedule.stage_map[read.tensor.op] for one in _with_guests(plan) for read in one.reads}
     for other in host.guests[plan.position]:
         if other.stage in needed and not other.stage.storage.double_buffer:
-            raise LoweringError(f"{where}, and reads {other.name}, which is computed in the same iteration: "
-                                f"what the next iteration needs of {other.name} is not there yet",
-                                hint=f"double-buffer {other.name} too, or call s[{other.name}].compute_root()")
+            raise _refused(plan, f"{where}, and reads {other.name}, which is computed in the same iteration: "
+                           f"what the next iteration needs of {other.name} is not there yet",
+                           f"double-buffer {other.name} too, or call s[{other.name}].compute_root()")
 
 
 def _with_guests(plan: StagePlan) -> Iterator[StagePlan]:
@@ -63,13 +67,12 @@ def _with_guests(plan: StagePlan) -> Iterator[StagePlan]:
             yield from _with_guests(guest)
 
 
-def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: Stmt) -> Stmt:
+def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: Stmt,
+             analyzer: Analyzer | None = None) -> Stmt:
     """`body` in the memory of one output of a stage, with what was said about that memory."""
     said = plan.stage.storage
     if said.rolling:
-        if plan.host is None:
-            raise LoweringError(f"{plan.name} is in a rolling buffer and computed at the root: nothing of it is computed twice",
-                                hint=f"call s[{plan.name}].compute_at(s[C], loop), at the loop along which it rolls")
+        _check_rolling(plan, region, analyzer or Analyzer())
         body = AttrStmt(buffer, "rolling_buffer_scope", build.true(), body)
     stmt: Stmt = BufferRealize(buffer, region, build.true(), body)
     for one in said.alignments:
@@ -78,10 +81,55 @@ def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: S
     return stmt
 
 
+def _check_rolling(plan: StagePlan, region: tuple[Range, ...], analyzer: Analyzer) -> None:
+    """Refuses a rolling buffer where nothing, or not a fixed part, of a region is left for the next iteration."""
+    host = plan.host
+    if host is None:
+        raise _refused(plan, f"{plan.name} is in a rolling buffer and computed at the root: nothing of it is computed twice",
+                       f"call s[{plan.name}].compute_at(s[C], loop), at the loop along which it rolls")
+    loop = host.loops[plan.position]
+    where = f"{plan.name} cannot roll along loop {loop.leaf.name} of {host.name}"
+    if loop.attr.iter_type == IterType.PARALLELIZED or loop.attr.bind_thread is not None:
+        raise _refused(plan, f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
+                       f"split {loop.leaf.name} and compute {plan.name} at the inner, serial loop")
+    if plan.padded:
+        raise _refused(plan, f"{where}: its own loops run beyond the region that is needed (round_up)",
+                       "split them with another tail")
+    if loop.var is not None:
+        reason = moving_dimension(region, loop.var, analyzer)
+        if isinstance(reason, str):
+            raise _refused(plan, f"{where}: {reason}", "compute it at another loop, one along which its region slides in one "
+                           "dimension, or leave rolling_buffer out")
+
+
+def _refused(plan: StagePlan, problem: str, hint: str) -> LoweringError:
+    return LoweringError(problem, hint=hint, about=said_of(plan.stage, "storage"))
+
+
+def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
+    """The body of loop number `at` of a stage, with what its iterations ask the cache for."""
+    loop = plan.loops[at]
+    for one in reversed(loop.attr.prefetched):
+        buffer = memory(one.tensor)
+        nodes = list(post_order(body))
+        problem = ""
+        if any(isinstance(node, BufferRealize) and node.buffer is buffer for node in nodes):
+            problem = "is computed inside that loop: its values are not there yet"
+        elif not any(isinstance(node, BufferLoad) and node.buffer is buffer for node in nodes):
+            problem = "is not read inside that loop"
+        if problem:
+            raise LoweringError(f"{plan.name} prefetches {buffer.name} at loop {loop.leaf.name}, and {buffer.name} {problem}",
+                                hint="prefetch at a loop around the reads, a tensor that is computed before it",
+                                about=said_of(plan.stage, "iter_var_attrs"))
+        if loop.var is not None:
+            body = AttrStmt(buffer, "prefetch_scope", one.offset, body)
+    return body
+
+
 def check_argument(plan: StagePlan, buffer: Buffer) -> None:
     """Refuses directives on memory that turns out to be the caller's: an argument of the function."""
     said = plan.stage.storage
     if said is not PLAIN:
         what = "aligned" if said.alignments else "double-buffered" if said.double_buffer else "in a rolling buffer"
-        raise LoweringError(f"{plan.name} is {what}, and {buffer.name} is an argument: its memory is the caller's",
-                            hint=f"drop {buffer.name} from the arguments")
+        raise _refused(plan, f"{plan.name} is {what}, and {buffer.name} is an argument: its memory is the caller's",
+                       f"drop {buffer.name} from the arguments")

@@ -11,6 +11,8 @@ from tedsl.passes.config import PassConfig
 from tedsl.passes.flatten_storage import flatten_storage
 from tedsl.passes.hoist_conditions import hoist_conditions
 from tedsl.passes.inject_double_buffer import inject_double_buffer
+from tedsl.passes.inject_prefetch import inject_prefetch
+from tedsl.passes.inject_rolling_buffer import inject_rolling_buffer
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
@@ -37,6 +39,8 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         *_added(config, 0),
         *((allow_aliasing,) if not config.noalias else ()),
         *((remove_asserts,) if config.disable_assert else ()),
+        inject_rolling_buffer,
+        inject_prefetch,
         flatten_storage,
         narrow_dtypes,
         simplify,  # the bounds of all loops are known now: most guards vanish

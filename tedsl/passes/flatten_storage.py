@@ -16,13 +16,15 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import BOOL
-from tedsl.ir.expr import BufferLoad, Call, Expr, IntImm, Load, Ramp
+from tedsl.ir.expr import BufferLoad, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import Op
 from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, Prefetch, Stmt, Store
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, For, ForKind, Prefetch, Stmt, Store
 from tedsl.ir.visitor import post_order
 from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignments
+
+CACHE_LINE = 64  # bytes
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
@@ -100,9 +102,29 @@ class _Flattener(Rewriter):
         return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body)
 
     def prefetch(self, node: Prefetch) -> Stmt:
-        first = Load(node.buffer.dtype, node.buffer.data, self.index(node.buffer, tuple(b.min for b in node.bounds)))
-        address = Call(node.buffer.data.dtype, Op.get("tir.address_of"), (first,))
-        return Evaluate(build.call("tir.prefetch", address, 0, 3, 1, dtype_="int32"))
+        """A hint for each cache line of the region; what lies outside of the buffer is asked for at its edge."""
+        buffer, size = node.buffer, node.buffer.dtype.bytes
+        layout = self.layouts.get(buffer)
+        low = layout.mins if layout is not None else tuple(build.const(0, dim.dtype) for dim in buffer.shape)
+        extents = layout.extents if layout is not None else buffer.shape
+        indices: list[Expr] = []
+        loops: list[tuple[Var, Expr]] = []
+        for dim, part in enumerate(node.bounds):
+            step = max(CACHE_LINE // size, 1) if dim == len(node.bounds) - 1 else 1
+            count = build.floordiv(build.add(_extent(part), step - 1), step)
+            index = part.min
+            if build.as_int(count) != 1:
+                var = Var(f"prefetch.{buffer.name}.{dim}", count.dtype)
+                loops.append((var, count))
+                index = build.add(index, build.mul(var, step))
+            last = build.sub(build.add(low[dim], extents[dim]), 1)
+            indices.append(build.maximum(build.minimum(index, last), low[dim]))
+        first = Load(buffer.dtype, buffer.data, self.index(buffer, tuple(indices)))
+        address = Call(buffer.data.dtype, Op.get("tir.address_of"), (first,))
+        stmt: Stmt = Evaluate(build.call("tir.prefetch", address, 0, 3, 1, dtype_="int32"))
+        for var, count in reversed(loops):
+            stmt = For(var, build.const(0, var.dtype), count, ForKind.SERIAL, stmt)
+        return stmt
 
 
 def _flat(indices: tuple[Expr, ...], shape: tuple[Expr, ...], strides: tuple[Expr, ...]) -> Expr:

@@ -13,6 +13,7 @@ from tedsl.codegen.llvm.integer import Integers
 from tedsl.codegen.llvm.memory import address, buffer_info
 from tedsl.codegen.llvm.types import float_splat, int_splat, int_suffix, memory_type, register_type, vector_of
 from tedsl.errors import LoweringError
+from tedsl.ir.build import as_int
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Load, StringImm
 from tedsl.ir.ops import MATH_BINARY, MATH_UNARY, Op
@@ -239,6 +240,16 @@ def emit_extern(out: Emitter, e: Call) -> str:
     return out.value(Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:]))
 
 
+def emit_prefetch(out: Emitter, e: Call) -> str:
+    """args: an address; 1 for a write; how long to keep it, 0 to 3; 1 for data. The numbers are part of the instruction."""
+    numbers = ", ".join(f"i32 {as_int(arg)}" for arg in e.args[1:4])
+    if len(e.args) != 4 or "None" in numbers:
+        raise LoweringError("tir.prefetch takes an address and three constants", hint="prefetch(address, 0, 3, 1)")
+    symbol = out.module.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    out.line(f"call void {symbol}(ptr {out.value(e.args[0])}, {numbers})")
+    return "0"
+
+
 def emit_nothing(out: Emitter, e: Call) -> str:
     """What one thread of a CPU has no need of: barriers, hints."""
     return "0"
@@ -254,5 +265,5 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "if_then_else": emit_if_then_else, "reinterpret": emit_reinterpret, "address_of": emit_address_of,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
     "call_pure_extern": emit_extern, "call_extern": emit_extern,
-    "tvm_storage_sync": emit_nothing, "prefetch": emit_nothing,
+    "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch,
 }
