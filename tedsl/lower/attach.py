@@ -38,7 +38,7 @@ def _placed(plans: Sequence[StagePlan], body: Stmt | None, memory: Memory, analy
 def _region(plan: StagePlan, index: int) -> tuple[Range, ...]:
     """The part of output number `index` that is computed."""
     if isinstance(plan.op, ComputeOp):
-        return tuple(Range.from_min_extent(plan.mins[axis], plan.extents[axis]) for axis in plan.op.axis)
+        return tuple(Range.from_min_extent(plan.mins[axis], plan.padded.get(axis, plan.extents[axis])) for axis in plan.op.axis)
     return tuple(Range.from_min_extent(build.const(0, extent.dtype), extent) for extent in plan.op.shape_of(index))
 
 

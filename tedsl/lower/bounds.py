@@ -22,6 +22,7 @@ from tedsl.lang.operation import Operation, extent_of
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.reads import has_load
+from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.lower.threads import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
 from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.schedule.causes import attached
@@ -41,8 +42,10 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
             assert axis.dom is not None
             plan.mins[axis], plan.extents[axis] = axis.dom.min, extent_of(axis)
         extents_down(plan, analyzer)
+        plan.padded = padded_extents(plan)
         plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.stage.leaf_iter_vars]
-        plan.offsets = indices_up(plan.stage.relations, plan.extents, {loop.leaf: loop.value for loop in plan.loops})
+        values = {loop.leaf: loop.value for loop in plan.loops}
+        plan.offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
     plan_launches(plans, analyzer)
 
 
@@ -67,7 +70,7 @@ def _loop(plan: StagePlan, leaf: IterVar, analyzer: Analyzer) -> Loop:
     extent = build.cast(leaf.dtype, extent)
     if not has_load(extent):
         analyzer.bind(var, Range.from_min_extent(build.const(0, leaf.dtype), extent))
-    return Loop(leaf, attr, extent, var, var)
+    return Loop(leaf, attr, extent, var, var, tail_of(plan, leaf))
 
 
 def _whole_shape(plan: StagePlan) -> list[Ends]:

@@ -40,12 +40,14 @@ class Nest:
                  guests: Callable[[int, Stmt], Stmt]) -> None:
         self.plan, self.buffers, self.buffer_of, self.analyzer, self.guests = plan, buffers, buffer_of, analyzer, guests
         self.ragged = isinstance(plan.op, ComputeOp) and is_ragged(plan.op)
+        self.unlikely: set[Expr] = set()  # guards that passes are to leave where they are
         self.translate = self.translator(plan.offsets)
 
     def translator(self, offsets: Mapping[IterVar, Expr]) -> Translator:
         """Turns formulas into values of the loops that `offsets` are made of."""
         values: dict[Var, Expr] = {}
-        translate = Translator(values, self.buffer_of)
+        translate = Translator(values, self.buffer_of) if not self.plan.padded else \
+            PaddedTranslator(self.plan, values, self.buffer_of, offsets, self.inside_tensor, self.analyzer)
         for axis in self.plan.axes:
             if axis in offsets:
                 value = build.cast(axis.dtype, build.add(self.plan.mins[axis], offsets[axis]))
@@ -102,16 +104,20 @@ class Nest:
     def guarded(self, stmt: Stmt, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> Stmt:
         """`stmt` under the conditions that its iteration exists."""
         for condition in reversed(self.conditions(offsets, start, translate)):
-            stmt = IfThenElse(build.likely(condition), stmt)
+            stmt = IfThenElse(condition if condition in self.unlikely else build.likely(condition), stmt)
         return on_named_threads(self.plan, stmt)
 
     def conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
         plan = self.plan
-        found = [build.less(offsets[iv], plan.extents[iv]) for iv in guards(plan, start)]
+        compared = guards(plan, start)
+        found = [build.less(offsets[iv], plan.extents[iv]) for iv in compared]
         if self.ragged:
             found = [translate(condition) for condition in found]
+        self.unlikely.update(c for iv, c in zip(compared, found) if is_masked(plan, iv))
+        found += short_tiles(plan, offsets, self.analyzer)
         for axis in plan.data_axes:
-            found += self.inside_tensor(axis, translate.values[axis.var])
+            if axis not in plan.padded:
+                found += self.inside_tensor(axis, translate.values[axis.var])
         if plan.stage.store_predicate is not None:
             found.append(translate(plan.stage.store_predicate))
         return [c for c in found if not build.is_true(c)]
@@ -139,7 +145,7 @@ class Nest:
         self.check_init_reads(reduce, begin)
         copies = [self.init_loop(loop) for loop in plan.loops[begin:] if not loop.leaf.is_reduction]
         values = {loop.leaf: loop.value for loop in (*plan.loops[:begin], *copies)}
-        offsets = indices_up(plan.stage.relations, plan.extents, values)
+        offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
         translate = self.translator(offsets)
         stmt = store_init(reduce, self.buffers, self.place(translate), translate)
         stmt = self.guarded(stmt, offsets, values, translate)
@@ -153,7 +159,7 @@ class Nest:
             return loop
         var = Var(f"{loop.leaf.name}.init", loop.leaf.dtype)
         self.analyzer.bind(var, Range.from_min_extent(build.const(0, var.dtype), loop.extent))
-        return Loop(loop.leaf, loop.attr, loop.extent, var, var)
+        return Loop(loop.leaf, loop.attr, loop.extent, var, var, loop.tail)
 
     def check_init_reads(self, reduce: Reduce, begin: int) -> None:
         """The start values may not read a stage that is computed inside the loops of the reduction."""
@@ -182,7 +188,8 @@ def _around(loop: Loop, extent: Expr, body: Stmt) -> Stmt:
     if loop.attr.bind_thread is not None:
         body = around_thread(loop, body)
     elif loop.var is not None and not is_no_op(body):
-        body = For(loop.var, build.const(0, loop.var.dtype), extent, KINDS.get(loop.attr.iter_type, ForKind.SERIAL), body)
+        kind, notes = KINDS.get(loop.attr.iter_type, ForKind.SERIAL), {"tail": loop.tail} if loop.tail else {}
+        body = For(loop.var, build.const(0, loop.var.dtype), extent, kind, body, annotations=notes)
     for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
         body = AttrStmt(_axis_of(loop), f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)
     return body

@@ -17,7 +17,8 @@ Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 class Loop:
     """One loop of a stage: its `leaf` of the schedule, its variable, and the value that stands for the leaf.
 
-    A loop of one iteration has no variable; its value is 0. Every loop starts at 0.
+    A loop of one iteration has no variable; its value is 0. Every loop starts at 0. tail: what passes are told about its last
+    iterations (`tails.py`).
     """
 
     leaf: IterVar
@@ -25,6 +26,7 @@ class Loop:
     extent: Expr
     var: Var | None
     value: Expr
+    tail: str = ""
     launched: Expr | None = field(default=None, kw_only=True)  # of a loop bound to threads: how many of them the kernel has
 
 
@@ -60,7 +62,8 @@ class StagePlan:
     host, position: the stage and the number of the loop inside which this one is computed; None at the root.
     guests: the stages computed inside loop number k of this one, producers first.
     mins, extents: the region of each axis that is computed, and the extents of every loop derived from them.
-    exact: the splits (by their parent) that come out even.
+    exact: the splits (by their parent) that come out even; shifted: those whose last tile is moved inwards.
+    padded: the axes that run beyond their regions, to full tiles, with the extents that they have then.
     offsets: for each iteration variable its value minus its minimum, in terms of the loops.
     launch: the kernel that the stage is part of, if it runs on threads of a device.
     """
@@ -75,6 +78,8 @@ class StagePlan:
     mins: dict[IterVar, Expr] = field(default_factory=dict)
     extents: dict[IterVar, Expr] = field(default_factory=dict)
     exact: set[IterVar] = field(default_factory=set)
+    shifted: set[IterVar] = field(default_factory=set)
+    padded: dict[IterVar, Expr] = field(default_factory=dict)
     loops: list[Loop] = field(default_factory=list)
     offsets: dict[IterVar, Expr] = field(default_factory=dict)
     launch: Launch | None = None

@@ -15,8 +15,9 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import extent_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.threads import forced_extents
-from tedsl.schedule.domains import ceil_div
+from tedsl.schedule.domains import ceil_div, inwards
 from tedsl.schedule.relations import Fuse, Rebase, Singleton, Split
+from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS
 
 
 def extents_down(plan: StagePlan, analyzer: Analyzer) -> None:
@@ -33,6 +34,8 @@ def extents_down(plan: StagePlan, analyzer: Analyzer) -> None:
                 known[o], known[i] = (count, size) if factor is not None else (size, count)
                 if exact:
                     plan.exact.add(p)
+                elif relation.tail == SHIFT_INWARDS:
+                    plan.shifted.add(p)
             case Fuse(outer=o, inner=i, fused=f):
                 known[f] = build.product_of_extents(known[o], known[i])
             case Rebase(parent=p, rebased=r):
@@ -62,15 +65,18 @@ def guards(plan: StagePlan, start: Iterable[IterVar]) -> list[IterVar]:
 
     A split that does not come out even lets its parent run too far; that is passed up through the outer part of further
     splits (`y*f + x` is too far if y is) and stopped at an inner part, at a fused loop and at an axis, which are compared.
+    A tile that is moved inwards or rounded up never is too far.
     """
     too_far = dict.fromkeys(start, False)
     stopped: dict[IterVar, None] = {}
     for relation in reversed(plan.stage.relations):
         match relation:
             case Split(parent=p, outer=o, inner=i) if o in too_far and i in too_far and p not in too_far:
-                if too_far[i]:
-                    stopped[i] = None
-                too_far[p] = too_far[o] or p not in plan.exact
+                rounded = relation.tail == ROUND_UP and p not in plan.exact
+                for part in (o, i) if rounded else (i,):
+                    if too_far[part]:
+                        stopped[part] = None
+                too_far[p] = not rounded and p not in plan.shifted and (too_far[o] or p not in plan.exact)
             case Fuse(outer=o, inner=i, fused=f) if f in too_far:
                 if too_far[f]:
                     stopped[f] = None
@@ -112,9 +118,12 @@ def reaches_up(plan: StagePlan, loops: Mapping[IterVar, Reach], analyzer: Analyz
                 if outer.full and inner.full:
                     known[p] = whole(extents[p])
                 else:
-                    low = build.add(build.mul(outer.low, extents[i]), inner.low)
+                    first, last = (build.mul(end, extents[i]) for end in (outer.low, outer.high))
+                    if p in plan.shifted:
+                        first, last = (inwards(start, extents[p], extents[i]) for start in (first, last))
+                    low = build.add(first, inner.low)
                     single = outer.low is outer.high and inner.low is inner.high
-                    known[p] = Reach(low, low if single else build.add(build.mul(outer.high, extents[i]), inner.high))
+                    known[p] = Reach(low, low if single else build.add(last, inner.high))
             case Fuse(outer=o, inner=i, fused=f):
                 known[o], known[i] = _unfused(known[f], extents[o], extents[i], analyzer)
             case Rebase(parent=p, rebased=r):

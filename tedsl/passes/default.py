@@ -45,7 +45,7 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         narrow_dtypes,
         simplify,  # the bounds of all loops are known now: most guards vanish
         *_added(config, 1),
-        *(() if simple_mode else (partition(config),)),
+        partition_asked if simple_mode else partition(config),
         with_options(vectorize_loops, enable=not config.disable_vectorize),
         with_options(inject_double_buffer, options=config.double_buffer),
         rewrite_storage,
@@ -83,6 +83,11 @@ def partition(config: PassConfig) -> Pass:
     """Loop partition as `tir.LoopPartition` says."""
     return with_options(partition_loops, constant_loops=config.loop_partition.partition_const_loop,
                         keep_single=config.loop_partition.no_unroll_loop_with_extent_one)
+
+
+def partition_asked(func: PrimFunc) -> PrimFunc:
+    """Loops are split where the schedule asks for it."""
+    return partition_loops(func, asked_only=True)
 
 
 def _added(config: PassConfig, phase: int) -> tuple[Pass, ...]:

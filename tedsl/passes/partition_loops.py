@@ -36,15 +36,18 @@ SMALL = 64  # the same for conditions of users
 
 
 def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False,
-                    masks: bool = False) -> PrimFunc:
+                    masks: bool = False, asked_only: bool = False) -> PrimFunc:
     """`func` with loops split by their guards.
 
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
-    loads and stores, and conditions of if_then_else, count as guards.
+    loads and stores, and conditions of if_then_else, count as guards. asked_only: only the loops of splits whose tail is
+    "partition". These are split always, those of splits whose tail is "mask" never.
     """
+    if asked_only and not any(isinstance(node, For) and _tail(node) == "partition" for node in post_order(func.body)):
+        return func
     if not any(_may_guard(node, masks) for node in post_order(func.body)):
         return func
-    return func.with_body(_Partitioner(constant_loops, keep_single, masks)(func.body))
+    return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only)(func.body))
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ class _Guard:
 
 
 class _Partitioner(ScopedRewriter):
-    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool) -> None:
-        self.constant_loops, self.keep_single, self.masks = constant_loops, keep_single, masks
+    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool, asked_only: bool) -> None:
+        self.constant_loops, self.keep_single, self.masks, self.asked_only = constant_loops, keep_single, masks, asked_only
         self.analyzer = Analyzer()
         self.number = Numbering()
         self.depends = Dependence()
@@ -72,9 +75,12 @@ class _Partitioner(ScopedRewriter):
         if TAIL in stmt.annotations:
             return stmt
         self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
-        if stmt.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or not (self.constant_loops or not _is_constant(stmt)):
-            return self.descend(stmt)
-        return self.partition(stmt)
+        return self.partition(stmt) if self.may_partition(stmt) else self.descend(stmt)
+
+    def may_partition(self, loop: For) -> bool:
+        if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or _tail(loop) == "mask":
+            return False
+        return _tail(loop) == "partition" or (not self.asked_only and (self.constant_loops or not _is_constant(loop)))
 
     def partition(self, loop: For) -> Stmt:
         guards = _guards(loop, self.masks, self.depends)
@@ -175,6 +181,11 @@ def _most_of(loop: For, low: Expr, high: Expr) -> bool:
     """Whether a constant number, at least half, of the iterations of `loop` are in low .. high."""
     some, total = build.as_int(build.sub(high, low)), build.as_int(loop.extent)
     return some is not None and total is not None and 2 * some >= total
+
+
+def _tail(loop: For) -> object:
+    """What the schedule says about the last iterations of `loop`."""
+    return loop.annotations.get("tail")
 
 
 def _true(condition: Expr) -> Expr:

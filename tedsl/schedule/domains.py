@@ -5,7 +5,7 @@ Bound inference proper, with regions that depend on where a stage is computed, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -45,23 +45,32 @@ def extents_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr]) -
     return known
 
 
-def indices_up(relations: Sequence[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) \
-        -> dict[IterVar, Expr]:
+def indices_up(relations: Sequence[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr],
+               shifted: Container[IterVar] = ()) -> dict[IterVar, Expr]:
     """The values of the parents, counted from the start of their ranges, in terms of `values` of loops.
 
-    Relations whose children are unknown are passed over.
+    Relations whose children are unknown are passed over. shifted: the parents of splits whose last tile is moved inwards.
     """
     known = dict(values)
     for relation in reversed(relations):
         match relation:
             case Split(parent=p, outer=o, inner=i) if o in known and i in known:
-                known[p] = build.add(build.mul(known[o], extents[i]), known[i])
+                start = build.mul(known[o], extents[i])
+                known[p] = build.add(inwards(start, extents[p], extents[i]) if p in shifted else start, known[i])
             case Fuse(outer=o, inner=i, fused=f) if f in known:
                 known[o] = build.floordiv(known[f], extents[i])
                 known[i] = build.floormod(known[f], extents[i])
             case Rebase(parent=p, rebased=r) if r in known:
                 known[p] = known[r]
     return known
+
+
+def inwards(start: Expr, whole: Expr, part: Expr) -> Expr:
+    """Where a tile of `part` that would begin at `start` begins if it may not end beyond `whole`: at 0 at the least."""
+    last = build.sub(whole, part)
+    moved = build.minimum(start, last)
+    known = build.as_int(last)
+    return moved if known is not None and known >= 0 else build.maximum(moved, build.const(0, last.dtype))
 
 
 def indices_down(relations: Iterable[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) \

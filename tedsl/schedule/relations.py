@@ -14,13 +14,17 @@ from tedsl.ir.iters import IterType, IterVar, Range
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given."""
+    """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given.
+
+    tail: what is done where that does not come out even (`tails.py`).
+    """
 
     parent: IterVar
     outer: IterVar
     inner: IterVar
     factor: Expr | None = None
     nparts: Expr | None = None
+    tail: str = "guard"
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from tedsl.schedule.primitives.vectorize import vectorize
 from tedsl.schedule.relations import Relation
 from tedsl.schedule.show import stage_text
 from tedsl.schedule.state import AttachType, IterVarAttr, StageState
+from tedsl.schedule.tails import GUARD
 
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule
@@ -50,10 +51,13 @@ class Stage:
 
     # --- loops ---
 
-    def split(self, parent: IterVar, factor: Any = None, nparts: Any = None) -> tuple[IterVar, IterVar]:
-        """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner."""
-        call = self._call("split", self._axis(parent), factor=factor, nparts=nparts)
-        outer, inner = split(self.state, parent, factor=factor, nparts=nparts)
+    def split(self, parent: IterVar, factor: Any = None, nparts: Any = None, *, tail: str = GUARD) -> tuple[IterVar, IterVar]:
+        """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner.
+
+        tail: where that does not come out even: "guard", "mask", "partition", "shift_inwards" or "round_up".
+        """
+        call = self._call("split", self._axis(parent), factor=factor, nparts=nparts, tail=None if tail == GUARD else tail)
+        outer, inner = split(self.state, parent, factor=factor, nparts=nparts, tail=tail)
         self._record("split", call, (outer, inner))
         return outer, inner
 

@@ -10,18 +10,24 @@ from tests.lower.programs import meaning
 
 
 def check_both(s, args, values, sizes=None):
-    """The loops before and after all passes, and the machine code, compute what the formulas mean. Returns the arrays."""
-    expected = meaning([t for t in args if t not in values], values, sizes)
+    """The loops before and after all passes, and the machine code, compute what the formulas mean."""
+    check_calls(s, args, [(values, sizes)])
+
+
+def check_calls(s, args, calls):
+    """As `check_both`, for several calls of one kernel: pairs of values and sizes."""
     lowered = tedsl.driver.schedule_to_module(s, args)["main"], tedsl.lower(s, args)["main"]
     kernel = tedsl.build(s, args)
-    for name, call in (("before the passes", lambda given: run(lowered[0], given)),
-                       ("after the passes", lambda given: run(lowered[1], given)), ("compiled", lambda given: kernel(*given))):
-        given = [values[arg] if arg in values else empty(arg, sizes) for arg in args]
-        call(given)
-        for arg, array in zip(args, given):
-            if arg not in values:
-                np.testing.assert_array_equal(array, expected[arg], err_msg=f"{arg.name} {name}")
-    return expected
+    for values, sizes in calls:
+        expected = meaning([t for t in args if t not in values], values, sizes)
+        for name, call in (("before the passes", lambda given: run(lowered[0], given)),
+                           ("after the passes", lambda given: run(lowered[1], given)),
+                           ("compiled", lambda given: kernel(*given))):
+            given = [values[arg] if arg in values else empty(arg, sizes) for arg in args]
+            call(given)
+            for arg, array in zip(args, given):
+                if arg not in values:
+                    np.testing.assert_array_equal(array, expected[arg], err_msg=f"{arg.name} {name}")
 
 
 def empty(tensor, sizes):

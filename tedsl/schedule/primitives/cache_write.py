@@ -15,6 +15,7 @@ from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import extents_down, guards, indices_down, indices_up, root_extents
 from tedsl.schedule.primitives.set_scope import check_scope
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
+from tedsl.schedule.tails import must_have_plain_tails
 
 
 def cache_write(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any) -> list[Tensor]:
@@ -63,6 +64,7 @@ def _check_loops(stage: StageState, directive: str) -> None:
         raise stage.refuse(directive, f"{stage.name} is computed inline: it has no values to keep",
                            hint=f"call s[{stage.name}].compute_root() first")
     stage.must_have_no_guests(stage.leaf_iter_vars, directive)
+    must_have_plain_tails(stage, directive)
     for loop in stage.leaf_iter_vars:
         stage.must_be_plain(loop, directive, "call cache_write first, then annotate the loops of both stages")
     split_reduction = [loop.name for loop in stage.leaf_iter_vars

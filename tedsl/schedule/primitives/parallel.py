@@ -7,6 +7,7 @@ from typing import Any
 from tedsl.ir.iters import IterType
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.state import StageState, show
+from tedsl.schedule.tails import must_not_recompute
 
 
 def parallel(stage: StageState, loop: Any) -> None:
@@ -17,4 +18,5 @@ def parallel(stage: StageState, loop: Any) -> None:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",
             hint=f"parallelize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
+    must_not_recompute(stage, loop, directive)
     stage.set_attr(loop, iter_type=IterType.PARALLELIZED)

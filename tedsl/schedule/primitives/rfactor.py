@@ -16,6 +16,7 @@ from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import extent_of, extents_down, guards, indices_up, root_extents
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, root_axes, show
+from tedsl.schedule.tails import must_have_plain_tails
 
 
 def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> list[Tensor]:
@@ -71,6 +72,7 @@ def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str)
     if stage.attach_type == AttachType.INLINE:
         raise stage.refuse(directive, f"{stage.name} is computed inline")
     stage.must_have_no_guests(stage.leaf_iter_vars, directive)
+    must_have_plain_tails(stage, directive)
     for one in stage.leaf_iter_vars:
         stage.must_be_plain(one, directive, "call rfactor first, then annotate the loops of both stages")
     extent = extent_of(stage, loop)

@@ -9,16 +9,19 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.relations import Split, derived
 from tedsl.schedule.state import StageState, describe, show
+from tedsl.schedule.tails import GUARD, check_tail
 
 
-def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = None) -> tuple[IterVar, IterVar]:
+def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = None,
+          tail: Any = GUARD) -> tuple[IterVar, IterVar]:
     """Turn `loop` into `outer, inner`: `factor` iterations of inner, or `nparts` of outer.
 
         for i in 0..n: body(i)   →   for io in 0..ceil(n / f): for ii in 0..f: body(io * f + ii)
 
-    Where the product of both is not the extent, lowering guards the body with `if io * f + ii < n`.
+    Where the product of both is not the extent, lowering guards the body with `if io * f + ii < n`, or does what `tail` says.
     """
     given = ", ".join(f"{name}={show(value)}" for name, value in (("factor", factor), ("nparts", nparts)) if value is not None)
+    given += "" if tail == GUARD else f"{', ' if given else ''}tail={show(tail)}"
     directive = f"split({show(loop)}{', ' if given else ''}{given})"
     at = stage.position_of(loop, directive)
     if (factor is None) == (nparts is None):
@@ -28,8 +31,9 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
     count = positive_count(stage, directive, what, value, loop)
     stage.must_be_plain(loop, directive, "split first, then annotate the resulting loops")
     stage.must_have_no_guests([loop], directive)
+    check_tail(stage, loop, count, tail, directive)
     outer, inner = derived(loop, ".outer"), derived(loop, ".inner")
-    relation = Split(loop, outer, inner, count, None) if nparts is None else Split(loop, outer, inner, None, count)
+    relation = Split(loop, outer, inner, count, None, tail) if nparts is None else Split(loop, outer, inner, None, count, tail)
     stage.leaf_iter_vars[at:at + 1] = [outer, inner]
     stage.all_iter_vars += [outer, inner]
     stage.relations.append(relation)

@@ -1,0 +1,139 @@
+"""Splits that do not come out even and have another tail than a guard (`schedule/tails.py` says what the tails mean)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.visitor import post_order, variables
+from tedsl.lang.tensor import Tensor
+from tedsl.lower.arguments import Arguments
+from tedsl.lower.compute import BufferOf, Translator
+from tedsl.lower.plan import StagePlan
+from tedsl.schedule.relations import Fuse, Rebase, Split, touched_by
+from tedsl.schedule.state import AttachType
+from tedsl.schedule.tails import MASK, PARTITION, ROUND_UP, below
+
+RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that computes elements of an argument again
+
+
+def padded_extents(plan: StagePlan) -> dict[IterVar, Expr]:
+    """The axes that full tiles carry beyond their ends, each with the number of iterations that there are then."""
+    padded: dict[IterVar, Expr] = {}
+    for relation in reversed(plan.stage.relations):
+        match relation:
+            case Split(parent=p, outer=o, inner=i, tail=tail):
+                _refuse_padding(plan, padded, i)
+                count = padded.pop(o, None)
+                if tail == ROUND_UP and p not in plan.exact:
+                    padded[p] = build.product_of_extents(plan.extents[o] if count is None else count, plan.extents[i])
+                elif count is not None and p in plan.exact:
+                    padded[p] = build.product_of_extents(count, plan.extents[i])
+            case Fuse(fused=f):
+                _refuse_padding(plan, padded, f)
+            case Rebase(parent=p, rebased=r) if r in padded:
+                padded[p] = padded.pop(r)
+    for loop in set(padded) - set(plan.data_axes):
+        _refuse_padding(plan, padded, loop)
+    return padded
+
+
+def _refuse_padding(plan: StagePlan, padded: Mapping[IterVar, Expr], loop: IterVar) -> None:
+    if loop in padded:
+        raise LoweringError(f'{plan.name} is split with tail="round_up" at {loop.name}, which has {plan.extents[loop]!r} '
+                            "iterations here: the factor does not divide that, and what lies beyond is not free",
+                            hint='use tail="guard", or split the axis itself')
+
+
+def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, Any]:
+    """Refuse arguments that full tiles would overrun or that are read after they were computed again; what to note of the
+    function.
+    """
+    noted: dict[str, Any] = {}
+    for plan in plans:
+        outputs = [arguments.tensors[plan.op, i] for i in range(plan.op.num_outputs) if (plan.op, i) in arguments.tensors]
+        if outputs and plan.padded:
+            axis = next(iter(plan.padded))
+            raise LoweringError(f'{plan.name} is an argument, and its axis {axis.name} is split with tail="round_up": memory '
+                                "of the caller cannot be enlarged",
+                                hint=f'use tail="guard", or drop {plan.name} from the arguments')
+        if not outputs or not plan.shifted:
+            continue
+        stages = plan.stage.schedule.stage_map
+        read = {arguments.tensors[key].data for r in plan.reads
+                if (key := (stages[r.tensor.op].op, r.tensor.value_index)) in arguments.tensors}
+        if any(buffer.data in read for buffer in outputs):
+            raise LoweringError(f'{plan.name} is computed in place, and split with tail="shift_inwards": elements that are '
+                                "computed again would be made of results", hint='use tail="guard"')
+        noted[RECOMPUTED] = plan.name
+    return noted
+
+
+def tail_of(plan: StagePlan, leaf: IterVar) -> str:
+    """What passes are told about a loop: "mask" or "partition" if it runs over the tiles of such a split, else ""."""
+    relations = plan.stage.relations
+    for relation in relations:
+        if isinstance(relation, Split) and relation.tail in (MASK, PARTITION) and relation.parent not in plan.exact \
+                and leaf in below(relation.outer, relations):
+            return relation.tail
+    return ""
+
+
+def is_masked(plan: StagePlan, guarded: IterVar) -> bool:
+    """Whether the guard that compares `guarded` is to become a mask."""
+    splits = [r for r in plan.stage.relations if isinstance(r, Split) and r.tail == MASK and r.parent not in plan.exact]
+    return bool(splits) and any(r.parent in touched_by([guarded], plan.stage.relations) for r in splits)
+
+
+def short_tiles(plan: StagePlan, offsets: Mapping[IterVar, Expr], analyzer: Analyzer) -> list[Expr]:
+    """What keeps a tile that was moved inwards inside of an extent that may be smaller than the tile."""
+    return [build.less(offsets[r.inner], plan.extents[r.parent]) for r in plan.stage.relations
+            if isinstance(r, Split) and r.parent in plan.shifted and r.inner in offsets
+            and not analyzer.can_prove(build.less_equal(plan.extents[r.inner], plan.extents[r.parent]))]
+
+
+class PaddedTranslator(Translator):
+    """Reads that iterations beyond the end of an axis would do outside of a tensor, or of what is computed of it, give 0."""
+
+    def __init__(self, plan: StagePlan, values: Mapping[Var, Expr], buffer_of: BufferOf, offsets: Mapping[IterVar, Expr],
+                 inside_tensor: Callable[[IterVar, Expr], list[Expr]], analyzer: Analyzer) -> None:
+        super().__init__(values, buffer_of)
+        self.plan, self.offsets, self.inside_tensor, self.analyzer = plan, offsets, inside_tensor, analyzer
+        self.conditions: dict[IterVar, list[Expr]] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        made = super().rewrite(node)
+        if type(node) is not ProducerLoad:
+            return made
+        needed = [condition for axis in self.plan.padded if axis in self.offsets and self.leaves(node.producer, made, axis)
+                  for condition in self.exists(axis)]
+        return build.if_then_else(reduce(build.logical_and, needed), made, build.const(0, made.dtype)) if needed else made
+
+    def leaves(self, tensor: Tensor, load: BufferLoad, axis: IterVar) -> bool:
+        """Whether `load` depends on `axis` and is not proved to stay inside of `tensor` when the axis runs too far."""
+        moving = set(variables(self.offsets[axis]))
+        moved = [at for at, index in enumerate(load.indices) if moving & set(variables(index))]
+        if not moved:
+            return False
+        if self.plan.stage.schedule.stage_map[tensor.op].attach_type == AttachType.SCOPE:
+            return True
+        return not all(self.is_inside(load.indices[at], tensor.shape[at]) for at in moved)
+
+    def is_inside(self, index: Expr, extent: Expr) -> bool:
+        if any(isinstance(node, BufferLoad) for node in post_order(index)):
+            return False
+        return self.analyzer.can_prove(build.greater_equal(index, build.const(0, index.dtype))) \
+            and self.analyzer.can_prove(build.less(index, extent))
+
+    def exists(self, axis: IterVar) -> list[Expr]:
+        """The conditions under which the iteration of `axis` exists."""
+        if axis not in self.conditions:
+            extent = self.plan.extents[axis]
+            self.conditions[axis] = [build.less(self.offsets[axis], extent), *self.inside_tensor(axis, self.values[axis.var])]
+        return self.conditions[axis]

@@ -1,0 +1,118 @@
+"""The tail of a split: what is done with the last tile where the factor does not divide the extent.
+
+    guard          every iteration asks whether it exists: `if io*f + ii < n`. The default, as in TVM: always right, nothing is
+                   computed twice. Passes that know more drop the question, split the loop there, or make it a mask
+    mask           one loop whose vectors are masked: no copy of the loop, no branch per lane
+    partition      a main loop without the question and a loop for the rest, also where the extent is a constant
+    shift_inwards  the last tile is moved inwards, so that it is full: it computes some elements again, to the same values.
+                   An extent below the factor is one tile with a question about the lane alone
+    round_up       the loop runs full tiles and the memory of the stage is enlarged; what does not exist is computed and never
+                   read. Reads that would leave their tensors there give 0 instead
+
+The results are the same. The last two say something about the stage as a whole, and are refused where that cannot hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Reduce
+from tedsl.ir.iters import IterVar
+from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.domains import extent_of
+from tedsl.schedule.relations import Fuse, Rebase, Relation, Split, children_of, parents_of
+from tedsl.schedule.state import StageState, describe
+
+GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "partition", "shift_inwards", "round_up")
+
+
+def check_tail(stage: StageState, loop: IterVar, part: Expr, tail: Any, directive: str) -> None:
+    """Refuses what is no tail, and a tail that this stage or loop cannot have."""
+    if tail not in TAILS:
+        raise stage.refuse(directive, f"there is no tail {describe(tail)}", hint=f"choose one of {', '.join(TAILS)}")
+    if tail == GUARD:
+        return
+    if not isinstance(stage.op, ComputeOp):
+        raise stage.refuse(directive, f"{stage.name} is not made by te.compute: its loops have guards only",
+                           hint='leave tail="guard"')
+    if tail == SHIFT_INWARDS:
+        _check_recomputing(stage, loop, directive)
+    if tail == ROUND_UP and not comes_out_even(stage, loop, part):
+        _check_enlarging(stage, loop, part, directive)
+
+
+def _check_recomputing(stage: StageState, loop: IterVar, directive: str) -> None:
+    if loop.is_reduction or isinstance(stage.op.body[0], Reduce):  # type: ignore[attr-defined]
+        raise stage.refuse(directive, f"{stage.name} is a reduction: a tile that is moved inwards would add up elements twice",
+                           hint='use tail="guard", "mask" or "partition"; or move the reduction to a stage of its own: '
+                                f's.cache_write({stage.name}, "local")')
+
+
+def _check_enlarging(stage: StageState, loop: IterVar, part: Expr, directive: str) -> None:
+    other = 'use tail="guard", "mask" or "partition"'
+    if loop.is_reduction:
+        raise stage.refuse(directive, f"{loop.name} is a reduction loop: what it would read beyond its end would be added up",
+                           hint=other)
+    if stage.is_output:
+        extent = extent_of(stage, loop)
+        raise stage.refuse(directive, f"{stage.name} is an output, and its shape is the caller's: nothing proves that {part!r} "
+                           f"divides {extent!r}",
+                           hint=f'{other}; or s.cache_write({stage.name}, "local") computes in memory that can be enlarged')
+    why = _why_inner(loop, stage.relations)
+    if why:
+        raise stage.refuse(directive, f"{loop.name} is {why}: beyond its end other elements of {stage.name} begin", hint=other)
+
+
+def _why_inner(loop: IterVar, relations: list[Relation]) -> str:
+    """What makes the end of `loop` an end inside of the tensor; "" if it is that of an axis."""
+    at = loop
+    for relation in reversed(relations):
+        if not any(one is at for one in children_of(relation)):
+            continue
+        if isinstance(relation, Fuse):
+            return "a fused loop"
+        if isinstance(relation, Split) and relation.inner is at:
+            return "the inner loop of a split"
+        if isinstance(relation, (Split, Rebase)):
+            at = parents_of(relation)[0]
+    return ""
+
+
+def comes_out_even(stage: StageState, loop: IterVar, part: Expr) -> bool:
+    """Whether `part` is known to divide the extent of `loop` if the whole of the stage is computed."""
+    extent = extent_of(stage, loop)
+    if extent is None:
+        return False
+    whole, size = build.as_int(extent), build.as_int(part)
+    if whole is not None and size is not None and size >= whole:
+        return True
+    return build.as_int(Analyzer().simplify(build.floormod(extent, build.cast(extent.dtype, part)))) == 0
+
+
+def must_not_recompute(stage: StageState, loop: IterVar, directive: str) -> None:
+    """Refuses to share out among threads the tiles of a split of which two compute the same elements."""
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.tail == SHIFT_INWARDS and loop in below(relation.outer, stage.relations):
+            raise stage.refuse(
+                directive, f'{loop.name} runs over the tiles of {relation.parent.name}, the last of which is moved inwards '
+                '(tail="shift_inwards"): two threads would write the same elements',
+                hint=f'split {relation.parent.name} with tail="guard", or share out another loop')
+
+
+def must_have_plain_tails(stage: StageState, directive: str) -> None:
+    """Refuses to build a new stage from loops whose tails would be lost."""
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.tail != GUARD:
+            raise stage.refuse(directive, f'{relation.parent.name} was split with tail="{relation.tail}", which would be lost',
+                               hint=f"call {directive.split('(')[0]} first, then split the loops of both stages")
+
+
+def below(loop: IterVar, relations: list[Relation]) -> set[IterVar]:
+    """`loop` and all that was made of it."""
+    found = {loop}
+    for relation in relations:
+        if any(parent in found for parent in parents_of(relation)):
+            found.update(children_of(relation))
+    return found
