@@ -23,10 +23,12 @@ def substitute(root: N, mapping: Mapping[Any, Any]) -> N:
     """
     if not mapping:
         return root
-    return _Substitution(mapping)(root)  # type: ignore[no-any-return]
+    return Substitution(mapping)(root)  # type: ignore[no-any-return]
 
 
-class _Substitution(Rewriter):
+class Substitution(Rewriter):
+    """Replaces variables by expressions, in the shapes of buffers too."""
+
     def __init__(self, mapping: Mapping[Any, Any]) -> None:
         super().__init__()
         self.mapping: dict[Var, Expr] = {k.var if isinstance(k, IterVar) else k: v.var if isinstance(v, IterVar) else v
@@ -79,7 +81,7 @@ def copy_var(var: Var) -> Var:
     return type(var)(var.name, annotation)
 
 
-class _FreshCopy(_Substitution):
+class _FreshCopy(Substitution):
     def rewrite(self, node: Any) -> Any:
         match node:
             case For(loop_var=v):

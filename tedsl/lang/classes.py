@@ -1,6 +1,7 @@
 """The classes of tensors and their operations, as programs look for them: `te.tensor.ComputeOp`."""
 
+from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor, TensorSlice
 
-__all__ = ["ComputeOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice"]
+__all__ = ["ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice"]

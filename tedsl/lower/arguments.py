@@ -14,14 +14,15 @@ from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import IntImm, ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.visitor import variables
+from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import Operation, PlaceholderOp, extent_of
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.reads import guarded_loads
+from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
 from tedsl.schedule.threads import memory_scope
-from tedsl.schedule.causes import attached
 
 Key = tuple[Operation, int]
 
@@ -42,6 +43,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
     buffer_map: dict[Var, Buffer] = {}
     tensors: dict[Key, Buffer] = {_key(schedule, tensor): buffer for tensor, buffer in bound.items()}
     seen: set[Any] = set()
+    compact, strided = _memory_of_externs(schedule)
     for position, arg in enumerate(args):
         arg = arg.var if isinstance(arg, IterVar) else arg
         if not isinstance(arg, (Tensor, Var, Buffer)):
@@ -55,7 +57,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
             continue
         if isinstance(arg, Tensor):
             key = _key(schedule, arg)
-            buffer = tensors[key] if key in tensors else argument_buffer(arg)
+            buffer = tensors[key] if key in tensors else argument_buffer(arg, compact=compact and arg not in strided)
             tensors[key] = buffer
         else:
             buffer = arg
@@ -99,9 +101,18 @@ def _key(schedule: ScheduleState, tensor: Tensor) -> Key:
     return (tensor.op if stage is None else stage.op), tensor.value_index
 
 
-def argument_buffer(tensor: Tensor) -> Buffer:
-    """The buffer of a tensor that the caller passes: compact for a constant shape, any strides for a symbolic one."""
-    if all(isinstance(dim, IntImm) for dim in tensor.shape):
+def _memory_of_externs(schedule: ScheduleState) -> tuple[bool, set[Tensor]]:
+    """Whether there is a te.extern, whose statements address compact memory as a rule; and the tensors for which it asks for
+    strides.
+    """
+    externs = [stage.op for stage in schedule.stages if isinstance(stage.op, ExternOp)]
+    strided = {tensor for op in externs for tensor, placeholder in op.bindings() if placeholder.strides}
+    return bool(externs), strided
+
+
+def argument_buffer(tensor: Tensor, *, compact: bool = False) -> Buffer:
+    """The buffer of a tensor that the caller passes: any strides for a symbolic shape unless it is to be `compact`."""
+    if compact or all(isinstance(dim, IntImm) for dim in tensor.shape):
         return decl_buffer(tensor.shape, tensor.dtype, tensor.name)
     strides = tuple(Var("stride", dim.dtype) for dim in tensor.shape)
     return decl_buffer(tensor.shape, tensor.dtype, tensor.name, strides=strides, buffer_type="auto")

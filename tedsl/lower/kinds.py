@@ -9,10 +9,12 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.stmt import Stmt
+from tedsl.lang.extern import ExternOp
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf, plan_formula
+from tedsl.lower.extern import extern_statements, plan_extern
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.state import StageState
@@ -38,6 +40,7 @@ def _loops_of_formula(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
 
 KINDS: dict[type[Operation], Kind] = {
     ComputeOp: Kind(plan_formula, _loops_of_formula),
+    ExternOp: Kind(plan_extern, extern_statements),
 }
 
 

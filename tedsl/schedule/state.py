@@ -13,6 +13,7 @@ from typing import Any
 from tedsl.errors import ScheduleError
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
+from tedsl.lang.extern import ExternOp
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.tensor import Tensor
@@ -31,6 +32,7 @@ class AttachType(IntEnum):
     SCOPE = 4  # at a loop of another stage
 
 
+EXTERN = "{} is made by te.extern: its loops are in the statements that it was given"
 ANNOTATIONS = {IterType.UNROLLED: "unrolled", IterType.VECTORIZED: "vectorized", IterType.PARALLELIZED: "parallel",
                IterType.TENSORIZED: "tensorized"}
 
@@ -137,6 +139,12 @@ class StageState:
                               hint=f"schedule a stage that reads {self.name}, or make one that copies it: "
                                    f's.cache_read({self.name}, "local", readers)')
 
+    def must_not_be_extern(self, directive: str) -> None:
+        """Refuses a stage whose loops are statements of the user's."""
+        if isinstance(self.op, ExternOp):
+            problem, hint = self._why_not_a_loop(None)
+            raise self.refuse(directive, problem, hint=hint)
+
     def position_of(self, loop: Any, directive: str) -> int:
         """The place of `loop` among the loops now. Refuses what is no loop now, and says what became of it."""
         self.must_have_loops(directive)
@@ -147,6 +155,8 @@ class StageState:
         return at
 
     def _why_not_a_loop(self, loop: Any) -> tuple[str, str]:
+        if isinstance(self.op, ExternOp):
+            return EXTERN.format(self.name), "write them there as they are to run: ib.for_range(0, n, kind='parallel')"
         take = (f"take the axis from s[{self.name}].op.axis or s[{self.name}].op.reduce_axis, "
                 "or from what split and fuse returned")
         if not isinstance(loop, IterVar):

@@ -34,6 +34,7 @@ from tedsl.lang.elementwise import (
     map_elements,
     same_extent,
 )
+from tedsl.lang.extern import ExternOp, extern
 from tedsl.lang.math import (
     acos,
     acosh,
@@ -77,12 +78,14 @@ from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
 from tedsl.lang.scope import tag_scope
 from tedsl.lang.tensor import Tensor, TensorSlice
+from tedsl.lang.tensor_compute import TensorComputeOp
+from tedsl.lang.tensor_intrin import TensorIntrin, decl_tensor_intrin
 from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.stage import Stage
 
 __all__ = [
-    "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope",
+    "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope", "decl_tensor_intrin", "extern",
     "sum", "prod", "max", "min", "all", "any", "comm_reducer",
     "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "power",
     "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
@@ -91,6 +94,7 @@ __all__ = [
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "create_prim_func", "Schedule", "Stage",
-    "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ElementwiseOp",
+    "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "ElementwiseOp",
+    "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tedsl.ir.expr import Reduce
+from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.state import AttachType, StageState, show
 
 
@@ -18,7 +19,7 @@ def compute_inline(stage: StageState) -> None:
                            hint="inline the stages that it reads instead")
     bodies = getattr(stage.op, "body", None)
     if not isinstance(bodies, tuple):
-        raise stage.refuse(directive, f"{stage.name} is not made by te.compute",
+        raise stage.refuse(directive, f"{stage.name} is not made by te.compute: it has no formula",
                            hint="compute it at a loop of its reader instead")
     if any(isinstance(body, Reduce) for body in bodies):
         raise stage.refuse(directive, f"{stage.name} is a reduction: it needs loops and a place to add up",
@@ -26,6 +27,15 @@ def compute_inline(stage: StageState) -> None:
     if len(bodies) != 1:
         raise stage.refuse(directive, f"{stage.name} has {len(bodies)} outputs; only a stage of one output can be inlined",
                            hint="compute_at puts it inside a loop of its reader")
+    if type(stage.op) is not ComputeOp:
+        raise stage.refuse(directive, f"{stage.name} is computed by calls of an intrinsic, which write to memory",
+                           hint="compute_at puts it inside a loop of its reader")
+    whole = [reader for reader in stage.schedule.consumers()[stage] if type(reader.op) is not ComputeOp]
+    if whole:
+        what = "is computed by calls of an intrinsic" if isinstance(whole[0].op, ComputeOp) else "is not made by te.compute"
+        raise stage.refuse(directive, f"{whole[0].name} {what}: it reads {stage.name} in memory, there is no "
+                           "formula to write it into",
+                           hint=f"leave {stage.name} at the root, or read a te.compute that copies it")
     guests = stage.guests()
     if guests:
         raise stage.refuse(directive, f"{guests[0].name} is computed at loop {show(guests[0].attach_ivar)} of it",

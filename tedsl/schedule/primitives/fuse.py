@@ -24,6 +24,7 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
     directive = f"fuse({', '.join(map(show, loops))})"
     stage.must_have_loops(directive)
     if not loops:
+        stage.must_not_be_extern(directive)
         return _add_singleton(stage)
     for loop in loops:
         stage.position_of(loop, directive)

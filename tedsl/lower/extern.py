@@ -1,0 +1,134 @@
+"""A te.extern: its statements, over the real memory of the tensors that it reads and writes.
+
+    B = te.extern((n,), [A], ...)        reads the whole of A, computes the whole of B, wherever it stands
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.equal import structural_equal
+from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.stmt import AttrStmt, BufferStore, Stmt
+from tedsl.ir.substitute import Substitution, bind_once, fresh_copy
+from tedsl.lang.extern import ExternOp
+from tedsl.lang.inline import Inliner
+from tedsl.lower.checks import Requirement
+from tedsl.lower.compute import BufferOf
+from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.written.function import checked_accesses
+from tedsl.schedule.state import StageState
+
+
+def plan_extern(stage: StageState, inliner: Inliner | None) -> tuple[StagePlan, tuple[Requirement, ...]]:
+    """The plan of a te.extern. It reads its inputs whole."""
+    op = stage.op
+    assert isinstance(op, ExternOp)
+    for tensor in (*op.input_tensors, op.output(0)):
+        _must_be_plain(op, stage.schedule.stage_map[tensor.op])
+    return StagePlan(stage, op, (), tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)), ()
+
+
+def _must_be_plain(op: ExternOp, stage: StageState) -> None:
+    """Refuses memory of a shape that the statements do not know."""
+    said = stage.storage
+    if said.alignments or said.rolling:
+        what = "has storage_align" if said.alignments else "is in a rolling buffer"
+        raise LoweringError(f"{op.name} is made by te.extern: its statements address {stage.name} as compact memory, and "
+                            f"{stage.name} {what}", hint=f"have {op.name} use a copy: s.cache_read({stage.name}, 'global', "
+                            f"[{op.name}])" if op is not stage.op else f"leave that out for {stage.name}")
+
+
+def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
+                      guests: Callable[[int, Stmt], Stmt]) -> Stmt:
+    """The body over the real buffers. What can be said about its accesses before it runs is checked, as in any function that
+    a user writes; calls do what they do.
+    """
+    op = plan.op
+    assert isinstance(op, ExternOp)
+    inputs = [buffer_of(tensor) for tensor in op.inputs]
+    binding = _Binding(op.name)
+    for (_, placeholder), buffer in zip(op.bindings(), (*inputs, *buffers)):
+        binding.bind(placeholder, buffer)
+    body = fresh_copy(bind_once(binding.applied(op.body)))  # several operations may share statements
+    body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),))
+    return AttrStmt(build.const(0, "int32"), "extern_scope", build.const(0, "int32"), body)
+
+
+class _Binding:
+    """What the variables of placeholders stand for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: dict[Var, Expr] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
+
+    def bind(self, placeholder: Buffer, actual: Buffer) -> None:
+        """Let `placeholder` be `actual`, of the same shape: pointer, shape, strides and offset."""
+        self.buffers[placeholder] = actual
+        self.value(placeholder, "data", placeholder.data, actual.data)
+        for dim, (declared, real) in enumerate(zip(placeholder.shape, actual.shape)):
+            self.value(placeholder, f"dimension {dim}", declared, real)
+        self.value(placeholder, "elem_offset", placeholder.elem_offset, actual.elem_offset)
+        if placeholder.strides:
+            for dim, (declared, real) in enumerate(zip(placeholder.strides, strides_of(actual))):
+                self.value(placeholder, f"stride {dim}", declared, real)
+        elif not is_compact(actual):
+            raise LoweringError(f"{self.name} uses {placeholder.name} as compact memory, and the buffer {actual.name} has the "
+                                f"strides {list(actual.strides)}",
+                                hint="declare strides: te.extern(..., in_buffers=[tir.decl_buffer(shape, dtype, "
+                                     "strides=[te.var('s0'), ...])])")
+
+    def value(self, placeholder: Buffer, what: str, declared: Expr, real: Expr) -> None:
+        """A variable gets a value, the same each time; everything else must be that value already."""
+        if isinstance(declared, Var) and declared is not real:
+            known = self.values.setdefault(declared, real)
+            if structural_equal(known, real, map_free_vars=False):
+                return
+            problem = f"is {known!r} in another buffer"
+        elif structural_equal(declared, real, map_free_vars=False) or build.as_int(declared) == build.as_int(real) is not None:
+            return
+        else:
+            problem = f"is declared as {declared!r}"
+        raise LoweringError(f"{self.name}: {what} of the buffer {placeholder.name} {problem}, and the memory has {real!r}",
+                            hint="declare it as a te.var, to get whatever the memory has")
+
+    def applied(self, body: Stmt) -> Stmt:
+        return _Bound(self.values, self.buffers)(body)  # type: ignore[no-any-return]
+
+
+class _Bound(Substitution):
+    """Replaces variables, and whole buffers."""
+
+    def __init__(self, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) -> None:
+        super().__init__(values)
+        self.buffers.update(buffers)
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer in self.buffers:
+            return node.replace(buffer=self.buffers[node.buffer])
+        return super().rewrite(node)
+
+
+def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
+    """The strides of a buffer; those of compact row-major memory where it has none."""
+    if buffer.strides:
+        return buffer.strides
+    strides: list[Expr] = []
+    step: Expr = build.const(1, "int32")
+    for extent in reversed(buffer.shape):
+        strides.append(step)
+        step = build.product_of_extents(step, extent)
+    return tuple(reversed(strides))
+
+
+def is_compact(buffer: Buffer) -> bool:
+    """Whether the elements are known to follow one another in row-major order."""
+    compact = strides_of(Buffer(buffer.data, buffer.dtype, buffer.shape, (), buffer.elem_offset, buffer.name))
+    return all(structural_equal(a, b, map_free_vars=False) or build.as_int(extent) == 1
+               for a, b, extent in zip(strides_of(buffer), compact, buffer.shape))
