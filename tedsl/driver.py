@@ -10,6 +10,8 @@ from tedsl.codegen.backend import backend_for
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.lower.lower import check_function, lower_schedule
+from tedsl.lower.report import Report
+from tedsl.lower.report import report as report_of
 from tedsl.lower.written.function import vouch_for
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline
@@ -62,6 +64,11 @@ def _lowered(func: PrimFunc, simple_mode: bool) -> PrimFunc:
     config = PassContext.current().options
     made = lowering_pipeline(config, simple_mode)(func)
     return check_function(made) if config.add_lower_pass else vouch_for(made)
+
+
+def report(sch: Schedule) -> Report:
+    """What lowering knows about a schedule: what `s.explain()` prints."""
+    return report_of(sch)
 
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",

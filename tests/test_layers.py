@@ -9,8 +9,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
-LAYERS = ["errors", "ir", "target", "arith", "runtime", "lang", "autodiff", "schedule", "lower", "passes", "codegen",
-          "driver", "te", "tir", "nd", "transform", "testing", "names", "tune", "graph", "fuzz", "__main__", "__init__"]
+LAYERS = ["errors", "display", "ir", "target", "arith", "runtime", "lang", "autodiff", "schedule", "lower",
+          "passes", "codegen", "driver", "tracing", "te", "tir", "nd", "transform", "testing", "names", "tune",
+          "graph", "fuzz", "__main__", "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "names"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
 # Late imports that the design allows, all inside functions: operators on tensors, and a schedule that shows its loops.

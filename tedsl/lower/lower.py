@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from tedsl.arith.analyzer import Analyzer
@@ -20,17 +20,19 @@ from tedsl.lower.attach import place_stages
 from tedsl.lower.bounds import infer_bounds
 from tedsl.lower.checks import Requirement, bind_sizes
 from tedsl.lower.normalize import make_plans
+from tedsl.lower.plan import StagePlan
 from tedsl.lower.tails import check_tails
 from tedsl.lower.written.function import check_written, is_vouched_for, vouch_for
 from tedsl.schedule.handles import Schedule
 
 
 def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
-                   binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True) -> PrimFunc:
+                   binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True,
+                   observe: Callable[[Sequence[StagePlan], Analyzer], None] | None = None) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 
     An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
-    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined.
+    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. observe: is shown the plans.
     """
     state = sch.state
     arguments = make_arguments(state, args, binds)
@@ -46,6 +48,8 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         infer_bounds(state, plans, analyzer)
         notes = check_tails(plans, arguments)
         body = place_stages(plans, Memory(state, arguments), analyzer)
+        if observe is not None:
+            observe(plans, analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
     _check_symbols(body, arguments)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes}

@@ -22,7 +22,7 @@ from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, se
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
-from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
@@ -114,10 +114,14 @@ class Nest:
         if self.ragged:
             found = [translate(condition) for condition in found]
         self.unlikely.update(c for iv, c in zip(compared, found) if is_masked(plan, iv))
-        found += short_tiles(plan, offsets, self.analyzer)
+        short = short_tiles(plan, offsets, self.analyzer)
+        self.note_guards(offsets, "short", short, [None] * len(short))
+        found += short
         for axis in plan.data_axes:
             if axis not in plan.padded:
-                found += self.inside_tensor(axis, translate.values[axis.var])
+                inside = self.inside_tensor(axis, translate.values[axis.var])
+                self.note_guards(offsets, "tensor", inside, [axis] * len(inside))
+                found += inside
         if plan.stage.store_predicate is not None:
             found.append(translate(plan.stage.store_predicate))
         return [c for c in found if not build.is_true(c)]
@@ -127,6 +131,7 @@ class Nest:
         low, extent, whole = self.plan.mins[axis], self.plan.extents[axis], extent_of(axis)
         if build.as_int(low) == 0 and (extent is whole or build.as_int(extent) == build.as_int(whole) is not None):
             return []
+        self.note_guards(offsets, "tile", found, compared)
         first, last = self.analyzer.bounds(value)
         limit = build.as_int(whole)
         at_least, below = build.greater_equal(value, build.const(0, value.dtype)), build.less(value, whole)
@@ -134,8 +139,16 @@ class Nest:
         if not ((first is not None and first >= 0) or self.analyzer.can_prove(at_least)):
             needed.append(at_least)
         if not ((last is not None and limit is not None and last < limit) or self.analyzer.can_prove(below)):
+            self.unlikely.add(found[-1])
+            self.note_guards(offsets, "predicate", found[-1:], [None])
             needed.append(below)
         return needed
+    def note_guards(self, offsets: Mapping[IterVar, Expr], kind: str, found: Iterable[Expr],
+                    of: Iterable[IterVar | None]) -> None:
+        """Keeps the guards of the statements themselves (not of the start values) with their reasons: for explanations."""
+        if offsets is self.plan.offsets:
+            self.plan.guards += [Guard(condition, kind, iv) for condition, iv in zip(found, of)]
+
 
     # --- init ---
 

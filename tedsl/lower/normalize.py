@@ -12,8 +12,8 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
-from tedsl.schedule.causes import attached
 from tedsl.schedule.attach import misplaced
+from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 

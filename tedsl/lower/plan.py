@@ -54,6 +54,20 @@ class Launch:
     counts: dict[str, Expr] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """A condition under which an iteration exists, and what made it needed.
+
+    kind: "tile" (`of` may run beyond its extent: a split that does not come out even), "tensor" (the region of an attached
+    stage may leave the tensor along the axis `of`), "short" (a tile moved inwards where there is less than one), "predicate"
+    (the user's).
+    """
+
+    condition: Expr
+    kind: str
+    of: IterVar | None = None
+
+
 @dataclass(eq=False)
 class StagePlan:
     """A stage that gets loops of its own. Filled in the order of the fields.
@@ -65,6 +79,7 @@ class StagePlan:
     exact: the splits (by their parent) that come out even; shifted: those whose last tile is moved inwards.
     padded: the axes that run beyond their regions, to full tiles, with the extents that they have then.
     offsets: for each iteration variable its value minus its minimum, in terms of the loops.
+    guards: the conditions that the loops put on the statements.
     launch: the kernel that the stage is part of, if it runs on threads of a device.
     """
 
@@ -82,6 +97,7 @@ class StagePlan:
     padded: dict[IterVar, Expr] = field(default_factory=dict)
     loops: list[Loop] = field(default_factory=list)
     offsets: dict[IterVar, Expr] = field(default_factory=dict)
+    guards: list[Guard] = field(default_factory=list)
     launch: Launch | None = None
 
     @property

@@ -11,6 +11,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.explain import explain
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
@@ -119,6 +120,10 @@ class Schedule:
     def replay(self, journal: Journal) -> None:
         """Apply the directives of `journal`, in order; if one of them is refused, none."""
         replay(self, journal)
+
+    def explain(self) -> str:
+        """The loops of every stage with their extents, places and memory; for each guard that stays, why. Print it."""
+        return explain(self)
 
     def copy(self) -> Schedule:
         """The same schedule, changed independently from now on."""

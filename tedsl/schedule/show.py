@@ -17,12 +17,12 @@ def schedule_text(schedule: ScheduleState) -> str:
 
 def stage_text(stage: StageState) -> str:
     """One stage: a line that says where it is computed, then a line per loop."""
-    lines = [f"{stage.name}: {_place(stage)}"]
+    lines = [f"{stage.name}: {place_text(stage)}"]
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         return lines[0]
     extents = extents_down(stage.relations, _known_extents(stage))
     for depth, loop in enumerate(stage.leaf_iter_vars, 1):
-        lines.append("  " * depth + _loop(stage, loop, extents.get(loop)))
+        lines.append("  " * depth + loop_text(stage, loop, extents.get(loop)))
         guests = [guest.name for guest in stage.guests() if guest.attach_ivar is loop]
         lines += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in guests]
     return "\n".join(lines)
@@ -34,7 +34,7 @@ def _known_extents(stage: StageState) -> dict[IterVar, Expr]:
     return {axis: n for axis, n in root_extents(stage).items() if axis.is_reduction or not attached}
 
 
-def _place(stage: StageState) -> str:
+def place_text(stage: StageState) -> str:
     if stage.is_placeholder:
         shape = ", ".join(map(repr, stage.op.shape_of(0)))
         return f"placeholder [{shape}] {stage.op.dtype_of(0)}"
@@ -51,7 +51,7 @@ def _place(stage: StageState) -> str:
     return ", ".join(words)
 
 
-def _loop(stage: StageState, loop: IterVar, extent: object) -> str:
+def loop_text(stage: StageState, loop: IterVar, extent: object) -> str:
     number = build.as_int(extent)
     bound = "" if extent is None else f" in 0..{number if number is not None else repr(extent)}"
     notes = ["reduction"] if loop.is_reduction else []

@@ -1,0 +1,9 @@
+"""How things are shown to people: differences of texts, pictures of graphs, pages. Knows nothing of compilers.
+
+    difference  two texts line by line
+    terminal    differences in a terminal, with colour where that is wanted
+    markup      HTML and SVG elements, everything escaped
+    graph       a directed graph in layers, as SVG
+    page        steps side by side on one page that needs nothing else
+    style       what the page looks like, and its keys
+"""

@@ -1,0 +1,87 @@
+"""Two texts line by line: what stayed, what went, what came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+LONGEST_MATCH = 2000  # lines: beyond, finding the longest common parts may take minutes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a comparison. kind: "same", "changed" (both sides), "removed" (left only), "added" (right only), or
+    "skipped": `left` then says how many equal lines are left out."""
+
+    kind: str
+    left: str = ""
+    right: str = ""
+
+
+def rows(before: Sequence[str], after: Sequence[str], context: int | None = None) -> list[Row]:
+    """The lines side by side; with `context`, equal lines further than that from any change are left out."""
+    found = list(_rows(before, after))
+    return found if context is None else _near_changes(found, context)
+
+
+def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
+    head, tail = _common_ends(before, after)
+    for line in before[:head]:
+        yield Row("same", line, line)
+    middle = before[head:len(before) - tail], after[head:len(after) - tail]
+    for kind, left, right in _blocks(*middle):
+        if kind == "equal":
+            yield from (Row("same", line, line) for line in left)
+            continue
+        both = min(len(left), len(right))
+        yield from (Row("changed", a, b) for a, b in zip(left, right))
+        yield from (Row("removed", line) for line in left[both:])
+        yield from (Row("added", "", line) for line in right[both:])
+    for line in before[len(before) - tail:]:
+        yield Row("same", line, line)
+
+
+def _common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many lines at the beginning and at the end are the same."""
+    most = min(len(before), len(after))
+    head = next((at for at in range(most) if before[at] != after[at]), most)
+    rest = most - head
+    tail = next((at for at in range(rest) if before[-1 - at] != after[-1 - at]), rest)
+    return head, tail
+
+
+def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    if max(len(before), len(after)) > LONGEST_MATCH:
+        yield "replace", before, after
+        return
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, i, j, k, m in matcher.get_opcodes():
+        yield kind, before[i:j], after[k:m]
+
+
+def _near_changes(found: Sequence[Row], context: int) -> list[Row]:
+    near = [False] * len(found)
+    for at, row in enumerate(found):
+        if row.kind != "same":
+            low, high = max(at - context, 0), at + context + 1
+            near[low:high] = [True] * len(near[low:high])
+    kept: list[Row] = []
+    skipped = 0
+    for row, keep in zip(found, near):
+        if not keep:
+            skipped += 1
+            continue
+        kept += _left_out(skipped)
+        kept.append(row)
+        skipped = 0
+    return kept + _left_out(skipped)
+
+
+def _left_out(count: int) -> list[Row]:
+    return [Row("skipped", f"{count} equal line{'s' * (count != 1)}")] if count else []
+
+
+def count_changes(found: Sequence[Row]) -> tuple[int, int]:
+    """How many lines came and how many went."""
+    return (sum(row.kind in ("added", "changed") for row in found), sum(row.kind in ("removed", "changed") for row in found))

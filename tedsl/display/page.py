@@ -1,0 +1,118 @@
+"""Steps on a page: what each changed, side by side. One file, nothing fetched, readable without scripts and in print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tedsl.display.difference import Row, count_changes, rows
+from tedsl.display.markup import Markup, element, joined
+from tedsl.display.style import CSS, PAGE_CSS, SCRIPT
+
+CONTEXT = 3  # equal lines around each change
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+KEYS = (("j", "next step"), ("k", "step before"), ("n", "next change"), ("p", "change before"), ("g", "top"))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A step as the page shows it: the text before and after it, or why there is none.
+
+    group: the heading of the list under which it stands; note: a line below the title.
+    """
+
+    group: str
+    title: str
+    before: Sequence[str]
+    after: Sequence[str]
+    note: str = ""
+    problem: str = ""
+
+    @property
+    def changes(self) -> tuple[int, int]:
+        return count_changes(rows(self.before, self.after))
+
+
+def document(title: str, picture: Markup, panels: Sequence[Panel], notes: Sequence[str] = ()) -> str:
+    """The whole page."""
+    changes = [panel.changes for panel in panels]
+    keys = joined(*[joined(element("kbd", key), f" {what}  ") for key, what in KEYS])
+    head = element("head", element("meta", charset="utf-8"),
+                   element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+                   element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+                   element("title", title), element("style", CSS, PAGE_CSS))
+    main = element("main", element("h1", title), *[element("p", note, class_="dim") for note in notes],
+                   element("p", keys, class_="dim"), element("div", picture, class_="scroll"),
+                   *[_section(number, panel, changed) for number, (panel, changed) in enumerate(zip(panels, changes))])
+    body = element("body", element("div", _contents(panels, changes), main, class_="tedsl-page"),
+                   element("script", SCRIPT), class_="tedsl")
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def fragment(title: str, picture: Markup, *parts: Markup) -> str:
+    """What a notebook shows in place of a value."""
+    return element("div", element("style", CSS), element("h2", title), element("div", picture, class_="scroll"), *parts,
+                   class_="tedsl")
+
+
+def folded(title: str, text: str, *, is_open: bool = False) -> Markup:
+    """A text behind its title."""
+    return element("details", element("summary", title), element("pre", text), open="open" if is_open else None)
+
+
+def folded_panels(panels: Sequence[Panel]) -> Markup:
+    """The steps as a list that opens, for notebooks."""
+    made = []
+    for panel in panels:
+        changed = panel.changes
+        body = [element("p", panel.problem, class_="problem")] if panel.problem else [_table(panel)] if any(changed) else []
+        made.append(element("details", element("summary", f"{panel.title}{_sum(panel, changed)}"), *body))
+    return joined(*made)
+
+
+def _contents(panels: Sequence[Panel], changes: Sequence[tuple[int, int]]) -> Markup:
+    """The list of steps, group by group."""
+    groups: dict[str, list[Markup]] = {}
+    for number, (panel, changed) in enumerate(zip(panels, changes)):
+        link = element("a", f"{panel.title}{_sum(panel, changed)}", href=f"#step-{number}", title=panel.title,
+                       class_=None if any(changed) or panel.problem else "still")
+        groups.setdefault(panel.group, []).append(element("li", link))
+    lists = [joined(element("h2", group), element("ol", *items)) for group, items in groups.items()]
+    return element("nav", *lists, aria_label="steps")
+
+
+def _sum(panel: Panel, changed: tuple[int, int]) -> str:
+    if panel.problem:
+        return "  (refused)"
+    came, gone = changed
+    return f"  +{came} −{gone}" if came or gone else ""
+
+
+def _section(number: int, panel: Panel, changed: tuple[int, int]) -> Markup:
+    parts: list[Markup] = []
+    if panel.note:
+        parts.append(element("p", panel.note, class_="dim"))
+    if panel.problem:
+        parts.append(element("p", panel.problem, class_="problem"))
+    elif not any(changed):
+        parts.append(element("p", "No change.", class_="dim"))
+    else:
+        parts += [_table(panel), folded(f"All {len(panel.after)} lines after this step", "\n".join(panel.after))]
+    return element("section", element("h2", element("code", panel.title)), *parts, id=f"step-{number}", tabindex="-1",
+                   data_changed="yes" if any(changed) or panel.problem else "no")
+
+
+def _table(panel: Panel) -> Markup:
+    if not panel.before:
+        return element("pre", "\n".join(panel.after))
+    found = rows(panel.before, panel.after, CONTEXT)
+    columns = element("colgroup", *[element("col", style=f"width: {w}") for w in ("1.4em", "50%", "1.4em", "50%")])
+    return element("div", element("table", columns, element("tbody", *map(_line, found)), class_="loops"), class_="scroll")
+
+
+def _line(row: Row) -> Markup:
+    if row.kind == "skipped":
+        return element("tr", element("td", f"… {row.left}", colspan=4), class_="skipped")
+    gone, came = row.kind in ("changed", "removed"), row.kind in ("changed", "added")
+    return element("tr", element("td", "−" if gone else "", class_="sign gone" if gone else "sign"), element("td", row.left),
+                   element("td", "+" if came else "", class_="sign came" if came else "sign"), element("td", row.right))
