@@ -113,6 +113,7 @@ class Nest:
         found = [build.less(offsets[iv], plan.extents[iv]) for iv in compared]
         if self.ragged:
             found = [translate(condition) for condition in found]
+        self.note_guards(offsets, "tile", found, compared)
         self.unlikely.update(c for iv, c in zip(compared, found) if is_masked(plan, iv))
         short = short_tiles(plan, offsets, self.analyzer)
         self.note_guards(offsets, "short", short, [None] * len(short))
@@ -124,14 +125,21 @@ class Nest:
                 found += inside
         if plan.stage.store_predicate is not None:
             found.append(translate(plan.stage.store_predicate))
+            self.unlikely.add(found[-1])
+            self.note_guards(offsets, "predicate", found[-1:], [None])
         return [c for c in found if not build.is_true(c)]
+
+    def note_guards(self, offsets: Mapping[IterVar, Expr], kind: str, found: Iterable[Expr],
+                    of: Iterable[IterVar | None]) -> None:
+        """Keeps the guards of the statements themselves (not of the start values) with their reasons: for explanations."""
+        if offsets is self.plan.offsets:
+            self.plan.guards += [Guard(condition, kind, iv) for condition, iv in zip(found, of)]
 
     def inside_tensor(self, axis: IterVar, value: Expr) -> list[Expr]:
         """What keeps `value` inside the tensor, if the region of an attached stage may reach beyond."""
         low, extent, whole = self.plan.mins[axis], self.plan.extents[axis], extent_of(axis)
         if build.as_int(low) == 0 and (extent is whole or build.as_int(extent) == build.as_int(whole) is not None):
             return []
-        self.note_guards(offsets, "tile", found, compared)
         first, last = self.analyzer.bounds(value)
         limit = build.as_int(whole)
         at_least, below = build.greater_equal(value, build.const(0, value.dtype)), build.less(value, whole)
@@ -139,16 +147,8 @@ class Nest:
         if not ((first is not None and first >= 0) or self.analyzer.can_prove(at_least)):
             needed.append(at_least)
         if not ((last is not None and limit is not None and last < limit) or self.analyzer.can_prove(below)):
-            self.unlikely.add(found[-1])
-            self.note_guards(offsets, "predicate", found[-1:], [None])
             needed.append(below)
         return needed
-    def note_guards(self, offsets: Mapping[IterVar, Expr], kind: str, found: Iterable[Expr],
-                    of: Iterable[IterVar | None]) -> None:
-        """Keeps the guards of the statements themselves (not of the start values) with their reasons: for explanations."""
-        if offsets is self.plan.offsets:
-            self.plan.guards += [Guard(condition, kind, iv) for condition, iv in zip(found, of)]
-
 
     # --- init ---
 
