@@ -16,7 +16,7 @@ def state_of(s):
     """Everything that a directive could change, by identity of its objects."""
     stages = [(st.op, st.origin_op, tuple(map(id, st.all_iter_vars)), tuple(map(id, st.leaf_iter_vars)),
                tuple(map(id, st.relations)), st.scope, st.is_output, st.attach_type, id(st.attach_stage), id(st.attach_ivar),
-               tuple((id(k), id(v)) for k, v in st.iter_var_attrs.items()), st.nontemporal, id(st.store_predicate),
+               tuple((id(k), id(v)) for k, v in st.iter_var_attrs.items()), st.nontemporal, st.storage, id(st.store_predicate),
                tuple((id(k), v) for k, v in st.retired.items())) for st in s.state.stages]
     known = [(id(op), id(st)) for op, st in s.state.stage_map.items()]
     return stages, known, str(s), str(s.journal), dict(s.state.recorder.names)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tedsl.ir import build
+from tedsl.ir.iters import IterVar
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import StageState, describe, find, show
 from tedsl.schedule.storage import Alignment
@@ -24,10 +25,10 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
     dim = find(axes, axis)
     if dim is None:
         names = ", ".join(one.name for one in axes)
-        what = f"{axis.name} is no axis of {stage.name}" if find(stage.all_iter_vars, axis) is None \
+        what = f"expected an axis, got {describe(axis)}" if not isinstance(axis, IterVar) \
+            else f"{axis.name} is no axis of {stage.name}" if find(stage.all_iter_vars, axis) is None \
             else f"{axis.name} is a loop, and strides belong to the axes of {stage.name}"
-        raise stage.refuse(directive, what if hasattr(axis, "name") else f"expected an axis, got {describe(axis)}",
-                           hint=f"use one of s[{stage.name}].op.axis: {names}")
+        raise stage.refuse(directive, what, hint=f"use one of s[{stage.name}].op.axis: {names}")
     numbers = [None if isinstance(value, bool) else build.as_int(value) for value in (factor, offset)]
     every, rest = numbers
     if every is None or every < 1:

@@ -1,0 +1,134 @@
+"""prefetch: hints for the cache. Results do not depend on them."""
+
+from textwrap import dedent
+
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.errors import LoweringError
+from tedsl.ir.text import text
+from tedsl.passes.inject_prefetch import inject_prefetch
+from tests.lower.end_to_end import check_both, check_calls, loops
+from tests.lower.programs import whole_numbers
+
+
+def scaled(n, m):
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] * 2.0, name="B")
+    return A, B, te.create_schedule(B.op)
+
+
+def region(s, args):
+    """The lines that print a prefetch, after its region was found."""
+    func = inject_prefetch(tedsl.driver.schedule_to_module(s, args)["main"])
+    return [line.strip() for line in text(func).splitlines() if "prefetch(" in line]
+
+
+def test_the_row_after_this_one():
+    A, B, s = scaled(8, 100)
+    s[B].prefetch(A, B.op.axis[0], 1)
+    assert loops(s, [A, B]) == dedent("""\
+        for (i: int32, 0, 8) {
+          attr [A] "prefetch_scope" = 1;
+          for (j: int32, 0, 100) {
+            B[i, j] = (A[i, j]*2f32)
+          }
+        }
+        """)
+    assert region(s, [A, B]) == ["prefetch(A, [(i + 1):((i + 1) + 1), 0:100])"]
+    assert loops(s, [A, B], passes=True) == dedent("""\
+        for (i: int32, 0, 8) {
+          for (prefetch.A.1: int32, 0, 7) {
+            @tir.prefetch(@tir.address_of((float32*)A_2[((min((i + 1), 7)*100) + (prefetch.A.1*16))],\
+ dtype=handle), 0, 3, 1, dtype=int32)
+          }
+          for (j: int32, 0, 100) {
+            B_2[((i*100) + j)] = ((float32*)A_2[((i*100) + j)]*2f32)
+          }
+        }
+        """)
+    check_both(s, [A, B], {A: whole_numbers((8, 100))})
+
+
+def test_the_instruction():
+    A, B, s = scaled(8, 100)
+    s[B].prefetch(A, B.op.axis[0], 2)
+    assert "call void @llvm.prefetch.p0(ptr" in tedsl.build(s, [A, B]).get_source("ll")
+
+
+def test_a_halo_is_part_of_the_region():
+    A = te.placeholder((12, 12), name="A")
+    B = te.compute((10, 12), lambda i, j: A[i, j] + A[i + 2, j], name="B")
+    s = te.create_schedule(B.op)
+    s[B].prefetch(A, B.op.axis[0], 3)
+    assert region(s, [A, B]) == ["prefetch(A, [(i + 3):((i + 3) + 3), 0:12])"]
+    check_both(s, [A, B], {A: whole_numbers((12, 12))})
+
+
+def test_tiles_of_a_matmul():
+    n = 18
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), "k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    yo, xo, yi, xi = s[C].tile(*C.op.axis, 4, 8)
+    ko, ki = s[C].split(k, 4)
+    s[C].reorder(yo, xo, ko, yi, ki, xi)
+    s[C].vectorize(xi)
+    s[C].prefetch(A, ko, 1)
+    s[C].prefetch(B, ko, 1)
+    assert len(region(s, [A, B, C])) == 2
+    check_both(s, [A, B, C], {A: whole_numbers((n, n)), B: whole_numbers((n, n), seed=1)})
+
+
+def test_symbolic_shapes_and_negative_offsets():
+    n, m, ahead = te.var("n"), te.var("m"), te.var("ahead")
+    for offset in (1, -1, 1000, ahead):
+        A, B, s = scaled(n, m)
+        s[B].prefetch(A, B.op.axis[0], offset)
+        arguments = [A, B] if offset is not ahead else [A, B, ahead]
+        known = {} if offset is not ahead else {ahead: 2}
+        calls = [({A: whole_numbers((p, q)), **known}, {n: p, m: q}) for p, q in ((0, 3), (3, 0), (1, 1), (5, 33))]
+        check_calls(s, arguments, calls)
+
+
+def test_a_stage_of_the_program_is_prefetched_too():
+    A = te.placeholder((9, 20), name="A")
+    B = te.compute((9, 20), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((9, 20), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[C].prefetch(B, C.op.axis[0], 1)
+    s[B].storage_align(B.op.axis[0], 32, 0)
+    assert "min((i_1 + 1), 8)*32" in loops(s, [A, C], passes=True)
+    check_both(s, [A, C], {A: whole_numbers((9, 20))})
+
+
+def test_places_that_depend_on_data_are_not_asked_for():
+    A, index = te.placeholder((9,), name="A"), te.placeholder((6,), "int32", name="I")
+    B = te.compute((6,), lambda i: A[index[i]], name="B")
+    s = te.create_schedule(B.op)
+    s[B].prefetch(A, B.op.axis[0], 1)
+    assert "prefetch" not in loops(s, [A, index, B], passes=True)
+    check_both(s, [A, index, B], {A: whole_numbers((9,)), index: abs(whole_numbers((6,), "int32"))})
+
+
+def test_a_tensor_that_is_not_read_there_is_refused():
+    A = te.placeholder((9, 20), name="A")
+    B = te.compute((9, 20), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((9, 20), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[C].prefetch(A, C.op.axis[0], 1)
+    with pytest.raises(LoweringError, match="C prefetches A at loop i, and A is not read inside that loop"):
+        loops(s, [A, C])
+
+
+def test_a_tensor_that_is_computed_there_is_refused():
+    A = te.placeholder((9, 20), name="A")
+    B = te.compute((9, 20), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((9, 20), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[C].prefetch(B, C.op.axis[0], 1)
+    s[B].compute_at(s[C], C.op.axis[0])
+    with pytest.raises(LoweringError, match="B is computed inside that loop"):
+        loops(s, [A, C])
