@@ -15,7 +15,7 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.storage import check_argument, produced, realized
+from tedsl.lower.storage import check_argument, prefetching, produced, realized
 
 
 def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer) -> Stmt:
@@ -31,7 +31,7 @@ def _placed(plans: Sequence[StagePlan], body: Stmt | None, memory: Memory, analy
             if memory.is_argument(buffer):
                 check_argument(plan, buffer)
             else:
-                stmt = realized(plan, buffer, _region(plan, index), stmt)
+                stmt = realized(plan, buffer, _region(plan, index), stmt, analyzer)
     return stmt
 
 
@@ -49,7 +49,7 @@ def _nest(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Stmt:
 def _guests(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Callable[[int, Stmt], Stmt]:
     def around(at: int, body: Stmt) -> Stmt:
         guests = plan.guests.get(at)
-        return _placed(guests, body, memory, analyzer) if guests else body
+        return prefetching(plan, at, _placed(guests, body, memory, analyzer) if guests else body, memory)
 
     return around
 
