@@ -69,6 +69,7 @@ _ALL = (
     Op("tir.tvm_access_ptr", 5, "read"),  # type_annotation, data, offset, extent (in elements of that type), rw mask
     Op("tir.type_annotation", 0),  # its dtype is what counts
     Op("tir.tvm_storage_sync", None, "opaque"),
+    Op("tir.tvm_thread_allreduce", None, "opaque"),  # count, values..., condition, places of the results..., threads...
     Op("tir.prefetch", None, "opaque"),
     Op("tir.tvm_tuple", None),  # values of an attribute
 )

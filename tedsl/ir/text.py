@@ -113,6 +113,7 @@ class Printer:
         self.table = table
         self.names: dict[Node, str] = {}
         self.taken: dict[str, int] = {}
+        self.reducers: dict[CommReducer, int] = {}  # what TVM prints as entries of a section that it leaves out
 
     def print(self, root: Node) -> str:
         """The text of `root`."""
@@ -374,7 +375,10 @@ def _intervals(bounds: Iterable[Range]) -> list[Part]:
 
 
 def _attr(s: AttrStmt, p: Printer) -> list[Part]:
-    about = _full_iter_var(s.node, p) if isinstance(s.node, IterVar) else value_text(s.node)
+    if isinstance(s.node, CommReducer):
+        about: list[Part] = [f"meta[tir.CommReducer][{p.reducers.setdefault(s.node, len(p.reducers))}]"]
+    else:
+        about = _full_iter_var(s.node, p) if isinstance(s.node, IterVar) else value_text(s.node)
     return ["attr [", *about, f"] {quoted(s.attr_key)} = ", s.value, *_then(s.body)]
 
 

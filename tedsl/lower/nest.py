@@ -22,6 +22,7 @@ from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, se
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
+from tedsl.lower.cross_thread import cross_thread, crosses_threads
 from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
@@ -61,6 +62,8 @@ class Nest:
         if not isinstance(reduce, Reduce):
             stores = store_values(plan, self.buffers, place, self.translate)
             return self.marked(self.wrap(0, len(plan.loops), self.guarded(stores, plan.offsets, self.starts(), self.translate)))
+        if crosses_threads(plan):
+            return self.marked(cross_thread(self, reduce))
         begin = _begin_of_reduction(plan)
         init = self.init(reduce, begin)
         update = store_update(plan, reduce, self.buffers, place, self.translate)
@@ -83,6 +86,17 @@ class Nest:
             loop = self.plan.loops[at]
             body = _around(loop, self.extent(at), self.guests(at, body))
         return body
+
+    def inside(self, at: int, body: Stmt) -> Stmt:
+        """`body` inside loop number `at`."""
+        return _around(self.plan.loops[at], self.extent(at), body)
+
+    def own_conditions(self) -> tuple[list[Expr], list[Expr]]:
+        """The conditions that an iteration exists, and the store predicate, if there is one."""
+        found = self.conditions(self.plan.offsets, self.starts(), self.translate)
+        predicate = self.plan.stage.store_predicate
+        at = len(found) - (predicate is not None and not build.is_true(predicate))
+        return found[:at], found[at:]
 
     def extent(self, at: int) -> Expr:
         """The extent of loop number `at`. One that is read from a tensor may use outer loops only."""

@@ -170,6 +170,8 @@ def _join(launches: dict[tuple[StagePlan, int], Launch], plan: StagePlan, at: in
     launch = launches.setdefault((root, first), Launch(root, first))
     loop = plan.loops[at]
     tag, count = _tag(loop), loop.extent
+    if loop.leaf.is_reduction and not analyzer.can_prove(build.greater_equal(count, 1)):
+        count = build.maximum(count, 1)  # without any iteration the neutral element is still stored
     _check_count(launch, plan, loop)
     assert loop.attr.bind_thread is not None
     axes = launch.axes.setdefault(tag, [])
@@ -226,16 +228,27 @@ def _check_binding(plan: StagePlan, at: int, launch: Launch, analyzer: Analyzer)
 
 def around_thread(loop: Loop, body: Stmt) -> Stmt:
     """`body` on the threads that `loop` is bound to; guarded if there are more of them than iterations."""
+    limit = exceeded(loop)
+    return on_threads(loop, body if limit is None or is_no_op(body) else IfThenElse(build.likely(limit), body))
+
+
+def on_threads(loop: Loop, body: Stmt) -> Stmt:
+    """`body` on all the threads that `loop` is bound to."""
     thread = loop.attr.bind_thread
     assert thread is not None
     if is_no_op(body):
         return body
     if is_virtual(thread.thread_tag):
         return body if loop.var is None else AttrStmt(thread.replace(var=loop.var), "virtual_thread", loop.extent, body)
-    count = loop.extent if loop.launched is None else loop.launched
-    if count is not loop.extent and build.as_int(build.sub(count, loop.extent)) != 0:
-        body = IfThenElse(build.likely(build.less(thread.var, loop.extent)), body)
-    return AttrStmt(thread, "thread_extent", count, body)
+    return AttrStmt(thread, "thread_extent", loop.extent if loop.launched is None else loop.launched, body)
+
+
+def exceeded(loop: Loop) -> Expr | None:
+    """What holds for the threads that have an iteration of `loop`; None if each has one."""
+    thread, count = loop.attr.bind_thread, loop.launched
+    if thread is None or count is None or count is loop.extent or build.as_int(build.sub(count, loop.extent)) == 0:
+        return None
+    return build.less(thread.var, loop.extent)
 
 
 def on_named_threads(plan: StagePlan, stmt: Stmt) -> Stmt:

@@ -13,6 +13,7 @@ from tedsl.passes.hoist_conditions import hoist_conditions
 from tedsl.passes.inject_double_buffer import inject_double_buffer
 from tedsl.passes.inject_prefetch import inject_prefetch
 from tedsl.passes.inject_rolling_buffer import inject_rolling_buffer
+from tedsl.passes.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
@@ -47,6 +48,7 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         *_added(config, 1),
         partition_asked if simple_mode else partition(config),
         with_options(vectorize_loops, enable=not config.disable_vectorize),
+        inject_virtual_threads,
         with_options(inject_double_buffer, options=config.double_buffer),
         rewrite_storage,
         with_options(unroll_loops, options=config.unroll),

@@ -20,6 +20,7 @@ from tedsl.ir.iters import Range
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, Stmt, Store
 from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.threads import bind_launched
 
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 _ARITHMETIC = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max)
@@ -56,6 +57,7 @@ class _Narrower(ScopedRewriter):
                 index = narrow_index(stmt.index, self.narrowed, self.fits)
                 return made if index is None else made.replace(index=index)
             case _:
+                bind_launched(self.analyzer, stmt)
                 return self.descend(stmt)
 
     def loop(self, loop: For) -> Stmt:

@@ -28,6 +28,7 @@ from tedsl.passes.facts.conditions import conjuncts, is_likely, mask_parts, with
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import holding_interval
 from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.facts.threads import as_loop, bind_launched
 from tedsl.passes.folding import IF_THEN_ELSE, fold_with, folded_copy
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
@@ -61,6 +62,7 @@ class _Partitioner(ScopedRewriter):
     def __init__(self, constant_loops: bool, keep_single: bool, masks: bool, asked_only: bool) -> None:
         self.constant_loops, self.keep_single, self.masks, self.asked_only = constant_loops, keep_single, masks, asked_only
         self.analyzer = Analyzer()
+        self.threads: tuple[For, ...] = ()  # launched around
         self.number = Numbering()
         self.depends = Dependence()
 
@@ -71,7 +73,7 @@ class _Partitioner(ScopedRewriter):
         if isinstance(stmt, Store):
             return stmt
         if not isinstance(stmt, For):
-            return self.descend(stmt)
+            return self.under_launch(stmt)
         if TAIL in stmt.annotations:
             return stmt
         self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
@@ -81,6 +83,15 @@ class _Partitioner(ScopedRewriter):
         if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or _tail(loop) == "mask":
             return False
         return _tail(loop) == "partition" or (not self.asked_only and (self.constant_loops or not _is_constant(loop)))
+
+    def under_launch(self, stmt: Stmt) -> Stmt:
+        """What stands in a launch of threads is split for all threads alike: they pass the same loops together."""
+        bind_launched(self.analyzer, stmt)
+        outside, threads = self.threads, as_loop(stmt)
+        self.threads = outside if threads is None else (*outside, threads)
+        made = self.descend(stmt)
+        self.threads = outside
+        return made
 
     def partition(self, loop: For) -> Stmt:
         guards = _guards(loop, self.masks, self.depends)
@@ -108,7 +119,7 @@ class _Partitioner(ScopedRewriter):
             if key in removed:
                 continue
             removed[key] = False
-            interval = holding_interval(guard.condition, loop.loop_var, guard.inner, self.analyzer)
+            interval = holding_interval(guard.condition, loop.loop_var, (*self.threads, *guard.inner), self.analyzer)
             if interval is None:
                 continue
             new_low = low if interval.low is None else self.tightest(low, interval.low, upper=False)
@@ -222,8 +233,9 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
             if loop.loop_var in depends(condition):
                 from_user = isinstance(node, Expr)
                 (later if from_user else found).append(_Guard(condition, inner, from_user))
-        if isinstance(node, For):
-            inner = (*inner, node)
+        inside = node if isinstance(node, For) else as_loop(node)
+        if inside is not None:
+            inner = (*inner, inside)
         if masks or isinstance(node, Stmt):
             stack.extend((child, inner) for child in reversed(node.child_nodes()))
     bound = {n.var for n in post_order(loop.body) if isinstance(n, (LetStmt, Let))}

@@ -79,6 +79,7 @@ class _Planner:
         self.loops: list[_Loop] = []
         self.pending: list[_Life] = []
         self.shared: dict[Var, Var] = {}
+        self.launched = False  # inside of a kernel
 
     def visit(self, stmt: Stmt) -> Stmt:
         match stmt:
@@ -97,7 +98,7 @@ class _Planner:
                 return self.fenced(stmt, None)
             case AttrStmt():
                 self.accesses(stmt.value)
-                return self.fenced(stmt, None if stmt.attr_key in ("thread_extent", "virtual_thread") else set())
+                return self.launch(stmt) if stmt.attr_key == "thread_extent" else self.fenced(stmt, set())
             case IfThenElse():
                 self.accesses(stmt.condition)
                 then = self.visit(stmt.then_case)
@@ -118,6 +119,13 @@ class _Planner:
         body = self.place(self.visit(node.body), self.pending)
         self.pending = outer
         return node if body is node.body else node.replace(body=body)
+
+    def launch(self, stmt: AttrStmt) -> Stmt:
+        """The memory of a kernel is allocated where its outermost threads are launched."""
+        outermost, self.launched = not self.launched, True
+        made = self.fenced(stmt, None if outermost else set())
+        self.launched = not outermost
+        return made
 
     def fenced(self, stmt: LetStmt | AssertStmt | AttrStmt, bound: set[Var] | None) -> Stmt:
         """The body of `stmt`; allocations that need a variable of `bound` stay in it, all of them if it is None."""
@@ -193,8 +201,8 @@ def _size(node: Allocate) -> Expr:
 
 def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
     """The best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest."""
-    if life.first is None or _is_small(life.node, size):
-        return None
+    if life.first is None or _is_small(life.node, size) or _scope(life.node).split(".")[0] in ("local", "warp"):
+        return None  # registers, or as good as
     fitting = [slot for slot in slots if slot.free_after < life.first and slot.node.dtype is life.node.dtype
                and _scope(slot.node) == _scope(life.node) and slot.node.annotations == life.node.annotations
                and not _is_small(slot.node, slot.size) and _comparable(slot.size, size)]

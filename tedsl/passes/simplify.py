@@ -12,10 +12,11 @@ from tedsl.ir.expr import Expr, FloatImm, IntImm, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.rewriter import ScopedRewriter
-from tedsl.ir.stmt import AssertStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
+from tedsl.ir.stmt import AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction, conjuncts, is_likely, without_likely
+from tedsl.passes.facts.threads import bind_launched
 from tedsl.passes.folding import is_always_false, is_always_true
 
 
@@ -45,6 +46,9 @@ class _Simplifier(ScopedRewriter):
                 return self.check(stmt)
             case Store():
                 return self.store(stmt)
+            case AttrStmt():
+                bind_launched(self.analyzer, stmt)
+                return self.descend(stmt)
             case SeqStmt():
                 parts = [self.stmt(s) for s in stmt.seq]
                 return stmt if all(a is b for a, b in zip(parts, stmt.seq)) else seq(*parts)

@@ -1,0 +1,48 @@
+"""Threads of a device in flat loops: launch attributes, and what a thread variable ranges over."""
+
+from __future__ import annotations
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir.expr import IntImm
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import AttrStmt, For, ForKind, Stmt, no_op
+from tedsl.ir.types import PointerType
+from tedsl.ir.visitor import post_order
+
+LAUNCH = "thread_extent"
+BLOCK_TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
+THREAD_TAGS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
+
+
+def launched(node: Node) -> IterVar | None:
+    """The thread axis that `node` launches, if it is such an attribute."""
+    if isinstance(node, AttrStmt) and node.attr_key == LAUNCH and isinstance(node.node, IterVar):
+        return node.node
+    return None
+
+
+def has_launch(body: Stmt) -> bool:
+    """Whether something in `body` runs on threads of a device."""
+    return any(launched(node) is not None for node in post_order(body))
+
+
+def bind_launched(analyzer: Analyzer, node: Node) -> None:
+    """Tell `analyzer` the range of the thread that `node` launches, if it does."""
+    axis = launched(node)
+    if axis is not None and isinstance(node, AttrStmt):
+        analyzer.bind(axis.var, Range.from_min_extent(IntImm(axis.var.dtype, 0), node.value))
+
+
+def as_loop(node: Node) -> For | None:
+    """A launch of threads of a block as a loop over them, without its body: all of them pass the same place."""
+    axis = launched(node)
+    if axis is None or axis.thread_tag not in THREAD_TAGS or not isinstance(node, AttrStmt):
+        return None
+    return For(axis.var, IntImm(axis.var.dtype, 0), node.value, ForKind.SERIAL, no_op())
+
+
+def scope_of(annotation: object) -> str:
+    """The memory scope, without its suffix, that the type of a data pointer says."""
+    scope = annotation.storage_scope if isinstance(annotation, PointerType) else ""
+    return scope.split(".")[0] or "global"
