@@ -16,8 +16,8 @@ from tedsl.target.target import Target
 class Backend(Protocol):
     """Turns lowered functions into a module. Stateless: all choices are in `target` and `config`."""
 
-    def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig) -> Module:
-        """A module of `funcs`, which `lower` has turned into flat loops."""
+    def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
+        """A module of `funcs`, which `lower` has turned into flat loops. quick: compiled soon rather than run fast."""
         ...
 
 

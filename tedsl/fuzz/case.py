@@ -55,18 +55,17 @@ class Case:
     exact: bool = True
     tolerance: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    kinds: list[str] = field(default_factory=list)  # of the directives, as `directives.py` calls them
 
     def script(self) -> str:
-        """A program in Python that checks this case: to paste into a file at the root of the repository."""
-        def quoted(lines: list[str]) -> str:
-            return "".join(f"\n    {line!r}," for line in lines)
-
-        rest = {name: getattr(self, name)
-                for name in ("sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")}
-        fields = "".join(f"    {name}={value!r},\n" for name, value in rest.items())
+        """A program in Python that checks this case."""
+        lines, schedule = ("".join(f"\n    {line!r}," for line in some) for some in (self.lines, self.schedule))
+        defaults = Case([], [], [])
+        named = ("outputs", "args", "sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")
+        fields = "".join(f"    {name}={getattr(self, name)!r},\n" for name in named
+                         if getattr(self, name) != getattr(defaults, name))
         return (f"from tedsl.fuzz.case import Case, Data\nfrom tedsl.fuzz.check import check, show\n\ncase = Case(\n"
-                f"    lines=[{quoted(self.lines)}\n    ],\n    schedule=[{quoted(self.schedule)}\n    ],\n"
-                f"    outputs={self.outputs!r},\n    args={self.args!r},\n{fields})\nshow(case)\ncheck(case)\n")
+                f"    lines=[{lines}\n    ],\n    schedule=[{schedule}\n    ],\n{fields})\nshow(case)\ncheck(case)\n")
 
 
 def laid_out(array: Array, layout: str) -> tuple[Array, Array]:

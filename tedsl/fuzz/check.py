@@ -1,31 +1,40 @@
-# mypy: ignore-errors
 """Runs a case in every way there is and compares: loops before and after the passes, machine code, the reference."""
+
+from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from tedsl import te
 from tedsl.codegen.backend import backend_for
 from tedsl.driver import schedule_to_module
 from tedsl.errors import LoweringError, ScheduleError
-from tedsl.fuzz.case import MARGIN, empty_result, laid_out
+from tedsl.fuzz.case import MARGIN, Case, empty_result, laid_out
 from tedsl.fuzz.reference import Reference
-from tedsl.fuzz.values import is_float
-from tedsl.ir.evaluate import run
-from tedsl.ir.func import IRModule
+from tedsl.fuzz.schedules import scheduled
+from tedsl.fuzz.values import Array, is_float
+from tedsl.ir.evaluate import evaluate, run
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import For, IfThenElse, SeqStmt, Stmt
 from tedsl.ir.verify import verify
+from tedsl.passes.config import PassConfig
 from tedsl.passes.context import pass_config
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.target.current import as_target
+from tedsl.target.target import Target
+
+Expected = Mapping[str, Any]  # name of an output → its Tensor of the reference
+SMALL = 500  # iterations: what the interpreter does in about two milliseconds
 
 
 class Disagreement(AssertionError):
     """Two ways to run a program differ; `way` says which one left the others."""
 
-    def __init__(self, way, detail):
+    def __init__(self, way: str, detail: str) -> None:
         super().__init__(f"{way}: {detail}")
         self.way = way
 
@@ -34,10 +43,10 @@ class Refused(Exception):
     """The schedule is one that lowering refuses."""
 
 
-def expected_arrays(case):
+def expected_arrays(case: Case) -> Expected:
     """The outputs by the reference."""
     reference = Reference(case.sizes, {name: data.values() for name, data in case.data.items()})
-    names = {"te": reference}
+    names: dict[str, Any] = {"te": reference}
     for text in case.lines:
         exec(text, names)
     return {name: names[name] for name in case.outputs}
@@ -46,51 +55,32 @@ def expected_arrays(case):
 class _Resized(Reference):
     """Notes the shapes that the inputs have with other sizes."""
 
-    def __init__(self, case, sizes):
+    def __init__(self, case: Case, sizes: dict[str, float]) -> None:
         super().__init__(sizes, {})
         self.data = dict(case.data)
 
-    def placeholder(self, shape, dtype="float32", name="placeholder"):
+    def placeholder(self, shape: Any, dtype: str = "float32", name: str = "placeholder") -> Any:
         self.data[name] = replace(self.data[name], shape=tuple(int(d) for d in shape))
         self.arrays[name] = self.data[name].values()
         return super().placeholder(shape, dtype, name)
 
 
-def resized(case, sizes):
+def resized(case: Case, sizes: dict[str, float]) -> tuple[Case, Expected]:
     """The case with other values of its variables, and its outputs by the reference."""
     reference = _Resized(case, sizes)
-    names = {"te": reference}
+    names: dict[str, Any] = {"te": reference}
     for text in case.lines:
         exec(text, names)
     return replace(case, sizes=sizes, data=reference.data), {name: names[name] for name in case.outputs}
 
 
-def declared(case):
-    """The names that the lines of a case define, as tedsl's objects, with `s` and `loop`."""
-    names = {"te": te}
-    for text in case.lines:
-        exec(text, names)
-    names["s"] = te.create_schedule([names[name].op for name in case.outputs])
-    names["loop"] = lambda tensor, number: names["s"][tensor].leaf_iter_vars[number]
-    return names
-
-
-def scheduled(case):
-    """The names with the schedule applied; directives that are refused are left out."""
-    names = declared(case)
-    for text in case.schedule:
-        try:
-            exec(text, names)
-        except (ScheduleError, NameError, IndexError):
-            continue
-    return names
-
-
 class Run:
     """The arrays of one run, in memory of their own."""
 
-    def __init__(self, case, expected):
-        self.case, self.arguments, self.memory = case, [], []
+    def __init__(self, case: Case, expected: Expected) -> None:
+        self.case = case
+        self.arguments: list[Any] = []
+        self.memory: list[tuple[str, Array]] = []
         for name in case.args:
             if name in case.data:
                 view, memory = laid_out(case.data[name].values(), case.data[name].layout)
@@ -102,16 +92,17 @@ class Run:
             self.arguments.append(view)
             self.memory.append((name, memory))
 
-    def output(self, name):
-        return self.arguments[self.case.args.index(name)]
+    def output(self, name: str) -> Array:
+        found: Array = self.arguments[self.case.args.index(name)]
+        return found
 
-    def compare(self, way, expected):
+    def compare(self, way: str, expected: Expected) -> None:
         """The outputs against the reference, the memory against what it was."""
         self.check_memory(way)
         for name in self.case.outputs:
             compare(way, name, self.output(name), expected[name], self.case.tolerance.get(name, 0.0))
 
-    def check_memory(self, way):
+    def check_memory(self, way: str) -> None:
         """The inputs and what surrounds all arrays must be as they were."""
         for name, memory in self.memory:
             if (memory[:MARGIN] != 0x5A).any() or (memory[-MARGIN:] != 0x5A).any():
@@ -122,7 +113,7 @@ class Run:
                     raise Disagreement(way, f"the input {name} was written")
 
 
-def compare(way, name, got, expected, tolerance):
+def compare(way: str, name: str, got: Array, expected: Any, tolerance: float) -> None:
     wanted = expected.array
     if is_float(expected.dtype):
         x, y = got.astype(np.float64), wanted.astype(np.float64)
@@ -139,38 +130,41 @@ def compare(way, name, got, expected, tolerance):
 REFUSALS = re.compile(r"is marked (unroll|vectorized) but its extent|would race|both computed inside|gives the start values of")
 
 
-def lowered_by(step, *args):
+def lowered_by(step: Callable[..., Any], *args: Any) -> Any:
     """What `step` returns; Refused if it refuses with good reason."""
     try:
         return step(*args)
-    except LoweringError as error:
+    except (LoweringError, ScheduleError) as error:
         if REFUSALS.search(str(error)) is None:
             raise
         raise Refused(str(error)) from error
 
 
-def loops_of(case, names):
+def loops_of(case: Case, names: Mapping[str, Any]) -> PrimFunc:
     """The loops before the passes."""
-    return lowered_by(schedule_to_module, names["s"], [names[name] for name in case.args])["main"]
+    func: PrimFunc = lowered_by(schedule_to_module, names["s"], [names[name] for name in case.args])["main"]
+    return func
 
 
-def interpreted(case, func, way, expected):
+def interpreted(case: Case, func: PrimFunc, way: str, expected: Expected) -> None:
     outcome = Run(case, expected)
     run(func, outcome.arguments)
     outcome.compare(way, expected)
-    return outcome
 
 
-def check(case, *, interpret=True, compiled=True):
+def check(case: Case, *, interpret: bool = True, compiled: bool = True, quick: bool = False,
+          expected: Expected | None = None) -> None:
     """Raises Disagreement where a way to run `case` differs from the reference, Refused where lowering refuses it.
 
-    interpret=False: machine code only; compiled=False: without it.
+    interpret=False: machine code only; compiled=False: without it; quick: as check_quickly. expected: the outputs by the
+    reference, if they are known.
     """
-    expected = expected_arrays(case)
+    expected = expected_arrays(case) if expected is None else expected
     names = scheduled(case)
-    for name in case.outputs:
-        if names[name].dtype != expected[name].dtype:
-            raise Disagreement("dtypes", f"{name} is {names[name].dtype}, not {expected[name].dtype}")
+    if quick:
+        check_quickly(case, names, expected)
+        return
+    check_dtypes(case, names, expected)
     options = pass_config(case.config)
     func = loops_of(case, names)
     if interpret:
@@ -189,9 +183,53 @@ def check(case, *, interpret=True, compiled=True):
         machine_code(case, lowered, target, options, expected, ready)
 
 
-def machine_code(case, lowered, target, options, expected, ready):
+def check_quickly(case: Case, names: Mapping[str, Any], expected: Expected) -> None:
+    """The loops of the schedule where they are few, and machine code that LLVM has hardly optimised."""
+    check_dtypes(case, names, expected)
+    options = pass_config(case.config)
+    func = loops_of(case, names)
+    verify(func, flat=False)
+    if iterations(func.body, case.sizes) <= SMALL:
+        interpreted(case, func, "the loops of the schedule", expected)
+    lowered = lowered_by(lowering_pipeline(options, case.simple_mode), func)
+    verify(lowered, flat=True)
+    target = as_target(case.target)
+    module = lowered_by(functools.partial(backend_for(target).compile, quick=True), [lowered], target, options)
+    outcome = Run(case, expected)
+    module(*outcome.arguments)
+    outcome.compare("machine code", expected)
+
+
+def check_dtypes(case: Case, names: Mapping[str, Any], expected: Expected) -> None:
+    for name in case.outputs:
+        if names[name].dtype != expected[name].dtype:
+            raise Disagreement("dtypes", f"{name} is {names[name].dtype}, not {expected[name].dtype}")
+
+
+def iterations(stmt: Stmt, sizes: Mapping[str, float], outer: int = 1) -> int:
+    """About how often the innermost statements of `stmt` run; loops whose extent depends on others count 8."""
+    if isinstance(stmt, For):
+        try:
+            extent = int(evaluate(stmt.extent, {v: int(sizes[v.name]) for v in _sizes_in(stmt.extent, sizes)}))
+        except Exception:  # an extent that follows from outer loops
+            extent = 8
+        return iterations(stmt.body, sizes, outer * max(extent, 0))
+    parts = [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
+    if isinstance(stmt, (SeqStmt, IfThenElse)) or parts:
+        return sum(iterations(part, sizes, outer) for part in parts)
+    return outer
+
+
+def _sizes_in(extent: Any, sizes: Mapping[str, float]) -> list[Any]:
+    from tedsl.ir.visitor import variables
+
+    return [v for v in variables(extent) if v.name in sizes]
+
+
+def machine_code(case: Case, lowered: PrimFunc, target: Target, options: PassConfig, expected: Expected,
+                 ready: PrimFunc | None) -> None:
     """Compiles and compares with the reference; with the interpreter bit by bit, and for larger sizes too."""
-    module = backend_for(target).compile([lowered], target, options)
+    module = lowered_by(backend_for(target).compile, [lowered], target, options)
     outcome = Run(case, expected)
     module(*outcome.arguments)
     outcome.compare("machine code", expected)
@@ -208,7 +246,7 @@ def machine_code(case, lowered, target, options, expected, ready):
             same_bits(larger, ready, outcome, its, "bits for larger sizes")
 
 
-def same_bits(case, ready, outcome, expected, way):
+def same_bits(case: Case, ready: PrimFunc, outcome: Run, expected: Expected, way: str) -> None:
     interpreter = Run(case, expected)
     run(ready, interpreter.arguments)
     for name in case.outputs:
@@ -218,7 +256,7 @@ def same_bits(case, ready, outcome, expected, way):
             raise Disagreement(way, f"{name}: machine code and the interpreter differ in {(~same).sum()} elements")
 
 
-def show(case):
+def show(case: Case) -> None:
     """Prints the schedule and the loops of a case."""
     names = scheduled(case)
     print(names["s"])
@@ -229,7 +267,7 @@ def show(case):
 
 
 @functools.cache
-def targets_here():
+def targets_here() -> list[str]:
     """Targets whose code runs on this machine, the host first."""
     known = ["llvm", "llvm -mcpu=x86-64", "llvm -mcpu=haswell", "llvm -mcpu=skylake-avx512"]
     return [target for target in known if as_target(target).runs_here]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,24 @@ from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.reference import Reference
 from tedsl.fuzz.stages import STAGES
 from tedsl.fuzz.terms import Formulas, Term
-from tedsl.fuzz.values import MANTISSA, Array, available, is_float
+from tedsl.fuzz.values import MANTISSA, available, is_float
 
 SIZES = {1: 6, 2: 6, 3: 8, 4: 8, 5: 10, 7: 10, 8: 10, 11: 6, 13: 6, 16: 6, 17: 4, 19: 2, 32: 2, 33: 2, 64: 2, 67: 1, 0: 2}
 DTYPES = {"float32": 46, "float64": 10, "int32": 14, "int64": 4, "int16": 4, "int8": 7, "uint8": 7, "uint16": 2, "uint32": 3,
           "uint64": 1, "bool": 3, "float16": 6, "bfloat16": 5}
-MOST = 1500  # elements of a tensor: programs are run by an interpreter
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large programs get: elements of a tensor (programs are run by an interpreter), weights of extents and of stages."""
+
+    most: int
+    extents: Mapping[int, int]
+    stages: Mapping[int, int]
+
+
+MEDIUM = Size(1500, SIZES, {1: 3, 2: 5, 3: 5, 4: 3, 5: 2})
+SMALL = Size(300, {n: weight for n, weight in SIZES.items() if n <= 17}, {1: 4, 2: 6, 3: 4, 4: 2})
 
 
 @dataclass(frozen=True)
@@ -54,8 +66,8 @@ class Known:
 class Program:
     """Draws the lines of a case."""
 
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
+    def __init__(self, draw: Draw, size: Size) -> None:
+        self.draw, self.size = draw, size
         self.case = Case([], [], [])
         self.reference = Reference(self.case.sizes, {})
         self.names: dict[str, Any] = {"te": self.reference}
@@ -79,7 +91,7 @@ class Program:
         return f"{letter}{self.counter}"
 
     def dim(self) -> Dim:
-        size = self.draw.weighted(SIZES)
+        size = self.draw.weighted(self.size.extents)
         if not self.symbolic or self.draw.chance(40):
             return Dim(str(size), size)
         same = [d for d in self.symbols if self.draw.chance(50)]
@@ -96,7 +108,7 @@ class Program:
         name = "ABCDEFGH"[len(self.case.data)]
         if dims is None:
             dims = [self.dim() for _ in range(self.draw.weighted({2: 6, 1: 5, 3: 2, 0: 1}))]
-            while np.prod([d.size for d in dims]) > MOST:
+            while np.prod([d.size for d in dims]) > self.size.most:
                 dims.pop()
         dtype = dtype or available(self.draw.weighted(DTYPES))
         symbolic = any(not d.constant for d in dims)
@@ -131,7 +143,9 @@ class Program:
     def define(self, dims: Sequence[Dim], axes: Sequence[str], bodies: Sequence[str], prefix: Sequence[str] = (),
                terms: Sequence[Term] = ()) -> bool:
         """A compute of `bodies` (texts) over `dims`; terms: what is known of each. Returns whether it was small enough."""
-        if np.prod([d.size for d in dims]) > MOST or any(d.size < 0 for d in dims) or any(t.mag > 1e30 for t in terms):
+        if np.prod([d.size for d in dims]) > self.size.most or any(d.size < 0 for d in dims):
+            return False
+        if any(t.mag > 1e30 for t in terms):
             return False
         names = [self.fresh("T") for _ in terms]
         for text in prefix:
@@ -159,7 +173,7 @@ class Program:
         return Formulas(self.draw, leaf, indices).term(depth)
 
     def grow(self) -> None:
-        for _ in range(self.draw.weighted({1: 3, 2: 5, 3: 5, 4: 3, 5: 2})):
+        for _ in range(self.draw.weighted(self.size.stages)):
             for _ in range(8):
                 if self.draw.weighted(STAGES)(self):
                     break
@@ -182,13 +196,13 @@ def shape_text(dims: Sequence[Dim]) -> str:
     return f"({', '.join(d.text for d in dims)}{',' if len(dims) == 1 else ''})"
 
 
-def draw_program(draw: Draw) -> tuple[Case, dict[str, Array]]:
-    """A case without a schedule, and the arrays of its outputs by the reference."""
+def draw_program(draw: Draw, size: Size = MEDIUM) -> tuple[Case, dict[str, Any]]:
+    """A case without a schedule, and its outputs by the reference."""
     while True:
-        program = Program(draw)
+        program = Program(draw, size)
         for _ in range(draw.weighted({1: 5, 2: 5, 3: 1})):
             program.input()
         program.grow()
         if program.made:
             case = program.finish()
-            return case, {name: program.names[name].array for name in case.outputs}
+            return case, {name: program.names[name] for name in case.outputs}

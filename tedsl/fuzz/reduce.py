@@ -1,31 +1,42 @@
-# mypy: ignore-errors
 """Makes a failing case smaller: fewer directives, options, outputs and formulas, as long as it fails in the same way."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
+from tedsl.fuzz.case import Case
 from tedsl.fuzz.check import expected_arrays
-from tedsl.fuzz.run import outcome_apart
+from tedsl.fuzz.run import Outcome, outcome_apart
 
 
-def reduced(case):
+def reduced(case: Case) -> Case:
     """The smallest case that the steps below reach; the case itself if it does not fail."""
+    quick = False
     outcome = outcome_apart(case)
+    if outcome is None:  # it may take machine code that LLVM has hardly touched to see it
+        quick, outcome = True, outcome_apart(case, quick=True)
     if outcome is None or outcome[0] == "refused":
         return case
     kind = outcome[0]
-    options = {"interpret": False} if kind == "crash" else {"compiled": kind in ("machine code", "bits")}
-    fails = lambda smaller: (outcome_apart(smaller, **options) or ("",))[0] == kind
+    options = {"quick": True} if quick else {"interpret": False} if kind in ("crash", "hang") else {
+        "compiled": kind in ("machine code", "bits")}
+
+    def fails(smaller: Case) -> bool:
+        found: Outcome | None = outcome_apart(smaller, patience=10.0, **options)
+        return found is not None and found[0] == kind
+
     changed = True
     while changed:
         changed = False
-        for step in (_fewer_outputs, _fewer_directives, _plainer, _simpler):
+        for step in (_fewer_directives, _fewer_outputs, _plainer, _simpler):
             while (smaller := next(filter(fails, step(case)), None)) is not None:
                 case, changed = smaller, True
     return case
 
 
-def _fewer_outputs(case):
+def _fewer_outputs(case: Case) -> Iterator[Case]:
     if len(case.outputs) > 1:
         for name in case.outputs:
             yield _with_outputs(case, [name])
@@ -34,7 +45,7 @@ def _fewer_outputs(case):
     yield from _other_outputs(case)
 
 
-def _fewer_directives(case):
+def _fewer_directives(case: Case) -> Iterator[Case]:
     for size in (len(case.schedule), len(case.schedule) // 2, len(case.schedule) // 4):
         for at in range(0, len(case.schedule), max(size, 1)) if size > 1 else ():
             yield replace(case, schedule=case.schedule[:at] + case.schedule[at + size:])
@@ -42,7 +53,7 @@ def _fewer_directives(case):
         yield replace(case, schedule=case.schedule[:at] + case.schedule[at + 1:])
 
 
-def _plainer(case):
+def _plainer(case: Case) -> Iterator[Case]:
     for name in case.config:
         yield replace(case, config={k: v for k, v in case.config.items() if k != name})
     if case.target != "llvm":
@@ -52,7 +63,7 @@ def _plainer(case):
             yield replace(case, data={**case.data, name: replace(data, layout="compact", special=False)})
 
 
-def _simpler(case):
+def _simpler(case: Case) -> Iterator[Case]:
     for number, text in enumerate(case.lines):
         for shorter in _simpler_formulas(text):
             lines = [*case.lines[:number], shorter, *case.lines[number + 1:]]
@@ -63,15 +74,16 @@ def _simpler(case):
             yield replace(case, lines=lines, exact=case.exact)
 
 
-def _group(case, name):
+def _group(case: Case, name: str) -> list[str]:
     """The outputs of the operation that makes `name`."""
     heads = [text.split(" = ")[0].split(", ") for text in case.lines]
     return next((head for head in heads if name in head), [name])
 
 
-def _with_outputs(case, outputs):
+def _with_outputs(case: Case, outputs: list[str]) -> Case:
     """The case with these outputs only, and the lines that they need."""
-    needed, lines = set(outputs), []
+    needed = set(outputs)
+    lines: list[str] = []
     for text in reversed(case.lines):
         defined = set(text.split(" = ")[0].split(", "))
         if defined & needed:
@@ -84,7 +96,7 @@ def _with_outputs(case, outputs):
                    sizes={k: v for k, v in case.sizes.items() if k in needed})
 
 
-def _other_outputs(case):
+def _other_outputs(case: Case) -> Iterator[Case]:
     """An intermediate tensor as the only output."""
     made = [text.split(" = ")[0].split(", ") for text in case.lines if " = te.compute(" in text]
     for group in made:
@@ -92,7 +104,7 @@ def _other_outputs(case):
             yield _with_outputs(case, group)
 
 
-def _simpler_formulas(text):
+def _simpler_formulas(text: str) -> Iterator[str]:
     """The line with a part of its formula instead of the whole."""
     head, middle, body = text.partition("lambda")
     if not middle or "comm_reducer" in text:
@@ -105,7 +117,7 @@ def _simpler_formulas(text):
                 yield head + middle + body[:match.start()] + f"({side})" + body[end + 1:]
 
 
-def _closing(text, start):
+def _closing(text: str, start: int) -> int:
     depth = 0
     for at in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[at], 0)

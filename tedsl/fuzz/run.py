@@ -1,150 +1,216 @@
-# mypy: ignore-errors
-"""Many programs: drawn, checked in processes of their own, counted, findings reduced and printed."""
+"""Many sequences of directives: drawn, checked in processes of their own, counted."""
 
-import collections
+from __future__ import annotations
+
 import importlib
 import multiprocessing
-import sys
+import signal
 import time
 import traceback
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
-from tedsl.fuzz.check import REFUSALS, Disagreement, Refused, check
+from tedsl.errors import TedslError
+from tedsl.fuzz.case import Case
+from tedsl.fuzz.check import Disagreement, Expected, Refused, check, check_quickly, targets_here
 from tedsl.fuzz.draw import Draw
-from tedsl.fuzz.programs import draw_program
-from tedsl.fuzz.schedules import draw_schedule
+from tedsl.fuzz.programs import SMALL, draw_program
+from tedsl.fuzz.report import Finding, Report
+from tedsl.fuzz.schedules import Changed, Scheduler, declared, draw_schedule
+
+GROUP = 8  # sequences for one program
+THOROUGH = 16  # every so many sequences one is checked in every way there is
+PATIENCE = 60.0  # seconds for one sequence
+REPORTED = 50  # a worker hands in what it knows every so many sequences: the rest would die with it
 
 
-@dataclass
-class Finding:
-    """A program that something is wrong with: its seed, what happened, the script."""
+class Group:
+    """The program of the sequences GROUP * number to GROUP * number + GROUP - 1."""
 
-    seed: int
-    kind: str
-    detail: str
-    script: str = ""
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.case, self.expected = draw_program(Draw(f"program {number}"), SMALL)
+        self.names = declared(self.case)
 
-
-@dataclass
-class Report:
-    """Counts of programs and what was found."""
-
-    counts: collections.Counter = field(default_factory=collections.Counter)
-    refusals: collections.Counter = field(default_factory=collections.Counter)
-    findings: list[Finding] = field(default_factory=list)
-
-    def add(self, other):
-        self.counts.update(other.counts)
-        self.refusals.update(other.refusals)
-        self.findings.extend(other.findings)
-
-    def text(self):
-        total = max(self.counts["programs"], 1)
-        lines = [f"{self.counts['programs']} programs, {len(self.findings)} findings"]
-        lines += [f"  {name}: {n} ({100 * n / total:.0f} %)" for name, n in sorted(self.counts.items()) if name != "programs"]
-        lines += [f"  lowering refused {n} times: {reason}" for reason, n in self.refusals.most_common(12)]
-        return "\n".join(lines)
+    def sequence(self, seed: int) -> tuple[Case, Scheduler]:
+        """The program with the schedule number `seed`."""
+        draw = Draw(f"schedule {seed}")
+        case = replace(self.case, schedule=[], kinds=[], config={}, counts=dict(self.case.counts))
+        scheduler = draw_schedule(case, draw, self.names)
+        if seed % THOROUGH == 0:
+            case.target = draw.choice(targets_here())
+        return case, scheduler
 
 
-def draw_case(draw):
-    """A program with a schedule, and how many directives were refused."""
+def draw_case(draw: Draw) -> Case:
+    """A program with a schedule, all from one source of choices."""
     case, _ = draw_program(draw)
-    refused = draw_schedule(case, draw)
-    case.counts["directives refused"] = refused
-    case.counts["directives"] = len(case.schedule)
+    draw_schedule(case, draw)
+    if draw.chance(35):
+        case.target = draw.choice(targets_here())
     return case
 
 
-def outcome_of(case, **options):
-    """None if all ways agree, else a pair: the kind of what happened, and its words."""
+def case_of(seed: int) -> Case:
+    """The program with the schedule number `seed`."""
+    return Group(seed // GROUP).sequence(seed)[0]
+
+
+# --- one sequence -----------------------------------------------------------------------------------------------------
+
+Outcome = tuple[str, str]  # the kind of what happened, and its words
+
+
+def outcome_of(case: Case, **options: Any) -> Outcome | None:
+    """None if all ways agree, else what happened."""
+    return _outcome(lambda: check(case, **options))
+
+
+def _outcome(step: Callable[[], Any]) -> Outcome | None:
     try:
-        check(case, **options)
+        step()
     except Refused as refusal:
         return "refused", str(refusal)
+    except Changed as wrong:
+        return "changed although refused", str(wrong)
     except Disagreement as wrong:
         return wrong.way, str(wrong)
     except Exception as error:  # whatever it is, it should not have been raised
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return f"{type(error).__name__} in {place.filename.rpartition('/')[2]}:{place.name}", f"{error}"
+        kind = f"unexpected {type(error).__name__}" if isinstance(error, TedslError) else type(error).__name__
+        return f"{kind} in {place.filename.rpartition('/')[2]}:{place.name}", f"{error}"
     return None
 
 
-def outcome_apart(case, **options):
-    """`outcome_of` in a process of its own, which may crash."""
+def outcome_apart(case: Case, patience: float = PATIENCE, **options: Any) -> Outcome | None:
+    """`outcome_of` in a process of its own, which may crash or hang."""
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
     process = context.Process(target=lambda: queue.put(outcome_of(case, **options)))
     process.start()
-    process.join()
-    return ("crash", f"the process ended with {process.exitcode}") if queue.empty() else queue.get()
+    process.join(patience)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return "hang", f"no answer in {patience:.0f} seconds"
+    found: Outcome | None = ("crash", _ended(process.exitcode)) if queue.empty() else queue.get()
+    return found
 
 
-def run_seed(seed, report, **options):
-    """Draws and checks program number `seed`."""
-    report.counts["programs"] += 1
-    try:
-        case = draw_case(Draw(seed))
-    except Exception as error:
-        detail = "".join(traceback.format_exception(error)[-4:])
-        report.findings.append(Finding(seed, f"while drawing: {type(error).__name__}", detail))
-        return
-    for name, n in case.counts.items():
-        report.counts[name] += n
-    outcome = outcome_of(case, **options)
+def _ended(code: int | None) -> str:
+    name = signal.Signals(-code).name if code is not None and -code in set(signal.Signals) else code
+    return f"the process ended with {name}"
+
+
+def run_seed(seed: int, report: Report, group: Group | None = None) -> Group | None:
+    """Draws and checks sequence number `seed`; returns the group, for the next one."""
+    report.counts["sequences"] += 1
+    if group is None or group.number != seed // GROUP:
+        try:
+            group = Group(seed // GROUP)
+        except Exception as error:
+            report.findings.append(Finding(seed, f"while drawing: {type(error).__name__}", _last_lines(error)))
+            return None
+    made: list[tuple[Case, Scheduler]] = []
+    drawn = group
+    outcome = _outcome(lambda: made.append(drawn.sequence(seed)))
     if outcome is None:
-        return
-    kind, detail = outcome
-    if kind == "refused":
-        report.counts["refused by lower"] += 1
-        report.refusals[REFUSALS.search(detail)[0]] += 1
+        case, scheduler = made[0]
+        report.drawn(case, scheduler)
+        outcome = _outcome(lambda: _check(seed, case, scheduler, drawn.expected))
+        report.outcome(seed, case, outcome)
     else:
-        report.findings.append(Finding(seed, kind, detail, case.script()))
+        report.findings.append(Finding(seed, f"while drawing: {outcome[0]}", outcome[1]))
+    return group
 
 
-def _work(seeds, current, queue, options):
-    report = Report()
-    for seed in seeds:
-        current.value = seed
-        run_seed(seed, report, **options)
-    queue.put(report)
+def _check(seed: int, case: Case, scheduler: Scheduler, expected: Expected) -> None:
+    if seed % THOROUGH == 0:
+        check(case, expected=expected)  # the schedule is made once more, without what was refused
+    else:
+        check_quickly(case, scheduler.names, expected)
 
 
-def preload():
+def _last_lines(error: Exception) -> str:
+    return "".join(traceback.format_exception(error)[-4:])
+
+
+# --- many -------------------------------------------------------------------------------------------------------------
+
+def preload() -> None:
     """All modules that a program may need: processes that are forked later use what this one has read."""
     for name in ("tedsl.codegen.llvm.backend", "tedsl.passes.default", "tedsl.runtime.parallel", "tedsl.target.host"):
         importlib.import_module(name)
     outcome_of(draw_case(Draw(0)), compiled=False)
 
 
-def run_many(seeds, *, chunk=200, jobs=1, progress=None, **options):
-    """Programs number `seeds`, in processes that may crash: the program that crashed is a finding."""
+def _work(seeds: Sequence[int], current: Any, until: float, queue: Any) -> None:
+    report, group, done = Report(), None, 0
+    for done, seed in enumerate(seeds):
+        if time.monotonic() > until:
+            break
+        if done % REPORTED == 0:
+            queue.put((done, report, False))
+            report = Report()
+        current[0], current[1] = seed, time.monotonic()
+        group = run_seed(seed, report, group)
+    queue.put((done, report, True))
+
+
+class Worker:
+    """A process with a batch of sequences."""
+
+    def __init__(self, seeds: Sequence[int], until: float) -> None:
+        context = multiprocessing.get_context("fork")
+        self.seeds = list(seeds)
+        self.done = 0
+        self.current, self.queue = context.Array("d", [-1.0, time.monotonic()]), context.SimpleQueue()
+        self.process = context.Process(target=_work, args=(self.seeds, self.current, until, self.queue))
+        self.process.start()
+
+    def collect(self, total: Report) -> list[int] | None:
+        """Adds what it has reported. None while it works, else the sequences of its batch that are still to be done."""
+        seed, since, alive = int(self.current[0]), self.current[1], self.process.is_alive()
+        while not self.queue.empty():
+            self.done, report, ended = self.queue.get()
+            total.add(report)
+            if ended:
+                self.process.join()
+                return []
+        hangs = alive and time.monotonic() - since > PATIENCE
+        if alive and not hangs:
+            return None
+        self.process.kill()
+        self.process.join()
+        words = f"no end in {PATIENCE:.0f} seconds" if hangs else _ended(self.process.exitcode)
+        total.counts["sequences"] += 1
+        total.findings.append(Finding(seed, "hang" if hangs else "crash", words))
+        return [one for one in self.seeds[self.done:] if one != seed]
+
+
+def run_many(seeds: Iterable[int], *, chunk: int = 400, jobs: int = 1, seconds: float = float("inf"),
+             progress: Callable[[Report], None] | None = None) -> Report:
+    """Sequences number `seeds`, as many as `seconds` allow, in processes that may crash: that is a finding too."""
     preload()
-    context = multiprocessing.get_context("fork")
-    waiting = [seeds[at:at + chunk] for at in range(0, len(seeds), chunk)]
-    total, running = Report(), []
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            part = list(waiting.pop(0))
-            current, queue = context.Value("q", -1), context.SimpleQueue()
-            process = context.Process(target=_work, args=(part, current, queue, options))
-            process.start()
-            running.append((process, part, current, queue))
-        for item in list(running):
-            process, part, current, queue = item
-            if not queue.empty():
-                total.add(queue.get())
-                process.join()
-            elif process.is_alive():
-                continue
-            else:
-                process.join()
-                at = part.index(current.value) if current.value in part else -1
-                print(f"program {current.value} ended its process with {process.exitcode}", file=sys.stderr, flush=True)
-                total.findings.append(Finding(current.value, "crash", f"the process ended with {process.exitcode}"))
-                total.counts["programs"] += 1
-                waiting[:0] = [rest for rest in (part[:max(at, 0)], part[at + 1:]) if rest and at >= 0]
-            running.remove(item)
-            if progress:
-                progress(total)
+    until = time.monotonic() + seconds
+    total, source = Report(), iter(seeds)
+    waiting: list[list[int]] = []
+    running: list[Worker] = []
+    while True:
+        while len(running) < jobs and time.monotonic() < until:
+            part = waiting.pop(0) if waiting else [seed for seed, _ in zip(source, range(chunk))]
+            if not part:
+                break
+            running.append(Worker(part, until))
+        if not running:
+            return total
+        for worker in list(running):
+            rest = worker.collect(total)
+            if rest is not None:
+                running.remove(worker)
+                if rest:
+                    waiting.insert(0, rest)
+        if progress is not None:
+            progress(total)
         time.sleep(0.02)
-    return total

@@ -1,218 +1,201 @@
-# mypy: ignore-errors
-"""Random directives, drawn on a live schedule: what it refuses is counted and left out."""
+"""Random directives, drawn on a live schedule: what it refuses is counted and left out, and must have changed nothing."""
 
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tedsl import te
 from tedsl.errors import ScheduleError
-from tedsl.fuzz.check import declared, targets_here
+from tedsl.fuzz.case import Case
+from tedsl.fuzz.directives import DIRECTIVES, wild
+from tedsl.fuzz.draw import Draw
+from tedsl.ir.build import as_int
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.attach import misplaced
+from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.relations import Split
+from tedsl.schedule.state import AttachType, StageState
 
-FACTORS = (2, 3, 4, 5, 7, 8, 16, 1)
+LONGEST = 15  # directives
+
+
+class Changed(AssertionError):
+    """A directive was refused, and the schedule is not what it was before."""
+
+
+def declared(case: Case) -> dict[str, Any]:
+    """The names that the lines of a case define, as tedsl's objects."""
+    names: dict[str, Any] = {"te": te}
+    for text in case.lines:
+        exec(text, names)
+    return names
+
+
+def with_schedule(case: Case, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The names with a fresh schedule `s`, and `loop(T, 2)`: loop number 2 of tensor T."""
+    names = dict(declared)
+    names["s"] = te.create_schedule([names[name].op for name in case.outputs])
+    names["loop"] = lambda tensor, number: names["s"][tensor].leaf_iter_vars[number]
+    return names
+
+
+def scheduled(case: Case) -> dict[str, Any]:
+    """The names with the schedule applied; directives that are refused are left out."""
+    names = with_schedule(case, declared(case))
+    for text in case.schedule:
+        try:
+            exec(text, names)
+        except (ScheduleError, NameError, IndexError):
+            continue
+    return names
 
 
 class Scheduler:
     """Draws directives as text, applies them, keeps those that were accepted."""
 
-    def __init__(self, case, draw):
+    def __init__(self, case: Case, draw: Draw, declared: Mapping[str, Any]) -> None:
         self.case, self.draw = case, draw
-        self.names = declared(case)
+        self.names = with_schedule(case, declared)
         self.s = self.names["s"]
-        self.tensors = [n for line in case.lines if " = te.compute(" in line for n in line.split(" = ")[0].split(", ")[:1]]
-        self.inputs = list(case.data)
-        self.refused = 0
+        self.groups = [line.split(" = ")[0].split(", ") for line in case.lines if " = te.compute(" in line]
+        self.tensors = [group[0] for group in self.groups]
+        self.inputs = [name for name in case.data if self.names[name].op in self.s.state.stage_map]
+        self.tensors = [name for name in self.tensors if self.names[name].op in self.s.state.stage_map]
+        self.refused: list[str] = []
 
-    def attempt(self, text):
-        """Whether the directive was accepted."""
+    # --- what there is ---
+
+    def state(self, name: str) -> StageState:
+        found: StageState = self.s[self.names[name]].state
+        return found
+
+    def number_of(self, name: str) -> int:
+        number: int = self.names[name].value_index
+        return number
+
+    def group_of(self, name: str) -> list[str]:
+        """The names of all outputs of the operation that makes `name`."""
+        return next((group for group in self.groups if name in group), [name])
+
+    def fresh(self, letter: str) -> str:
+        return f"{letter}{len(self.case.schedule)}{letter}"
+
+    def pick_stage(self, fits: Callable[[Any], bool]) -> str | None:
+        """A tensor whose stage `fits`."""
+        fitting = [name for name in self.tensors if isinstance(self.state(name).op, ComputeOp) and fits(self.state(name))]
+        return self.draw.choice(fitting) if fitting else None
+
+    def pick(self, places: Callable[[StageState], list[int]], *, first: int = 0, last: int = 0) -> tuple[str, int] | None:
+        """A tensor and the number of one of the `places` of its stage; in so many of 100 cases the first or last of them."""
+        name = self.pick_stage(lambda stage: bool(places(stage)))
+        if name is None:
+            return None
+        found = places(self.state(name))
+        if self.draw.chance(first):
+            return name, found[0]
+        return name, found[-1] if self.draw.chance(last) else self.draw.choice(found)
+
+    # --- what is done ---
+
+    def attempt(self, kind: str, text: str) -> bool:
+        """Whether the directive was accepted. Changed if it was refused and has left something behind."""
+        before, names = snapshot(self.s.state), set(self.names)
         try:
             exec(text, self.names)
-        except ScheduleError:
-            self.refused += 1
+        except ScheduleError as error:
+            self.refused.append(kind)
+            if snapshot(self.s.state) != before:
+                raise Changed(f"refused, and yet the schedule is another one: {text}\n{error}") from error
+            return False
+        except IndexError:  # no loop of that number
             return False
         self.case.schedule.append(text)
+        self.case.kinds.append(kind)
+        made = [name for name in self.names if name not in names and name != "__builtins__"]
+        if made:
+            self.groups.append(made)
+            self.tensors.append(made[0])
         return True
 
-    def count(self, what):
-        self.case.counts[what] = self.case.counts.get(what, 0) + 1
-
-    def stage(self, name):
-        return self.s[self.names[name]]
-
-    # --- directives that make stages ---
-
-    def caches(self):
-        for name in list(self.tensors):
-            if self.names[name].op not in self.s.stage_map:
-                self.tensors.remove(name)
-                continue
-            stage = self.stage(name)
-            if self.draw.chance(15):
-                self.cache_write(name, stage)
-            elif stage.op.reduce_axis and self.draw.chance(30):
-                self.rfactor(name, stage)
-        for name in [*self.inputs, *self.tensors]:
-            if self.draw.chance(10) and self.names[name].op in self.s.stage_map:
-                self.cache_read(name)
-
-    def cache_write(self, name, stage):
-        made, scope = f"c{len(self.names)}", self.draw.choice(["local", "global"])
-        if stage.op.num_outputs > 1:
-            group = next(line.split(" = ")[0] for line in self.case.lines if line.startswith(f"{name}, "))
-            if self.attempt(f"{made}, _ = s.cache_write([{group}], '{scope}')"):
-                self.tensors.append(made)
-        elif self.attempt(f"{made} = s.cache_write({name}, '{scope}')"):
-            self.tensors.append(made)
-            self.count("cache_write")
-
-    def rfactor(self, name, stage):
-        made, axis = f"f{len(self.names)}", len(stage.op.axis)
-        if self.draw.chance(70):
-            self.attempt(f"s[{name}].split(s[{name}].op.reduce_axis[0], factor={self.draw.choice(FACTORS)})")
-        axis += self.draw.which(max(len(stage.leaf_iter_vars) - axis, 1))
-        tail = ", _" if stage.op.num_outputs > 1 else ""
-        place = self.draw.between(0, len(stage.op.axis))
-        if self.attempt(f"{made}{tail} = s.rfactor({name}, loop({name}, {axis}), {place})"):
-            self.tensors.append(made)
-            self.count("rfactor")
-
-    def cache_read(self, name):
-        tensor = self.names[name]
-        if isinstance(self.s[tensor].op, ComputeOp):
-            tensor = self.s[tensor].op.output(0)
-        readers = [n for n in self.tensors if tensor in self.stage(n).op.input_tensors]
-        if readers and self.attempt(f"c{len(self.names)} = s.cache_read({name}, 'local', [{', '.join(readers)}])"):
-            made = list(self.names)[-1]
-            self.tensors.append(made)
-            self.count("cache_read")
-
-    # --- loops ---
-
-    def loops(self, name):
-        draw = self.draw
-        for _ in range(draw.weighted({0: 2, 1: 4, 2: 4, 3: 3, 4: 2})):
-            n = len(self.stage(name).leaf_iter_vars)
-            if not n:
+    def step(self) -> None:
+        """One more directive, if one of those drawn finds a place."""
+        for _ in range(6):
+            propose = self.draw.weighted(DIRECTIVES)
+            text = propose(self)
+            if text is not None:
+                self.attempt(propose.__name__, text)
                 return
-            draw.weighted({self.split: 10, self.fuse: 4, self.reorder: 4, self.tile: 2})(name, n)
 
-    def split(self, name, n):
-        at, number = self.draw.which(n), self.draw.choice(FACTORS)
-        if self.draw.chance(70):
-            self.attempt(f"s[{name}].split(loop({name}, {at}), factor={number})")
-        else:
-            self.attempt(f"s[{name}].split(loop({name}, {at}), nparts={number})")
-
-    def fuse(self, name, n):
-        at = self.draw.which(n)
-        if at + 1 < n:
-            self.attempt(f"s[{name}].fuse(loop({name}, {at}), loop({name}, {at + 1}))")
-        elif self.draw.chance(10):
-            self.attempt(f"s[{name}].fuse()")
-
-    def reorder(self, name, n):
-        some = self.draw.sample(range(n), self.draw.between(1, n))
-        self.attempt(f"s[{name}].reorder({', '.join(f'loop({name}, {at})' for at in some)})")
-
-    def tile(self, name, n):
-        if n > 1:
-            x, y = self.draw.sample(range(n), 2)
-            a, b = self.draw.choice(FACTORS), self.draw.choice(FACTORS)
-            self.attempt(f"s[{name}].tile(loop({name}, {x}), loop({name}, {y}), {a}, {b})")
-
-    # --- place ---
-
-    def place(self, name):
-        if self.draw.chance(15):
-            self.attempt(f"s[{name}].compute_inline()")
-            return
-        if not self.draw.chance(75):
-            return
-        readers = [n for n in self.tensors if n != name and self.stage(n).leaf_iter_vars
-                   and any(self.stage(name).op.output(i) in self.stage(n).op.input_tensors
-                           for i in range(self.stage(name).op.num_outputs))]
-        hosts = readers or [n for n in self.tensors if n != name and self.stage(n).leaf_iter_vars]
-        for _ in range(2):
-            if hosts:
-                host = self.draw.choice(hosts)
-                at = self.draw.which(len(self.stage(host).leaf_iter_vars))
-                if self.attempt(f"s[{name}].compute_at(s[{host}], loop({host}, {at}))"):
-                    return
-
-    def annotate(self, name):
-        draw, n = self.draw, len(self.stage(name).leaf_iter_vars)
-        if n and draw.chance(45):
-            self.attempt(f"s[{name}].vectorize(loop({name}, {n - 1 if draw.chance(70) else draw.which(n)}))")
-        for at in range(n):
-            kind = draw.weighted({"": 70, "unroll": 10, "parallel": 10, "pragma": 3, "explicit": 2})
-            if kind == "pragma":
-                self.attempt(f"s[{name}].pragma(loop({name}, {at}), 'auto_unroll_max_step', {draw.choice([4, 16, 64])})")
-            elif kind == "explicit":
-                self.attempt(f"s[{name}].pragma(loop({name}, {at}), 'unroll_explicit', {draw.which(2)})")
-            elif kind:
-                self.attempt(f"s[{name}].{kind}(loop({name}, {at}))")
-        if draw.chance(6):
-            self.attempt(f"s[{name}].nontemporal()")
-        elif draw.chance(5):
-            self.attempt(f"s[{name}].set_scope('{draw.choice(['local', 'global', 'shared'])}')")
-
-    # --- all of it ---
-
-    def draw_all(self):
-        if self.draw.chance(4):
-            return
-        self.caches()
-        order = [n for stage in reversed(self.s.stages) for n in self.tensors if self.stage(n) is stage]
-        for name in dict.fromkeys(order):
-            if isinstance(self.stage(name).op, ComputeOp):
-                self.loops(name)
-                self.place(name)
-                self.annotate(name)
+    def draw_all(self, longest: int = LONGEST) -> None:
+        for _ in range(self.draw.between(1, longest)):
+            if self.draw.chance(5):
+                text = wild(self)
+                if text is not None:
+                    self.attempt("wild", text)
+            else:
+                self.step()
         self.settle()
-        self.measure()
 
-    def settle(self):
+    def settle(self) -> None:
         """Producers that do not stand before all their readers go to the root: lowering would refuse them."""
         while wrong := misplaced(self.s.state):
-            stage = wrong[0].producer
-            name = next(n for n in self.tensors if self.stage(n).state is stage)
-            self.attempt(f"s[{name}].compute_root()")
-
-    def measure(self):
-        counts = self.case.counts
-        counts["attached"] = int(any(stage.attach_type == 4 for stage in self.s.stages))
-        counts["not dividing"] = int(any(_uneven(stage) for stage in self.s.stages))
+            name = next(n for n in self.tensors if self.state(n) is wrong[0].producer)
+            self.attempt("compute_root", f"s[{name}].compute_root()")
 
 
-def _uneven(stage):
+def snapshot(state: Any) -> tuple[Any, ...]:
+    """Everything that a schedule consists of, to be compared: the same objects in the same places."""
+    stages = [tuple(_frozen(getattr(stage, field.name)) for field in dataclasses.fields(stage)) for stage in state.stages]
+    rest = [_frozen(getattr(state, field.name)) for field in dataclasses.fields(state) if field.name != "recorder"]
+    return (tuple(stages), tuple(rest), len(state.recorder.directives))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(id, value))
+    if isinstance(value, dict):
+        return tuple((id(key), id(item)) for key, item in value.items())
+    return value if isinstance(value, (int, str)) else id(value)
+
+
+def measure(case: Case, s: Any) -> None:
+    """Notes of which kind the program is."""
+    stages = [stage.state for stage in s.stages]
+    case.counts["attached"] = int(any(stage.attach_type == AttachType.SCOPE for stage in stages))
+    case.counts["not dividing"] = int(any(_uneven(stage) for stage in stages))
+
+
+def _uneven(stage: StageState) -> bool:
     """Whether a split of the stage leaves a remainder, or may for some size."""
-    from tedsl.ir.build import as_int
-    from tedsl.schedule.domains import extents_down
-    from tedsl.schedule.relations import Split
-
-    if not any(isinstance(relation, Split) for relation in stage.relations):
-        return False
-    roots = {axis: axis.dom.extent for axis in (*stage.op.axis, *stage.op.reduce_axis)}
-    extents = extents_down(stage.relations, roots)
-    for relation in stage.relations:
-        if isinstance(relation, Split):
-            extent = as_int(extents[relation.parent]) if relation.parent in extents else None
-            by = as_int(relation.factor if relation.factor is not None else relation.nparts)
-            if extent is None or (by and extent % by):
-                return True
+    splits = [relation for relation in stage.relations if isinstance(relation, Split)]
+    extents = extents_down(stage.relations, root_extents(stage)) if splits else {}
+    for relation in splits:
+        extent = as_int(extents[relation.parent]) if relation.parent in extents else None
+        by = as_int(relation.factor if relation.factor is not None else relation.nparts)
+        if extent is None or (by and extent % by):
+            return True
     return False
 
 
-def draw_schedule(case, draw):
-    """Adds a schedule, options and a target to the case. Returns the number of refused directives."""
-    scheduler = Scheduler(case, draw)
+OPTIONS: dict[str, Callable[[Draw], Any]] = {
+    "tir.LoopPartition": lambda draw: {"partition_const_loop": True} if draw.chance(20) else None,
+    "tir.UnrollLoop": lambda draw: {"auto_max_step": draw.choice([4, 16]), "explicit_unroll": draw.chance(70)}
+    if draw.chance(10) else None,
+    "tir.disable_vectorize": lambda draw: draw.chance(4) or None,
+    "tir.noalias": lambda draw: False if draw.chance(5) else None,
+}
+
+
+def draw_schedule(case: Case, draw: Draw, names: Mapping[str, Any] | None = None) -> Scheduler:
+    """Adds a schedule and options to the case. `names`: its tensors, if they have been declared."""
+    scheduler = Scheduler(case, draw, declared(case) if names is None else names)
     scheduler.draw_all()
-    if draw.chance(20):
-        case.config["tir.LoopPartition"] = {"partition_const_loop": True}
-    if draw.chance(10):
-        case.config["tir.UnrollLoop"] = {"auto_max_step": draw.choice([4, 16]), "explicit_unroll": draw.chance(70)}
-    if draw.chance(4):
-        case.config["tir.disable_vectorize"] = True
-    if draw.chance(5):
-        case.config["tir.noalias"] = False
+    measure(case, scheduler.s)
+    for option, choose in OPTIONS.items():
+        value = choose(draw)
+        if value is not None:
+            case.config[option] = value
     case.simple_mode = draw.chance(10)
-    if draw.chance(35):
-        case.target = draw.choice(targets_here())
-    return scheduler.refused
+    return scheduler

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tedsl.ir.iters import IterType, IterVar
+from tedsl.schedule.scans import Scans, scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 
 def attach_path(stage: StageState) -> list[tuple[StageState, IterVar]]:
     """The loops of other stages around `stage`, innermost first. Empty for a stage at the root."""
-    return list(_walk_out(stage))
+    return list(_walk_out(stage, scans_of(stage.schedule)))
 
 
-def _walk_out(stage: StageState) -> Iterator[tuple[StageState, IterVar]]:
-    while stage.attach_type == AttachType.SCOPE:
-        host, loop = stage.attach_stage, stage.attach_ivar
-        assert host is not None and loop is not None
+def _walk_out(stage: StageState, scans: Scans) -> Iterator[tuple[StageState, IterVar]]:
+    while (place := scans.place_of(stage)) is not None:
+        host, loop = place
         at = find(host.leaf_iter_vars, loop)
         assert at is not None, f"{loop.name} is a loop of {host.name}: directives keep it"
         for outer in reversed(host.leaf_iter_vars[:at + 1]):
@@ -52,24 +52,24 @@ def misplaced(schedule: ScheduleState) -> list[Misplaced]:
 
     While a schedule is being written there may be some: the reader is yet to be attached. Lowering wants none.
     """
-    attached = [stage for stage in schedule.stages if stage.attach_type == AttachType.SCOPE]
-    if not attached:
+    scans = scans_of(schedule)
+    places = {stage: place for stage in schedule.stages if (place := scans.place_of(stage)) is not None}
+    if not places:
         return []
     readers = real_consumers(schedule)
-    return [Misplaced(stage, reader, _reason(stage, reader))
-            for stage in attached for reader in readers[stage] if not _covers(stage, reader)]
+    return [Misplaced(stage, reader, _reason(stage, place, reader))
+            for stage, place in places.items() for reader in readers[stage] if not _covers(place, reader, scans)]
 
 
-def _covers(producer: StageState, reader: StageState) -> bool:
-    if reader is producer.attach_stage:
+def _covers(place: tuple[StageState, IterVar], reader: StageState, scans: Scans) -> bool:
+    if reader is place[0]:
         return True
-    return any(host is producer.attach_stage and loop is producer.attach_ivar for host, loop in _walk_out(reader))
+    return any(host is place[0] and loop is place[1] for host, loop in _walk_out(reader, scans))
 
 
-def _reason(producer: StageState, reader: StageState) -> str:
-    assert producer.attach_stage is not None and producer.attach_ivar is not None
-    return (f"{reader.name} reads {producer.name}, which is computed inside loop {producer.attach_ivar.name} of "
-            f"{producer.attach_stage.name}, and {reader.name} stands outside that loop")
+def _reason(producer: StageState, place: tuple[StageState, IterVar], reader: StageState) -> str:
+    return (f"{reader.name} reads {producer.name}, which is computed inside loop {place[1].name} of "
+            f"{place[0].name}, and {reader.name} stands outside that loop")
 
 
 def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]]:
@@ -120,3 +120,26 @@ def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence
     return [stage for stage in producer.schedule.stages
             if stage is not producer and stage.leaf_iter_vars and stage.attach_type != AttachType.INLINE
             and reaches(producer, stage, consumers) and escapes(producer, stage, consumers) is None]
+
+
+def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:
+    """The loops at which `producer` can be computed now, host by host, outermost first: no vector is around, all its readers
+    stand inside, and what it reads itself is still there."""
+    hosts = possible_hosts(producer, producer.schedule.consumers())
+    return [(host, loop) for host in hosts for loop in _room_in(host) if not _breaks(producer, host, loop)]
+
+
+def _room_in(host: StageState) -> list[IterVar]:
+    """The loops of `host` outside of its first vectorized one."""
+    vectors = [host.attr_of(loop).iter_type == IterType.VECTORIZED for loop in host.leaf_iter_vars]
+    return host.leaf_iter_vars[:vectors.index(True) if True in vectors else None]
+
+
+def _breaks(producer: StageState, host: StageState, loop: IterVar) -> bool:
+    """Whether a reader of `producer`, or `producer` as a reader, would find nothing if it stood at `loop` of `host`."""
+    before = producer.attach_type, producer.attach_stage, producer.attach_ivar
+    producer.attach_type, producer.attach_stage, producer.attach_ivar = AttachType.SCOPE, host, loop
+    try:
+        return any(producer in (wrong.producer, wrong.consumer) for wrong in misplaced(producer.schedule))
+    finally:
+        producer.attach_type, producer.attach_stage, producer.attach_ivar = before

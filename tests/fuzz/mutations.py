@@ -10,7 +10,8 @@ import sys
 import textwrap
 import time
 
-from tedsl.fuzz.run import Report, preload, run_seed
+from tedsl.fuzz.draw import Draw
+from tedsl.fuzz.run import draw_case, outcome_of, preload
 from tests.fuzz.faults import FAULTS
 
 
@@ -47,13 +48,15 @@ def plant(fault):
 
 def _search(fault, first, limit, tried, queue):
     plant(fault)
-    report = Report()
     options = {"interpret": False} if fault.machine else {"compiled": False}
     for seed in range(first, first + limit):
         tried.value += 1
-        run_seed(seed, report, **options)
-        if report.findings:
-            queue.put(report.findings[0])
+        try:
+            outcome = outcome_of(draw_case(Draw(seed)), **options)
+        except Exception as error:  # the fault shows while directives are applied
+            outcome = type(error).__name__, str(error)
+        if outcome is not None and outcome[0] != "refused":
+            queue.put(outcome)
             return
     queue.put(None)
 
@@ -70,7 +73,7 @@ def search(fault, *, first=0, limit=2000):
     process.join()
     if found is None and process.exitcode != 0:
         return tried.value, f"the process ended with {process.exitcode}"
-    return tried.value, None if found is None else f"{found.kind}: {found.detail}"
+    return tried.value, None if found is None else f"{found[0]}: {found[1]}"
 
 
 def main():

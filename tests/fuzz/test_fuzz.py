@@ -1,22 +1,40 @@
 """Random programs under random schedules agree with numpy: interpreter before and after the passes, and machine code."""
 
 import collections
+import os
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tedsl.fuzz.command import main
 from tedsl.fuzz.draw import Draw, HypothesisDraw
 from tedsl.fuzz.reduce import reduced
-from tedsl.fuzz.run import draw_case, outcome_apart, run_many
+from tedsl.fuzz.report import Report, names
+from tedsl.fuzz.run import GROUP, Group, case_of, draw_case, outcome_apart, run_many, run_seed
+from tedsl.lower.nest import Nest
+
+
+def findings(report):
+    return "\n\n".join(f"{f.seed}: {f.kind}: {f.detail}\n{f.script}" for f in report.findings)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_sequences_agree(part):
+    """Sequences of directives for small programs, in processes of their own: a crash names the sequence."""
+    report = run_many(range(300 * part, 300 * part + 300))
+    assert report.counts["sequences"] == 300
+    assert not report.findings, findings(report)
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_programs_agree(part):
-    """150 programs by seeds, in processes of their own: a crash names the program."""
-    report = run_many(range(75 * part, 75 * part + 75), chunk=75)
-    assert report.counts["programs"] == 75
-    assert not report.findings, "\n\n".join(f"program {f.seed}: {f.kind}: {f.detail}\n{f.script}" for f in report.findings)
+    """Larger programs, checked in every way there is: 120."""
+    for seed in range(60 * part, 60 * part + 60):
+        case = draw_case(Draw(seed))
+        outcome = outcome_apart(case)
+        assert outcome is None or outcome[0] == "refused", f"{seed}: {outcome[0]}: {outcome[1]}\n{reduced(case).script()}"
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -30,16 +48,22 @@ def test_programs_agree_as_hypothesis_draws_them(part, data):
     assert outcome is None or outcome[0] == "refused", f"{outcome[0]}: {outcome[1]}\n{reduced(case).script()}"
 
 
-def test_programs_are_of_all_kinds():
+def test_sequences_are_of_all_kinds():
     """Splits that do not divide, symbolic shapes and attached producers: each in at least a fifth of the programs."""
-    counts = collections.Counter()
-    for seed in range(300):
-        case = draw_case(Draw(seed))
-        counts.update({name: bool(n) for name, n in case.counts.items()})
+    counts, programs = collections.Counter(), 320
+    for number in range(programs // GROUP):
+        group = Group(number)
+        for seed in range(GROUP * number, GROUP * number + GROUP):
+            case, scheduler = group.sequence(seed)
+            counts.update({name: bool(n) for name, n in case.counts.items()})
+            counts.update(set(case.kinds))
+            counts["drawn"] += len(case.schedule) + len(scheduler.refused)
+            counts["refused"] += len(scheduler.refused)
     for kind in ("not dividing", "symbolic", "attached"):
-        assert counts[kind] >= 60, (kind, counts)
-    for kind in ("cache_read", "cache_write", "rfactor"):
-        assert counts[kind] >= 30, (kind, counts)
+        assert counts[kind] >= programs // 5, (kind, counts)
+    for kind in names():
+        assert counts[kind] >= programs // 12, (kind, counts)
+    assert counts["refused"] <= 0.4 * counts["drawn"]
 
 
 def test_a_script_checks_the_same_case():
@@ -48,3 +72,49 @@ def test_a_script_checks_the_same_case():
     scope = {}
     exec(case.script().replace("show(case)\n", ""), scope)
     assert scope["case"].schedule == case.schedule
+
+
+def test_the_command_counts_and_shows_one(capsys):
+    assert main(["--count", "24", "--seed", "800"]) == 0
+    assert "24 sequences, 0 findings" in capsys.readouterr().out
+    assert main(["--only", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "case = Case(" in shown and "# outcome: all ways agree" in shown
+
+
+def test_a_crash_and_a_hang_are_findings(monkeypatch):
+    """Workers that end or stand still are replaced, and the sequences after the one that did it are run."""
+    def checked(seed, *rest):
+        if seed == 5:
+            os.abort()
+        if seed == 11:
+            time.sleep(60)
+
+    monkeypatch.setattr("tedsl.fuzz.run._check", checked)
+    monkeypatch.setattr("tedsl.fuzz.run.PATIENCE", 1.0)
+    report = run_many(range(16))
+    assert [(f.seed, f.kind) for f in report.findings] == [(5, "crash"), (11, "hang")]
+    assert report.counts["sequences"] == 16
+
+
+def test_a_refused_directive_that_changes_something_is_a_finding(monkeypatch):
+    def careless(stage, loop):
+        stage.nontemporal = not stage.nontemporal
+        raise stage.refuse("unroll", "planted")
+
+    monkeypatch.setattr("tedsl.schedule.stage.unroll", careless)
+    report = Report()
+    for seed in range(24):
+        run_seed(seed, report)
+    assert {f.kind for f in report.findings} == {"while drawing: changed although refused"}
+
+
+def test_a_finding_shrinks_to_a_few_directives(monkeypatch):
+    """With a fault in the compiler, the printed script has no more than what shows it."""
+    monkeypatch.setattr(Nest, "guarded", lambda self, stmt, *rest: stmt)
+    report, seed = Report(), 0
+    while not report.findings:
+        run_seed(seed, report)
+        seed += 1
+    small = reduced(case_of(report.findings[0].seed))
+    assert len(small.schedule) <= 3

@@ -56,13 +56,13 @@ class Kernel:
 class LLVMBackend:
     """The backend of targets of kind `llvm`."""
 
-    def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig) -> Module:
+    def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
         _check_names([func.name for func in funcs])
         kernels = [make_kernel(func, target, config) for func in funcs]
         versions = [func for kernel in kernels for func in kernel.versions()]
         source = emit_module(versions, target)
-        optimized = functools.partial(optimize, target=target, vectorize=any(map(needs_vectorizer, versions)),
-                                      unroll=any(map(has_short_loops, versions)))
+        optimized = functools.partial(optimize, target=target, vectorize=not quick and any(map(needs_vectorizer, versions)),
+                                      unroll=not quick and any(map(has_short_loops, versions)))
         sources = {
             "ll": lambda: source,
             "asm": lambda: assembly(optimized(source), target),
@@ -71,7 +71,7 @@ class LLVMBackend:
         if not target.runs_here:
             target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
             return _refusing(kernels, target, sources)
-        return _linked(kernels, source, target, optimized, sources)
+        return _linked(kernels, source, target, optimized, sources, quick)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -108,14 +108,14 @@ def _refusing(kernels: Sequence[Kernel], target: Target, sources: dict[str, Call
 
 
 def _linked(kernels: Sequence[Kernel], source: str, target: Target, optimized: Callable[[str], Any],
-            sources: dict[str, Callable[[], str]]) -> Module:
+            sources: dict[str, Callable[[], str]], quick: bool) -> Module:
     calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
-    layout = array_layout()
+    layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=runs_long(k.general)) for k in kernels]
     whole = "\n".join([source, entry.DECLARATIONS if entries else "", *calls, *entries])
-    image = object_code(optimized(whole), target)
+    image = object_code(optimized(whole), target, effort=0 if quick else 3)
     exports = [f"{f.name}.call" for k in kernels for f in k.versions()]
     exports += [f"{k.general.name}.entry" for k in kernels] if entries else []
     library = jit.link(image, exports)

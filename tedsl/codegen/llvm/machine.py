@@ -37,15 +37,15 @@ def _binding() -> Any:
 
 
 @lru_cache(maxsize=64)
-def target_machine(target: Target) -> Any:
-    """The TargetMachine of `target`, made once. Use it under the lock of this file's functions only."""
+def target_machine(target: Target, effort: int = 3) -> Any:
+    """The TargetMachine of `target`, made once; `effort` from 0 (compiles six times as fast) to 3. Use it under the lock of this file's functions only."""
     llvm = _binding()
     try:
         found = llvm.Target.from_triple(target.triple)
     except RuntimeError:
         raise ArgumentError(f"LLVM makes no code for the machine {target.triple!r}",
                             hint="write -mtriple=x86_64-linux-gnu or -mtriple=aarch64-linux-gnu") from None
-    return found.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=3, reloc="pic", codemodel="default")
+    return found.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic", codemodel="default")
 
 
 def needs_vectorizer(func: PrimFunc) -> bool:
@@ -120,10 +120,10 @@ def _free(llvm: Any, passes: Any) -> None:
         passes.detach()
 
 
-def object_code(module: Any, target: Target) -> bytes:
+def object_code(module: Any, target: Target, effort: int = 3) -> bytes:
     """The machine code of an optimised module. InternalError if it uses a symbol that the module did not declare."""
     with _lock:
-        image: bytes = target_machine(target).emit_object(module)
+        image: bytes = target_machine(target, effort).emit_object(module)
     if image[:4] == b"\x7fELF":
         check_symbols(image, {f.name for f in module.functions if f.is_declaration}
                       | {g.name for g in module.global_variables if g.is_declaration})

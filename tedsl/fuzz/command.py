@@ -1,0 +1,82 @@
+"""python -m tedsl fuzz --seconds 60 --seed 0: random programs under random schedules.
+
+Each sequence of up to 15 directives is refused, or the interpreter of the loops, the machine code and numpy agree. Sequence
+number S is always the same one: --only S shows it. The exit status is 1 if there are findings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from collections.abc import Sequence
+
+from tedsl.fuzz.reduce import reduced
+from tedsl.fuzz.report import Finding, Report
+from tedsl.fuzz.run import case_of, outcome_apart, run_many
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    if options.only is not None:
+        return _one(options.only)
+    seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
+    seconds = options.seconds if options.seconds is not None else (60.0 if options.count is None else float("inf"))
+    report = run_many(seeds, jobs=options.jobs, seconds=seconds, progress=_Progress() if sys.stderr.isatty() else None)
+    print(report.text())
+    if report.findings:
+        print(f"\n{report.found()}")
+        for finding in _first_of_each_kind(report)[:options.show]:
+            print(f"\n# --- sequence {finding.seed}, reduced\n{_smaller(finding)}")
+    return 1 if report.findings else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tedsl fuzz", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
+    parser.add_argument("--count", type=int, help="how many sequences")
+    parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--only", type=int, metavar="S", help="sequence number S: its script, its loops, what happens")
+    parser.add_argument("--show", type=int, default=3, help="how many findings are reduced and printed")
+    return parser
+
+
+class _Progress:
+    """A line on the terminal, every few seconds."""
+
+    def __init__(self) -> None:
+        self.begin = self.last = time.monotonic()
+
+    def __call__(self, report: Report) -> None:
+        now = time.monotonic()
+        if now - self.last > 5:
+            self.last = now
+            done = report.counts["sequences"]
+            print(f"{now - self.begin:5.0f} s: {done} sequences, {len(report.findings)} findings", file=sys.stderr, flush=True)
+
+
+def _first_of_each_kind(report: Report) -> list[Finding]:
+    return list({finding.kind: finding for finding in reversed(report.findings)}.values())[::-1]
+
+
+def _smaller(finding: Finding) -> str:
+    if finding.kind.startswith("while drawing"):
+        return finding.detail
+    case = case_of(finding.seed)
+    return reduced(case).script()
+
+
+def _one(seed: int) -> int:
+    case = case_of(seed)
+    print(case.script())
+    outcome = outcome_apart(case)
+    words = "all ways agree" if outcome is None else f"{outcome[0]}: {outcome[1]}"
+    print(f"# outcome: {words}")
+    if outcome is None or outcome[0] == "refused":
+        return 0
+    print(f"\n# --- reduced\n{reduced(case).script()}")
+    return 1
