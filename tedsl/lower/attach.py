@@ -5,34 +5,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
+from tedsl.ir.expr import StringImm
 from tedsl.ir.iters import Range
-from tedsl.ir.stmt import Stmt, seq
+from tedsl.ir.stmt import AttrStmt, Stmt, seq
 from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
+from tedsl.lower.threads import bind_threads
+
+STAGE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
 
 
-def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer) -> Stmt:
-    """The loops of all stages."""
-    return _placed([plan for plan in plans if plan.host is None], None, memory, analyzer)
+def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer, *, named: bool = False) -> Stmt:
+    """The loops of all stages. named: under an attribute that says which stage they compute, for checks at run time."""
+    placer = _Placer(memory, analyzer, named)
+    return placer.placed([plan for plan in plans if plan.host is None], None)
 
 
-def _placed(plans: Sequence[StagePlan], body: Stmt | None, memory: Memory, analyzer: Analyzer) -> Stmt:
-    """The loops of `plans` in order, then `body`, in the memory of `plans`."""
-    stmt = seq(*[produced(plan, memory.outputs(plan), _nest(plan, memory, analyzer)) for plan in plans], body)
-    for plan in reversed(plans):
-        for index, buffer in reversed(list(enumerate(memory.outputs(plan)))):
-            if memory.is_argument(buffer):
-                check_argument(plan, buffer)
-            else:
-                stmt = realized(plan, buffer, _region(plan, index), stmt, analyzer)
-    return stmt
+@dataclass(frozen=True)
+class _Placer:
+    memory: Memory
+    analyzer: Analyzer
+    named: bool
+
+    def placed(self, plans: Sequence[StagePlan], body: Stmt | None) -> Stmt:
+        """The loops of `plans` in order, then `body`, in the memory of `plans`."""
+        stmt = seq(*[produced(plan, self.memory.outputs(plan), self.nest(plan)) for plan in plans], body)
+        for plan in reversed(plans):
+            for index, buffer in reversed(list(enumerate(self.memory.outputs(plan)))):
+                if self.memory.is_argument(buffer):
+                    check_argument(plan, buffer)
+                else:
+                    stmt = realized(plan, buffer, _region(plan, index), stmt, self.analyzer)
+        return stmt
+
+    def nest(self, plan: StagePlan) -> Stmt:
+        bind_threads(plan, self.analyzer)
+        buffers = self.memory.outputs(plan)
+        stmt = kind_of(plan.op).statements(plan, buffers, self.memory, self.analyzer, functools.partial(self.guests, plan))
+        if not self.named:
+            return stmt
+        line = getattr(plan.op, "source", None)
+        return AttrStmt(buffers[0], STAGE, StringImm(plan.name + (f" ({line})" if line is not None else "")), stmt)
+
+    def guests(self, plan: StagePlan, at: int, body: Stmt) -> Stmt:
+        """`body` of loop number `at` after the stages that are computed there."""
+        guests = plan.guests.get(at)
+        return prefetching(plan, at, self.placed(guests, body) if guests else body, self.memory)
 
 
 def _region(plan: StagePlan, index: int) -> tuple[Range, ...]:
@@ -40,16 +67,3 @@ def _region(plan: StagePlan, index: int) -> tuple[Range, ...]:
     if isinstance(plan.op, ComputeOp):
         return tuple(Range.from_min_extent(plan.mins[axis], plan.padded.get(axis, plan.extents[axis])) for axis in plan.op.axis)
     return tuple(Range.from_min_extent(build.const(0, extent.dtype), extent) for extent in plan.op.shape_of(index))
-
-
-def _nest(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Stmt:
-    return kind_of(plan.op).statements(plan, memory.outputs(plan), memory, analyzer, _guests(plan, memory, analyzer))
-
-
-def _guests(plan: StagePlan, memory: Memory, analyzer: Analyzer) -> Callable[[int, Stmt], Stmt]:
-    def around(at: int, body: Stmt) -> Stmt:
-        guests = plan.guests.get(at)
-        return prefetching(plan, at, _placed(guests, body, memory, analyzer) if guests else body, memory)
-
-    return around
-

@@ -27,12 +27,13 @@ from tedsl.schedule.handles import Schedule
 
 
 def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
-                   binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True,
+                   binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True, checked: bool = False,
                    observe: Callable[[Sequence[StagePlan], Analyzer], None] | None = None) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 
     An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
-    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. observe: is shown the plans.
+    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. checked: the loops say which
+    stage they compute, for `passes/checked`. observe: is shown the plans.
     """
     state = sch.state
     arguments = make_arguments(state, args, binds)
@@ -47,7 +48,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
                 known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
         infer_bounds(state, plans, analyzer)
         notes = check_tails(plans, arguments)
-        body = place_stages(plans, Memory(state, arguments), analyzer)
+        body = place_stages(plans, Memory(state, arguments), analyzer, named=checked)
         if observe is not None:
             observe(plans, analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
