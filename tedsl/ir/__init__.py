@@ -2,4 +2,29 @@
 
     dtype -> node -> expr (what everything means) -> build (making expressions) -> iters, buffer -> stmt -> func
     visitor, rewriter, substitute: walk and rebuild      equal, text, verify, evaluate: compare, print, check, run
+
+`tedsl.ir.structural_equal` and the other names that programs use are loaded when they are asked for.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_NAMES = {
+    "GlobalVar": "func", "IRModule": "func", "IterVar": "iters", "Op": "ops", "PointerType": "types", "PrimExpr": "expr",
+    "PrimType": "types", "Range": "iters", "assert_structural_equal": "equal", "structural_equal": "equal",
+    "structural_hash": "equal",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'tedsl.ir' has no attribute {name!r}")
+    value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), "Expr" if name == "PrimExpr" else name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

@@ -83,6 +83,7 @@ from tedsl.lang.tensor_intrin import TensorIntrin, decl_tensor_intrin
 from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.stage import Stage
+from tedsl.te import schedule
 
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope", "decl_tensor_intrin", "extern",
@@ -93,7 +94,7 @@ __all__ = [
     "isnan", "isinf", "isfinite", "popcount", "clz",
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
-    "create_schedule", "create_prim_func", "Schedule", "Stage",
+    "create_schedule", "create_prim_func", "Schedule", "Stage", "schedule",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "ElementwiseOp",
     "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",

@@ -1,0 +1,131 @@
+"""The passes over loops by the names of TVM's tir.transform: each call gives a pass that takes a module and returns one.
+
+    mod = tir.transform.Simplify()(mod)
+
+These are the passes that `lower` and `build` run, in the order that `passes/default.py` shows. Options come from the
+PassContext that is current when the pass runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl.errors import ArgumentError
+from tedsl.ir.func import PrimFunc
+from tedsl.passes.config import PassConfig
+from tedsl.passes.context import PassContext
+from tedsl.passes.default import partition
+from tedsl.passes.flatten_storage import flatten_storage
+from tedsl.passes.hoist_conditions import hoist_conditions
+from tedsl.passes.inject_double_buffer import inject_double_buffer
+from tedsl.passes.inject_prefetch import inject_prefetch
+from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
+from tedsl.passes.module_pass import ModulePass, PassInfo, module_pass, prim_func_pass
+from tedsl.passes.narrow_dtypes import narrow_dtypes
+from tedsl.passes.remove_no_ops import remove_no_ops
+from tedsl.passes.rewrite_storage import rewrite_storage
+from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
+from tedsl.passes.simplify import simplify
+from tedsl.passes.unroll_loops import unroll_loops
+from tedsl.passes.vectorize_loops import vectorize_loops
+
+__all__ = [
+    "Apply", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "LoopPartition", "LowerIntrin", "ModulePass",
+    "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "StorageFlatten", "StorageRewrite",
+    "UnrollLoop", "VectorizeLoop", "VerifyMemory", "prim_func_pass",
+]
+
+
+def _options() -> PassConfig:
+    return PassContext.current().options
+
+
+def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
+    """A pass that applies `ftransform` to each function."""
+    return module_pass("Apply", ftransform)
+
+
+def Simplify() -> ModulePass:
+    """Simplify expressions where they stand; drop what cannot run."""
+    return module_pass("Simplify", simplify)
+
+
+def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -> ModulePass:
+    """Multi-dimensional buffers become flat memory. Alignment is a matter of `build`: cache_line_size is not used."""
+    if create_bound_attribute:
+        raise ArgumentError("StorageFlatten: there are no bound attributes",
+                            hint="build(..., checked=True) checks every access at run time")
+    return module_pass("StorageFlatten", flatten_storage)
+
+
+def NarrowDataType(target_bits: int) -> ModulePass:
+    """Index arithmetic in 32 bits where that is proved to be enough."""
+    if target_bits not in (32, 64):
+        raise ArgumentError(f"NarrowDataType: indices have 32 or 64 bits, not {target_bits!r}")
+    return module_pass("NarrowDataType", narrow_dtypes if target_bits == 32 else lambda func: func)
+
+
+def LoopPartition() -> ModulePass:
+    """Split loops where their guards begin and cease to hold; `tir.LoopPartition` says which."""
+    return module_pass("LoopPartition", lambda func: partition(_options())(func))
+
+
+def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
+    """Vectorized loops become vector statements, or serial loops."""
+    return module_pass("VectorizeLoop", lambda func: vectorize_loops(func, enable=enable_vectorize))
+
+
+def InjectDoubleBuffer() -> ModulePass:
+    """Memory under double_buffer is filled one iteration early; `tir.InjectDoubleBuffer` says in how many copies."""
+    return module_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
+
+
+def InjectPrefetch() -> ModulePass:
+    """What the schedule wants prefetched is asked for ahead of its use."""
+    return module_pass("InjectPrefetch", inject_prefetch)
+
+
+def StorageRewrite() -> ModulePass:
+    """Allocations leave serial loops, and share memory where their lives do not overlap."""
+    return module_pass("StorageRewrite", rewrite_storage)
+
+
+def UnrollLoop() -> ModulePass:
+    """Loops marked so become copies of their bodies; `tir.UnrollLoop` says which others."""
+    return module_pass("UnrollLoop", lambda func: unroll_loops(func, options=_options().unroll))
+
+
+def RemoveNoOp() -> ModulePass:
+    """Drop statements that do nothing."""
+    return module_pass("RemoveNoOp", remove_no_ops)
+
+
+def RewriteUnsafeSelect() -> ModulePass:
+    """A select whose untaken side must not be evaluated becomes an if_then_else."""
+    return module_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
+
+
+def HoistIfThenElse(variant: str | None = None) -> ModulePass:
+    """Conditions leave the loops that do not change them; variant "basic" ignores the options."""
+    if variant not in (None, "basic"):
+        raise ArgumentError(f"HoistIfThenElse: there is no variant {variant!r}", hint='None or "basic"')
+
+    def step(func: PrimFunc) -> PrimFunc:
+        return hoist_conditions(func, out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
+
+    return module_pass("HoistIfThenElse", step)
+
+
+def LowerIntrin() -> ModulePass:
+    """Intrinsics that no instruction stands for become arithmetic."""
+    return module_pass("LowerIntrin", lower_intrinsics)
+
+
+def VerifyMemory() -> ModulePass:
+    """Functions for the CPU access memory of the CPU: there is nothing to refuse."""
+    return module_pass("VerifyMemory", lambda func: func)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"tir.transform has no pass {name!r}: there are {', '.join(__all__)}")

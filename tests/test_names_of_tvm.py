@@ -1,0 +1,172 @@
+"""Modules of names over what the compiler does anyway: te.schedule, tir.transform, tir.stmt_functor, ir."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import ir, te, tir, transform
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir.evaluate import run
+from tedsl.ir.stmt import BufferRealize
+
+
+def chain():
+    A = te.placeholder((8, 6), name="A")
+    row = te.placeholder((6,), name="R")
+    B = te.compute((8, 6), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((8, 6), lambda i, j: B[i, j] * row[j], name="C")
+    D = te.compute((6, 8), lambda i, j: C[j, i], name="D")
+    k = te.reduce_axis((0, 8), "k")
+    E = te.compute((6,), lambda i: te.sum(D[i, k], axis=k), name="E")
+    return A, row, B, C, D, E
+
+
+# --- te.schedule ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name, inlined", [
+    ("AutoInlineElemWise", "B"), ("AutoInlineBroadcast", "BC"), ("AutoInlineInjective", "BCD")])
+def test_auto_inline(name, inlined):
+    A, row, B, C, D, E = chain()
+    s = te.create_schedule(E.op)
+    getattr(te.schedule, name)(s)
+    assert "".join(t.op.name for t in (B, C, D, E) if s[t].attach_type == 2) == inlined
+    assert str(s.journal) == "\n".join(f"s[{name}].compute_inline()" for name in inlined)
+    a, r = np.arange(48, dtype="float32").reshape(8, 6), np.arange(6, dtype="float32")
+    out = np.zeros(6, "float32")
+    tedsl.build(s, [A, row, E])(a, r, out)
+    np.testing.assert_array_equal(out, ((a + 1) * r).sum(axis=0))
+
+
+def test_auto_inline_leaves_what_was_scheduled():
+    _, _, B, C, D, E = chain()
+    s = te.create_schedule([E.op, D.op])
+    s[B].split(B.op.axis[0], 4)
+    s[C].compute_at(s[D], D.op.axis[0])
+    te.schedule.AutoInlineInjective(s)
+    assert [int(s[t].attach_type) for t in (B, C, D, E)] == [1, 4, 1, 1]
+
+
+def test_the_range_of_every_loop():
+    A = te.placeholder((20,), name="A")
+    B = te.compute((20,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((18,), lambda i: B[i] + B[i + 2], name="C")
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.axis[0], 6)
+    s[B].compute_at(s[C], outer)
+    bounds = te.schedule.InferBound(s)
+    assert {axis.name: (str(r.min), int(r.extent)) for axis, r in bounds.items() if axis.name != "i"} == {
+        "i.outer": ("0", 3), "i.inner": ("0", 6)}
+    assert int(bounds[C.op.axis[0]].extent) == 18 and int(bounds[B.op.axis[0]].extent) == 8
+    assert "i.outer" in str(bounds[B.op.axis[0]].min)
+    normal = s.normalize()
+    assert te.schedule.InferBound(normal)[inner].extent.value == 6
+
+
+def test_the_loops_without_arguments():
+    A, row, B, C, D, E = chain()
+    s = te.create_schedule(E.op)
+    stmt = te.schedule.ScheduleOps(s, te.schedule.InferBound(s))
+    made = []
+    tir.stmt_functor.post_order_visit(stmt, lambda n: made.append(n.buffer.name) if isinstance(n, BufferRealize) else None)
+    assert made == ["E", "D", "C", "B"]
+    with pytest.raises(ArgumentError, match=r"give te\.schedule\.InferBound"):
+        te.schedule.ScheduleOps(s, {})
+    with pytest.raises(ArgumentTypeError, match="a Schedule is needed"):
+        te.schedule.InferBound(stmt)
+
+
+def test_relations_and_constants():
+    A = te.placeholder((20, 20), name="A")
+    B = te.compute((20, 20), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], 6)
+    s[B].fuse(inner, B.op.axis[1])
+    s[B].fuse()
+    split, fuse, single = s[B].relations
+    assert isinstance(split, te.schedule.Split) and (split.outer, split.inner, int(split.factor)) == (outer, inner, 6)
+    assert isinstance(fuse, te.schedule.Fuse) and isinstance(single, te.schedule.Singleton)
+    assert te.schedule.IterVar.Vectorized == te.schedule.Vectorized == 6 and te.schedule.CommReduce == 2
+
+
+# --- tir.transform -------------------------------------------------------------------------------------------------------
+
+def program():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    _, inner = s[B].split(B.op.axis[0], 8)
+    s[B].vectorize(inner)
+    return tedsl.driver.schedule_to_module(s, [A, B])
+
+
+def test_the_passes_of_lower_one_by_one():
+    t = tir.transform
+    steps = [t.StorageFlatten(64), t.NarrowDataType(32), t.Simplify(), t.LoopPartition(), t.VectorizeLoop(True),
+             t.InjectDoubleBuffer(), t.StorageRewrite(), t.UnrollLoop(), t.Simplify(), t.RemoveNoOp(), t.RewriteUnsafeSelect(),
+             t.HoistIfThenElse(), t.VerifyMemory()]
+    before = program()
+    text = str(before)
+    after = transform.Sequential(steps)(before)
+    assert str(before) == text
+    assert str(after) == str(tedsl.lower(before["main"]))
+    a, b = np.arange(21, dtype="float32"), np.zeros(21, "float32")
+    run(transform.Sequential([t.LowerIntrin()])(after)["main"], [a, b])
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_options_of_the_context_and_arguments():
+    flat = tir.transform.StorageFlatten(64)(program())
+    assert "ramp" not in str(tir.transform.VectorizeLoop(False)(flat))
+    with pytest.raises(ArgumentTypeError, match=r"tir.Simplify takes a module.*\n.*from_expr"):
+        tir.transform.Simplify()(flat["main"])
+    with pytest.raises(ArgumentError, match="32 or 64 bits"):
+        tir.transform.NarrowDataType(16)
+    with pytest.raises(AttributeError, match=r"tir\.transform has no pass 'Inline'"):
+        tir.transform.Inline
+
+
+def test_passes_of_the_user():
+    @tir.transform.prim_func_pass(opt_level=1, name="renamed")
+    def rename(func, mod, ctx):
+        assert isinstance(mod, tedsl.IRModule) and isinstance(ctx, transform.PassContext)
+        return func.with_attr("note", 1)
+
+    @tir.transform.prim_func_pass(opt_level=0)
+    class Note:
+        def __init__(self, value):
+            self.value = value
+
+        def transform_function(self, func, mod, ctx):
+            return func.with_attr("note", self.value)
+
+    assert rename.info.name == "renamed" and rename.info.opt_level == 1
+    assert rename(program())["main"].attrs["note"] == 1
+    assert Note(7)(program())["main"].attrs["note"] == 7
+    assert tir.transform.Apply(lambda f: f.with_attr("note", 3))(program())["main"].attrs["note"] == 3
+    with pytest.raises(ArgumentTypeError, match=r"the pass tir\.Apply returned None"):
+        tir.transform.Apply(lambda f: None)(program())
+
+
+# --- tir.stmt_functor and ir ----------------------------------------------------------------------------------------------
+
+def test_rewriting_with_functions():
+    func = program()["main"]
+    seen = []
+    kept = tir.stmt_functor.ir_transform(func.body, lambda n: seen.append(type(n).__name__), None, ["tir.For"])
+    assert kept is func.body and seen == ["For", "For"]
+    one = tir.stmt_functor.ir_transform(func.body, None, lambda n: tir.FloatImm(n.dtype, 2.0), ["tir.FloatImm"])
+    assert "2f32" in str(func.with_body(one)) and "1f32" not in str(func.with_body(one))
+    gone = tir.stmt_functor.ir_transform(func.body, lambda n: tir.Evaluate(tir.const(0)), None, ["tir.For"])
+    assert isinstance(gone, tir.Evaluate)
+
+
+def test_names_of_ir():
+    x = tir.Var("x", "int32")
+    assert ir.structural_equal(x + 1, x + 1) and not ir.structural_equal(x + 1, x + 2)
+    assert ir.structural_hash(x + 1) == ir.structural_hash(x + 1)
+    ir.assert_structural_equal(x, x)
+    assert ir.Range is te.Range and ir.IRModule is tedsl.IRModule and isinstance(x, ir.PrimExpr)
+    assert int(ir.Range(2, 6).extent) == 4 and ir.GlobalVar and "Range" in dir(ir)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        ir.nothing
