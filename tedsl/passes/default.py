@@ -20,6 +20,8 @@ from tedsl.passes.machine.normalize_parallel import normalize_parallel
 from tedsl.passes.machine.promote_accumulators import promote_accumulators
 from tedsl.passes.machine.split_vectors import split_vectors
 from tedsl.passes.machine.straighten_indices import straighten_indices
+from tedsl.passes.machine.stride_parallel import stride_parallel
+from tedsl.passes.machine.use_intrinsics import use_intrinsics
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.partition_loops import partition_loops
@@ -64,6 +66,8 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
 def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
     """What `build` runs after that: the loops as this machine runs them best."""
     return Pipeline((
+        use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
+        stride_parallel,
         normalize_parallel,
         straighten_indices,  # compact strides are known now
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards

@@ -16,14 +16,15 @@ from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load
+from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.iters import Range
+from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.rewriter import ScopedRewriter
-from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.substitute import copy_var
 from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.conditions import conjuncts, is_likely, mask_parts, without_likely
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import holding_interval
@@ -32,6 +33,7 @@ from tedsl.passes.facts.threads import as_loop, bind_launched
 from tedsl.passes.folding import IF_THEN_ELSE, fold_with, folded_copy
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
+HINT = "pragma_loop_partition_hint"  # the loop is split even if its extent is constant, also by conditions of users
 TAIL = "partition_tail"  # annotation of the loops beside a main part: they are not split again
 SMALL = 64  # the same for conditions of users
 
@@ -46,7 +48,8 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
     """
     if asked_only and not any(isinstance(node, For) and _tail(node) == "partition" for node in post_order(func.body)):
         return func
-    if not any(_may_guard(node, masks) for node in post_order(func.body)):
+    hinted = not asked_only and has_attribute(func.body, HINT)
+    if not any(_may_guard(node, masks or hinted) for node in post_order(func.body)):
         return func
     return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only)(func.body))
 
@@ -63,6 +66,7 @@ class _Partitioner(ScopedRewriter):
         self.constant_loops, self.keep_single, self.masks, self.asked_only = constant_loops, keep_single, masks, asked_only
         self.analyzer = Analyzer()
         self.threads: tuple[For, ...] = ()  # launched around
+        self.hinted: set[Var] = set()
         self.number = Numbering()
         self.depends = Dependence()
 
@@ -72,6 +76,9 @@ class _Partitioner(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store):
             return stmt
+        if isinstance(stmt, AttrStmt) and stmt.attr_key == HINT and isinstance(stmt.node, IterVar) and not self.asked_only:
+            self.hinted.add(stmt.node.var)
+            return self.stmt(stmt.body)
         if not isinstance(stmt, For):
             return self.under_launch(stmt)
         if TAIL in stmt.annotations:
@@ -82,7 +89,9 @@ class _Partitioner(ScopedRewriter):
     def may_partition(self, loop: For) -> bool:
         if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or _tail(loop) == "mask":
             return False
-        return _tail(loop) == "partition" or (not self.asked_only and (self.constant_loops or not _is_constant(loop)))
+        if _tail(loop) == "partition" or loop.loop_var in self.hinted:
+            return True
+        return not self.asked_only and (self.constant_loops or not _is_constant(loop))
 
     def under_launch(self, stmt: Stmt) -> Stmt:
         """What stands in a launch of threads is split for all threads alike: they pass the same loops together."""
@@ -94,7 +103,7 @@ class _Partitioner(ScopedRewriter):
         return made
 
     def partition(self, loop: For) -> Stmt:
-        guards = _guards(loop, self.masks, self.depends)
+        guards = _guards(loop, self.masks or loop.loop_var in self.hinted, self.depends)
         stores = sum(isinstance(n, Store) for n in post_order(loop.body)) if guards else 0
         guards = [guard for guard in guards if stores <= (SMALL if guard.from_user else LARGEST)]
         if not guards:
@@ -126,7 +135,7 @@ class _Partitioner(ScopedRewriter):
             new_high = high if interval.high is None else self.tightest(high, interval.high, upper=True)
             if self.analyzer.can_prove(build.less_equal(new_high, new_low)):
                 continue
-            if guard.from_user and not _most_of(loop, new_low, new_high):
+            if guard.from_user and loop.loop_var not in self.hinted and not _most_of(loop, new_low, new_high):
                 continue
             low, high = new_low, new_high
             gone.add(guard.condition)

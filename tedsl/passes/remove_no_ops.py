@@ -64,6 +64,8 @@ class _Cleaner(Rewriter):
                 return _effects(node.min, node.extent)
             case LetStmt(body=body) if is_no_op(body):
                 return _effects(node.value)
+            case AttrStmt(attr_key="pragma_debug_skip_region"):
+                return no_op()
             case AttrStmt(body=body) if is_no_op(body):
                 return body
             case Allocate(body=body) if is_no_op(body):

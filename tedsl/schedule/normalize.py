@@ -36,7 +36,7 @@ def _inline(state: ScheduleState) -> None:
         if stage.attach_type == AttachType.INLINE:
             assert isinstance(op, ComputeOp), "compute_inline refuses all others"
             stage.attach_type = AttachType.INLINED
-            formulas[stage.op.output(0)] = op
+            formulas.update((stage.op.output(v), op) for v in range(op.num_outputs))
         elif op is not stage.op:
             replaced.update(outputs_of(stage.op, op))
         if op is not stage.op:

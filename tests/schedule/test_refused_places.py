@@ -203,14 +203,6 @@ def test_inline_of_a_reduction(matmul, refused):
             "compute_at puts it inside a loop of its reader")
 
 
-def test_inline_of_several_outputs(refused):
-    A = te.placeholder((8,), name="A")
-    P, Q = te.compute((8,), lambda i: (A[i] + 1.0, A[i] * 2.0), name="T")
-    R = te.compute((8,), lambda i: P[i] + Q[i], name="R")
-    s = create_schedule(R.op)
-    refused(s, lambda: s[P].compute_inline(), "T has 2 outputs; only a stage of one output can be inlined")
-
-
 # --- axes of the old operation ----------------------------------------------------------------------------------------------
 
 def test_the_reduction_axis_after_cache_write(matmul, refused):

@@ -131,6 +131,8 @@ def _attr(c: StmtCompiler, s: AttrStmt) -> None:
         name = c.local(s.node.name)
         c.vars[s.node.var] = name, False
         c.loop(s.node.name, f"for {name} in range({extent}):", s.body)
+    elif s.attr_key == "pragma_debug_skip_region":
+        c.line("pass")
     else:
         c.stmt(s.body)
 

@@ -24,9 +24,6 @@ def compute_inline(stage: StageState) -> None:
     if any(isinstance(body, Reduce) for body in bodies):
         raise stage.refuse(directive, f"{stage.name} is a reduction: it needs loops and a place to add up",
                            hint=f"compute_at puts it inside a loop of its reader: s[{stage.name}].compute_at(s[C], axis)")
-    if len(bodies) != 1:
-        raise stage.refuse(directive, f"{stage.name} has {len(bodies)} outputs; only a stage of one output can be inlined",
-                           hint="compute_at puts it inside a loop of its reader")
     if type(stage.op) is not ComputeOp:
         raise stage.refuse(directive, f"{stage.name} is computed by calls of an intrinsic, which write to memory",
                            hint="compute_at puts it inside a loop of its reader")

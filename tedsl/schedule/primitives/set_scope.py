@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl.schedule.state import StageState, describe, show
 
-SCOPES = ("global", "shared", "local", "warp", "wmma")
+SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 
 
 def set_scope(stage: StageState, scope: Any) -> None:
@@ -24,5 +24,5 @@ def check_scope(stage: StageState, directive: str, scope: Any) -> None:
     """Refuses what is no name of a memory scope."""
     if not isinstance(scope, str):
         raise stage.refuse(directive, f"the scope is a string, got {describe(scope)}", hint='for example "local"')
-    if scope and scope.split(".")[0] not in SCOPES:
+    if scope and not any(scope == known or scope.startswith(f"{known}.") for known in SCOPES):
         raise stage.refuse(directive, f"there is no memory scope {scope!r}", hint=f"choose one of {', '.join(SCOPES)}")
