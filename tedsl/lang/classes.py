@@ -2,6 +2,7 @@
 
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
+from tedsl.lang.scan import ScanOp
 from tedsl.lang.tensor import Tensor, TensorSlice
 
-__all__ = ["ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice"]
+__all__ = ["ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorSlice"]

@@ -17,6 +17,7 @@ from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.rfactor import rfactor
 from tedsl.schedule.replay import replay
+from tedsl.schedule.scan_checks import check_scans
 from tedsl.schedule.show import schedule_text
 from tedsl.schedule.stage import Stage
 from tedsl.schedule.state import ScheduleState, StageState, describe
@@ -171,5 +172,6 @@ def create_schedule(ops: Any) -> Schedule:
     state = ScheduleState(list(outputs))
     for op in producers_first(state.outputs):
         state.add_stage(op, len(state.stages)).is_output = op in outputs
+    check_scans(state)
     state.recorder.history.take(state)
     return Schedule(state)

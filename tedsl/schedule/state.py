@@ -16,6 +16,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp
+from tedsl.lang.scan import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.history import fields_of, with_twins
 from tedsl.schedule.journal import Recorder
@@ -56,7 +57,9 @@ class IterVarAttr:
 
 
 def root_axes(op: Operation) -> list[IterVar]:
-    """The axes of an operation, those of the reduction last."""
+    """The axes of an operation, those of the reduction last. That of a scan is over its steps."""
+    if isinstance(op, ScanOp):
+        return [op.scan_axis]
     return [*getattr(op, "axis", ()), *getattr(op, "reduce_axis", ())]
 
 
@@ -103,6 +106,12 @@ class StageState:
     def is_placeholder(self) -> bool:
         return isinstance(self.op, PlaceholderOp)
 
+    @property
+    def scan_of_state(self) -> StageState | None:
+        """The scan whose state this placeholder is; None for all other stages."""
+        return next((stage for stage in self.schedule.stages
+                     if isinstance(stage.op, ScanOp) and any(t.op is self.op for t in stage.op.state_placeholder)), None)
+
     def loop_names(self) -> list[str]:
         return [loop.name for loop in self.leaf_iter_vars]
 
@@ -133,6 +142,13 @@ class StageState:
 
     def must_have_loops(self, directive: str) -> None:
         """Refuses placeholders."""
+        scan = self.scan_of_state
+        if scan is not None:
+            assert isinstance(scan.op, ScanOp)
+            raise self.refuse(directive, f"{self.name} is a state of {scan.name}: it stands for the rows that earlier steps have "
+                              "computed, no loop of its own computes them",
+                              hint=f"schedule the update, s[{scan.op.update[0].name}], or the steps, s[{scan.name}]; or copy it: "
+                                   f's.cache_read({self.name}, "local", readers)')
         if self.is_placeholder:
             raise self.refuse(directive, f"{self.name} is a placeholder: its values are given by the caller, "
                               "no loop computes them",
@@ -157,6 +173,10 @@ class StageState:
     def _why_not_a_loop(self, loop: Any) -> tuple[str, str]:
         if isinstance(self.op, ExternOp):
             return EXTERN.format(self.name), "write them there as they are to run: ib.for_range(0, n, kind='parallel')"
+        if isinstance(self.op, ScanOp) and find(self.op.spatial_axis_, loop) is not None:
+            updates = ", ".join(f"s[{tensor.name}].op.axis" for tensor in self.op.update)
+            return (f"{loop.name} is a dimension of a state, and the loops over the elements of a row are those of the update",
+                    f"take them from {updates}; the loop over the steps is s[{self.name}].op.scan_axis")
         take = (f"take the axis from s[{self.name}].op.axis or s[{self.name}].op.reduce_axis, "
                 "or from what split and fuse returned")
         if not isinstance(loop, IterVar):

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.scan_checks import must_not_be_steps
 from tedsl.schedule.state import StageState, describe, show
 from tedsl.schedule.tails import must_not_recompute
 from tedsl.schedule.threads import LAUNCHED, is_thread_tag, is_virtual
@@ -31,6 +32,7 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
     if taken:
         raise stage.refuse(directive, f"{taken[0]} is already bound to {tag}",
                            hint=f"bind each thread axis once: fuse {taken[0]} and {loop.name} first, or take another axis")
+    must_not_be_steps(stage, loop, directive)
     must_not_recompute(stage, loop, directive)
     stage.set_attr(loop, bind_thread=thread)
 

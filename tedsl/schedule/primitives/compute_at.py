@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.ir.iters import IterType
 from tedsl.schedule.attach import escapes, possible_hosts, reaches
+from tedsl.schedule.scan_checks import check_place
 from tedsl.schedule.state import AttachType, StageState, describe, show
 
 
@@ -19,6 +20,7 @@ def compute_at(stage: StageState, host: Any, loop: Any) -> None:
     _check_host(stage, host, directive)
     directive += f" of {stage.name}"  # from here on the loops are those of the host
     at = host.position_of(loop, directive)
+    check_place(stage, host, loop, directive)
     vectors = [one.name for one in host.leaf_iter_vars[:at + 1] if host.attr_of(one).iter_type == IterType.VECTORIZED]
     if vectors:
         raise host.refuse(directive, f"{vectors[0]} is vectorized: a vector has no room for the loops of {stage.name}",

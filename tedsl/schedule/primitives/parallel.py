@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.ir.iters import IterType
 from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.scan_checks import must_not_be_steps
 from tedsl.schedule.state import StageState, show
 from tedsl.schedule.tails import must_not_recompute
 
@@ -18,5 +19,6 @@ def parallel(stage: StageState, loop: Any) -> None:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",
             hint=f"parallelize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
+    must_not_be_steps(stage, loop, directive)
     must_not_recompute(stage, loop, directive)
     stage.set_attr(loop, iter_type=IterType.PARALLELIZED)

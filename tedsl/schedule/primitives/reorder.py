@@ -8,6 +8,7 @@ from typing import Any
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import inside_vector, misplaced
 from tedsl.schedule.primitives.decompose_reduction import check_init_place
+from tedsl.schedule.scan_checks import must_keep_steps_in_order
 from tedsl.schedule.state import StageState, find, show
 
 
@@ -26,6 +27,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     for place, loop in zip(sorted(places), order):
         after[place] = loop
     check_init_place(stage, directive, after)
+    must_keep_steps_in_order(stage, after, directive)
     if stage.guests():
         _check_guests(stage, directive, after)
     stage.leaf_iter_vars = after

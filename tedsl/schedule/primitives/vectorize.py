@@ -8,6 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.iters import IterType
 from tedsl.schedule.domains import extent_of
 from tedsl.schedule.primitives.unroll import check_annotation
+from tedsl.schedule.scan_checks import must_not_be_steps
 from tedsl.schedule.state import AttachType, StageState, find, show
 
 
@@ -22,6 +23,7 @@ def vectorize(stage: StageState, loop: Any) -> None:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, lanes would race",
             hint=f"vectorize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
+    must_not_be_steps(stage, loop, directive)
     extent = extent_of(stage, loop)
     if extent is not None and build.as_int(extent) is None and stage.attach_type != AttachType.SCOPE:
         raise stage.refuse(directive, f"the extent of {loop.name} is {extent!r}, which is not a constant",
