@@ -22,7 +22,6 @@ from tedsl.lang.operation import Operation, extent_of
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.reads import has_load
-from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.lower.threads import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
 from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.schedule.causes import attached
@@ -36,14 +35,14 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
     for plan in reversed(plans):
         bind_outer_threads(plan, analyzer)
         region = _whole_shape(plan) if plan.host is None else _needed(plan, readers.get(plan.stage.op, []), analyzer)
-        for axis, (low, extent) in zip(plan.data_axes, region):
-            plan.mins[axis], plan.extents[axis] = low, extent
+        for axis, ends, everything in zip(plan.data_axes, region, _whole_shape(plan)):
+            plan.mins[axis], plan.extents[axis] = everything if axis in plan.without_loops else ends
         for axis in plan.axes[len(region):]:
             assert axis.dom is not None
             plan.mins[axis], plan.extents[axis] = axis.dom.min, extent_of(axis)
         extents_down(plan, analyzer)
         plan.padded = padded_extents(plan)
-        plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.stage.leaf_iter_vars]
+        plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.leaves]
         values = {loop.leaf: loop.value for loop in plan.loops}
         plan.offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
     plan_launches(plans, analyzer)
@@ -62,8 +61,6 @@ def _loop(plan: StagePlan, leaf: IterVar, analyzer: Analyzer) -> Loop:
     extent, attr = plan.extents[leaf], plan.stage.attr_of(leaf)
     if attr.bind_thread is not None:
         return thread_loop(plan, leaf, attr, extent, analyzer)
-    if attr.tensor_intrin is not None:
-        raise LoweringError(f"loop {leaf.name} of {plan.name} is tensorized, which has no meaning on a CPU target yet")
     if build.as_int(extent) == 1:
         return Loop(leaf, attr, extent, None, build.const(0, leaf.dtype))
     var = Var(leaf.name, leaf.dtype)

@@ -12,6 +12,7 @@ from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.tensor_compute import TensorComputeOp
 from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf, plan_formula
 from tedsl.lower.extern import extern_statements, plan_extern
@@ -40,6 +41,7 @@ def _loops_of_formula(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
 
 KINDS: dict[type[Operation], Kind] = {
     ComputeOp: Kind(plan_formula, _loops_of_formula),
+    TensorComputeOp: Kind(plan_formula, _loops_of_formula),
     ExternOp: Kind(plan_extern, extern_statements),
 }
 

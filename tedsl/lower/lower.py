@@ -12,8 +12,8 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
-from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
-from tedsl.ir.visitor import post_order
+from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
+from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
 from tedsl.lower.attach import place_stages
@@ -83,6 +83,9 @@ def _check_symbols(body: Stmt, arguments: Arguments) -> None:
                 used.setdefault(node)
             case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | AttrStmt(node=IterVar(var=v)):
                 bound[v] = None
+            case AttrStmt(attr_key=key, node=(Buffer() as window, _)) if key == BIND_SCOPE:
+                for part in (window.data, window.elem_offset, *window.strides):
+                    bound.update(dict.fromkeys(variables(part)))
             case BufferLoad(buffer=buffer) | BufferStore(buffer=buffer):
                 used.setdefault(buffer.data)
             case BufferRealize(buffer=buffer):

@@ -23,6 +23,8 @@ from tedsl.ir.visitor import variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
 from tedsl.lower.cross_thread import cross_thread, crosses_threads
+from tedsl.lower.intrinsics.region import outer_conditions, tensorized_at
+from tedsl.lower.intrinsics.statements import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
@@ -41,6 +43,7 @@ class Nest:
                  guests: Callable[[int, Stmt], Stmt]) -> None:
         self.plan, self.buffers, self.buffer_of, self.analyzer, self.guests = plan, buffers, buffer_of, analyzer, guests
         self.ragged = isinstance(plan.op, ComputeOp) and is_ragged(plan.op)
+        self.at = tensorized_at(plan)  # the loop from which on an intrinsic stands for the loops, or None
         self.unlikely: set[Expr] = set()  # guards that passes are to leave where they are
         self.translate = self.translator(plan.offsets)
 
@@ -57,6 +60,8 @@ class Nest:
 
     def build(self) -> Stmt:
         plan = self.plan
+        if self.at is not None:
+            return TensorizedNest(self, self.at).build()
         reduce = plan.bodies[0]
         place = self.place(self.translate)
         if not isinstance(reduce, Reduce):
@@ -141,7 +146,8 @@ class Nest:
             found.append(translate(plan.stage.store_predicate))
             self.unlikely.add(found[-1])
             self.note_guards(offsets, "predicate", found[-1:], [None])
-        return [c for c in found if not build.is_true(c)]
+        found = [c for c in found if not build.is_true(c)]
+        return found if self.at is None else outer_conditions(plan, self.at, found, self.analyzer)
 
     def note_guards(self, offsets: Mapping[IterVar, Expr], kind: str, found: Iterable[Expr],
                     of: Iterable[IterVar | None]) -> None:
@@ -201,6 +207,14 @@ class Nest:
                         f"{self.plan.loops[at].leaf.name}, inside of its reduction",
                         hint=f"compute {guest.name} further out: s[{guest.name}].compute_root()",
                         about=attached(guest.stage))
+
+    def around_copy(self, loop: Loop, body: Stmt) -> Stmt:
+        """`body` inside `loop`, which is a copy of one of the loops."""
+        return _around(loop, loop.extent, body)
+
+    def begin_of_reduction(self) -> int:
+        """The number of the loop before which the start values stand."""
+        return _begin_of_reduction(self.plan)
 
     def marked(self, stmt: Stmt) -> Stmt:
         """`stmt` with the directives on the stage as a whole."""

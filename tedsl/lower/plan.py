@@ -26,8 +26,8 @@ class Loop:
     extent: Expr
     var: Var | None
     value: Expr
-    tail: str = ""
     launched: Expr | None = field(default=None, kw_only=True)  # of a loop bound to threads: how many of them the kernel has
+    tail: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,16 @@ class StagePlan:
     def axes(self) -> tuple[IterVar, ...]:
         """All axes of the operation: those of the elements, then those of the reduction."""
         return tuple(root_axes(self.op))
+
+    @property
+    def without_loops(self) -> tuple[IterVar, ...]:
+        """The axes inside the calls of an intrinsic: they are computed in whole."""
+        return getattr(self.op, "without_loops", ())
+
+    @property
+    def leaves(self) -> tuple[IterVar, ...]:
+        """The loops of the stage, and the axes that have none."""
+        return (*self.stage.leaf_iter_vars, *self.without_loops)
 
     @property
     def data_axes(self) -> tuple[IterVar, ...]:

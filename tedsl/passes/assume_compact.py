@@ -7,7 +7,7 @@ after:   A: Buffer([n, m], [])                   A[i*m + k]
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.ir import build
@@ -27,7 +27,7 @@ def assume_compact(func: PrimFunc) -> PrimFunc:
     for buffer in func.buffers:
         if buffer.buffer_type == "auto_broadcast":  # a stride may be 0: compact arrays need not be read compactly
             return func
-        for stride, usual in zip(buffer.strides, compact_strides(buffer)):
+        for stride, usual in zip(buffer.strides, compact_strides(buffer.shape)):
             if isinstance(stride, Var) and uses[stride] == 1:
                 compact[stride] = build.cast(stride.dtype, usual)
             else:
@@ -39,14 +39,20 @@ def assume_compact(func: PrimFunc) -> PrimFunc:
     return func.replace(body=body, buffer_map={param: buffers[buffer] for param, buffer in func.buffer_map.items()})
 
 
-def compact_strides(buffer: Buffer) -> tuple[Expr, ...]:
-    """The strides of a compact row-major array of the buffer's shape."""
+def compact_strides(shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The strides of a compact row-major array of that shape."""
     strides: list[Expr] = []
-    step: Expr = build.const(1, buffer.shape[-1].dtype) if buffer.shape else build.const(1)
-    for dim in reversed(buffer.shape):
+    step: Expr = build.const(1, shape[-1].dtype) if shape else build.const(1)
+    for dim in reversed(shape):
         strides.append(step)
         step = build.mul(step, dim)
     return tuple(reversed(strides))
+
+
+def compact_array_strides(func: PrimFunc) -> dict[Var, Expr]:
+    """The variables that are strides of the parameters, with their values for compact arrays."""
+    return {stride: build.cast(stride.dtype, usual) for buffer in func.buffers
+            for stride, usual in zip(buffer.strides, compact_strides(buffer.shape)) if isinstance(stride, Var)}
 
 
 class _Compacter(Rewriter):

@@ -10,6 +10,7 @@ for (`buffer_dim_align`) grow the memory. Everything after this pass works on Lo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +21,30 @@ from tedsl.ir.expr import BufferLoad, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import Op
 from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, For, ForKind, Prefetch, Stmt, Store
+from tedsl.ir.stmt import (
+    BIND_SCOPE,
+    Allocate,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    Prefetch,
+    Stmt,
+    Store,
+)
 from tedsl.ir.visitor import post_order
+from tedsl.passes.assume_compact import compact_array_strides, compact_strides
 from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignments
+from tedsl.passes.facts.windows import place_window
 
 CACHE_LINE = 64  # bytes
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
     """`func` with flat loads, stores and allocations; itself if it has no multi-dimensional access."""
-    return func.with_body(_Flattener(_layouts(func.body))(func.body))
+    return func.with_body(_Flattener(_layouts(func.body), compact_array_strides(func))(func.body))
 
 
 @dataclass(frozen=True)
@@ -60,9 +75,9 @@ def _extent(bound: Any) -> Expr:
 
 
 class _Flattener(Rewriter):
-    def __init__(self, layouts: dict[Buffer, _Layout]) -> None:
+    def __init__(self, layouts: dict[Buffer, _Layout], compact: Mapping[Var, Expr]) -> None:
         super().__init__()
-        self.layouts = layouts
+        self.layouts, self.compact = layouts, compact
 
     def rewrite(self, node: Any) -> Any:
         match node:
@@ -74,6 +89,8 @@ class _Flattener(Rewriter):
                 return self.allocate(node)
             case AttrStmt(attr_key=key, body=body) if key == DIM_ALIGN:
                 return body
+            case AttrStmt(attr_key=key) if key == BIND_SCOPE:
+                return self.window(node)
             case AttrStmt(node=Buffer() as buffer):
                 return node.replace(node=buffer.data)
             case Prefetch():
@@ -89,6 +106,15 @@ class _Flattener(Rewriter):
             return _flat(indices, layout.extents, layout.strides)
         flat = _flat(indices, buffer.shape, buffer.strides)
         return flat if _is_zero(buffer.elem_offset) else _shift(flat, buffer.elem_offset)
+
+    def window(self, attr: AttrStmt) -> Stmt:
+        """The body of `attr` with the buffer that stands for a region put into the memory of that region."""
+        whole, value = attr.node[1], attr.value
+        assert isinstance(value, Call)
+        layout = self.layouts.get(whole)
+        shape, strides = (whole.shape, whole.strides) if layout is None else (layout.extents, layout.strides)
+        offset = self.index(whole, value.args[:2 * len(shape):2])
+        return place_window(attr, offset, strides or compact_strides(shape), self.compact)
 
     def allocate(self, realize: BufferRealize) -> Stmt:
         buffer, layout = realize.buffer, self.layouts[realize.buffer]

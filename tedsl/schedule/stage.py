@@ -10,6 +10,7 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
+from tedsl.lang.tensor_intrin import TensorIntrin
 from tedsl.schedule.primitives.bind import bind
 from tedsl.schedule.primitives.compute_at import compute_at
 from tedsl.schedule.primitives.compute_inline import compute_inline
@@ -28,6 +29,7 @@ from tedsl.schedule.primitives.storage.double_buffer import double_buffer
 from tedsl.schedule.primitives.storage.prefetch import prefetch
 from tedsl.schedule.primitives.storage.rolling_buffer import rolling_buffer
 from tedsl.schedule.primitives.storage.storage_align import storage_align
+from tedsl.schedule.primitives.tensorize import tensorize
 from tedsl.schedule.primitives.tile import tile
 from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
@@ -128,6 +130,12 @@ class Stage:
         call = self._call("set_store_predicate", self.state.schedule.recorder.value(predicate))
         set_store_predicate(self.state, predicate)
         self._record("set_store_predicate", call)
+
+    def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
+        """Replace the loop `var` and all loops inside it by one use of an intrinsic whose formula they compute."""
+        call = self._call("tensorize", self._axis(var), self.state.schedule.recorder.value(tensor_intrin))
+        tensorize(self.state, var, tensor_intrin)
+        self._record("tensorize", call)
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
         """Put a note for the passes on the loop `var`."""
@@ -251,11 +259,6 @@ class Stage:
     @property
     def store_predicate(self) -> Expr | None:
         return self.state.store_predicate
-
-    @property
-    def env_threads_set(self) -> tuple[IterVar, ...]:
-        """The thread axes that env_threads launched."""
-        return self.state.env_threads
 
     @property
     def group(self) -> None:

@@ -50,6 +50,8 @@ def _operands(out: Emitter, e: Any, index: bool) -> list[Task]:
         return _branch(out, e)
     if (isinstance(e, Call) and e.op.name == "tir.address_of") or isinstance(e, Ramp):
         return []
+    if isinstance(e, Call) and e.op.name == "tir.tvm_access_ptr":
+        return [(e.args[2], True)]
     rest: list[Task] = [(child, False) for child in reversed(e.child_nodes()) if not isinstance(child, StringImm)]
     return rest
 

@@ -45,8 +45,8 @@ def _check(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any, dir
         if not isinstance(tensor, Tensor):
             raise stage.refuse(directive, f"the first argument is a tensor or a list of tensors, got {describe(tensor)}",
                                hint=f"for an operation write {stage.name}.output(0)")
-    if not isinstance(op, ComputeOp):
-        raise stage.refuse(directive, f"{stage.name} is not made by te.compute",
+    if not isinstance(op, ComputeOp) or type(op) is not ComputeOp:
+        raise stage.refuse(directive, f"{stage.name} is not made by a formula of te.compute",
                            hint="write a te.compute that copies it instead")
     other = [s.name for s in stages if s is not stage]
     if other:

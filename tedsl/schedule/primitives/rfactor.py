@@ -52,7 +52,7 @@ def _check(stage: StageState, tensor: Any, loop: Any, directive: str) -> tuple[C
                            hint=f"for an operation write {stage.name}.output(0)")
     op = stage.op
     whole = op.reduction if isinstance(op, ComputeOp) else None
-    if not isinstance(op, ComputeOp) or whole is None:
+    if not isinstance(op, ComputeOp) or type(op) is not ComputeOp or whole is None:
         moved = f"; the reduction is in stage {where}" if (where := _moved_to(stage)) else ""
         raise stage.refuse(directive, f"{stage.name} is not a reduction{moved}",
                            hint="rfactor takes a tensor made by te.sum, te.max, te.comm_reducer(...), ...")

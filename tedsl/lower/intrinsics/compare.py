@@ -1,0 +1,182 @@
+"""Whether two formulas are the same: that of an intrinsic, and that of loops whose axes were renamed to the intrinsic's.
+
+    w[i, k] * x[k]   and   B[k] * A[yo*16 + i, k]     the same, with w = A from (yo*16, 0) on and x = B from (0) on
+
+The inputs of the intrinsic are found by walking both side by side: where the intrinsic reads an input, the loops must read some
+tensor, always the same one, at the same distance. Operands of commutative operators may stand the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import EQ, NE, Add, And, Expr, FloatImm, IntImm, Let, Max, Min, Mul, Or, ProducerLoad, Reduce, Var
+from tedsl.ir.node import Node
+from tedsl.ir.ops import Op
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import variables
+from tedsl.lang.tensor import Tensor
+from tedsl.lang.tensor_intrin import Region
+from tedsl.lower.reads import has_load
+
+COMMUTATIVE = (Add, Mul, Min, Max, And, Or, EQ, NE)
+MOST_STEPS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """What differs ("dtype", "operator", ...), on the side of the intrinsic and on that of the loops."""
+
+    what: str
+    ours: object
+    theirs: object
+
+
+class Comparison:
+    """Compares formulas; collects the regions that the inputs stand for and the values of scalar parameters.
+
+    axes: the variables of the intrinsic's axes, which stand in both formulas. scalars: its scalar parameters.
+    """
+
+    def __init__(self, axes: Iterable[Var], scalars: Iterable[Var], analyzer: Analyzer) -> None:
+        self.axes, self.scalars, self.analyzer = set(axes), set(scalars), analyzer
+        self.regions: dict[Tensor, Region] = {}
+        self.values: dict[Var, Expr] = {}
+        self.difference: Difference | None = None
+        self.steps = 0
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        """Whether `a` of the intrinsic is `b` of the loops. If not, `difference` is the first place where they are not."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            return self.differ("structure (the formulas are too large to compare)", a, b)
+        if isinstance(a, Var) and a in self.scalars:
+            return self.scalar(a, b)
+        if a.dtype is not b.dtype:
+            return self.differ("dtype", f"{a!r} is {a.dtype}", f"{b!r} is {b.dtype}")
+        if isinstance(a, Reduce) or isinstance(b, Reduce):
+            return self.reduction(a, b)
+        if type(a) is ProducerLoad and type(b) is ProducerLoad:
+            return self.load(a, b)
+        if a.dtype.is_integer and a.dtype.lanes == 1 and not has_load(a) and not has_load(b) and self.equal(a, b):
+            return True
+        if type(a) is not type(b):
+            return self.differ("operator", a, b)
+        return self.children(a, b)
+
+    def children(self, a: Any, b: Any) -> bool:
+        match a:
+            case Var():
+                return a is b or self.differ("variable", a, b)
+            case IntImm() | FloatImm():
+                return repr(a.value) == repr(b.value) or self.differ("constant", a, b)
+            case Let():
+                return self.same(a.value, b.value) and self.same(substitute(a.body, {a.var: b.var}), b.body)
+        if _own(a) != _own(b):
+            return self.differ("operator", a, b)
+        if isinstance(a, COMMUTATIVE):
+            saved = dict(self.regions), dict(self.values)
+            if self.same(a.a, b.a) and self.same(a.b, b.b):
+                return True
+            first = self.difference
+            self.regions, self.values = saved
+            if self.same(a.a, b.b) and self.same(a.b, b.a):
+                return True
+            self.difference = first
+            return False
+        ours, theirs = a.child_nodes(), b.child_nodes()
+        if len(ours) != len(theirs):
+            return self.differ("operator", a, b)
+        return all(self.same(x, y) for x, y in zip(ours, theirs))
+
+    def reduction(self, a: Expr, b: Expr) -> bool:
+        if not isinstance(a, Reduce) or not isinstance(b, Reduce):
+            return self.differ("operator", a, b)
+        if len(a.source) != len(b.source) or a.value_index != b.value_index or len(a.init) != len(b.init):
+            return self.differ("reduction", a, b)
+        ours, theirs = a.combiner, b.combiner
+        renamed = dict(zip((*ours.lhs, *ours.rhs), (*theirs.lhs, *theirs.rhs)))
+        for x, y in zip((*ours.result, *ours.identity_element), (*theirs.result, *theirs.identity_element)):
+            if not self.same(substitute(x, renamed), y):
+                return self.differ("combiner", x, y, instead=True)
+        pairs = zip((*a.source, a.condition, *a.init), (*b.source, b.condition, *b.init))
+        return all(self.same(x, y) for x, y in pairs)
+
+    def load(self, a: ProducerLoad, b: ProducerLoad) -> bool:
+        """An input of the intrinsic stands for a region of what the loops read."""
+        region = self.region(a, b)
+        if region is None:
+            return self.differ("indices", a, b)
+        known = self.regions.setdefault(a.producer, region)
+        if known is region:
+            return True
+        if known.tensor != region.tensor:
+            return self.differ(f"input {a.producer.name}", "always the same tensor",
+                               f"{known.tensor.name} and {region.tensor.name}")
+        same = known.dims == region.dims and all(self.equal(x, y) for x, y in zip(known.mins, region.mins))
+        return same or self.differ(f"input {a.producer.name}", f"{a!r} of one region", f"{b!r}, at another distance")
+
+    def region(self, a: ProducerLoad, b: ProducerLoad) -> Region | None:
+        """Where `b` begins: each index of `a`, from the last on, is an index of `b` less a first value; the others of `b` do
+        not depend on the axes."""
+        mins: list[Expr] = [*b.indices]
+        dims: list[int] = []
+        wanted = list(a.indices)
+        for at in reversed(range(len(mins))):
+            distance = None if not wanted else self.distance(mins[at], wanted[-1])
+            if distance is not None:
+                mins[at] = distance
+                dims.append(at)
+                wanted.pop()
+            elif not self.is_fixed(mins[at]):
+                return None
+        return None if wanted else Region(b.producer, tuple(mins), tuple(reversed(dims)))
+
+    def distance(self, theirs: Expr, ours: Expr) -> Expr | None:
+        """theirs - ours if it is the same for all iterations of the region."""
+        if has_load(theirs) or has_load(ours):
+            return None
+        found = self.analyzer.simplify(build.sub(theirs, ours))
+        return found if self.is_fixed(found) else None
+
+    def is_fixed(self, expr: Expr) -> bool:
+        return not has_load(expr) and not any(v in self.axes for v in variables(expr))
+
+    def scalar(self, a: Var, b: Expr) -> bool:
+        """A scalar parameter stands for whatever does not change within the region."""
+        if a.dtype is not b.dtype:
+            return self.differ("dtype", f"{a!r} is {a.dtype}", f"{b!r} is {b.dtype}")
+        if not self.is_fixed(b):
+            return self.differ(f"scalar parameter {a.name}", "one value", b)
+        known = self.values.setdefault(a, b)
+        return known is b or self.equal(known, b) or self.differ(f"scalar parameter {a.name}", known, b)
+
+    def equal(self, a: Expr, b: Expr) -> bool:
+        if a is b:
+            return True
+        if not a.dtype.is_integer or a.dtype is not b.dtype:
+            return False
+        if a.dtype.is_bool:
+            return self.analyzer.simplify(a) is self.analyzer.simplify(b)
+        return build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
+
+    def differ(self, what: str, ours: object, theirs: object, instead: bool = False) -> bool:
+        """Notes the difference unless one was found before; always False."""
+        if self.difference is None or instead:
+            self.difference = Difference(what, ours, theirs)
+        return False
+
+
+def _own(node: Any) -> Mapping[str, object]:
+    """What a node is beside its children."""
+    return {name: value for name, value in vars_of(node).items()
+            if isinstance(value, (str, int, Op)) and not isinstance(value, Node)}
+
+
+def vars_of(node: Any) -> dict[str, object]:
+    """The fields of a node."""
+    return {name: getattr(node, name) for name in node.__dataclass_fields__}

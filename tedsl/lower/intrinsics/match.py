@@ -1,0 +1,164 @@
+"""The use of an intrinsic at a place: which regions its tensors stand for there, if its formula is what the loops compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.interval import relax
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.substitute import copy_var, substitute
+from tedsl.lang.operation import extent_of
+from tedsl.lang.shape_match import ShapeMatch
+from tedsl.lang.tensor import Tensor
+from tedsl.lang.tensor_compute import TensorComputeOp
+from tedsl.lang.tensor_intrin import Region, TensorIntrin
+from tedsl.lower.intrinsics.compare import Comparison, Difference
+from tedsl.lower.intrinsics.region import Cover
+from tedsl.lower.intrinsics.show import formula_text, shape_text
+from tedsl.lower.plan import StagePlan
+from tedsl.lower.reads import has_load, loads_of
+from tedsl.schedule.causes import annotated
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """An intrinsic in the loops: the region of each input and output, in terms of the loops around it, and the values of the
+    variables of its shapes and of its scalar parameters."""
+
+    intrin: TensorIntrin
+    inputs: Mapping[Tensor, Region]
+    outputs: tuple[Region, ...]
+    values: Mapping[Var, Expr]
+
+
+def use_of_call(plan: StagePlan, op: TensorComputeOp, cover: Cover, symbols: Mapping[Var, Expr],
+                regions: Sequence[Region]) -> Use:
+    """The use that a te.compute asks for by calling the intrinsic. `symbols`, `regions`: those of `op`, for these loops."""
+    assert op.intrin is not None
+    return Use(op.intrin, dict(zip(op.intrin.inputs, regions)), _outputs(plan, cover, op.output_dims), symbols)
+
+
+def _outputs(plan: StagePlan, cover: Cover, dims: tuple[int, ...]) -> tuple[Region, ...]:
+    mins = tuple(cover[axis][0] for axis in plan.data_axes)
+    return tuple(Region(plan.op.output(k), mins, dims) for k in range(plan.op.num_outputs))
+
+
+class Matcher:
+    """Compares the region `cover` of a tensorized stage with the intrinsic; `use()` is the result; an error shows both."""
+
+    def __init__(self, plan: StagePlan, at: int, cover: Cover, analyzer: Analyzer) -> None:
+        self.plan, self.cover, self.analyzer = plan, cover, analyzer
+        self.loop = plan.loops[at]
+        self.intrin: TensorIntrin = self.loop.attr.tensor_intrin
+        self.shapes = ShapeMatch(analyzer)
+        self.fresh: dict[Var, Expr] = {}  # the axes of the intrinsic: variables of their own for each use
+
+    def use(self) -> Use:
+        op = self.intrin.op
+        data, reduced = self.plan.data_axes, self.plan.axes[len(self.plan.data_axes):]
+        output_dims = self.axes("shape of the output", op.axis, data)
+        reduce_dims = self.axes("extents of the reduction", op.reduce_axis, reduced)
+        names = self.renamed(op.axis, data, output_dims) | self.renamed(op.reduce_axis, reduced, reduce_dims)
+        ours = [substitute(body, {**self.fresh, **self.shapes.symbols}) for body in op.body]
+        theirs = [substitute(body, names) for body in self.plan.bodies]
+        found = Comparison((v for v in self.fresh.values() if isinstance(v, Var)), self.intrin.scalar_params, self.analyzer)
+        for a, b in zip(ours, theirs):
+            if not found.same(a, b):
+                self.refuse_formula(found.difference, ours, theirs)
+        self.check_whole(found, ours)
+        unused = [v.name for v in self.intrin.scalar_params if v not in found.values]
+        if unused:
+            self.refuse(f"its scalar parameter {unused[0]} is no part of its formula, so that no value for it can be found",
+                        "call the intrinsic in te.compute, with scalar_inputs=")
+        return Use(self.intrin, found.regions, _outputs(self.plan, self.cover, output_dims),
+                   {**self.shapes.symbols, **found.values})
+
+    # --- axes ---
+
+    def axes(self, what: str, ours: Sequence[IterVar], theirs: Sequence[IterVar]) -> tuple[int, ...]:
+        """For each axis of the intrinsic the number of the axis of the stage that it is."""
+        declared = [extent_of(axis) for axis in ours]
+        actual = [self.cover[axis][1] for axis in theirs]
+        dims = self.shapes.dims(declared, actual)
+        if dims is None:
+            inside = ", ".join(f"{axis.name}: {extent!r}" for axis, extent in zip(theirs, actual)) or "none"
+            self.refuse(f"{what}: the intrinsic has {shape_text(declared)}, the loops cover {shape_text(actual)} ({inside})",
+                        "split the loops by the sizes of the intrinsic, and reorder the inner parts to the inside of "
+                        f"{self.loop.leaf.name}")
+        for axis in ours:
+            var = copy_var(axis.var)
+            extent = self.shapes.value(extent_of(axis))
+            assert axis.dom is not None
+            self.analyzer.bind(var, Range.from_min_extent(axis.dom.min, build.cast(var.dtype, extent)))
+            self.fresh[axis.var] = var
+        return dims
+
+    def renamed(self, ours: Sequence[IterVar], theirs: Sequence[IterVar], dims: tuple[int, ...]) -> dict[Var, Expr]:
+        """What the axes of the stage are in terms of the intrinsic's."""
+        names: dict[Var, Expr] = {axis.var: build.cast(axis.dtype, self.cover[axis][0]) for axis in theirs}
+        for axis, dim in zip(ours, dims):
+            own, var = theirs[dim], self.fresh[axis.var]
+            assert axis.dom is not None
+            step = build.sub(var, axis.dom.min)
+            names[own.var] = build.cast(own.dtype, build.add(self.cover[own][0], step))
+        return names
+
+    # --- inputs ---
+
+    def check_whole(self, found: Comparison, ours: Sequence[Expr]) -> None:
+        """The intrinsic may read all of its inputs: the formula must do so too, for only that is there in memory."""
+        ranges = {var: self.analyzer_range(axis) for axis, var in self.axis_pairs()}
+        for tensor in self.intrin.inputs:
+            loads = [load for load in loads_of(tuple(ours)) if load.producer == tensor]
+            for dim, extent in enumerate(tensor.shape):
+                size = self.shapes.value(extent)
+                if not any(self.covers(load, dim, size, ranges) for load in loads):
+                    self.refuse(f"its formula reads only a part of its input {tensor.name} {shape_text(tensor.shape)}, "
+                                f"in dimension {dim}: {', '.join(dict.fromkeys(repr(load) for load in loads))}",
+                                "declare the placeholder as large as what the formula reads")
+        missing = [t.name for t in self.intrin.inputs if t not in found.regions]
+        if missing:
+            self.refuse(f"its input {missing[0]} is read under no condition that the loops have", "")
+
+    def covers(self, load: ProducerLoad, dim: int, size: Expr, ranges: Mapping[Var, tuple[Expr, Expr]]) -> bool:
+        index = load.indices[dim]
+        if has_load(index):
+            return False
+        low, high = relax(index, ranges, self.analyzer)
+        return low is not None and high is not None and self.shapes.same(build.const(0, low.dtype), low) \
+            and self.shapes.same(build.sub(size, 1), high)
+
+    def axis_pairs(self) -> list[tuple[IterVar, Var]]:
+        axes = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)
+        return [(axis, var) for axis in axes if isinstance(var := self.fresh[axis.var], Var)]
+
+    def analyzer_range(self, axis: IterVar) -> tuple[Expr, Expr]:
+        assert axis.dom is not None
+        extent = build.cast(axis.dtype, self.shapes.value(extent_of(axis)))
+        return axis.dom.min, build.sub(build.add(axis.dom.min, extent), 1)
+
+    # --- errors ---
+
+    def refuse_formula(self, found: Difference | None, ours: Sequence[Expr], theirs: Sequence[Expr]) -> NoReturn:
+        """Both formulas, one below the other, in the names of the intrinsic's axes, and the first place where they differ."""
+        place = f"{self.intrin.op.name}[{', '.join(axis.name for axis in self.intrin.op.axis)}]"
+        text = "its formula is not what the loops compute"
+        for a, b in zip(ours, theirs):
+            text += f"\n    intrinsic  {place} = {formula_text(a)}\n    loops      {place} = {formula_text(b)}"
+        if found is not None:
+            text += f"\n  {found.what} differs:\n    intrinsic  {_shown(found.ours)}\n    loops      {_shown(found.theirs)}"
+        self.refuse(text, "declare the intrinsic with the formula that the loops compute, or tensorize another loop")
+
+    def refuse(self, problem: str, hint: str) -> NoReturn:
+        raise LoweringError(f"the intrinsic {self.intrin.name} at loop {self.loop.leaf.name} of {self.plan.name}: {problem}",
+                            hint=hint, about=annotated(self.plan.stage, self.loop.leaf))
+
+
+def _shown(value: object) -> str:
+    return formula_text(value) if isinstance(value, (Expr, Reduce)) else str(value)

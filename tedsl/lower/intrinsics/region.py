@@ -1,0 +1,110 @@
+"""What the loops inside a tensorized one cover, of each axis of the formula, in one iteration of the loops outside.
+
+    for yo { for yi in 0..16 tensorized { for k { C[yo*16 + yi] += ... } } }      y: yo*16 .. yo*16 + 15, k: all of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Expr
+from tedsl.ir.iters import IterVar
+from tedsl.ir.visitor import variables
+from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.propagate import point, reaches_up, whole
+from tedsl.schedule.causes import annotated, attached, said
+from tedsl.schedule.state import find
+
+IMPORTS = ("import_llvm", "import_c")  # pragmas that mean the whole function
+
+
+def tensorized_at(plan: StagePlan) -> int | None:
+    """The number of the loop that an intrinsic replaces with all loops inside it; None if there is none."""
+    inner = getattr(plan.op, "without_loops", None)
+    if inner is None:
+        return None
+    if hasattr(plan.op, "intrin"):
+        return len(plan.loops) - len(inner)
+    return next((at for at, loop in enumerate(plan.loops) if loop.attr.tensor_intrin is not None), None)
+
+
+def check_inside(plan: StagePlan, at: int) -> None:
+    """Refuse what cannot stand inside of an intrinsic: stages that are computed there, loops with a meaning of their own."""
+    first = plan.loops[at].leaf.name if at < len(plan.loops) else ""
+    for position in range(at, len(plan.loops)):
+        for guest in plan.guests.get(position, ()):
+            raise LoweringError(f"{guest.name} is computed at loop {plan.loops[position].leaf.name} of {plan.name}, inside "
+                                f"what the intrinsic at loop {first} replaces",
+                                hint=f"compute {guest.name} at a loop outside of {first}", about=attached(guest.stage))
+    for loop in plan.loops[at:]:
+        notes = plan.stage.annotation_of(loop.leaf)
+        pragmas = [key.value for key in loop.attr.pragma_keys if key.value not in IMPORTS]
+        if pragmas or (notes is not None and loop.attr.tensor_intrin is None):
+            what = f"marked with the pragma {pragmas[0]}" if pragmas else notes
+            raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is {what}, and an intrinsic at loop {first} replaces it",
+                                hint=f"leave the loops inside of {first} plain", about=annotated(plan.stage, loop.leaf))
+    if plan.stage.init_at is not None and plan.stage.init_at in {loop.leaf for loop in plan.loops[at:]}:
+        raise LoweringError(f"the start values of {plan.name} stand at loop {plan.stage.init_at.name}, inside what the "
+                            f"intrinsic at loop {first} replaces", hint=f"decompose_reduction at a loop outside of {first}",
+                            about=said(plan.stage, "init_at"))
+
+
+def outer_conditions(plan: StagePlan, at: int, conditions: list[Expr], analyzer: Analyzer) -> list[Expr]:
+    """The guards that hold for all of the region or for nothing of it. Refuse one that cuts through it."""
+    inside = {loop.var: loop.leaf.name for loop in plan.loops[at:] if loop.var is not None}
+    kept = []
+    for condition in conditions:
+        cut = [inside[v] for v in variables(condition) if v in inside]
+        if not cut:
+            kept.append(condition)
+        elif not analyzer.can_prove(condition):
+            raise LoweringError(
+                f"{plan.name}: the intrinsic at loop {plan.loops[at].leaf.name} always computes its whole region, and the "
+                f"guard {condition!r} leaves out iterations of loop {', '.join(dict.fromkeys(cut))} inside it: the extents do "
+                "not divide",
+                hint="split by a factor that divides the extent, or pad the tensors to a multiple of it", about=cut[0])
+    return kept
+
+
+Cover = Mapping[IterVar, tuple[Expr, Expr]]  # axis -> first value, number of values
+
+
+def covered(plan: StagePlan, at: int, outside: Mapping[IterVar, Expr], analyzer: Analyzer) -> Cover:
+    """The region of each axis, where the loops outside stand at `outside`. Refuse one with holes."""
+    reaches = {loop.leaf: point(outside[loop.leaf], loop.extent) if loop.leaf in outside else whole(loop.extent)
+               for loop in plan.loops}
+    reached = reaches_up(plan, reaches, analyzer)
+    found: dict[IterVar, tuple[Expr, Expr]] = {}
+    for axis in plan.axes:
+        reach = reached[axis]
+        extent = plan.extents[axis] if reach.full else analyzer.simplify(build.add(build.sub(reach.high, reach.low), 1))
+        found[axis] = analyzer.simplify(build.add(plan.mins[axis], reach.low)), build.cast(axis.dtype, extent)
+    _refuse_holes(plan, plan.loops[at:], found, outside, analyzer)
+    return found
+
+
+def _refuse_holes(plan: StagePlan, inside: list[Loop], found: Cover, outside: Mapping[IterVar, Expr],
+                  analyzer: Analyzer) -> None:
+    """The loops inside run through different elements each time, so that they cover the region if they are as many."""
+    steps = _product([loop.extent for loop in inside if loop.leaf not in outside])
+    elements = _product([extent for _, extent in found.values()])
+    if steps is elements or build.as_int(analyzer.simplify(build.sub(steps, elements))) == 0:
+        return
+    parts = [f"{axis.name}: {extent!r} from {low!r} on" for axis, (low, extent) in found.items()]
+    raise LoweringError(f"{plan.name}: the loops {', '.join(loop.leaf.name for loop in inside)} run through {steps!r} "
+                        f"elements, scattered over a region of {elements!r} ({'; '.join(parts)})",
+                        hint="an intrinsic takes neighbouring elements: the inner part of a split goes inside, the outer part "
+                             "outside", about=said(plan.stage, "leaf_iter_vars"))
+
+
+def _product(extents: list[Expr]) -> Expr:
+    return reduce(build.product_of_extents, extents) if extents else build.const(1, "int32")
+
+
+def position_of(plan: StagePlan, leaf: object) -> int | None:
+    """The number of the loop `leaf`."""
+    return find([loop.leaf for loop in plan.loops], leaf)

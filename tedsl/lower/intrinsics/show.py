@@ -1,0 +1,31 @@
+"""Formulas as errors show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tedsl.ir import build
+from tedsl.ir.expr import Add, Expr, Max, Min, Mul, Reduce
+
+COMBINERS: dict[type[Expr], str] = {Add: "sum", Mul: "prod", Max: "max", Min: "min"}
+LONGEST = 200
+
+
+def formula_text(expr: Expr) -> str:
+    """`expr` on one line; a reduction as sum(... for k in 0..16)."""
+    if not isinstance(expr, Reduce):
+        return _short(repr(expr))
+    name = COMBINERS.get(type(expr.combiner.result[0]), "reduce") if len(expr.source) == 1 else "reduce"
+    sources = ", ".join(map(repr, expr.source))
+    where = "" if build.is_true(expr.condition) else f" where {expr.condition!r}"
+    axes = ", ".join(axis.name for axis in expr.axis)
+    return _short(f"{name}({sources} over {axes}{where})")
+
+
+def shape_text(dims: Sequence[Expr]) -> str:
+    """A shape as Python writes it."""
+    return "(" + ", ".join(map(repr, dims)) + ("," if len(dims) == 1 else "") + ")"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST - 3] + "..."

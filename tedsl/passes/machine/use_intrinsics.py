@@ -1,0 +1,31 @@
+"""What a tensorized region becomes for the machine: what the user wrote for it, without the formula.
+
+before:  gemv(...)   (computes for (i) { for (k) { C[i] += W[i, k]*x[k] } })        after:  gemv(...)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import SeqStmt, Tensorized, seq
+from tedsl.ir.visitor import post_order
+
+
+def use_intrinsics(func: PrimFunc) -> PrimFunc:
+    """`func` without the formulas of its tensorized regions; itself if it has none."""
+    if not any(isinstance(node, Tensorized) for node in post_order(func.body)):
+        return func
+    return func.with_body(_Taker()(func.body))
+
+
+class _Taker(Rewriter):
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case Tensorized(body=body):
+                return body
+            case SeqStmt():
+                return seq(*node.seq)
+            case _:
+                return node
