@@ -24,6 +24,7 @@ from tedsl.target import Target
 from tedsl.target.host import llvm_binding
 
 _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
+_MANY_EXITS = 48
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 
@@ -92,13 +93,19 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
             raise InternalError(f"LLVM does not accept the module that was written: {error}") from None
         machine = target_machine(target)
         module.data_layout = str(machine.target_data)
-        builder, passes = _pass_manager(llvm, machine, vectorize, unroll)
+        builder, passes = _pass_manager(llvm, machine, vectorize, unroll, numbering=not _has_many_exits(text))
         passes.run(module, builder)
         _free(llvm, passes)
         return module
 
 
-def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tuple[Any, Any]:
+def _has_many_exits(text: str) -> bool:
+    """Whether a function returns in so many places that value numbering may end the process: it asserts that it visits no
+    value a hundred times, and the merged return is visited once for each place that leads there (LLVM 22, NewGVN)."""
+    return any(function.count("\n  ret ") > _MANY_EXITS for function in text.split("\n}"))
+
+
+def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, numbering: bool) -> tuple[Any, Any]:
     options = llvm.create_pipeline_tuning_options(speed_level=2 if vectorize else 1)
     options.loop_vectorization = vectorize
     options.slp_vectorization = False  # it uses values before their definition (LLVM 22), and the process ends in selection
@@ -106,8 +113,13 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tup
     if vectorize:
         return builder, builder.getModulePassManager()
     passes = llvm.create_new_module_pass_manager()
-    for add in (passes.add_always_inliner_pass, passes.add_sroa_pass, passes.add_instruction_combine_pass,
-                passes.add_simplify_cfg_pass, passes.add_new_gvn_pass, *([passes.add_loop_unroll_pass] if unroll else [])):
+    steps = [passes.add_always_inliner_pass, passes.add_sroa_pass, passes.add_instruction_combine_pass,
+             passes.add_simplify_cfg_pass]
+    if numbering:
+        steps.append(passes.add_new_gvn_pass)
+    if unroll:
+        steps.append(passes.add_loop_unroll_pass)
+    for add in steps:
         add()
     return builder, passes
 
