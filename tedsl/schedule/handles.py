@@ -12,9 +12,11 @@ from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.explain import explain
+from tedsl.schedule.group import StageGroup
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
+from tedsl.schedule.primitives.create_group import create_group
 from tedsl.schedule.primitives.rfactor import rfactor
 from tedsl.schedule.replay import replay
 from tedsl.schedule.scan_checks import check_scans
@@ -88,7 +90,23 @@ class Schedule:
         recorder.record("rfactor", call, stage, made, on_schedule=True)
         return made if len(made) > 1 else made[0]
 
+    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:
+        """The stages between `inputs` and `outputs` (tensors or operations) as a group: its compute_at places all of them."""
+        ends = [[stage_of(self.state, one, "create_group") for one in (given if isinstance(given, (list, tuple)) else [given])]
+                for given in (outputs, inputs)]
+        made = create_group(self.state, ends[0], ends[1], bool(include_inputs))
+        recorder = self.state.recorder
+        call = f"s.create_group({recorder.operations(ends[0])}, {recorder.operations(ends[1])}" \
+               f"{', include_inputs=True' if include_inputs else ''})"
+        recorder.record("create_group", call, ends[0][0], (made,), on_schedule=True)
+        return StageGroup(self, made)
+
     # --- what is there now ---
+
+    @property
+    def groups(self) -> list[StageGroup]:
+        """The groups, in the order in which they were made."""
+        return [StageGroup(self, group) for group in self.state.groups]
 
     @property
     def stages(self) -> list[Stage]:

@@ -11,6 +11,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.lang.tensor_intrin import TensorIntrin
+from tedsl.schedule.group import StageGroup
 from tedsl.schedule.primitives.bind import bind
 from tedsl.schedule.primitives.compute_at import compute_at
 from tedsl.schedule.primitives.compute_inline import compute_inline
@@ -261,9 +262,14 @@ class Stage:
         return self.state.store_predicate
 
     @property
-    def group(self) -> None:
-        """The group of this stage: there are none yet."""
-        return None
+    def group(self) -> StageGroup | None:
+        """The innermost group of this stage."""
+        return None if self.state.group is None else StageGroup(self.schedule, self.state.group)
+
+    @property
+    def num_child_stages(self) -> int:
+        """0: only groups have stages in them."""
+        return 0
 
     def __repr__(self) -> str:
         return f"stage({self.name})"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
@@ -74,6 +74,21 @@ def find(loops: Sequence[IterVar], loop: object) -> int | None:
     return next((at for at, one in enumerate(loops) if one is loop), None)
 
 
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Stages that are placed together, and the group around them. Its stages know it; the schedule knows its place."""
+
+    name: str
+    parent: Group | None = None
+
+    def chain(self) -> Iterator[Group]:
+        """This group and those around it, innermost first."""
+        at: Group | None = self
+        while at is not None:
+            yield at
+            at = at.parent
+
+
 @dataclass(eq=False)
 class StageState:
     """One operation and its loops, outermost first. `origin_op` is what the user wrote; `op` what it has become."""
@@ -95,6 +110,7 @@ class StageState:
     store_predicate: Expr | None = None
     env_threads: tuple[IterVar, ...] = ()  # launched around all loops; they stand among the loops too
     init_at: IterVar | None = None  # the loop before which the start values of a reduction stand; None: as far in as possible
+    group: Group | None = None
     retired: dict[IterVar, str] = field(default_factory=dict)  # loops of operations replaced since: what became of them
     undone: bool = False  # made by a directive that was taken back
 
@@ -234,6 +250,9 @@ class ScheduleState:
     stages: list[StageState] = field(default_factory=list)
     stage_map: dict[Operation, StageState] = field(default_factory=dict)
     recorder: Recorder = field(default_factory=Recorder)
+    groups: list[Group] = field(default_factory=list)
+    group_hosts: dict[Group, StageState] = field(default_factory=dict)  # where a group is computed
+    group_loops: dict[Group, IterVar] = field(default_factory=dict)
 
     def add_stage(self, op: Operation, at: int, *, scope: str = "") -> StageState:
         """Inserts a fresh stage for `op` at position `at`."""

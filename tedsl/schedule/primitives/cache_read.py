@@ -12,6 +12,7 @@ from tedsl.ir.node import FrozenDict
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
+from tedsl.schedule.group import join_group
 from tedsl.schedule.primitives.set_scope import check_scope
 from tedsl.schedule.state import ScheduleState, StageState, describe, outputs_of, show
 
@@ -38,7 +39,7 @@ def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[St
     cache = _copy_of(current, f"{source.origin_op.output(current.value_index).name}.{scope}")
     made = _rewired(schedule, current, cache, readers)
     schedule.rewire(made)
-    schedule.add_stage(cache, schedule.position(source) + 1, scope=scope)
+    join_group(schedule.add_stage(cache, schedule.position(source) + 1, scope=scope), source)
     return cache.output(0)
 
 

@@ -13,6 +13,7 @@ from tedsl.ir.substitute import substitute
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import extents_down, guards, indices_down, indices_up, root_extents
+from tedsl.schedule.group import join_group
 from tedsl.schedule.primitives.set_scope import check_scope
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
 from tedsl.schedule.tails import must_have_plain_tails
@@ -32,7 +33,7 @@ def cache_write(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any
     made = stage.schedule.rewired(outputs_of(op, copy), skip=[stage])
     stage.schedule.rewire(made)
     stage.schedule.rewire({stage: copy})
-    stage.schedule.add_stage(cache, stage.schedule.position(stage), scope=scope)
+    join_group(stage.schedule.add_stage(cache, stage.schedule.position(stage), scope=scope), stage)
     _retire(stage, copy, cache)
     return [cache.output(t.value_index) for t in tensors]
 

@@ -15,6 +15,12 @@ def compute_at(stage: StageState, host: Any, loop: Any) -> None:
 
         for i: P[i] = f(i);  for i: C[i] = g(P[i])   →   for i: P[i] = f(i); C[i] = g(P[i])
     """
+    must_be_possible(stage, host, loop)
+    stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, host, loop
+
+
+def must_be_possible(stage: StageState, host: Any, loop: Any) -> None:
+    """Refuses a place at which a use of `stage` would not find it."""
     directive = f"compute_at({show(host)}, {show(loop)})"
     stage.must_have_loops(directive)
     _check_host(stage, host, directive)
@@ -25,7 +31,6 @@ def compute_at(stage: StageState, host: Any, loop: Any) -> None:
     if vectors:
         raise host.refuse(directive, f"{vectors[0]} is vectorized: a vector has no room for the loops of {stage.name}",
                           hint=f"compute {stage.name} at a loop outside of {vectors[0]}")
-    stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, host, loop
 
 
 def _check_host(stage: StageState, host: Any, directive: str) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tedsl.schedule.state import AttachType, StageState
+from tedsl.schedule.group import put_with_group
+from tedsl.schedule.state import StageState
 
 
 def compute_root(stage: StageState) -> None:
-    """Take back compute_at and compute_inline. Harmless on a placeholder, which is there from the start."""
-    stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.ROOT, None, None
+    """Take back compute_at and compute_inline. Harmless on a placeholder, which is there from the start.
+
+    A stage of a group is where its group is computed.
+    """
+    put_with_group(stage)

@@ -14,6 +14,7 @@ from tedsl.ir.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import extent_of, extents_down, guards, indices_up, root_extents
+from tedsl.schedule.group import join_group
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, root_axes, show
 from tedsl.schedule.tails import must_have_plain_tails
@@ -36,7 +37,7 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
     made = stage.schedule.rewired(outputs_of(op, final), skip=[stage])
     stage.schedule.rewire(made)
     stage.schedule.rewire({stage: final})
-    stage.schedule.add_stage(factored, stage.schedule.position(stage))
+    join_group(stage.schedule.add_stage(factored, stage.schedule.position(stage)), stage)
     for old in stage.all_iter_vars:
         stage.retired[old] = f"{old.name} belongs to the old operation: rfactor moved it to stage {factored.name}"
     stage.restart(final)

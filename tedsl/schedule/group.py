@@ -1,0 +1,149 @@
+"""Groups of stages: what lies between some inputs and some outputs, placed by one directive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.primitives.compute_at import compute_at, must_be_possible
+from tedsl.schedule.state import AttachType, Group, ScheduleState, StageState, show
+
+if TYPE_CHECKING:
+    from tedsl.schedule.handles import Schedule
+    from tedsl.schedule.stage import Stage
+
+
+def members(schedule: ScheduleState, group: Group) -> list[StageState]:
+    """The stages of `group` and of the groups in it, producers first."""
+    return [stage for stage in schedule.stages if stage.group is not None and group in stage.group.chain()]
+
+
+def place_of(schedule: ScheduleState, group: Group | None) -> tuple[StageState, IterVar] | None:
+    """The stage and its loop at which `group`, or the nearest group around it, is computed."""
+    for one in group.chain() if group is not None else ():
+        if one in schedule.group_hosts:
+            return schedule.group_hosts[one], schedule.group_loops[one]
+    return None
+
+
+def followers(schedule: ScheduleState, group: Group) -> list[StageState]:
+    """The members that no directive of their own has placed: they are where the group is."""
+    return [stage for stage in members(schedule, group) if not stage.is_placeholder and _follows(stage)]
+
+
+def _follows(stage: StageState) -> bool:
+    if stage.attach_type == AttachType.ROOT:
+        return True
+    place = place_of(stage.schedule, stage.group)
+    return stage.attach_type == AttachType.SCOPE and place is not None \
+        and stage.attach_stage is place[0] and stage.attach_ivar is place[1]
+
+
+def group_compute_at(schedule: ScheduleState, group: Group, host: Any, loop: Any) -> None:
+    """Compute the stages of the group that have no place of their own inside the loop `loop` of `host`."""
+    moved = followers(schedule, group)
+    first = moved[-1] if moved else members(schedule, group)[-1]
+    directive = f"compute_at({show(host)}, {show(loop)})"
+    if isinstance(host, StageState) and host in members(schedule, group):
+        raise first.refuse(directive, f"{host.name} belongs to {group.name} itself",
+                           hint="compute the group at a loop of a stage that uses its outputs")
+    for stage in reversed(moved):
+        must_be_possible(stage, host, loop)
+    for stage in moved:
+        compute_at(stage, host, loop)
+    schedule.group_hosts[group], schedule.group_loops[group] = host, loop
+
+
+def group_compute_root(schedule: ScheduleState, group: Group) -> None:
+    """Take back compute_at of the group; a group around it keeps its place for the stages in it."""
+    moved = followers(schedule, group)
+    schedule.group_hosts.pop(group, None)
+    schedule.group_loops.pop(group, None)
+    for stage in moved:
+        put_with_group(stage)
+
+
+def put_with_group(stage: StageState) -> None:
+    """Computes `stage` where its group is; at the root if it has none."""
+    place = place_of(stage.schedule, stage.group)
+    stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.ROOT, None, None
+    if place is not None and not stage.is_placeholder:
+        stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, *place
+
+
+def join_group(stage: StageState, other: StageState) -> None:
+    """A stage that was made of `other` belongs to the group of it, and is where it is if it followed the group."""
+    stage.group = other.group
+    if other.group is not None and not other.is_placeholder and _follows(other):
+        put_with_group(stage)
+
+
+class StageGroup:
+    """Several stages as one for compute_at: what `create_group` returns. It has no loops of its own."""
+
+    __slots__ = ("schedule", "state")
+
+    def __init__(self, schedule: Schedule, state: Group) -> None:
+        self.schedule = schedule
+        self.state = state
+
+    def compute_at(self, parent: Stage, scope: IterVar) -> None:
+        """Compute the stages of this group that have no place of their own at the loop `scope` of `parent`."""
+        host: Any = getattr(parent, "state", parent)
+        recorder = self.schedule.state.recorder
+        known = isinstance(host, StageState) and host.schedule is self.schedule.state and isinstance(scope, IterVar)
+        call = f"{self._name()}.compute_at({recorder.stage(host)}, {recorder.axis(scope, host)})" if known else ""
+        group_compute_at(self.schedule.state, self.state, host, scope)
+        recorder.record("compute_at", call, host, on_schedule=True)
+
+    def compute_root(self) -> None:
+        """Compute the stages of this group that have no place of their own before their readers."""
+        group_compute_root(self.schedule.state, self.state)
+        state = self.schedule.state
+        state.recorder.record("compute_root", f"{self._name()}.compute_root()", state.stages[-1], on_schedule=True)
+
+    def _name(self) -> str:
+        return self.schedule.state.recorder.names[self.state]
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """The stages of this group and of the groups in it, producers first."""
+        return [self.schedule.handle(stage) for stage in members(self.schedule.state, self.state)]
+
+    @property
+    def num_child_stages(self) -> int:
+        """How many stages and groups belong to this group directly."""
+        state = self.schedule.state
+        return sum(stage.group is self.state for stage in state.stages) + sum(g.parent is self.state for g in state.groups)
+
+    @property
+    def group(self) -> StageGroup | None:
+        """The group around this one."""
+        return None if self.state.parent is None else StageGroup(self.schedule, self.state.parent)
+
+    @property
+    def attach_type(self) -> AttachType:
+        return AttachType.SCOPE if self.state in self.schedule.state.group_hosts else AttachType.ROOT
+
+    @property
+    def attach_stage(self) -> Stage | None:
+        host = self.schedule.state.group_hosts.get(self.state)
+        return None if host is None else self.schedule.handle(host)
+
+    @property
+    def attach_ivar(self) -> IterVar | None:
+        return self.schedule.state.group_loops.get(self.state)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StageGroup) and self.state is other.state and self.schedule is other.schedule
+
+    def __hash__(self) -> int:
+        return hash(self.state)
+
+    def __repr__(self) -> str:
+        return f"{self.state.name}({', '.join(stage.name for stage in self.stages)})"

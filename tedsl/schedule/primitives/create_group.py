@@ -1,0 +1,89 @@
+"""create_group: the stages between some inputs and some outputs become a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tedsl.schedule.state import Group, ScheduleState, StageState
+
+
+def create_group(schedule: ScheduleState, outputs: Sequence[StageState], inputs: Sequence[StageState],
+                 include_inputs: bool) -> Group:
+    """Make a group of the stages on the ways from `inputs` to `outputs`, these included, those if `include_inputs`.
+
+    A group can be computed at a loop as one: its compute_at moves every stage in it that has no place of its own.
+    """
+    directive = f"create_group([{_names(outputs)}], [{_names(inputs)}])"
+    last = outputs[-1] if outputs else (inputs or schedule.stages)[-1]
+    for what, given in (("outputs", outputs), ("inputs", inputs)):
+        if not given:
+            raise last.refuse(directive, f"no {what} are given", hint="list the tensors at which the group ends and begins")
+    inside = _between(schedule, outputs, inputs, include_inputs, directive)
+    _check_uses(schedule, inside, outputs, directive)
+    around = _group_around(inside, directive)
+    group = Group(f"group_{len(schedule.groups)}", around)
+    for stage in inside:
+        stage.group = group
+    schedule.groups.append(group)
+    return group
+
+
+def _between(schedule: ScheduleState, outputs: Sequence[StageState], inputs: Sequence[StageState], include_inputs: bool,
+             directive: str) -> list[StageState]:
+    """The stages on the ways from inputs to outputs, producers first; refuses ends between which there is no way."""
+    consumers = schedule.consumers()
+    below = _reached(inputs, lambda stage: consumers[stage])
+    producers = {stage: [p for p in schedule.stages if stage in consumers[p]] for stage in schedule.stages}
+    boundary = set(inputs)
+    above = _reached(outputs, lambda stage: [] if stage in boundary else producers[stage])
+    for output in outputs:
+        if output not in below:
+            raise output.refuse(directive, f"{output.name} does not use {_names(inputs)}",
+                                hint=f"{output.name} uses {_names(producers[output]) or 'nothing'}")
+    for one in inputs:
+        if one not in above:
+            users = _names(consumers[one])
+            raise one.refuse(directive, f"no way leads from {one.name} to {_names(outputs)}"
+                             + (" that does not begin at another input" if below & set(outputs) else ""),
+                             hint=f"{one.name} is used by {users or 'nobody'}")
+    inside = [s for s in schedule.stages if s in below and s in above and (include_inputs or s not in boundary)]
+    if not inside:
+        raise outputs[0].refuse(directive, "there is no stage between these inputs and outputs",
+                                hint="write include_inputs=True, or begin at an earlier tensor")
+    return inside
+
+
+def _reached(start: Sequence[StageState], near: Callable[[StageState], list[StageState]]) -> set[StageState]:
+    found, pending = set(start), list(start)
+    while pending:
+        for stage in near(pending.pop()):
+            if stage not in found:
+                found.add(stage)
+                pending.append(stage)
+    return found
+
+
+def _check_uses(schedule: ScheduleState, inside: list[StageState], outputs: Sequence[StageState], directive: str) -> None:
+    """Only outputs are used outside of the group."""
+    consumers = schedule.consumers()
+    for stage in inside:
+        outside = [reader.name for reader in consumers[stage] if reader not in inside]
+        if outside and stage not in outputs and not stage.is_placeholder:
+            raise stage.refuse(directive, f"{stage.name} would be in the group, and {outside[0]}, outside of it, uses it too",
+                               hint=f"add {stage.name} to the outputs")
+
+
+def _group_around(inside: list[StageState], directive: str) -> Group | None:
+    """The group to which all of `inside` belong."""
+    around = inside[0].group
+    for stage in inside:
+        if stage.group is not around:
+            names = [s.group.name if s.group is not None else "no group" for s in (inside[0], stage)]
+            raise stage.refuse(directive, f"{inside[0].name} belongs to {names[0]} and {stage.name} to {names[1]}: groups "
+                               "lie side by side or one in the other",
+                               hint="create the outer group first, then the inner one among its stages")
+    return around
+
+
+def _names(stages: Sequence[StageState]) -> str:
+    return ", ".join(stage.name for stage in stages)

@@ -1,0 +1,123 @@
+"""create_group: stages placed by one directive, and ends that delimit no group."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.schedule.handles import create_schedule
+
+
+@pytest.fixture
+def diamond():
+    """A -> B -> C, D -> E -> F(output); B is read by C and D, E = C + D."""
+    A = te.placeholder((12, 5), name="A")
+    B = te.compute((12, 5), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((12, 5), lambda i, j: B[i, j] * 2.0, name="C")
+    D = te.compute((12, 5), lambda i, j: B[i, j] - 3.0, name="D")
+    E = te.compute((12, 5), lambda i, j: C[i, j] + D[i, j], name="E")
+    F = te.compute((12, 5), lambda i, j: E[i, j] * 0.5, name="F")
+    return SimpleNamespace(s=create_schedule(F.op), A=A, B=B, C=C, D=D, E=E, F=F)
+
+
+def right(p):
+    a = np.arange(60, dtype="float32").reshape(12, 5)
+    f = np.zeros_like(a)
+    tedsl.build(p.s, [p.A, p.F])(a, f)
+    np.testing.assert_array_equal(f, ((a + 1) * 2 + (a + 1 - 3)) * 0.5)
+    return str(tedsl.driver.schedule_to_module(p.s, [p.A, p.F]))
+
+
+def test_a_group_is_computed_at_a_loop(diamond):
+    p, s = diamond, diamond.s
+    group = s.create_group(outputs=p.E, inputs=p.A)
+    assert [stage.name for stage in group.stages] == ["B", "C", "D", "E"] and s[p.C].group == group == s.groups[0]
+    assert s[p.F].group is None and group.num_child_stages == 4 and int(group.attach_type) == 1 and group.group is None
+    outer, _ = s[p.F].split(p.F.op.axis[0], 4)
+    group.compute_at(s[p.F], outer)
+    assert all(s[t].attach_type == 4 and s[t].attach_ivar is outer for t in (p.B, p.C, p.D, p.E))
+    assert group.attach_stage is s[p.F] and group.attach_ivar is outer and int(group.attach_type) == 4
+    assert right(p).count("[(i.outer*4):((i.outer*4) + 4), 0:5]") == 4
+
+
+def test_stages_with_a_place_of_their_own_keep_it(diamond):
+    p, s = diamond, diamond.s
+    group = s.create_group([p.E], [p.A])
+    s[p.B].compute_at(s[p.E], p.E.op.axis[0])
+    s[p.C].compute_inline()
+    s[p.D].compute_at(s[p.E], p.E.op.axis[1])
+    group.compute_at(s[p.F], p.F.op.axis[0])
+    assert s[p.B].attach_stage is s[p.E] and s[p.C].attach_type == 2 and s[p.E].attach_stage is s[p.F]
+    right(p)
+    s[p.D].compute_root()  # back to the group
+    assert s[p.D].attach_stage is s[p.F]
+    group.compute_root()
+    assert s[p.E].attach_type == s[p.D].attach_type == 1 and s[p.B].attach_stage is s[p.E]
+
+
+def test_inputs_and_nested_groups(diamond):
+    p, s = diamond, diamond.s
+    outer = s.create_group([p.E], [p.B], include_inputs=True)
+    inner = s.create_group([p.C], [p.B])
+    assert [stage.name for stage in outer.stages] == ["B", "C", "D", "E"] and [stage.name for stage in inner.stages] == ["C"]
+    assert inner.group == outer and outer.num_child_stages == 4 and len(s.groups) == 2 and repr(inner) == "group_1(C)"
+    outer.compute_at(s[p.F], p.F.op.axis[0])
+    inner.compute_at(s[p.E], p.E.op.axis[1])
+    right(p)
+    inner.compute_root()
+    assert s[p.C].attach_stage is s[p.F]
+
+
+def test_new_stages_belong_to_the_group(diamond):
+    p, s = diamond, diamond.s
+    group = s.create_group([p.E], [p.A])
+    group.compute_at(s[p.F], p.F.op.axis[0])
+    cache = s.cache_write(p.E, "local")
+    read = s.cache_read(p.B, "local", [p.C])
+    assert s[cache].group == s[read].group == group and s[cache].attach_stage is s[p.F] is s[read].attach_stage
+    right(p)
+
+
+def test_the_journal_copies_and_undo(diamond):
+    p, s = diamond, diamond.s
+    group = s.create_group([p.E], [p.A], include_inputs=False)
+    group.compute_at(s[p.F], p.F.op.axis[0])
+    assert str(s.journal) == "group_0 = s.create_group([E], [A])\ngroup_0.compute_at(s[F], s[F].op.axis[0])"
+    twin = create_schedule(p.F.op)
+    twin.replay(s.journal)
+    assert str(twin) == str(s) and twin[p.C].group == twin.groups[0]
+    copy = s.copy()
+    copy.groups[0].compute_root()
+    assert copy[p.E].attach_type == 1 and s[p.E].attach_type == 4
+    s.undo(1)
+    assert s[p.E].attach_type == 1 and len(s.groups) == 1
+    s.undo(1)
+    assert s.groups == [] and s[p.E].group is None
+
+
+def test_ends_that_delimit_nothing(diamond, refused):
+    p, s = diamond, diamond.s
+    refused(s, lambda: s.create_group([p.B], [p.C]), "create_group([B], [C]) on stage B", "B does not use C", "B uses A")
+    refused(s, lambda: s.create_group([p.E], [p.B, p.A]), "no way leads from A to E that does not begin at another input")
+    refused(s, lambda: s.create_group([p.C], [p.C]), "there is no stage between these inputs and outputs",
+            "include_inputs=True")
+    refused(s, lambda: s.create_group([p.C], [p.A]), "B would be in the group, and D, outside of it, uses it too",
+            "add B to the outputs")
+    refused(s, lambda: s.create_group([p.C], []), "no inputs are given")
+
+
+def test_groups_that_overlap(diamond, refused):
+    p, s = diamond, diamond.s
+    s.create_group([p.C, p.D], [p.A])
+    refused(s, lambda: s.create_group([p.E], [p.B]), "C belongs to group_0 and E to no group", "create the outer group first")
+
+
+def test_places_of_a_group(diamond, refused):
+    p, s = diamond, diamond.s
+    group = s.create_group([p.C], [p.B])
+    refused(s, lambda: group.compute_at(s[p.D], p.D.op.axis[0]), "D does not use C")
+    refused(s, lambda: group.compute_at(s[p.C], p.C.op.axis[0]), "C belongs to group_0 itself")
+    whole = s.create_group([p.F], [p.E])
+    refused(s, lambda: whole.compute_at(s[p.B], p.B.op.axis[0]), "F is an output")
