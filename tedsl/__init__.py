@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tedsl.runtime.module import Module
     from tedsl.runtime.parallel import get_num_threads, set_num_threads
     from tedsl.target.target import Target
+    from tedsl.tracing import trace
     from tedsl.transform import PassContext
 
 __version__ = "0.1.0"
@@ -38,13 +39,13 @@ _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Module": "tedsl.runtime.module", "Target": "tedsl.target.target",
-    "PassContext": "tedsl.transform",
+    "PassContext": "tedsl.transform", "trace": "tedsl.tracing",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
 
 __all__ = ["IRModule", "InternalError", "Module", "PassContext", "Target", "TVMError", "TedslError", "build", "context",
            "cpu", "cuda", "device", "driver", "get_num_threads", "gpu", "lower", "nd", "set_num_threads", "te", "testing",
-           "tir", "topi", "transform"]
+           "tir", "topi", "trace", "transform"]
 
 
 def __getattr__(name: str) -> Any:

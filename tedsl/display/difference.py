@@ -1,4 +1,5 @@
-"""Two texts line by line: what stayed, what went, what came."""
+"""Two texts line by line: what stayed, what went, what came. A line that was only moved to the side has stayed: loops
+around it came or went, and they are marked."""
 
 from __future__ import annotations
 
@@ -27,19 +28,17 @@ def rows(before: Sequence[str], after: Sequence[str], context: int | None = None
 
 def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
     head, tail = _common_ends(before, after)
-    for line in before[:head]:
-        yield Row("same", line, line)
+    yield from map(Row, ["same"] * head, before, after)
     middle = before[head:len(before) - tail], after[head:len(after) - tail]
     for kind, left, right in _blocks(*middle):
         if kind == "equal":
-            yield from (Row("same", line, line) for line in left)
+            yield from map(Row, ["same"] * len(left), left, right)
             continue
         both = min(len(left), len(right))
         yield from (Row("changed", a, b) for a, b in zip(left, right))
         yield from (Row("removed", line) for line in left[both:])
         yield from (Row("added", "", line) for line in right[both:])
-    for line in before[len(before) - tail:]:
-        yield Row("same", line, line)
+    yield from map(Row, ["same"] * tail, before[len(before) - tail:], after[len(after) - tail:])
 
 
 def _common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
@@ -55,7 +54,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, 
     if max(len(before), len(after)) > LONGEST_MATCH:
         yield "replace", before, after
         return
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    matcher = SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in after], autojunk=False)
     for kind, i, j, k, m in matcher.get_opcodes():
         yield kind, before[i:j], after[k:m]
 

@@ -10,6 +10,7 @@ from tedsl.display.markup import Markup, element, joined
 from tedsl.display.style import CSS, PAGE_CSS, SCRIPT
 
 CONTEXT = 3  # equal lines around each change
+MOST_LINES = 1000  # of a text that is shown in whole
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 KEYS = (("j", "next step"), ("k", "step before"), ("n", "next change"), ("p", "change before"), ("g", "top"))
 
@@ -18,7 +19,7 @@ KEYS = (("j", "next step"), ("k", "step before"), ("n", "next change"), ("p", "c
 class Panel:
     """A step as the page shows it: the text before and after it, or why there is none.
 
-    group: the heading of the list under which it stands; note: a line below the title.
+    group: the heading of the list under which it stands; note: a line below the title; short: the title in the list.
     """
 
     group: str
@@ -27,6 +28,7 @@ class Panel:
     after: Sequence[str]
     note: str = ""
     problem: str = ""
+    short: str = ""
 
     @property
     def changes(self) -> tuple[int, int]:
@@ -49,14 +51,17 @@ def document(title: str, picture: Markup, panels: Sequence[Panel], notes: Sequen
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
-def fragment(title: str, picture: Markup, *parts: Markup) -> str:
+def fragment(title: str, *parts: Markup) -> str:
     """What a notebook shows in place of a value."""
-    return element("div", element("style", CSS), element("h2", title), element("div", picture, class_="scroll"), *parts,
-                   class_="tedsl")
+    shown = [element("div", part, class_="scroll") for part in parts]
+    return element("div", element("style", CSS), element("h2", title), *shown, class_="tedsl")
 
 
 def folded(title: str, text: str, *, is_open: bool = False) -> Markup:
-    """A text behind its title."""
+    """A text behind its title; of a very long one the beginning."""
+    lines = text.splitlines()
+    if len(lines) > MOST_LINES:
+        text = "\n".join([*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more lines"])
     return element("details", element("summary", title), element("pre", text), open="open" if is_open else None)
 
 
@@ -74,7 +79,7 @@ def _contents(panels: Sequence[Panel], changes: Sequence[tuple[int, int]]) -> Ma
     """The list of steps, group by group."""
     groups: dict[str, list[Markup]] = {}
     for number, (panel, changed) in enumerate(zip(panels, changes)):
-        link = element("a", f"{panel.title}{_sum(panel, changed)}", href=f"#step-{number}", title=panel.title,
+        link = element("a", f"{panel.short or panel.title}{_sum(panel, changed)}", href=f"#step-{number}", title=panel.title,
                        class_=None if any(changed) or panel.problem else "still")
         groups.setdefault(panel.group, []).append(element("li", link))
     lists = [joined(element("h2", group), element("ol", *items)) for group, items in groups.items()]
@@ -97,7 +102,9 @@ def _section(number: int, panel: Panel, changed: tuple[int, int]) -> Markup:
     elif not any(changed):
         parts.append(element("p", "No change.", class_="dim"))
     else:
-        parts += [_table(panel), folded(f"All {len(panel.after)} lines after this step", "\n".join(panel.after))]
+        parts.append(_table(panel))
+        if panel.before:
+            parts.append(folded(f"All {len(panel.after)} lines after this step", "\n".join(panel.after)))
     return element("section", element("h2", element("code", panel.title)), *parts, id=f"step-{number}", tabindex="-1",
                    data_changed="yes" if any(changed) or panel.problem else "no")
 

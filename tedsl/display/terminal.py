@@ -27,7 +27,7 @@ def unified(found: Sequence[Row]) -> Iterator[str]:
             came += [row.right] if row.kind != "removed" else []
             continue
         yield from _flushed(gone, came)
-        yield f"  ... {row.left}" if row.kind == "skipped" else f"  {row.left}"
+        yield f"  ... {row.left}" if row.kind == "skipped" else f"  {row.right}"
     yield from _flushed(gone, came)
 
 

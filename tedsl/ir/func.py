@@ -122,4 +122,9 @@ class IRModule:
 
         return text(self)
 
+    def _repr_html_(self) -> str:
+        from tedsl.display.page import folded, fragment
+
+        return fragment(f"IRModule: {', '.join(self)}", folded("Loops", str(self), is_open=True))
+
     __repr__ = __str__

@@ -102,6 +102,12 @@ class Module:
     def __deepcopy__(self, memo: object) -> Module:
         return self
 
+    def _repr_html_(self) -> str:
+        from tedsl.display.page import folded, fragment
+
+        return fragment(repr(self), folded("Loops", self.get_source("tir"), is_open=True),
+                        folded("LLVM IR", self.get_source("ll")))
+
     def __repr__(self) -> str:
         takes = ", ".join(f"{name}({self._calls[name].signature.names})" if name in self._calls else name
                           for name in self._functions)

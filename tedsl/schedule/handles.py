@@ -11,7 +11,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.explain import explain
+from tedsl.schedule.explain import explain, notebook
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.primitives.cache_read import cache_read
@@ -153,6 +153,9 @@ class Schedule:
         from tedsl.schedule.normalize import normalized
 
         return Schedule(normalized(self.state))
+
+    def _repr_html_(self) -> str:
+        return notebook(self)
 
     def __repr__(self) -> str:
         return f"schedule({', '.join(op.name for op in self.state.outputs)})"

@@ -1,0 +1,198 @@
+"""tedsl.trace: the loops after each directive and after each pass, as differences in a terminal or on a page.
+
+    t = tedsl.trace(s, [A, B, C])
+    t.show()                    # what each step changed, in colour on a terminal
+    t.save("trace.html")        # the same side by side, one file
+
+A step is lowered when it is looked at, so that a trace costs nothing until then.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TextIO
+
+from tedsl.display.difference import rows
+from tedsl.display.markup import Markup
+from tedsl.display.page import Panel, document, folded_panels, fragment
+from tedsl.display.terminal import painted, unified, wants_colour
+from tedsl.errors import ArgumentTypeError, TedslError
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.lower.lower import lower_schedule
+from tedsl.passes.context import PassContext
+from tedsl.passes.default import lowering_pipeline, target_pipeline
+from tedsl.passes.simplify import simplify
+from tedsl.schedule.causes import blaming
+from tedsl.schedule.handles import Schedule
+from tedsl.schedule.picture import picture
+from tedsl.schedule.state import ScheduleState
+from tedsl.target.current import as_target
+
+MOST_DIRECTIVES = 100  # shown one by one; those before them are one step
+MOST_LINES = 1000  # of the loops of a step
+DIRECTIVES, PASSES, MACHINE = "directives", "passes", "machine passes"
+
+
+def trace(sch: Schedule, args: Sequence[Any], name: str = "main", binds: Mapping[Any, Any] | None = None,
+          target: Any = None) -> Trace:
+    """What happens to `sch` on its way to machine code: one step for each directive of its journal and each pass of `build`.
+
+    Parameters as of tedsl.build; options come from the current PassContext. Later directives do not change the trace.
+    """
+    if not isinstance(sch, Schedule):
+        raise ArgumentTypeError(f"trace takes a schedule, not {type(sch).__name__}", hint="tedsl.trace(s, [A, B])")
+    if isinstance(args, str) or not isinstance(args, Sequence):
+        raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
+    return Trace(sch, list(args), name, binds, target)
+
+
+@dataclass(frozen=True)
+class Loops:
+    """What a step left: the lines of the loops, or why there are none."""
+
+    lines: tuple[str, ...]
+    problem: str = ""
+
+
+class Step:
+    """One directive or pass. `loops` are lowered when asked for."""
+
+    def __init__(self, trace: Trace, group: str, title: str, number: int, before: Step | None, *, short: str = "",
+                 note: str = "") -> None:
+        self._trace, self.group, self.title, self.number, self.before = trace, group, title, number, before
+        self.short, self.note = short, note
+
+    @cached_property
+    def loops(self) -> Loops:
+        if self.group == DIRECTIVES:
+            return self._trace._after_directives(self.number)
+        return self._trace._after_passes[self.number]
+
+    @property
+    def lines_before(self) -> tuple[str, ...]:
+        """The loops of the nearest step before that has some."""
+        step = self.before
+        while step is not None and step.loops.problem:
+            step = step.before
+        return () if step is None else step.loops.lines
+
+    def panel(self) -> Panel:
+        problem = self.loops.problem
+        before = self.lines_before
+        return Panel(self.group, self.title, before, before if problem else self.loops.lines, self.note, problem, self.short)
+
+    def __str__(self) -> str:
+        return "\n".join(self.text())
+
+    def text(self) -> Iterator[str]:
+        """The title and what changed, line by line."""
+        yield f"== {self.title}"
+        if self.loops.problem:
+            yield from (f"  {line}" for line in self.loops.problem.splitlines())
+            return
+        before = self.lines_before
+        if before == self.loops.lines:
+            yield "  (no change)"
+        elif not before:
+            yield from (f"  {line}" for line in self.loops.lines)
+        else:
+            yield from unified(rows(before, self.loops.lines, context=2))
+
+
+class Trace:
+    """The steps of a schedule on its way to machine code: `steps`, `print(trace)`, `show()`, `html()`, `save(path)`."""
+
+    def __init__(self, sch: Schedule, args: list[Any], name: str, binds: Mapping[Any, Any] | None, target: Any) -> None:
+        self._state: ScheduleState = sch.state.copy()
+        self._args, self._name, self._binds = args, name, binds
+        self._target, self._config = as_target(target), PassContext.current().options
+        self._lowering = lowering_pipeline(self._config, simple_mode=False)
+        self._machine = target_pipeline(self._target, self._config)
+        self.title = f"{', '.join(op.name for op in self._state.outputs)}: from formulas to loops for {self._target.kind}"
+        self.steps: tuple[Step, ...] = tuple(self._steps())
+
+    def _steps(self) -> Iterator[Step]:
+        directives = list(self._state.recorder.directives)
+        first = max(len(directives) - MOST_DIRECTIVES, 0)
+        title = f"the schedule after its first {first} directives" if first else "the schedule without directives"
+        note = f"Only the last {MOST_DIRECTIVES} of {len(directives)} directives are shown one by one." if first else ""
+        last = Step(self, DIRECTIVES, title, first, None, note=note)
+        yield last
+        for number in range(first + 1, len(directives) + 1):
+            said = directives[number - 1]
+            last = Step(self, DIRECTIVES, f"{number}. {said.origin}", number, last, short=f"{number}. {said.stage} {said.name}")
+            yield last
+        for number, name in enumerate((*self._lowering.names, *self._machine.names)):
+            last = Step(self, PASSES if number < len(self._lowering.passes) else MACHINE, name, number, last)
+            yield last
+
+    # --- what the steps are made of ---
+
+    def _after_directives(self, number: int) -> Loops:
+        """The loops after the first `number` directives, before any pass but that indices are simplified."""
+        self._state.recorder.history.put_back(self._state, number)
+        try:
+            return _lines(simplify(self._lowered()))
+        except TedslError as error:
+            return Loops((), f"Not to be lowered to loops as it stands here: {error}")
+
+    @cached_property
+    def _after_passes(self) -> list[Loops]:
+        """The loops after each pass of build."""
+        found: list[Loops] = []
+        self._state.recorder.history.put_back(self._state, len(self._state.recorder.directives))
+        try:
+            with blaming(self._state):
+                (self._lowering + self._machine)(self._lowered(), lambda name, func: found.append(_lines(func)))
+        except TedslError as error:
+            found.append(Loops((), str(error)))
+        missing = len(self._lowering.passes) + len(self._machine.passes) - len(found)
+        return found + [Loops((), "Not reached.")] * missing
+
+    def _lowered(self) -> PrimFunc:
+        with blaming(self._state):
+            return lower_schedule(Schedule(self._state), self._args, self._name, self._binds, to_run=False)
+
+    # --- how it is shown ---
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(line for step in self.steps for line in step.text())])
+
+    def __repr__(self) -> str:
+        return f"<trace of {len(self.steps)} steps; print it, or show(), save('trace.html')>"
+
+    def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
+        """Print what each step changed; in colour where `file` (None: standard output) is a terminal, unless told."""
+        out = sys.stdout if file is None else file
+        coloured = wants_colour(out) if colour is None else colour
+        print(self.title, file=out)
+        for step in self.steps:
+            for line in step.text():
+                print(painted(line, coloured), file=out)
+
+    def html(self) -> str:
+        """One page with the graph of the stages and the loops of each step side by side. It needs nothing but itself."""
+        note = f"{self._name}: what each directive and each pass changed. Lines that went are marked −, lines that came +."
+        return document(self.title, self._picture(), [step.panel() for step in self.steps], [note])
+
+    def save(self, path: str | Path) -> None:
+        """Write `html()` to a file."""
+        Path(path).write_text(self.html(), encoding="utf-8")
+
+    def _picture(self) -> Markup:
+        self._state.recorder.history.put_back(self._state, len(self._state.recorder.directives))
+        return picture(self._state)
+
+    def _repr_html_(self) -> str:
+        return fragment(self.title, self._picture(), folded_panels([step.panel() for step in self.steps]))
+
+
+def _lines(func: PrimFunc) -> Loops:
+    lines = str(IRModule({func.name: func})).splitlines()
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more lines, which are left out here"]
+    return Loops(tuple(lines))

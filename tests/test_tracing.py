@@ -1,0 +1,196 @@
+"""tedsl.trace: the loops after each directive and pass, as text and as a page; what notebooks show."""
+
+import io
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.errors import ArgumentTypeError
+from tests.display.structure import checked
+
+HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J"
+
+
+def program(name="B", n=100):
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name=name)
+    C = te.compute((n,), lambda i: B[i] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.axis[0], factor=8)
+    s[C].parallel(outer)
+    s[B].compute_at(s[C], outer)
+    s[C].vectorize(inner)
+    return s, [A, C]
+
+
+def test_each_directive_and_each_pass_is_a_step():
+    s, args = program()
+    trace = tedsl.trace(s, args)
+    titles = [step.title for step in trace.steps]
+    assert titles[0] == "the schedule without directives"
+    assert [title.split("(test_tracing.py:")[0] for title in titles[1:5]] == [
+        "1. i_outer, i_inner = s[C].split(s[C].op.axis[0], factor=8)  ", "2. s[C].parallel(i_outer)  ",
+        "3. s[B].compute_at(s[C], i_outer)  ", "4. s[C].vectorize(i_inner)  "]
+    assert "flatten_storage" in titles and "vectorize_loops" in titles and "promote_accumulators" in titles
+    assert [step.group for step in trace.steps][:6] == ["directives"] * 5 + ["passes"]
+    assert repr(trace) == f"<trace of {len(titles)} steps; print it, or show(), save('trace.html')>"
+
+
+def test_the_text_of_a_directive():
+    s, args = program()
+    assert str(tedsl.trace(s, args).steps[2]).splitlines()[1:] == [
+        "  ... 7 equal lines", "        B[i] = (A[i] + 1f32)", "      }",
+        "-     for (i.outer: int32, 0, 13) {", '+     for (i.outer: int32, 0, 13) "parallel" {',
+        "        for (i.inner: int32, 0, 8) {", "          if @tir.likely((((i.outer*8) + i.inner) < 100), dtype=bool) {",
+        "  ... 6 equal lines"]
+
+
+def test_the_last_step_of_lowering_is_what_lower_prints():
+    s, args = program()
+    trace = tedsl.trace(s, args)
+    last = [step for step in trace.steps if step.group == "passes"][-1]
+    assert list(last.loops.lines) == str(tedsl.lower(s, args)).splitlines()
+
+
+def test_options_of_the_pass_context_count():
+    s, args = program()
+    with tedsl.PassContext(config={"tir.disable_vectorize": True}):
+        trace = tedsl.trace(s, args)
+    assert "ramp(" not in str(trace) and "ramp(" in str(tedsl.trace(s, args))
+
+
+def test_the_schedule_is_left_alone_and_later_directives_do_not_count():
+    s, args = program()
+    before, handles = str(s), list(s.stages)
+    trace = tedsl.trace(s, args)
+    steps = len(trace.steps)
+    trace.html()
+    assert str(s) == before and s.stages == handles
+    s.undo(2)
+    assert len(tedsl.trace(s, args).steps) == steps - 2
+    assert "vectorize(i_inner)" in str(trace)
+
+
+def test_a_schedule_on_the_way_that_cannot_be_lowered():
+    """A place that is right only after the next directive is no reason to stop."""
+    A = te.placeholder((16,), name="A")
+    B = te.compute((16,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((16,), lambda i: B[i] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    cache = s.cache_read(B, "local", [C])
+    s[cache].compute_at(s[C], C.op.axis[0])
+    steps = tedsl.trace(s, [A, C]).steps
+    assert [bool(step.loops.problem) for step in steps[:4]] == [False, False, True, False]
+    assert "Not to be lowered to loops as it stands here: B.local reads B" in str(steps[2])
+    assert "from: s[B].compute_at(s[C], s[C].op.axis[0])  (test_tracing.py:" in str(steps[2])
+    assert steps[3].lines_before == steps[1].loops.lines
+    checked(tedsl.trace(s, [A, C]).html())
+
+
+def test_a_pass_that_refuses_ends_the_trace():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].unroll(B.op.axis[0])
+    steps = {step.title: step for step in tedsl.trace(s, [A, B]).steps}
+    assert "from: s[B].unroll(s[B].op.axis[0])" in steps["unroll_loops"].loops.problem
+    assert steps["remove_no_ops"].loops.problem == "Not reached."
+
+
+def test_colour_only_where_it_is_wanted():
+    s, args = program()
+    trace = tedsl.trace(s, args)
+    plain, colour = io.StringIO(), io.StringIO()
+    trace.show(plain)
+    trace.show(colour, colour=True)
+    assert plain.getvalue() == f"{trace}\n" and "\033[32m+ " in colour.getvalue() and "\033" not in plain.getvalue()
+
+
+def test_the_page():
+    s, args = program()
+    page = tedsl.trace(s, args).html()
+    found = checked(page)
+    assert page.startswith("<!DOCTYPE html>\n<html lang=\"en\">") and "default-src &#x27;none&#x27;" in page
+    names = [name for name, _ in found.elements]
+    assert names.count("svg") == 1 and names.count("script") == 1 and names.count("section") == len(tedsl.trace(s, args).steps)
+    assert all(not attributes for name, attributes in found.elements if name == "script")
+    assert "1. C split" in found.seen() and 'for (i.outer: int32, 0, 13) "parallel" {' in found.seen()
+    assert page == tedsl.trace(s, args).html(), "the same schedule gives the same page"
+
+
+def test_names_cannot_break_out_of_the_page(tmp_path):
+    s, args = program(name=HOSTILE)
+    trace = tedsl.trace(s, args)
+    path = tmp_path / "trace.html"
+    trace.save(path)
+    page = path.read_text(encoding="utf-8")
+    found = checked(page)
+    assert "<script>alert" not in page and [name for name, _ in found.elements].count("script") == 1
+    assert "\x1b" not in page and "<script>alert(1)</script>" in found.seen()
+    for made in (s._repr_html_(), trace._repr_html_(), tedsl.lower(s, args)._repr_html_()):
+        assert "<script" not in made and checked(made)
+
+
+def test_what_notebooks_show():
+    s, args = program()
+    shown = checked(s._repr_html_()).seen()
+    assert "schedule(C)" in shown and "for i.outer in 0..13 (parallel)" in shown and "Journal: 4 directives" in shown
+    assert "does not divide 100" in shown and "at C, i.outer" in shown
+    assert "primfn(" in checked(tedsl.lower(s, args)._repr_html_()).seen()
+    module = checked(tedsl.build(s, args)._repr_html_())
+    assert "<tedsl.Module" in module.seen() and "LLVM IR" in module.seen()
+    assert "<script" not in s._repr_html_() and len(s._repr_html_()) < 30_000
+
+
+def test_a_long_schedule_stays_cheap():
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    for _ in range(300):
+        s[B].fuse()
+    start = time.perf_counter()
+    trace = tedsl.trace(s, [A, B])
+    assert time.perf_counter() - start < 0.5, "nothing is lowered before it is asked for"
+    assert trace.steps[0].title == "the schedule after its first 200 directives"
+    assert trace.steps[0].note == "Only the last 100 of 300 directives are shown one by one."
+    assert sum(step.group == "directives" for step in trace.steps) == 101
+    assert trace.steps[0].note in checked(trace.html()).seen()
+
+
+def test_very_long_loops_are_cut_short():
+    A = te.placeholder((2000,), name="A")
+    B = te.compute((2000,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].unroll(B.op.axis[0])
+    step = next(step for step in tedsl.trace(s, [A, B]).steps if step.title == "unroll_loops")
+    assert len(step.loops.lines) == 1001 and step.loops.lines[-1].endswith("more lines, which are left out here")
+
+
+@pytest.mark.parametrize("arguments, words", [((1, []), "not int"), ((None, []), "not NoneType")])
+def test_what_is_no_schedule(arguments, words):
+    with pytest.raises(ArgumentTypeError, match=words):
+        tedsl.trace(*arguments)
+    s, _ = program()
+    with pytest.raises(ArgumentTypeError, match="args is a list"):
+        tedsl.trace(s, "A")
+
+
+def test_showing_costs_nothing_at_import():
+    code = "import tedsl, tedsl.te, sys; print([m for m in sys.modules if 'tedsl.tracing' in m or m == 'difflib'])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_line_numbers_are_those_of_this_file():
+    s, _ = program()
+    lines = Path(__file__).read_text().splitlines()
+    for directive in s.journal:
+        number = int(re.search(r":(\d+)\)$", directive.origin)[1])
+        assert f".{directive.name}(" in lines[number - 1]
