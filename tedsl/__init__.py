@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tedsl.driver import build, lower
     from tedsl.ir.func import IRModule
     from tedsl.nd import context, cpu, cuda, device, gpu
+    from tedsl.runtime.functions import get_global_func, register_func
     from tedsl.runtime.module import Module
     from tedsl.runtime.parallel import get_num_threads, set_num_threads
     from tedsl.target.target import Target
@@ -40,12 +41,13 @@ _NAMES = {
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Module": "tedsl.runtime.module", "Target": "tedsl.target.target",
     "PassContext": "tedsl.transform", "trace": "tedsl.tracing",
+    "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
 
 __all__ = ["IRModule", "InternalError", "Module", "PassContext", "Target", "TVMError", "TedslError", "build", "context",
-           "cpu", "cuda", "device", "driver", "get_num_threads", "gpu", "lower", "nd", "set_num_threads", "te", "testing",
-           "tir", "topi", "trace", "transform"]
+           "cpu", "cuda", "device", "driver", "get_global_func", "get_num_threads", "gpu", "lower", "nd",
+           "register_func", "set_num_threads", "te", "testing", "tir", "topi", "trace", "transform"]
 
 
 def __getattr__(name: str) -> Any:

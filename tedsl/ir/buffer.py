@@ -118,3 +118,11 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
         raise ShapeError(f"buffer {name} has {len(dims)} dimensions and {len(steps)} strides")
     return Buffer(pointer, element, dims, steps, offset, name, max(data_alignment, 0), offset_factor,
                   "" if buffer_type == "default" else buffer_type)
+
+
+def array_of(buffer: Buffer) -> Expr:
+    """`buffer` as an argument of `call_packed`."""
+    shape = build.call("tir.tvm_stack_make_shape", *buffer.shape, dtype_="handle")
+    strides = build.call("tir.tvm_stack_make_shape", *buffer.strides, dtype_="handle") if buffer.strides else build.const(0)
+    return build.call("tir.tvm_stack_make_array", buffer.data, shape, strides, len(buffer.shape), build.const(0, buffer.dtype),
+                      buffer.elem_offset, dtype_="handle")

@@ -18,7 +18,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
-from tedsl.ir.buffer import Buffer
+from tedsl.ir.buffer import Buffer, array_of, decl_buffer
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import BufferLoad, Expr, Load, Ramp, StringImm, Var, pointer_var
@@ -75,6 +75,13 @@ class BufferVar:
         return self._data
 
     asobject = as_expr
+
+    def as_array(self) -> Expr:
+        """The memory with its shape: an argument of `call_packed`."""
+        if self._buffer is not None:
+            return array_of(self._buffer)
+        assert self._shape is not None
+        return array_of(decl_buffer(self._shape, self._content, self._data.name, data=self._data))
 
     def __getitem__(self, index: Any) -> Expr:
         indices = _as_indices(index)

@@ -21,11 +21,10 @@ from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.expr import ExprCompiler
+from tedsl.ir.interpreter.external import External, caller
 from tedsl.ir.interpreter.stmt import compile_function
 from tedsl.ir.node import Node
 from tedsl.ir.visitor import variables
-
-External = Callable[..., Any]
 
 
 class Returned(Exception):
@@ -66,11 +65,12 @@ def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
         external: Mapping[str, External] | None = None) -> None:
     """Runs `func` on numpy arrays and Python scalars in the order of its parameters; outputs are written in place.
 
-    reverse_parallel: iterations of parallel loops run backwards. external: what call_extern and call_packed call.
+    reverse_parallel: iterations of parallel loops run backwards. external: what call_extern and call_packed call before
+    they look among registered functions and C symbols.
     """
     compiled = _compiled(func, reverse_parallel)
     env = bind_arguments(func, args)
-    env["external"] = _caller(external or {})
+    env["external"] = caller(external or {})
     values = [_value_of(need, env) for need in compiled.needs]
     with np.errstate(all="ignore"):
         try:
@@ -97,16 +97,6 @@ def _finish(compiler: ExprCompiler, result: str) -> Compiled:
     scope = {**compiler.scope, "Returned": Returned}
     exec(compile(source, "<interpreted program>", "exec"), scope)  # the source is ours: names are made, texts are constants
     return Compiled(tuple(compiler.free), scope["main"], source)
-
-
-def _caller(external: Mapping[str, External]) -> External:
-    def call(name: str, *args: Any) -> Any:
-        if name not in external:
-            raise InternalError(f"the interpreter was not given a function {name!r} to call; "
-                                f"pass run(func, args, external={{{name!r}: function}})")
-        return external[name](*args)
-
-    return call
 
 
 def _plain(value: Any) -> Any:

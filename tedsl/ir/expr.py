@@ -470,8 +470,7 @@ class Ramp(Expr):
     children: ClassVar[tuple[str, ...]] = ("base", "stride")
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.base, Expr) and isinstance(self.stride, Expr)):
-            adopt(self, "base", "stride")
+        adopt(self, "base", "stride")
         if self.base.dtype is not self.stride.dtype:
             raise DTypeError(f"Ramp from {self.base.dtype} by {self.stride.dtype}: both need one dtype")
         if self.lanes < 2 or self.base.dtype.lanes != 1:
@@ -489,8 +488,7 @@ class Broadcast(Expr):
     children: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, Expr):
-            adopt(self, "value")
+        adopt(self, "value")
         if self.lanes < 2 or self.value.dtype.lanes != 1:
             raise DTypeError(f"Broadcast makes vectors of at least 2 lanes from scalars, not {self.lanes} of "
                              f"{self.value.dtype}")

@@ -68,6 +68,9 @@ _ALL = (
     Op("tir.address_of", 1, "read"),  # of a Load
     Op("tir.tvm_access_ptr", 5, "read"),  # type_annotation, data, offset, extent (in elements of that type), rw mask
     Op("tir.type_annotation", 0),  # its dtype is what counts
+    # A buffer for call_packed: data, shape, strides (0: compact), rank, 0 of its dtype (1: it is only read), offset
+    Op("tir.tvm_stack_make_array", 6, "read"),
+    Op("tir.tvm_stack_make_shape", None),
     Op("tir.tvm_storage_sync", None, "opaque"),
     Op("tir.tvm_thread_allreduce", None, "opaque"),  # count, values..., condition, places of the results..., threads...
     Op("tir.prefetch", None, "opaque"),

@@ -6,6 +6,8 @@ from typing import Any
 
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
+from tedsl.ir.buffer import Buffer, array_of
+from tedsl.ir.builder import BufferVar
 from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import Expr, IntImm, StringImm
 from tedsl.ir.ops import Op
@@ -31,8 +33,18 @@ def call_pure_extern(dtype: object, func_name: str, *args: Any) -> Expr:
 
 
 def call_packed(func_name: str, *args: Any) -> Expr:
-    """The Python function registered as `func_name`; the value is an int32."""
-    return _named("tir.call_packed", INT32, func_name, args)
+    """The Python function registered as `func_name` by tedsl.register_func; the value is an int32, 0 if it returns None.
+
+    args: numbers, strings, and buffers, which it gets as NDArrays on the same memory.
+    """
+    return _named("tir.call_packed", INT32, func_name, tuple([_packed(a) for a in args]))
+
+
+def _packed(value: Any) -> Any:
+    """A buffer, or what an ir_builder gives for one, as the description of an array."""
+    if isinstance(value, BufferVar):
+        return value.as_array() if value.shape is not None else value.as_expr()
+    return array_of(value) if isinstance(value, Buffer) else value
 
 
 def call_llvm_intrin(dtype: object, name: str, *args: Any) -> Expr:

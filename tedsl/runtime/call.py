@@ -9,6 +9,7 @@ from typing import Any
 from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError
 from tedsl.ir.expr import Var
 from tedsl.runtime.arguments import Prepared, prepare
+from tedsl.runtime.callbacks import take_error
 from tedsl.runtime.signature import Signature
 from tedsl.runtime.timing import TimingResult, check_counts, measure
 
@@ -56,6 +57,12 @@ class CheckedCall:
 
     def fail(self, status: int) -> None:
         """Raises what a status other than 0 means."""
+        error = take_error()  # also one that came too late to decide the status
+        if status == CALLBACK_RAISED and error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
         if status == NO_MEMORY:
             raise MemoryError(f"{self.signature.name}: a temporary buffer could not be allocated")
         if 0 <= status - FIRST_ASSERTION < len(self._messages):

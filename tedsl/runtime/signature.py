@@ -9,7 +9,7 @@ from functools import cached_property
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Call, Expr, IntImm, Var
+from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import BufferStore, Store
 from tedsl.ir.visitor import post_order, variables
@@ -141,6 +141,9 @@ def _written(func: PrimFunc) -> set[Var]:
             case Call(op=op, args=(_, Var() as v, _, _, IntImm(value=mask))) if op.name == "tir.tvm_access_ptr":
                 if mask & Buffer.WRITE:
                     found.add(v)
+            case Call(op=op, args=(_, _, _, _, marker, _)) if op.name == "tir.tvm_stack_make_array" and \
+                    isinstance(marker, (IntImm, FloatImm)) and marker.value == 1:
+                pass  # an array that is only read
             case Call(args=args):
                 found.update(a for a in args if isinstance(a, Var) and a.dtype.is_handle)
     return found

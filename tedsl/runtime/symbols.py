@@ -12,11 +12,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from tedsl.errors import LoweringError
+
 # Functions of the interpreter, for entry points and callbacks.
 CPYTHON = frozenset((
-    "PyErr_NoMemory", "PyErr_Occurred", "PyErr_Clear", "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble",
-    "PyGILState_Ensure", "PyGILState_Release", "PyLong_AsLongLongAndOverflow", "PyObject_CallMethod",
-    "PyObject_VectorcallDict", "Py_DecRef", "Py_IncRef",
+    "PyErr_NoMemory", "PyErr_Occurred", "PyErr_Clear", "PyErr_Fetch", "PyErr_NormalizeException", "PyEval_RestoreThread",
+    "PyEval_SaveThread", "PyException_SetTraceback", "PyFloat_AsDouble", "PyGILState_Ensure", "PyGILState_Release",
+    "PyLong_AsLongLongAndOverflow", "PyObject_CallFunction", "PyObject_CallMethod", "PyObject_VectorcallDict", "Py_DecRef",
+    "Py_IncRef",
 ))
 
 # Functions of libc and libm. Those that LLVM writes on its own (memset, ...) are here too.
@@ -36,6 +39,8 @@ RUNTIME = {
     "tedsl_workspace_alloc": "tedsl.runtime.workspace:workspace_source",
     "tedsl_workspace_free": "tedsl.runtime.workspace:workspace_source",
     "tedsl_time_calls": "tedsl.runtime.timing:timer_source",
+    "tedsl_call_packed": "tedsl.runtime.callbacks:callback_source",
+    "tedsl_publish_error": "tedsl.runtime.callbacks:callback_source",
 }
 
 # Objects and memory of this process: a function () -> address.
@@ -47,17 +52,43 @@ DATA = {
     "tedsl_none": "tedsl.runtime.symbols:none_object",
     "tedsl_bfloat16_number": "tedsl.runtime.convert:bfloat16_number_address",
     "tedsl_pool_state": "tedsl.runtime.parallel:state_address",
+    "tedsl_python_call": "tedsl.runtime.callbacks:call_address",
+    "tedsl_python_publish": "tedsl.runtime.callbacks:publish_address",
 }
+
+
+EXTERN = "tedsl.extern."  # before the name of a C function that the program calls: ours and LLVM's names stay apart
 
 
 def is_known(name: str) -> bool:
     """Whether machine code may use `name`."""
-    return name in CPYTHON or name in PROCESS or name in RUNTIME or name in DATA
+    return name in CPYTHON or name in PROCESS or name in RUNTIME or name in DATA or name.startswith(EXTERN)
+
+
+def extern_address(name: str) -> int | None:
+    """Where the C function `name` stands in this process; None if no library that it has loaded has it."""
+    try:
+        found = getattr(ctypes.CDLL(None), name)
+    except (AttributeError, ValueError):
+        return None
+    return ctypes.cast(found, ctypes.c_void_p).value
+
+
+def _extern(name: str) -> int:
+    found = extern_address(name)
+    if not found:
+        raise LoweringError(f"there is no C function {name!r} in this process that machine code could call",
+                            hint="load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
+    return found
+
+
+def address_of(name: str) -> int:
+    """The address of a name of CPYTHON, PROCESS or DATA (those of RUNTIME belong to the JIT), or of a C function."""
+    return _extern(name.removeprefix(EXTERN)) if name.startswith(EXTERN) else _own_address(name)
 
 
 @cache
-def address_of(name: str) -> int:
-    """The address of a name of CPYTHON, PROCESS or DATA (those of RUNTIME belong to the JIT)."""
+def _own_address(name: str) -> int:
     if name in DATA:
         return int(provider(DATA[name])())
     library = ctypes.pythonapi if name in CPYTHON else ctypes.CDLL(None)

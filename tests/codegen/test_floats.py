@@ -171,7 +171,7 @@ def test_an_unknown_external_function_is_refused():
     from tedsl.ir.expr import StringImm
 
     make = lambda v: Call(v.dtype, Op.get("tir.call_pure_extern"), (StringImm("frobnicate"), v))
-    with pytest.raises(LoweringError, match="no external function 'frobnicate'"):
+    with pytest.raises(LoweringError, match="no C function 'frobnicate'"):
         Kernel(elementwise(make, ["float32"], "float32", 1, 8))
     named = lambda v: Call(v.dtype, Op.get("tir.call_pure_extern"), (StringImm("sqrtf"), v))
     got, a = np.zeros(8, "float32"), np.arange(8, dtype="float32")

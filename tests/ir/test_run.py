@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tedsl.errors import ArgumentError, InternalError
+from tedsl.errors import ArgumentError, InternalError, OptionError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import dtype
@@ -220,7 +220,7 @@ def test_functions_from_outside():
     a = np.array([4, 0], "int32")
     run(function(flat(A, called, ONE), A), [a], external={"twice": lambda v: 2 * v})
     assert a[1] == 8
-    with pytest.raises(InternalError, match="'twice'"):
+    with pytest.raises(OptionError, match="no Python function is registered as 'twice'"):
         run(function(flat(A, called, ONE), A), [a])
 
 

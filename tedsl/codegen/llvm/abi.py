@@ -19,7 +19,7 @@ from tedsl.ir.visitor import variables
 # What a kernel and the body of a parallel loop return. Anything else but OK ends the kernel at once.
 OK = 0
 NO_MEMORY = 1  # a workspace could not be allocated: MemoryError
-CALLBACK_RAISED = 3  # the Python exception is set
+CALLBACK_RAISED = 3  # a Python function raised: runtime/callbacks.py has the exception
 FIRST_ASSERTION = 16  # 16 + k: the message number k of `assertion_messages`
 
 WORKSPACE_ALIGNMENT = 64  # of workspaces and of arrays on the stack, in bytes

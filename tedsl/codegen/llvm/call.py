@@ -9,13 +9,19 @@ from tedsl.codegen.llvm.convert import convert, emit_reinterpret
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import constant_of
 from tedsl.codegen.llvm.floats import emit_fma, emit_rounding, intrinsic, rounded
+from tedsl.codegen.llvm.index import scale
 from tedsl.codegen.llvm.integer import Integers
 from tedsl.codegen.llvm.memory import address, buffer_info
+from tedsl.codegen.llvm.outside.callbacks import emit_packed
+from tedsl.codegen.llvm.outside.extern import emit_c_function
+from tedsl.codegen.llvm.outside.imported_call import emit_imported
+from tedsl.codegen.llvm.outside.intrinsics import emit_llvm_intrinsic
 from tedsl.codegen.llvm.types import float_splat, int_splat, int_suffix, memory_type, register_type, vector_of
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Call, Load, StringImm
+from tedsl.ir.expr import Call, Load, StringImm, Var
+from tedsl.ir.functions import C_MATH
 from tedsl.ir.ops import MATH_BINARY, MATH_UNARY, Op
 
 _FLOAT32 = dtype("float32")
@@ -190,54 +196,23 @@ def emit_address_of(out: Emitter, e: Call) -> str:
     return address(out, buffer_info(out, load.buffer_var), out.scalar_index(load.index), memory_type(load.dtype))
 
 
-# LLVM ends the process over an intrinsic that it does not know or that the target lacks: only these pass.
-_LLVM_GENERIC = frozenset((
-    "abs", "bitreverse", "bswap", "ceil", "copysign", "ctlz", "ctpop", "cttz", "fabs", "floor", "fma", "fmuladd", "fshl",
-    "fshr", "maximum", "maxnum", "minimum", "minnum", "nearbyint", "rint", "round", "roundeven", "sadd", "smax", "smin", "sqrt",
-    "sshl", "ssub", "trunc", "uadd", "umax", "umin", "ushl", "usub", "vector"))
-_LLVM_X86 = {"sse": "sse", "sse2": "sse2", "sse3": "sse3", "ssse3": "ssse3", "sse41": "sse4.1", "sse42": "sse4.2", "avx": "avx",
-             "avx2": "avx2", "avx512": "avx512vl", "fma": "fma"}
-
-
-def _check_intrinsic(out: Emitter, name: str) -> None:
-    parts = name.split(".")
-    if parts[0] != "llvm" or len(parts) < 2:
-        raise LoweringError(f"call_llvm_intrin names an intrinsic of LLVM, not {name!r}", hint='for example "llvm.fshl"')
-    if parts[1] == "x86" and out.target.arch == "x86-64" and len(parts) > 2:
-        needed = _LLVM_X86.get(parts[2])
-        if needed is None or needed not in out.target.features:
-            raise LoweringError(f"{name} needs {needed or parts[2]}, which target {out.target} does not have")
-    elif not (parts[1] in _LLVM_GENERIC or (parts[1:3] == ["aarch64", "neon"] and out.target.arch == "aarch64")):
-        raise LoweringError(f"the intrinsic {name} cannot be called for target {out.target}",
-                            hint=f"generic ones: {', '.join(sorted(_LLVM_GENERIC))}")
-
-
-def emit_llvm_intrinsic(out: Emitter, e: Call) -> str:
-    """An intrinsic of LLVM by its name; the type suffix may be left out."""
-    name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
-    _check_intrinsic(out, name)
-    wrong = [a.dtype for a in (*e.args[1:], e) if (a.dtype.is_float and a.dtype.bits == 16)]
-    if wrong:
-        raise LoweringError(f"{name} of {wrong[0]}: 16-bit floats have no LLVM intrinsics here", hint="cast to float32")
-    result = register_type(e.dtype)
-    args = [(register_type(a.dtype), out.value(a)) for a in e.args[1:]]
-    symbol = out.module.declare(name, f"declare {result} @{name}({', '.join(t for t, _ in args)})")
-    return out.assign(f"call {result} {symbol}({', '.join(f'{t} {v}' for t, v in args)})")
-
-
-# Names of the C library that mean an operator of the language. No other external function can be called.
-_EXTERN = {name: name for name in (*MATH_UNARY, *MATH_BINARY) if name not in ("rsqrt", "sigmoid", "exp10")}
-_EXTERN["rint"] = "nearbyint"
-_EXTERN |= {f"{name}f": op for name, op in _EXTERN.items()}
+def emit_access_ptr(out: Emitter, e: Call) -> str:
+    """The address of an element of a buffer: offset counts values of the dtype of the first argument."""
+    kind, data, offset = e.args[0].dtype, e.args[1], out.scalar_index(e.args[2])
+    if not isinstance(data, Var):
+        raise LoweringError("tvm_access_ptr takes the pointer of a buffer", hint="write buffer.access_ptr('r')")
+    return address(out, buffer_info(out, data), scale(offset, kind.lanes), memory_type(kind.element))
 
 
 def emit_extern(out: Emitter, e: Call) -> str:
+    """A C function: one that is an operator of the language as that, any other by its symbol, lane by lane."""
     name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
-    op = _EXTERN.get(name)
-    if op is None or len(e.args) < 2:
-        raise LoweringError(f"there is no external function {name!r} that machine code could call",
-                            hint="use an intrinsic (te.exp, ...), te.extern with a Python function, or tir.call_llvm_intrin")
-    return out.value(Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:]))
+    if name in out.module.imports:
+        return emit_imported(out, e, name, out.module.imports[name])
+    op = C_MATH.get(name)
+    if op is not None and len(e.args) == 1 + (Op.get(f"tir.{op}").arity or 0) and e.args[1].dtype is e.dtype:
+        return out.value(Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:]))
+    return emit_c_function(out, e, name)
 
 
 def emit_prefetch(out: Emitter, e: Call) -> str:
@@ -263,7 +238,8 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "popcount": emit_count, "clz": emit_count, "sqrt": emit_sqrt, "fabs": emit_fabs, "copysign": emit_copysign,
     "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma, "likely": emit_likely,
     "if_then_else": emit_if_then_else, "reinterpret": emit_reinterpret, "address_of": emit_address_of,
+    "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
-    "call_pure_extern": emit_extern, "call_extern": emit_extern,
+    "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed,
     "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch,
 }

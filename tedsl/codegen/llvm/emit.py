@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.codegen.llvm import abi, call, deep, expr, frame, indexing, memory, stmt, streaming, vector
@@ -10,6 +10,7 @@ from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.convert import emit_cast
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText, Tables
 from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN
+from tedsl.codegen.llvm.outside import callbacks
 from tedsl.codegen.llvm.types import global_name
 from tedsl.ir import expr as ir
 from tedsl.ir.func import PrimFunc
@@ -35,9 +36,12 @@ _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
 TABLES = Tables(_DATA, _INDEX, indexing.index_leaf, {**stmt.STATEMENTS, Store: memory.emit_store}, deep.emit_deep)
 
 
-def emit_module(funcs: Sequence[PrimFunc], target: Target) -> str:
-    """The kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need."""
-    module = ModuleText(target, TABLES)
+def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None) -> str:
+    """The kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need.
+
+    imports: the functions that pragmas import, with their types if they are known.
+    """
+    module = ModuleText(target, TABLES, imports=imports or {})
     if target.arch == "x86-64":
         module.attributes = f'nounwind "prefer-vector-width"="{target.vector_bits}"'
     kernels = [_emit_kernel(func, module) for func in funcs]
@@ -52,6 +56,8 @@ def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
     out = Emitter(module, abi.kernel_name(func))
     parameters = _bind_arguments(func, out)
     frame.plan_stack(out, func.body)
+    if callbacks.calls_python(func.body):
+        callbacks.prepare_errors(out)
     streaming.find_large_outputs(func, out)
     out.statement(func.body)
     frame.leave(out, str(abi.OK))

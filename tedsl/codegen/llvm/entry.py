@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm.abi import CALLBACK_RAISED, FIRST_ASSERTION, argument_type
+from tedsl.codegen.llvm.abi import FIRST_ASSERTION, argument_type
 from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, SizeVar, Sub, Var
 from tedsl.ir.visitor import post_order
@@ -418,9 +418,7 @@ class _Entry:
             "finish:", f"  %status = phi i32 {statuses}",
             "  %fine = icmp eq i32 %status, 0", "  br i1 %fine, label %done, label %failed",
             "done:", "  call void @Py_IncRef(ptr @tedsl_none)", "  ret ptr @tedsl_none",
-            "failed:", f"  %raised = icmp eq i32 %status, {CALLBACK_RAISED}", "  br i1 %raised, label %error, label %raise",
-            "raise:", "  %nothing = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.fail, "
-            "ptr @tedsl.format, i32 %status)", "  br label %error",
-            "error:", "  ret ptr null",
+            "failed:", "  %nothing = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.fail, "
+            "ptr @tedsl.format, i32 %status)", "  ret ptr null",
             "slow:", "  %answer = call ptr @PyObject_VectorcallDict(ptr %self, ptr %args, i64 %count, ptr null)",
             "  ret ptr %answer", "}", ""]

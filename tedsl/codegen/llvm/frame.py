@@ -9,8 +9,11 @@ from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.index import Index
 from tedsl.codegen.llvm.types import memory_type
-from tedsl.ir.expr import IntImm
+from tedsl.ir.dtype import HANDLE
+from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
+
+ERROR = Var("error", HANDLE)  # the word for the exception of a Python function that was called; absent if none is called
 
 
 def plan_stack(out: Emitter, body: Stmt) -> None:
@@ -103,6 +106,9 @@ def leave(out: Emitter, status: str) -> None:
     if out.stores_nontemporal and out.target.arch == "x86-64":
         symbol = out.module.declare("llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
         out.line(f"call void {symbol}()")
+    if status != str(abi.OK) and ERROR in out.data_vars and not out.in_parallel:
+        symbol = out.module.declare("tedsl_publish_error", "declare void @tedsl_publish_error(ptr)")
+        out.line(f"call void {symbol}(ptr {out.data_vars[ERROR]})")
     out.line(f"ret i32 {status}")
 
 

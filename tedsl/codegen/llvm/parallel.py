@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
-from tedsl.codegen.llvm.frame import fail_unless, leave, plan_stack
+from tedsl.codegen.llvm.frame import ERROR, fail_unless, leave, plan_stack
 from tedsl.codegen.llvm.index import INT64_MAX, Index
 from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.ir.expr import Var
@@ -50,6 +50,8 @@ def _captured(out: Emitter, s: For) -> list[Field]:
         flag = out.streams.get(var)
         if flag is not None:
             fields.append((flag, "i1", out.data_vars[flag]))
+    if ERROR in out.data_vars:
+        fields.append((ERROR, "ptr", out.data_vars[ERROR]))
     return fields
 
 

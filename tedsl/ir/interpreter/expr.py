@@ -254,8 +254,10 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
         return (yield from _if_then_else(c, e, wide))
     if name == "likely":
         return (yield e.args[0], False)
-    if name in ("call_extern", "call_pure_extern", "call_packed", "address_of", "tvm_access_ptr"):
+    if name in ("call_extern", "call_pure_extern", "call_packed"):
         return (yield from _external(c, e, name))
+    if name in ("address_of", "tvm_access_ptr", "tvm_stack_make_array"):
+        return (yield from _memory_argument(c, e, name))
     if name in ("tvm_storage_sync", "prefetch"):
         return "0"
     args = []
@@ -329,7 +331,8 @@ def _masked_choice(c: SourceWriter, e: Call, condition: str, wide: bool) -> Emis
     return c.temp(f"np.where({condition}, {a}, {b})")
 
 
-def _external(c: SourceWriter, e: Call, name: str) -> Emission:
+def _memory_argument(c: SourceWriter, e: Call, name: str) -> Emission:
+    """An argument that is memory."""
     if name == "address_of":
         load = e.args[0]
         if not isinstance(load, Load):
@@ -344,12 +347,28 @@ def _external(c: SourceWriter, e: Call, name: str) -> Emission:
         assert isinstance(data, Var)
         array, _ = c.typed(c.memory(data), e.args[0].dtype)
         return c.temp(f"{array}[{offset}:{offset} + {extent}]")
+    data, shape, strides, _, marker, start = e.args
+    assert isinstance(data, Var) and isinstance(shape, Call)
+    array, _ = c.typed(c.memory(data), marker.dtype)
+    names = []
+    for part in (start, *shape.args, *(strides.args if isinstance(strides, Call) else ())):
+        names.append((yield part, True))
+    offset, dims, steps = names[0], names[1:len(shape.args) + 1], names[len(shape.args) + 1:]
+    return c.temp(f"array_view({array}, {offset}, ({''.join(f'{d}, ' for d in dims)}), ({''.join(f'{s}, ' for s in steps)}))")
+
+
+def _external(c: SourceWriter, e: Call, kind: str) -> Emission:
     args = []
     for arg in e.args[1:]:
         args.append((yield arg, False))
-    symbol = e.args[0]
+    symbol = str(getattr(e.args[0], "value", e.args[0]))
     function = c.free.setdefault("external", c.local("external"))
-    return c.temp(f"{function}({c.constant(str(getattr(symbol, 'value', symbol)))}, {', '.join(args)})")
+    lanes, element = e.dtype.lanes, e.dtype.element
+    head = ", ".join([c.constant(symbol), c.constant(kind), c.constant(element),
+                      c.constant(tuple([arg.dtype.element for arg in e.args[1:]]))])
+    if lanes > 1:
+        return c.temp(f"lanewise(lambda *x: {function}({head}, *x), {_kind(c, e.dtype)}, {', '.join(args)})")
+    return c.temp(f"{function}({head}, {', '.join(args)})")
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.interpreter import arithmetic
+from tedsl.ir.interpreter.external import array_view
 from tedsl.ir.visitor import post_order
 
 Key: TypeAlias = tuple[int, bool, str]  # id of a node, wide, name of the mask
@@ -62,7 +63,8 @@ class SourceWriter:
         self.depth = 1
         self.functions: list[str] = []
         self.scope: dict[str, Any] = {name: getattr(arithmetic, name) for name in vars(arithmetic)}
-        self.scope |= {"np": np, "InternalError": InternalError, "ArgumentError": ArgumentError, "outside_error": outside_error}
+        self.scope |= {"np": np, "InternalError": InternalError, "ArgumentError": ArgumentError, "outside_error": outside_error,
+                       "array_view": array_view}
         self.constants: dict[Any, str] = {}
         self.vars: dict[Var, tuple[str, bool]] = {}  # name of the value, and whether it may exceed its dtype
         self.memories: dict[Var, Memory] = {}

@@ -163,7 +163,8 @@ class AccessChecker(ScopedRewriter):
         data = call.args[1]
         assert isinstance(data, Var)
         memory = self.table.memory(data)
-        offset, extent = call.args[2], call.args[3]
+        lanes = call.args[0].dtype.lanes
+        offset, extent = build.mul(call.args[2], lanes), build.mul(call.args[3], lanes)
         last = Place(build.sub(build.add(offset, extent), 1), memory.low, memory.size, memory.name)
         first = Place(offset, memory.low, build.add(memory.size, 1), memory.name)  # an empty region may stand at the end
         for place in (first, last):

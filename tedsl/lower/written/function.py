@@ -35,13 +35,19 @@ def is_vouched_for(func: PrimFunc) -> bool:
     return _OURS.get(func.body) is func.buffer_map
 
 
+def well_formed(func: PrimFunc) -> PrimFunc:
+    """`func` with each variable bound once; DTypeError for types that do not fit."""
+    func = func.with_body(bind_once(func.body))
+    verify(func, flat=False, error=DTypeError)
+    return func
+
+
 def check_written(func: PrimFunc) -> PrimFunc:
     """`func`, well-formed and with every access inside its buffer: proved, or behind an assertion, or clamped.
 
-    Each variable is bound once. LoweringError and DTypeError for what cannot be mended.
+    LoweringError and DTypeError for what cannot be mended.
     """
-    func = func.with_body(bind_once(func.body))
-    verify(func, flat=False, error=DTypeError)
+    func = well_formed(func)
     return func.with_body(checked_accesses(func.body, func.buffers))
 
 

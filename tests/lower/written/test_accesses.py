@@ -13,7 +13,7 @@ n, m, k = te.var("n"), te.var("m"), te.var("k")
 A = tir.decl_buffer((n,), "float32", "A")
 B = tir.decl_buffer((8,), "float32", "B")
 C = tir.decl_buffer((n, m), "float32", "C")
-I = tir.decl_buffer((n,), "int32", "I")  # noqa: E741
+I = tir.decl_buffer((n,), "int32", "I")
 
 
 def built(*buffers, scalars=()):
@@ -321,5 +321,6 @@ def test_a_pass_of_the_users_is_checked():
 
     T = te.placeholder((8,), name="T")
     U = te.compute((8,), lambda i: T[i] + 1.0, name="U")
-    with tedsl.transform.PassContext(config={"tir.add_lower_pass": [(1, shift)]}), pytest.raises(LoweringError, match="outside"):
+    config = {"tir.add_lower_pass": [(1, shift)]}
+    with tedsl.transform.PassContext(config=config), pytest.raises(LoweringError, match="outside"):
         tedsl.lower(te.create_schedule(U.op), [T, U])

@@ -1,0 +1,1 @@
+"""Calls that leave the language: Python functions, C functions, intrinsics of LLVM."""

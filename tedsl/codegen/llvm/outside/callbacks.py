@@ -1,0 +1,133 @@
+"""Calls of Python functions: `tir.call_packed` (see `runtime/callbacks.py` for the other side).
+
+The arguments go into words on the stack; a status other than 0 leaves the function as a failed assertion does. All threads
+of a kernel share one word for the exception.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.codegen.llvm.convert import convert
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.frame import ERROR, fail_unless
+from tedsl.codegen.llvm.memory import address, buffer_info
+from tedsl.codegen.llvm.types import memory_type, register_type
+from tedsl.errors import LoweringError
+from tedsl.ir.build import as_int, mul
+from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.expr import Call, Expr, StringImm, Var
+from tedsl.ir.node import Node
+from tedsl.ir.visitor import post_order
+from tedsl.runtime.callbacks import describe
+
+_FLOAT64 = dtype("float64")
+
+
+@dataclass
+class _Arguments:
+    """The words of a call and the kinds of its arguments."""
+
+    out: Emitter
+    words: list[tuple[str, str]]  # LLVM type, value
+    kinds: list[str]
+
+    def add(self, arg: Expr) -> None:
+        match arg:
+            case StringImm(value=text):
+                self.kinds.append("s")
+                self.words.append(("ptr", constant_text(self.out, text)))
+            case Call(op=op) if op.name == "tir.tvm_stack_make_array":
+                self.array(arg)
+            case Call(op=op, args=(marker, Var() as data, offset, extent, mask)) if op.name == "tir.tvm_access_ptr":
+                access = "rw" if (as_int(mask) or 0) & 2 else "r"
+                lanes = marker.dtype.lanes
+                self.region(data, marker.dtype.element, mul(offset, lanes), (mul(extent, lanes),), (), access)
+            case _:
+                self.scalar(arg)
+
+    def array(self, call: Call) -> None:
+        data, shape, strides, _, marker, offset = call.args
+        assert isinstance(data, Var) and isinstance(shape, Call)
+        steps = strides.args if isinstance(strides, Call) else ()
+        self.region(data, marker.dtype, offset, shape.args, steps, "r" if getattr(marker, "value", 0) == 1 else "rw")
+
+    def region(self, data: Var, of: DType, offset: Expr, shape: tuple[Expr, ...], strides: tuple[Expr, ...],
+               access: str) -> None:
+        out = self.out
+        pointer = address(out, buffer_info(out, data), out.scalar_index(offset), memory_type(of))
+        self.kinds.append(f"a/{of}/{len(shape)}/{access}/{'strided' if strides else ''}")
+        self.words.append(("ptr", pointer))
+        self.words += [("i64", out.register(out.scalar_index(e))[0]) for e in (*shape, *strides)]
+
+    def scalar(self, arg: Expr) -> None:
+        d = arg.dtype
+        if d.lanes > 1:
+            raise LoweringError(f"call_packed with a vector, {arg!r}: it takes numbers, strings and buffers")
+        value = self.out.value(arg) if not (isinstance(arg, Var) and arg in self.out.buffers) else self.out.buffers[arg].pointer
+        if d.is_handle:
+            self.kinds.append("p")
+            self.words.append(("ptr", value))
+        elif d.is_float:
+            self.kinds.append("f")
+            self.words.append(("double", convert(self.out, value, d, _FLOAT64)))
+        else:
+            self.kinds.append("b" if d.is_bool else "i" if d.is_int else "u")
+            extended = value if d.bits == 64 else self.out.assign(
+                f"{'sext' if d.is_int else 'zext'} {register_type(d)} {value} to i64")
+            self.words.append(("i64", extended))
+
+
+def emit_packed(out: Emitter, e: Call) -> str:
+    """The call, and the value that it returns."""
+    name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
+    arguments = _Arguments(out, [], [])
+    for arg in e.args[1:]:
+        arguments.add(arg)
+    d = e.dtype
+    result = "f" if d.is_float else "u" if d.is_handle or d.is_uint else "b" if d.is_bool else "i"
+    text = constant_text(out, describe(name, result, arguments.kinds))
+    slots = out.alloca(f"[{max(1, len(arguments.words))} x i64]", 8, "words")
+    for k, (t, value) in enumerate(arguments.words):
+        out.line(f"store {t} {value}, ptr {out.assign(f'getelementptr i64, ptr {slots}, i64 {k}')}, align 8")
+    symbol = out.module.declare("tedsl_call_packed", "declare i32 @tedsl_call_packed(ptr, ptr, ptr)")
+    status = out.assign(f"call i32 {symbol}(ptr {text}, ptr {slots}, ptr {out.data_vars[ERROR]})")
+    fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
+    return _result(out, slots, d)
+
+
+def _result(out: Emitter, slots: str, d: DType) -> str:
+    if d.is_float:
+        return convert(out, out.assign(f"load double, ptr {slots}, align 8"), _FLOAT64, d)
+    if d.is_handle:
+        return out.assign(f"load ptr, ptr {slots}, align 8")
+    word = out.assign(f"load i64, ptr {slots}, align 8")
+    if d.is_bool:
+        return out.assign(f"icmp ne i64 {word}, 0")
+    return word if d.bits == 64 else out.assign(f"trunc i64 {word} to {register_type(d)}")
+
+
+def constant_text(out: Emitter, text: str) -> str:
+    """The address of a text of the module, which ends in NUL."""
+    key = f"text {text}"
+    if "\0" in text:
+        raise LoweringError(f"a text for a function has no NUL character, {text!r} has")
+    if key not in out.module.cache:
+        data = text.encode() + b"\0"
+        name = f".text.{len(out.module.declarations)}"
+        escaped = "".join(f"\\{byte:02X}" for byte in data)
+        out.module.cache[key] = out.module.declare(name, f"@{name} = private unnamed_addr constant [{len(data)} x i8] "
+                                                         f'c"{escaped}"')
+    return out.module.cache[key]
+
+
+def prepare_errors(out: Emitter) -> None:
+    """The word for the exception, on the stack of the kernel."""
+    word = out.alloca("ptr", 8, "error")
+    out.entry.append(f"  store ptr null, ptr {word}, align 8")
+    out.data_vars[ERROR] = word
+
+
+def calls_python(root: Node) -> bool:
+    """Whether a Python function may be called below."""
+    return any(isinstance(n, Call) and n.op.name == "tir.call_packed" for n in post_order(root))

@@ -1,0 +1,59 @@
+"""Calls of C functions by their symbols: `tir.call_extern`. The linker looks for them among the libraries of the process.
+
+Their names carry a prefix in the object, so that a function of the program never stands for one of ours or of LLVM's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.outside.callbacks import constant_text
+from tedsl.codegen.llvm.types import register_type
+from tedsl.errors import LoweringError
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Call, Expr, StringImm
+from tedsl.runtime.symbols import EXTERN, extern_address
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$@]*")
+
+
+def emit_c_function(out: Emitter, e: Call, name: str) -> str:
+    """The call; a vector of them is made lane by lane."""
+    if not _NAME.fullmatch(name):
+        raise LoweringError(f"{name!r} is no name of a C function")
+    if out.target.runs_here and not extern_address(name):
+        raise LoweringError(f"there is no C function {name!r} in this process that machine code could call",
+                            hint="load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
+    result = " ".join(reversed(c_type(e.dtype, name)))
+    types = [" ".join(c_type(a.dtype, name)) for a in e.args[1:]]
+    values = [c_argument(out, a) for a in e.args[1:]]
+    symbol = out.module.declare(EXTERN + name, f"declare {result} @{EXTERN}{name}({', '.join(types)})")
+    lanes = e.dtype.lanes
+    if lanes == 1:
+        return _call(out, symbol, e, result, types, values)
+    made, of = "poison", register_type(e.dtype)
+    for k in range(lanes):
+        scalars = [v if a.dtype.lanes == 1 else out.assign(f"extractelement {register_type(a.dtype)} {v}, i64 {k}")
+                   for a, v in zip(e.args[1:], values)]
+        one = _call(out, symbol, e, result, types, scalars)
+        made = out.assign(f"insertelement {of} {made}, {register_type(e.dtype.element)} {one}, i64 {k}")
+    return made
+
+
+def _call(out: Emitter, symbol: str, e: Call, result: str, types: list[str], values: list[str]) -> str:
+    arguments = ", ".join(f"{t} {v}" for t, v in zip(types, values))
+    return out.assign(f"call {result} {symbol}({arguments})")
+
+
+def c_argument(out: Emitter, arg: Expr) -> str:
+    """The value of an argument; a string as a pointer to its bytes."""
+    return constant_text(out, arg.value) if isinstance(arg, StringImm) else out.value(arg)
+
+
+def c_type(d: DType, name: str) -> tuple[str, ...]:
+    """The type of C that a value of dtype `d` is passed as, and how the caller extends narrow integers."""
+    if d.is_float and d.bits == 16:
+        raise LoweringError(f"the C function {name} cannot take or return {d}", hint="cast to float32 or float64")
+    t = register_type(d.element)
+    return (t, "signext" if d.is_int else "zeroext") if d.is_bool or (d.is_integer and d.bits < 32) else (t,)

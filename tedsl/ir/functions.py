@@ -1,0 +1,36 @@
+"""Functions outside of a program, by name: Python's, which `call_packed` calls, and C's that are operators of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.errors import OptionError
+from tedsl.ir.ops import MATH_BINARY, MATH_UNARY
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A Python function; `as_array` makes the array that it gets from one of numpy on the same memory."""
+
+    function: Callable[..., Any]
+    as_array: Callable[[Any], Any]
+
+
+FUNCTIONS: dict[str, Registered] = {}  # filled by runtime/functions.py
+
+
+def registered(name: str) -> Registered:
+    """The function called `name`; OptionError if there is none."""
+    found = FUNCTIONS.get(name)
+    if found is None:
+        raise OptionError(f"call_packed: no Python function is registered as {name!r}; registered: "
+                          f"{', '.join(sorted(FUNCTIONS)) or '(none)'}", hint=f"tedsl.register_func({name!r}, function)")
+    return found
+
+
+# Names of the C library that mean an operator of the language: those are computed as the language says, also on vectors.
+C_MATH = {name: name for name in (*MATH_UNARY, *MATH_BINARY) if name not in ("rsqrt", "sigmoid", "exp10")}
+C_MATH["rint"] = "nearbyint"
+C_MATH |= {f"{name}f": op for name, op in C_MATH.items()}

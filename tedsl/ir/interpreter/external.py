@@ -1,0 +1,70 @@
+"""Functions outside of the program, as the interpreter calls them: Python functions by name, C symbols of the process."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tedsl.errors import LoweringError
+from tedsl.ir.dtype import DType
+from tedsl.ir.functions import C_MATH, registered
+from tedsl.ir.interpreter import arithmetic
+
+External = Callable[..., Any]
+_C_TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double, "bool": ctypes.c_bool, "handle": ctypes.c_void_p,
+            **{f"{sign}int{bits}": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}}
+
+
+def caller(given: Mapping[str, External]) -> External:
+    """What a program calls for an external function; those of `given` come first."""
+    def call(name: str, kind: str, result: DType, dtypes: tuple[DType, ...], *args: Any) -> Any:
+        if name in given:
+            return given[name](*args)
+        if kind == "call_packed":
+            return _python(name, result, args)
+        if name in C_MATH:
+            return arithmetic.call_math(C_MATH[name], str(result), *args)
+        return _c_function(name, result, dtypes)(*[a.ctypes.data if isinstance(a, np.ndarray) else a for a in args])
+
+    return call
+
+
+def _python(name: str, result: DType, args: tuple[Any, ...]) -> Any:
+    entry = registered(name)
+    answer = entry.function(*[entry.as_array(a) if isinstance(a, np.ndarray) else a.item() if isinstance(a, np.generic) else a
+                              for a in args])
+    return _number(0 if answer is None else answer, result)
+
+
+def _number(value: Any, of: DType) -> Any:
+    if of.is_float:
+        return arithmetic.FROM_DOUBLE[str(of)](float(value))
+    return bool(value) if of.is_bool else int(value)
+
+
+@cache
+def _c_function(name: str, result: DType, dtypes: tuple[DType, ...]) -> External:
+    for of in (result, *dtypes):
+        if str(of) not in _C_TYPES:
+            raise LoweringError(f"the C function {name} cannot take or return {of}", hint="cast to float32 or float64")
+    function: Any = getattr(ctypes.CDLL(None), name, None)
+    if function is None:
+        raise LoweringError(f"there is no C function {name!r} in this process",
+                            hint="load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
+    made = ctypes.CFUNCTYPE(_C_TYPES[str(result)], *[_C_TYPES[str(of)] for of in dtypes])(
+        ctypes.cast(function, ctypes.c_void_p).value or 0)
+    return lambda *args: _number(made(*args) or 0, result)
+
+
+def array_view(flat: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """An array of `shape` on a flat one."""
+    size = flat.itemsize
+    if 0 in shape:
+        return np.empty(shape, flat.dtype)
+    if not strides:
+        return flat[offset:offset + int(np.prod(shape, dtype=np.int64))].reshape(shape)
+    return np.lib.stride_tricks.as_strided(flat[offset:], shape, [step * size for step in strides])

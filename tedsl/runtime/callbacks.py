@@ -1,0 +1,231 @@
+"""The way from a kernel into Python: `tir.call_packed`.
+
+    i32 @tedsl_call_packed(ptr text, ptr slots, ptr error)      the call; 3 if it raised: the exception is in `error` then
+    void @tedsl_publish_error(ptr error)                        at the end of a kernel that fails: hands the exception on
+
+`text` says which function is called with what (`describe`), `slots` are 64-bit words with the arguments, the first of them
+takes the result. `error` is one word on the stack of the kernel, which all threads of its parallel loops share; the first
+exception stays in it. The kernel hands it over on the thread that called it, where `CheckedCall.fail` raises it.
+The GIL is taken on whatever thread this runs; every Python object that is made here is given back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir.functions import registered
+from tedsl.runtime.array import NDArray, numpy_dtype
+
+_END = "\x1f"  # between the parts of a description
+_pending = threading.local()
+_WORD: dict[str, Any] = {"i": ctypes.c_int64, "u": ctypes.c_uint64, "f": ctypes.c_double, "b": ctypes.c_int64,
+                         "p": ctypes.c_uint64}
+
+
+def describe(name: str, result: str, arguments: Sequence[str]) -> str:
+    """The description of a call: kinds of the result and of each argument, then the name.
+
+    i, u, f, b: an integer, an unsigned one, a float, a bool, in one word; p: an address; s: the address of a text;
+    a/dtype/rank/rw/strided: an array in 1 + rank words (data, shape), and rank more if strided.
+    """
+    return _END.join((result, *arguments, name))
+
+
+def call_from_kernel(text: int, words: int) -> None:
+    """Runs the function that the description at address `text` names on the arguments at address `words`."""
+    result, *kinds, name = ctypes.string_at(text).decode().split(_END)
+    function = registered(name).function
+    reader = _Reader(words)
+    answer = function(*[reader.argument(kind) for kind in kinds])
+    del function
+    value = _as_word(name, result, answer)
+    del answer
+    reader.close(name)
+    if result:
+        _WORD[result].from_address(words).value = value
+
+
+def _as_word(name: str, kind: str, answer: Any) -> Any:
+    """What a function returned, as the number that the kernel expects; None counts as 0."""
+    if not kind or answer is None:
+        return 0
+    if not hasattr(answer, "__float__" if kind == "f" else "__int__"):
+        raise ArgumentTypeError(f"call_packed: {name} returned {answer!r}, and the kernel expects a number")
+    return float(answer) if kind == "f" else int(answer)
+
+
+class _Reader:
+    """Reads arguments; knows the arrays that were made for them."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.arrays: list[NDArray] = []
+        self.memory: list[weakref.ref[Any]] = []
+
+    def word(self, kind: Any) -> Any:
+        value = kind.from_address(self.address).value
+        self.address += 8
+        return value
+
+    def argument(self, kind: str) -> Any:
+        if kind == "s":
+            return ctypes.string_at(self.word(ctypes.c_uint64)).decode()
+        if kind[0] == "a":
+            return self.array(kind)
+        value = self.word(_WORD[kind])
+        return bool(value) if kind == "b" else value
+
+    def array(self, kind: str) -> NDArray:
+        """An array on the kernel's memory."""
+        _, dtype, rank, access, layout = kind.split("/")
+        data, of, n = self.word(ctypes.c_uint64), numpy_dtype(dtype), int(rank)
+        shape = [self.word(ctypes.c_int64) for _ in range(n)]
+        steps = [self.word(ctypes.c_int64) for _ in range(n)] if layout else _compact(shape)
+        if min(shape, default=1) < 0:
+            raise ArgumentError(f"call_packed: an array of shape {tuple(shape)}")
+        if 0 in shape:
+            return NDArray(numpy.empty(shape, of))
+        low = sum((size - 1) * step for size, step in zip(shape, steps) if step < 0) * of.itemsize
+        high = sum((size - 1) * step for size, step in zip(shape, steps) if step > 0) * of.itemsize
+        block: Any = (ctypes.c_char * (high - low + of.itemsize)).from_address(data + low)
+        made = numpy.ndarray(shape, of, block, -low, [step * of.itemsize for step in steps])
+        made.flags.writeable = access == "rw"
+        self.memory.append(weakref.ref(block))
+        self.arrays.append(NDArray(made))
+        return self.arrays[-1]
+
+    def close(self, name: str) -> None:
+        """After the call: an array that the function kept becomes a copy; other views of the memory cannot be mended."""
+        while self.arrays:
+            array = self.arrays.pop()
+            if sys.getrefcount(array) > 2:
+                array._array = array._array.copy()
+            del array
+        if any(memory() is not None for memory in self.memory):
+            gc.collect()  # it may hang in a cycle of the function's own objects
+            if any(memory() is not None for memory in self.memory):
+                raise ArgumentError(f"call_packed: {name} kept a view of an array of the kernel, whose memory may be gone "
+                                    "after the call", hint="keep a copy: x.numpy()")
+
+
+def _compact(shape: Sequence[int]) -> list[int]:
+    return [math.prod(shape[k + 1:]) for k in range(len(shape))]
+
+
+# --- exceptions on their way to the caller --------------------------------------------------------------------------
+
+def publish(error: BaseException) -> None:
+    """The exception with which the kernel that runs on this thread will end."""
+    _pending.error = error
+
+
+def take_error() -> BaseException | None:
+    """The exception that a kernel on this thread has left, if any; it is forgotten here."""
+    error: BaseException | None = getattr(_pending, "error", None)
+    _pending.error = None
+    return error
+
+
+def call_address() -> int:
+    return id(call_from_kernel)
+
+
+def publish_address() -> int:
+    return id(publish)
+
+
+# --- machine code ---------------------------------------------------------------------------------------------------
+
+def callback_source() -> str:
+    """The IR of `tedsl_call_packed` and `tedsl_publish_error`."""
+    return _SOURCE
+
+
+_SOURCE = """
+@tedsl_python_call = external global i8
+@tedsl_python_publish = external global i8
+@words = private unnamed_addr constant [3 x i8] c"LL\\00"
+@object = private unnamed_addr constant [2 x i8] c"O\\00"
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare ptr @PyObject_CallFunction(ptr, ptr, ...)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_NormalizeException(ptr, ptr, ptr)
+declare void @PyErr_Clear()
+declare i32 @PyException_SetTraceback(ptr, ptr)
+declare void @Py_DecRef(ptr)
+
+define i32 @tedsl_call_packed(ptr %text, ptr %slots, ptr %error) {
+entry:
+  %type = alloca ptr, align 8
+  %value = alloca ptr, align 8
+  %trace = alloca ptr, align 8
+  %gil = call i32 @PyGILState_Ensure()
+  %t = ptrtoint ptr %text to i64
+  %s = ptrtoint ptr %slots to i64
+  %answer = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr @tedsl_python_call, ptr @words, i64 %t, i64 %s)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %raised, label %fine
+fine:
+  call void @Py_DecRef(ptr %answer)
+  br label %done
+raised:
+  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
+  call void @PyErr_NormalizeException(ptr %type, ptr %value, ptr %trace)
+  %exception = load ptr, ptr %value
+  %frames = load ptr, ptr %trace
+  %bare = icmp eq ptr %frames, null
+  br i1 %bare, label %keep, label %traced
+traced:
+  %set = call i32 @PyException_SetTraceback(ptr %exception, ptr %frames)
+  br label %keep
+keep:
+  %class = load ptr, ptr %type
+  call void @Py_DecRef(ptr %class)
+  call void @Py_DecRef(ptr %frames)
+  %swap = cmpxchg ptr %error, ptr null, ptr %exception seq_cst seq_cst
+  %first = extractvalue { ptr, i1 } %swap, 1
+  br i1 %first, label %done, label %later
+later:  ; another one was raised before
+  call void @Py_DecRef(ptr %exception)
+  br label %done
+done:
+  %status = phi i32 [ 0, %fine ], [ 3, %keep ], [ 3, %later ]
+  call void @PyGILState_Release(i32 %gil)
+  ret i32 %status
+}
+
+define void @tedsl_publish_error(ptr %error) {
+entry:
+  %exception = load ptr, ptr %error
+  %none = icmp eq ptr %exception, null
+  br i1 %none, label %done, label %some
+some:
+  %gil = call i32 @PyGILState_Ensure()
+  %answer = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr @tedsl_python_publish, ptr @object, ptr %exception)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %lost, label %given
+lost:
+  call void @PyErr_Clear()
+  br label %end
+given:
+  call void @Py_DecRef(ptr %answer)
+  br label %end
+end:
+  call void @Py_DecRef(ptr %exception)
+  call void @PyGILState_Release(i32 %gil)
+  br label %done
+done:
+  ret void
+}
+"""

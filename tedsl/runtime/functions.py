@@ -1,0 +1,87 @@
+"""Functions of the program by name: `register_func` for what kernels call by `tir.call_packed`.
+
+    @tedsl.register_func("my.scale")
+    def scale(x, y, factor):          # arrays are NDArrays on the kernel's own memory, valid during the call
+        y[:] = x.numpy() * factor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
+from tedsl.ir.functions import FUNCTIONS, Registered
+from tedsl.runtime.array import NDArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PackedFunc:
+    """A Python function as programs pass it around; calling it calls the function."""
+
+    __slots__ = ("__wrapped__", "name")
+
+    def __init__(self, function: Callable[..., Any], name: str = "") -> None:
+        if not callable(function):
+            raise ArgumentTypeError(f"a packed function is made of a function, not {function!r}")
+        self.__wrapped__ = function
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.__wrapped__(*args, **options)
+
+    def __repr__(self) -> str:
+        return f"<tedsl.PackedFunc {self.name}>"
+
+
+@overload
+def register_func(func_name: F, f: None = None, override: bool = False) -> F: ...
+@overload
+def register_func(func_name: str, f: None = None, override: bool = False) -> Callable[[F], F]: ...
+@overload
+def register_func(func_name: str, f: F, override: bool = False) -> F: ...
+
+
+def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
+    """Give the function `f` a name that kernels call by `tir.call_packed(name, ...)`. Also a decorator, with or without a name.
+
+    override: replace the function that has the name already.
+    """
+    if callable(func_name) and not isinstance(func_name, str):
+        return _register(getattr(func_name, "__name__", ""), func_name, override)
+    if not isinstance(func_name, str) or not func_name or "\0" in func_name:
+        raise ArgumentTypeError(f"register_func: the name of a function is a str that is not empty, not {func_name!r}")
+    if f is None:
+        return lambda function: _register(func_name, function, override)
+    return _register(func_name, f, override)
+
+
+def _register(name: str, function: Any, override: bool) -> Any:
+    if not callable(function):
+        raise ArgumentTypeError(f"register_func: {function!r} cannot be called")
+    if name in FUNCTIONS and not override:
+        raise ArgumentError(f"register_func: there is a function {name!r} already", hint="pass override=True to replace it")
+    FUNCTIONS[name] = Registered(function, NDArray)
+    return function
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
+    """The function registered as `name`; without one None if allow_missing, else OptionError."""
+    found = FUNCTIONS.get(name)
+    if found is None and not allow_missing:
+        raise OptionError(f"no function is registered as {name!r}", hint="tedsl.register_func(name, function)")
+    if found is None:
+        return None
+    return found.function if isinstance(found.function, PackedFunc) else PackedFunc(found.function, name)
+
+
+def list_global_func_names() -> list[str]:
+    """The names of all registered functions."""
+    return sorted(FUNCTIONS)
+
+
+def remove_global_func(name: str) -> None:
+    """Forget the function registered as `name`."""
+    if FUNCTIONS.pop(name, None) is None:
+        raise OptionError(f"no function is registered as {name!r}")

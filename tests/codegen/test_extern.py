@@ -1,0 +1,121 @@
+"""C functions of the process and intrinsics of LLVM: what runs, and what is refused before LLVM or the linker sees it."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tedsl.errors import LoweringError
+from tedsl.ir.builder import create
+from tests.lower.written.programs import both, function
+
+n = te.var("n")
+A = tir.decl_buffer((n,), "float32", "A")
+I = tir.decl_buffer((n,), "int32", "I")
+
+
+def each(make, buffer=A, kind="serial", extent=n):
+    """buffer[i] = make(buffer[i]) for all i."""
+    ib = create()
+    p = ib.buffer_ptr(buffer)
+    with ib.for_range(0, extent, "i", kind=kind) as i:
+        p[i] = make(p[i])
+    return function(ib.get(), buffer)
+
+
+def test_functions_of_the_math_library():
+    x = np.linspace(0.1, 4, 9).astype("float32")
+    out, = both(each(lambda v: tir.call_pure_extern("float32", "cbrtf", v)), x)
+    np.testing.assert_allclose(out, np.cbrt(x), rtol=1e-6)
+    f = each(lambda v: tir.call_extern("float32", "sinf", v))
+    out = x.copy()
+    tedsl.build(f)(out)
+    np.testing.assert_allclose(out, np.sin(x), rtol=1e-6)
+    assert "sinf" not in tedsl.build(f).get_source()  # it is an operator of the language
+
+
+def test_integers_of_every_width_and_strings():
+    out, = both(each(lambda v: tir.call_extern("int32", "abs", v), I), np.array([-5, 7], "int32"))
+    assert out.tolist() == [5, 7]
+    length = each(lambda v: tir.call_extern("int64", "strlen", "größe").astype("int32"), I)
+    kernel, out = tedsl.build(length), np.zeros(1, "int32")
+    kernel(out)
+    assert out[0] == len("größe".encode())
+
+
+def test_lanes_of_a_vector_one_by_one():
+    f = each(lambda v: tir.call_pure_extern("float32", "cbrtf", v), tir.decl_buffer((16,), "float32", "V"), "vectorize", 16)
+    x = np.arange(16, dtype="float32")
+    np.testing.assert_allclose(both(f, x)[0], np.cbrt(x), rtol=1e-6)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_library_that_the_program_loads(tmp_path):
+    source = "signed char half(signed char x) { return x / 2; }\nvoid fill(float *p, int n) { while (n--) p[n] = n; }\n"
+    (tmp_path / "mine.c").write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "mine.so", tmp_path / "mine.c"], check=True)
+    narrow = tir.decl_buffer((3,), "int8", "N")
+    f = each(lambda v: tir.call_extern("int8", "half", v), narrow, extent=3)
+    with pytest.raises(LoweringError, match=r"no C function 'half' in this process(.|\n)*RTLD_GLOBAL"):
+        tedsl.build(f)
+    ctypes.CDLL(str(tmp_path / "mine.so"), mode=ctypes.RTLD_GLOBAL)
+    assert both(f, np.array([-100, 7, 127], "int8"))[0].tolist() == [-50, 3, 63]
+    ib = create()
+    ib.emit(tir.call_extern("int32", "fill", A.access_ptr("w"), n))
+    assert both(function(ib.get(), A), np.zeros(4, "float32"))[0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["frobnicate", "", "a b", "llvm.sqrt", "tedsl_call_packed"])
+def test_a_symbol_that_nobody_has(name):
+    with pytest.raises(LoweringError, match="C function"):
+        tedsl.build(each(lambda v: tir.call_pure_extern("float32", name, v, v, v, v)))
+
+
+def test_half_precision_has_no_type_in_c():
+    half = tir.decl_buffer((n,), "float16", "H")
+    with pytest.raises(LoweringError, match=r"cbrt cannot take or return float16\n  hint: cast"):
+        tedsl.build(each(lambda v: tir.call_pure_extern("float16", "cbrt", v), half))
+
+
+# --- intrinsics of LLVM ---------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["llvm.fma", "llvm.fma.f32"])
+def test_an_intrinsic_by_name(name):
+    f = each(lambda v: tir.call_llvm_pure_intrin("float32", name, tir.const(3, "uint32"), v, v, v))
+    out = np.array([2, 3], "float32")
+    tedsl.build(f)(out)
+    assert out.tolist() == [6, 12]
+
+
+def test_an_intrinsic_with_a_constant_that_belongs_to_it():
+    f = each(lambda v: tir.call_llvm_pure_intrin("int32", "llvm.ctlz.i32", v, tir.const(False)), I)
+    out = np.array([1, 256], "int32")
+    tedsl.build(f)(out)
+    assert out.tolist() == [31, 23]
+
+
+@pytest.mark.parametrize("name, args, match", [
+    ("llvm.nothing.at.all", 1, "there is no intrinsic of that name"),
+    ("llvm.x86.avx2.nothing", 1, "there is no intrinsic of that name|needs avx2"),
+    ("llvm.x86.avx2.psad.bw", 1, "LLVM cannot call|needs avx2"),
+    ("llvm.fma", 2, "LLVM cannot call"),
+    ("llvm.ctpop", 1, "LLVM cannot call"),
+    ("llvm.aarch64.neon.sdot", 3, "cannot be called for target"),
+    ("sqrt", 1, "names an intrinsic of LLVM"),
+    ("llvm.sqrt; ret", 1, "names an intrinsic of LLVM"),
+])
+def test_what_llvm_would_end_the_process_over(name, args, match):
+    target = tedsl.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
+    with pytest.raises(LoweringError, match=match):
+        tedsl.build(each(lambda v: tir.call_llvm_pure_intrin("float32", name, *[v] * args)), target=target)
+
+
+def test_an_intrinsic_that_the_target_lacks_is_named():
+    target = tedsl.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
+    x = tir.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", *[tir.const(0, "int32x16")] * 3)
+    with pytest.raises(LoweringError, match="needs avx512vnni, which target"):
+        tedsl.build(each(lambda v: v + tir.Shuffle([x], [tir.const(0)]), I), target=target)
