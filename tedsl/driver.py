@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
@@ -13,8 +15,10 @@ from tedsl.lower.lower import check_function, lower_schedule
 from tedsl.lower.report import Report
 from tedsl.lower.report import report as report_of
 from tedsl.lower.written.function import vouch_for
+from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline
+from tedsl.runtime.faults import provide_faults
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blaming
 from tedsl.schedule.handles import Schedule
@@ -36,18 +40,22 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
 
 def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args: Sequence[Any] | None = None,
           target: Any = None, target_host: Any = None, name: str = "default_function",
-          binds: Mapping[Any, Any] | None = None) -> Module:
+          binds: Mapping[Any, Any] | None = None, *, checked: bool | None = None) -> Module:
     """A module of machine code for `target` (None: the current target, else this machine).
 
     `inputs` is a schedule with `args`, a function, or a module of functions; or a dict from one target to its module.
+    checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
+    at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1.
     """
+    checked = os.environ.get("TEDSL_CHECKED", "") not in ("", "0") if checked is None else checked
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     made = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
     with _blaming(inputs):
-        lowered = {key: _lowered(func, False) for key, func in _functions(inputs, args, name, binds, to_run=True).items()}
+        functions = _functions(inputs, args, name, binds, to_run=True, checked=checked)
+        lowered = {key: (_with_checks if checked else _lowered)(func, False) for key, func in functions.items()}
         if not lowered:
             raise ArgumentError("build: the module has no functions")
         funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
@@ -66,6 +74,13 @@ def _lowered(func: PrimFunc, simple_mode: bool) -> PrimFunc:
     return check_function(made) if config.add_lower_pass else vouch_for(made)
 
 
+def _with_checks(func: PrimFunc, simple_mode: bool) -> PrimFunc:
+    """`func` after the passes, with checks of its accesses."""
+    provide_faults()
+    config = replace(PassContext.current().options, disable_vectorize=True)
+    return vouch_for(lowering_pipeline(config, simple_mode=True)(check_accesses(func)))
+
+
 def report(sch: Schedule) -> Report:
     """What lowering knows about a schedule: what `s.explain()` prints."""
     return report_of(sch)
@@ -79,7 +94,7 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: s
 
 
 def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, *,
-               to_run: bool) -> dict[str, PrimFunc]:
+               to_run: bool, checked: bool = False) -> dict[str, PrimFunc]:
     """The functions that `inp` stands for, by name."""
     if not isinstance(name, str) or not name:
         raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
@@ -89,13 +104,13 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
                                     hint="write lower(s, [A, B]) or build(s, [A, B])")
         if isinstance(args, str) or not isinstance(args, Sequence):
             raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
-        return {name: lower_schedule(inp, list(args), name, binds, to_run=to_run)}
+        return {name: lower_schedule(inp, list(args), name, binds, to_run=to_run, checked=checked)}
     if args is not None:
         raise ArgumentTypeError(f"args belong to a schedule; a {type(inp).__name__} has its own", hint="leave args out")
     if isinstance(inp, PrimFunc):
-        return {str(inp.attrs.get("global_symbol", name)): check_function(inp)}
+        return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=not checked)}
     if isinstance(inp, IRModule):
-        return {key: check_function(func) for key, func in inp.items()}
+        return {key: check_function(func, accesses=not checked) for key, func in inp.items()}
     raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
                             hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
 

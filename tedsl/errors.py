@@ -61,6 +61,11 @@ class LoweringError(TedslError):
         TedslError.__init__(self, f"{self.problem}\n  from: {directive}", hint=self.hint)
 
 
+class AccessError(TedslError, IndexError):
+    """What `build(..., checked=True)` found while a kernel ran: an access outside of its tensor, a read of what was never
+    written, iterations of a parallel loop that meet."""
+
+
 class ArgumentError(TedslError, ValueError):
     """An argument of a public function or of a kernel that does not fit."""
 

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+STAGE_SOURCE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
 OURS = tuple(str(Path(__file__).parents[2] / package) + "/" for package in ("tedsl", "topi"))
 
 

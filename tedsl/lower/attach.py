@@ -13,6 +13,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
 from tedsl.ir.iters import Range
+from tedsl.ir.source_line import STAGE_SOURCE
 from tedsl.ir.stmt import AttrStmt, Stmt, seq
 from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
@@ -20,8 +21,6 @@ from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
 from tedsl.lower.threads import bind_threads
-
-STAGE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
 
 
 def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer, *, named: bool = False) -> Stmt:
@@ -41,6 +40,8 @@ class _Placer:
         stmt = seq(*[produced(plan, self.memory.outputs(plan), self.nest(plan)) for plan in plans], body)
         for plan in reversed(plans):
             for index, buffer in reversed(list(enumerate(self.memory.outputs(plan)))):
+                if self.memory.is_shared(plan, index):
+                    continue
                 if self.memory.is_argument(buffer):
                     check_argument(plan, buffer)
                 else:
@@ -54,7 +55,7 @@ class _Placer:
         if not self.named:
             return stmt
         line = getattr(plan.op, "source", None)
-        return AttrStmt(buffers[0], STAGE, StringImm(plan.name + (f" ({line})" if line is not None else "")), stmt)
+        return AttrStmt(buffers[0], STAGE_SOURCE, StringImm(plan.name + (f" ({line})" if line is not None else "")), stmt)
 
     def guests(self, plan: StagePlan, at: int, body: Stmt) -> Stmt:
         """`body` of loop number `at` after the stages that are computed there."""

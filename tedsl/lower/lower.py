@@ -22,7 +22,7 @@ from tedsl.lower.checks import Requirement, bind_sizes
 from tedsl.lower.normalize import make_plans
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.tails import check_tails
-from tedsl.lower.written.function import check_written, is_vouched_for, vouch_for
+from tedsl.lower.written.function import check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule
 
 
@@ -65,12 +65,15 @@ def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
     return body
 
 
-def check_function(func: PrimFunc) -> PrimFunc:
-    """`func`, safe to run: what tedsl did not make itself is checked as `written` says."""
+def check_function(func: PrimFunc, *, accesses: bool = True) -> PrimFunc:
+    """`func`, safe to run: what tedsl did not make itself is checked as `written` says.
+
+    accesses: False leaves the places of accesses to checks at run time.
+    """
     if is_vouched_for(func):
         return func
     _check_symbols(func.body, Arguments(func.params, func.buffer_map, {}))
-    return check_written(func)
+    return check_written(func) if accesses else well_formed(func)
 
 
 def _check_symbols(body: Stmt, arguments: Arguments) -> None:

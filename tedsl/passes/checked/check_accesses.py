@@ -25,6 +25,7 @@ from tedsl.ir.dtype import INT64
 from tedsl.ir.expr import Broadcast, BufferLoad, Call, Expr, Load, Ramp, Shuffle, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.source_line import STAGE_SOURCE
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -44,10 +45,8 @@ from tedsl.ir.stmt import (
 from tedsl.ir.visitor import post_order
 from tedsl.passes.checked.accesses import Read, reads_of
 from tedsl.passes.checked.memory import Memory, over, with_shadow
+from tedsl.runtime.faults import ANY, FAULT
 
-FAULT = "tedsl.checked.fault"  # fault(template, *integers) raises AccessError
-STAGE = "stage_source"  # AttrStmt key: the stage that its body computes, and where the user wrote it
-ANY = -(1 << 63)  # among the integers of a fault: no particular one
 SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
 
 Key = Buffer | Var
@@ -120,7 +119,7 @@ class _Checker(ScopedRewriter):
             case Allocate(buffer_var=var, extents=extents):
                 size = functools.reduce(build.mul, extents, build.const(1, "int32"))
                 return self.allocated(var, var, Memory(var.name, _zeros((size,)), (size,)), stmt)
-            case AttrStmt(attr_key=key, value=StringImm(value=name), body=body) if key == STAGE:
+            case AttrStmt(attr_key=key, value=StringImm(value=name), body=body) if key == STAGE_SOURCE:
                 outer, self.stage = self.stage, name
                 made = self.stmt(body)
                 self.stage = outer

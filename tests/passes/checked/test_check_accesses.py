@@ -13,9 +13,10 @@ from tedsl.ir.iters import Range
 from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import BufferRealize, BufferStore, For, ForKind, IfThenElse, SeqStmt, seq
 from tedsl.ir.verify import verify
-from tedsl.passes.checked.check_accesses import FAULT, check_accesses
+from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.default import lowering_pipeline
+from tedsl.runtime.faults import FAULT
 
 
 class Fault(Exception):
