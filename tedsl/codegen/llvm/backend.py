@@ -11,6 +11,7 @@ from tedsl.codegen.llvm import entry, jit
 from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.machine import assembly, has_short_loops, needs_vectorizer, object_code, optimize, target_machine
+from tedsl.codegen.llvm.outside.imports import Imports, imports_of, link_into, linked_text, process_functions
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.expr import Call, IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc
@@ -60,18 +61,21 @@ class LLVMBackend:
         _check_names([func.name for func in funcs])
         kernels = [make_kernel(func, target, config) for func in funcs]
         versions = [func for kernel in kernels for func in kernel.versions()]
-        source = emit_module(versions, target)
+        imports = imports_of(versions, target)
+        source = emit_module(versions, target, imports.functions)
         optimized = functools.partial(optimize, target=target, vectorize=not quick and any(map(needs_vectorizer, versions)),
-                                      unroll=not quick and any(map(has_short_loops, versions)))
+                                      unroll=not quick and any(map(has_short_loops, versions)),
+                                      link=functools.partial(link_into, texts=imports.texts, target=target) if imports.texts
+                                      else None)
         sources = {
-            "ll": lambda: source,
+            "ll": lambda: linked_text(source, imports.texts, target) if imports.texts else source,
             "asm": lambda: assembly(optimized(source), target),
             "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in kernels})),
         }
         if not target.runs_here:
             target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
             return _refusing(kernels, target, sources)
-        return _linked(kernels, source, target, optimized, sources, quick)
+        return _linked(kernels, source, target, optimized, sources, quick, imports)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -108,17 +112,17 @@ def _refusing(kernels: Sequence[Kernel], target: Target, sources: dict[str, Call
 
 
 def _linked(kernels: Sequence[Kernel], source: str, target: Target, optimized: Callable[[str], Any],
-            sources: dict[str, Callable[[], str]], quick: bool) -> Module:
+            sources: dict[str, Callable[[], str]], quick: bool, imports: Imports) -> Module:
     calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
     layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=runs_long(k.general)) for k in kernels]
     whole = "\n".join([source, entry.DECLARATIONS if entries else "", *calls, *entries])
-    image = object_code(optimized(whole), target, effort=0 if quick else 3)
+    image = object_code(optimized(whole), target, effort=0 if quick else 3, imported=bool(imports))
     exports = [f"{f.name}.call" for k in kernels for f in k.versions()]
     exports += [f"{k.general.name}.entry" for k in kernels] if entries else []
-    library = jit.link(image, exports)
+    library = jit.link(image, exports, beside=imports.objects, process=process_functions(imports, image))
     checked = {k.general.name: _checked_call(k, library) for k in kernels}
     functions: dict[str, Callable[..., None]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if entries else call for name, call in checked.items()}

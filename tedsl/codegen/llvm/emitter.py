@@ -8,7 +8,7 @@ invariant address arithmetic leaves the loops as it is written. Within a region 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,7 @@ class ModuleText:
     cache: dict[Any, str] = field(default_factory=dict)
     attributes: str = "nounwind"
     count: int = 0
+    imports: Mapping[str, Any] = field(default_factory=dict)  # functions of other languages, with their types if known
 
     def declare(self, name: str, text: str) -> str:
         """The symbol `@name`, declared once as `text`."""

@@ -12,10 +12,10 @@ import itertools
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.codegen.llvm.elf import defined_functions, undefined_symbols
 from tedsl.errors import InternalError, TedslError
 from tedsl.runtime import symbols
 from tedsl.runtime.fork import guarded_lock
@@ -65,20 +65,26 @@ def initialize() -> None:
     binding.initialize_native_asmprinter()
 
 
-def link(image: bytes, exports: Iterable[str]) -> Library:
-    """Loads the object `image`; the Library knows the addresses of `exports`. Raises before linking what cannot be linked."""
+def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), process: Collection[str] = ()) -> Library:
+    """Loads the object `image`; the Library knows the addresses of `exports`. Raises before linking what cannot be linked.
+
+    beside: objects of other compilers. process: functions that imported code takes from the libraries of this process.
+    """
     global _linker
     if not sys.platform.startswith("linux"):
         raise TedslError(f"kernels run on Linux (x86-64 or AArch64); this is {sys.platform}",
                          hint="lower and get_source work here; run the kernel on Linux")
-    bound = {name: _bind(name) for name in _checked(undefined_symbols(image))}
+    known = {*process, *(name for other in beside for name in defined_functions(other))}
+    needed = {name: None for one in (image, *beside) for name in undefined_symbols(one)}
+    bound = {name: _bind(name) for name in _checked([name for name in needed if name not in known])}
+    bound |= {name: symbols.extern_address(name) or 0 for name in process}
     with _lock:
         _unload_dropped()
         if _linker is None or _linker.taken >= _LIBRARIES_PER_JIT:
             full, _linker = _linker, _Linker()
             if full is not None and full.alive == 0:
                 _close(full)
-        return _load(_linker, image, exports, bound)
+        return _load(_linker, image, exports, bound, beside)
 
 
 def _checked(names: list[str]) -> list[str]:
@@ -92,10 +98,13 @@ def _bind(name: str) -> int:
     return runtime_address(name) if name in symbols.RUNTIME else symbols.address_of(name)
 
 
-def _load(linker: _Linker, image: bytes, exports: Iterable[str], bound: Mapping[str, int]) -> Library:
+def _load(linker: _Linker, image: bytes, exports: Iterable[str], bound: Mapping[str, int],
+          beside: Sequence[bytes] = ()) -> Library:
     from llvmlite import binding
 
     builder = binding.JITLibraryBuilder().add_object_img(image)
+    for other in beside:
+        builder.add_object_img(other)
     for name, address in bound.items():
         builder.import_symbol(name, address)
     wanted = list(exports)

@@ -8,6 +8,7 @@ inner loops get LLVM's own pipeline, whose vectorizer they need: O2, for O3 unro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -25,6 +26,7 @@ from tedsl.target.host import llvm_binding
 
 _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
 _MANY_EXITS = 48
+llvm_lock = _lock
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 
@@ -83,8 +85,12 @@ def has_short_loops(func: PrimFunc) -> bool:
     return False
 
 
-def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False) -> Any:
-    """The module in `text`, verified and optimised: with LLVM's loop vectorizer, or by the lean list (and its unroller)."""
+def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False,
+             link: Callable[[Any], None] | None = None) -> Any:
+    """The module in `text`, verified and optimised: with LLVM's loop vectorizer, or by the lean list (and its unroller).
+
+    link: puts code of others into the module before that.
+    """
     llvm = _binding()
     with _lock:
         try:
@@ -93,6 +99,8 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
             raise InternalError(f"LLVM does not accept the module that was written: {error}") from None
         machine = target_machine(target)
         module.data_layout = str(machine.target_data)
+        if link is not None:
+            link(module)
         builder, passes = _pass_manager(llvm, machine, vectorize, unroll, numbering=not _has_many_exits(text))
         passes.run(module, builder)
         _free(llvm, passes)
@@ -124,6 +132,19 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, number
     return builder, passes
 
 
+def optimize_import(module: Any, target: Target) -> None:
+    """Optimises a module that others wrote. Call it under `llvm_lock`."""
+    llvm = _binding()
+    builder, passes = _pass_manager(llvm, target_machine(target), vectorize=True, unroll=False, numbering=True)
+    passes.run(module, builder)
+    _free(llvm, passes)
+
+
+def loaded_llvm() -> Any:
+    """llvmlite's binding, initialised."""
+    return _binding()
+
+
 def _free(llvm: Any, passes: Any) -> None:
     """Frees a pass manager: up to llvmlite 0.50 its class inherits an empty `_dispose` before the real one, 65 KB each time."""
     dispose = getattr(llvm.newpassmanagers.NewPassManager, "_dispose", None)
@@ -132,11 +153,14 @@ def _free(llvm: Any, passes: Any) -> None:
         passes.detach()
 
 
-def object_code(module: Any, target: Target, effort: int = 3) -> bytes:
-    """The machine code of an optimised module. InternalError if it uses a symbol that the module did not declare."""
+def object_code(module: Any, target: Target, effort: int = 3, imported: bool = False) -> bytes:
+    """The machine code of an optimised module. InternalError if it uses a symbol that the module did not declare.
+
+    imported: there is code of others in it, which may use operations that are functions of a library for this target.
+    """
     with _lock:
         image: bytes = target_machine(target, effort).emit_object(module)
-    if image[:4] == b"\x7fELF":
+    if image[:4] == b"\x7fELF" and not imported:
         check_symbols(image, {f.name for f in module.functions if f.is_declaration}
                       | {g.name for g in module.global_variables if g.is_declaration})
     return image

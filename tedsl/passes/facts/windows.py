@@ -118,8 +118,8 @@ class _Window:
         if not any(v in self.compact for v in variables(real)) \
                 or build.as_int(self.analyzer.simplify(build.sub(wanted, usual))) != 0:
             self.refuse(problem, hint)
-        self.checks.append((build.equal(real, wanted), f"the array {self.whole.name} is not compact, and the intrinsic's "
-                            f"buffer {self.window.name} takes compact regions: pass a contiguous copy"))
+        self.checks.append((build.equal(real, wanted), f"the strides of the array {self.whole.name} do not fit the buffer "
+                            f"{self.window.name} of an intrinsic: pass a contiguous copy"))
 
 
 class _Wide(Rewriter):

@@ -1,0 +1,60 @@
+"""C and C++ for `pragma import_c`: by the compiler on the PATH, to LLVM IR if it is clang, else to an object."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+
+from tedsl.errors import LoweringError
+from tedsl.target import Target
+
+COMPILERS = ("clang", "cc", "gcc")
+SECONDS = 120  # after which a compiler is given up
+
+
+def compile_c(source: str, target: Target, readable: Callable[[str], bool]) -> str | bytes:
+    """LLVM IR or an object that has the functions of `source`. `readable`: whether our LLVM reads that IR."""
+    clang = shutil.which("clang")
+    if clang is not None:
+        text = _run(clang, source, ("-S", "-emit-llvm", *_machine(target, clang=True)), "module.ll").decode()
+        if readable(text):
+            return text
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name)) is not None), None)
+    if compiler is None:
+        raise LoweringError(f"import_c needs a C compiler, and none of {', '.join(COMPILERS)} is on the PATH",
+                            hint="install clang or gcc, or import LLVM IR with the pragma import_llvm")
+    if not target.runs_here:
+        raise LoweringError(f"import_c for target {target}, which is not this machine, needs clang",
+                            hint="install clang, or import LLVM IR with the pragma import_llvm")
+    return _run(compiler, source, ("-c", *_machine(target, clang=False)), "module.o")
+
+
+def _machine(target: Target, *, clang: bool) -> tuple[str, ...]:
+    """The processor to compile for."""
+    triple = (f"--target={target.triple}",) if clang and not target.is_host else ()
+    if target.is_host:
+        return ("-march=native",) if target.arch == "x86-64" else ("-mcpu=native",)
+    if not target.mcpu:
+        return triple
+    return (*triple, f"-march={target.cpu}" if target.arch == "x86-64" else f"-mcpu={target.cpu}")
+
+
+@lru_cache(maxsize=64)
+def _run(compiler: str, source: str, options: tuple[str, ...], result: str) -> bytes:
+    language = "c++" if 'extern "C"' in source else "c"
+    with tempfile.TemporaryDirectory() as folder:
+        made = os.path.join(folder, result)
+        command = [compiler, "-x", language, "-O3", "-fPIC", "-fno-exceptions", "-ffp-contract=off", *options, "-o", made, "-"]
+        try:
+            done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise LoweringError(f"import_c: {os.path.basename(compiler)} did not run: {error}") from error
+        if done.returncode:
+            first = "\n    ".join(done.stderr.replace("<stdin>:", "line ").strip().splitlines()[:6])
+            raise LoweringError(f"import_c: {os.path.basename(compiler)} does not compile the code:\n    {first}")
+        with open(made, "rb") as file:
+            return file.read()
