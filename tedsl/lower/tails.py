@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
@@ -13,12 +13,14 @@ from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.arguments import Arguments
 from tedsl.lower.compute import BufferOf, Translator
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.relations import Fuse, Rebase, Split, touched_by
 from tedsl.schedule.state import AttachType
 from tedsl.schedule.tails import MASK, PARTITION, ROUND_UP, below
+
+if TYPE_CHECKING:
+    from tedsl.lower.arguments import Arguments
 
 RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that computes elements of an argument again
 

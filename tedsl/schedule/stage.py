@@ -23,6 +23,7 @@ from tedsl.schedule.primitives.nontemporal import nontemporal
 from tedsl.schedule.primitives.parallel import parallel
 from tedsl.schedule.primitives.pragma import pragma
 from tedsl.schedule.primitives.reorder import reorder
+from tedsl.schedule.primitives.reverse_compute_at import reverse_compute_at
 from tedsl.schedule.primitives.set_scope import set_scope
 from tedsl.schedule.primitives.set_store_predicate import set_store_predicate
 from tedsl.schedule.primitives.split import split
@@ -155,6 +156,16 @@ class Stage:
         call = self._call("compute_at", recorder.stage(host), recorder.axis(scope, host)) if known else ""
         compute_at(self.state, host, scope)
         self._record("compute_at", call)
+
+    def reverse_compute_at(self, parent: Stage, scope: IterVar) -> tuple[IterVar, ...]:
+        """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns its loops inside of that."""
+        host: Any = parent.state if isinstance(parent, Stage) else parent
+        recorder = self.state.schedule.recorder
+        known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
+        call = self._call("reverse_compute_at", recorder.stage(host), recorder.axis(scope, host)) if known else ""
+        loops = reverse_compute_at(self.state, host, scope)
+        self._record("reverse_compute_at", call, loops)
+        return loops
 
     def compute_inline(self) -> None:
         """Write the formula of this stage into its readers."""

@@ -1,0 +1,137 @@
+"""reverse_compute_at: a consumer is computed inside a loop of its producer.
+
+    for io: for ii: P[i] = f(i);  for i: C[i] = g(P[i])
+                                  →   for io: { for ii: P[i] = f(i); for ii: C[i] = g(P[i]) }         (at io, i = io*8 + ii)
+
+There is one way to nest stages, compute_at: a producer stands inside of its consumer. So the consumer takes over the loops
+of the producer down to the place, and the producer keeps those inside and is computed at the place in the consumer. That is
+the same program where every element of the consumer reads the element of the producer at its own indices, in any order of
+dimensions: then both are cut into the same tiles. All else is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir.equal import structural_equal
+from tedsl.ir.expr import ProducerLoad, Var
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.visitor import post_order
+from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.attach import real_consumers
+from tedsl.schedule.mirror import Mirror
+from tedsl.schedule.normalize import normalized
+from tedsl.schedule.primitives.compute_at import must_be_possible
+from tedsl.schedule.state import AttachType, StageState, describe, find, root_axes, show
+from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS
+
+Axes = dict[IterVar, IterVar]
+
+
+def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[IterVar, ...]:
+    """Compute the elements of `stage` that an iteration of `loop` of `producer` makes possible at the end of that iteration.
+
+    Returns the loops of `stage` inside of that place. Schedule the producer first: its loops are taken as they are.
+    """
+    directive = f"reverse_compute_at({show(producer)}, {show(loop)})"
+    axes = _check_stages(stage, producer, directive)
+    _check_fresh(stage, directive)
+    directive += f" of {stage.name}"  # from here on the loops are those of the producer
+    place = producer.position_of(loop, directive)
+    _check_loops(producer, place, directive)
+    must_be_possible(producer, stage, stage.leaf_iter_vars[0])
+    mirror = Mirror(producer, place, axes)
+    problem = mirror.problem()
+    if problem:
+        raise producer.refuse(directive, problem, hint=_other_way(stage, producer))
+    mirror.apply(stage)
+    return tuple(stage.leaf_iter_vars[place + 1:])
+
+
+def _other_way(stage: StageState, producer: StageState) -> str:
+    return f"split the loops of {stage.name} as wanted and call s[{producer.name}].compute_at(s[{stage.name}], loop)"
+
+
+def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
+    """The axis of `stage` for each axis of `producer`."""
+    stage.must_have_loops(directive)
+    if not isinstance(producer, StageState):
+        raise stage.refuse(directive, f"the first argument is a stage, got {describe(producer)}",
+                           hint=f"write s[{stage.name}].reverse_compute_at(s[P], axis_of_P)")
+    if producer.schedule is not stage.schedule:
+        raise stage.refuse(directive, f"{producer.name} is a stage of another schedule", hint="take both from one schedule")
+    producer.must_have_loops(directive)
+    for one in (stage, producer):
+        if type(one.op) is not ComputeOp:
+            raise stage.refuse(directive, f"{one.name} is not made by a formula of te.compute",
+                               hint=_other_way(stage, producer))
+        if one.attach_type != AttachType.ROOT:
+            raise stage.refuse(directive, f"{one.name} is not computed at the root",
+                               hint=f"call reverse_compute_at before s[{one.name}] is placed, or s[{one.name}].compute_root()")
+    readers = real_consumers(stage.schedule)[producer]
+    if stage not in readers:
+        raise stage.refuse(directive, f"{stage.name} does not read {producer.name}",
+                           hint=f"{producer.name} is read by {', '.join(r.name for r in readers) or 'nobody'}")
+    return _axes_read(stage, producer, directive)
+
+
+def _axes_read(stage: StageState, producer: StageState, directive: str) -> Axes:
+    """Refuses a consumer that needs more of the producer, or other elements, than those at its own indices."""
+    made = normalized(stage.schedule)  # formulas that are computed inline are part of the consumer
+    consumer, source = (made.stages[stage.schedule.position(one)].op for one in (stage, producer))
+    assert isinstance(consumer, ComputeOp) and isinstance(source, ComputeOp)
+    own = {axis.var: axis for axis in consumer.axis}
+    found: Axes = {}
+    for load in dict.fromkeys(n for body in consumer.body for n in post_order(body) if type(n) is ProducerLoad):
+        if made.stage_map[load.producer.op].op is not source:
+            continue
+        for axis, index in zip(source.axis, load.indices):
+            mine = own.get(index) if isinstance(index, Var) else None
+            if mine is None or found.setdefault(axis, mine) is not mine:
+                raise stage.refuse(directive, f"{stage.name} reads {load!r}: an element of it needs other elements of "
+                                   f"{producer.name} than the one at its own indices",
+                                   hint=_other_way(stage, producer) + ", which finds out what is needed")
+            if not structural_equal(mine.dom, axis.dom):
+                raise stage.refuse(directive, f"{mine.name} of {stage.name} ranges over {mine.dom!r}, {axis.name} of "
+                                   f"{producer.name} over {axis.dom!r}", hint=_other_way(stage, producer))
+    if len(set(found.values())) < len(source.axis):
+        raise stage.refuse(directive, f"{stage.name} reads a diagonal of {producer.name}: the other elements of a tile of "
+                           f"{producer.name} would belong to no element of {stage.name}", hint=_other_way(stage, producer))
+    return found
+
+
+def _check_fresh(stage: StageState, directive: str) -> None:
+    untouched = all(a is b for a, b in zip(stage.leaf_iter_vars, root_axes(stage.op)))
+    if stage.relations or stage.iter_var_attrs or not untouched or stage.init_at is not None:
+        raise stage.refuse(directive, f"the loops of {stage.name} are scheduled already, and those of the producer would come",
+                           hint=f"call reverse_compute_at first, then schedule the loops of {stage.name} that it returns")
+    stage.must_have_no_guests(stage.leaf_iter_vars, directive)
+
+
+def _check_loops(producer: StageState, place: int, directive: str) -> None:
+    around = producer.leaf_iter_vars[:place + 1]
+    for loop in around:
+        attr = producer.attr_of(loop)
+        if loop.is_reduction:
+            raise producer.refuse(directive, f"{loop.name} is a reduction loop: inside of it no element is finished",
+                                  hint=f"choose a loop outside of the reduction: "
+                                       f"{', '.join(_before_reduction(producer)) or 'reorder brings one there'}")
+        if attr.iter_type == IterType.VECTORIZED or attr.tensor_intrin is not None or attr.prefetched:
+            said = producer.annotation_of(loop) or "tensorized or prefetching"
+            raise producer.refuse(directive, f"{loop.name} is {said}", hint=f"choose a loop outside of {loop.name}")
+    if producer.init_at is not None and find(around, producer.init_at) is not None:
+        raise producer.refuse(directive, f"the start values of {producer.name} stand before {producer.init_at.name}, outside "
+                              "of the place", hint="decompose_reduction at a loop inside of the place")
+    for relation in producer.relations:
+        if getattr(relation, "tail", None) in (SHIFT_INWARDS, ROUND_UP):
+            raise producer.refuse(directive, f'{producer.name} is split with tail="{relation.tail}", which is about the memory '  # type: ignore[union-attr]
+                                  "of one stage", hint='use tail="guard", "mask" or "partition"')
+
+
+def _before_reduction(producer: StageState) -> list[str]:
+    names = []
+    for loop in producer.leaf_iter_vars:
+        if loop.is_reduction:
+            break
+        names.append(loop.name)
+    return names
