@@ -14,8 +14,10 @@ from tedsl.passes.inject_double_buffer import inject_double_buffer
 from tedsl.passes.inject_prefetch import inject_prefetch
 from tedsl.passes.inject_rolling_buffer import inject_rolling_buffer
 from tedsl.passes.inject_virtual_threads import inject_virtual_threads
+from tedsl.passes.insert_barriers import insert_barriers
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
+from tedsl.passes.machine.lower_threads import lower_threads
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
 from tedsl.passes.machine.promote_accumulators import promote_accumulators
 from tedsl.passes.machine.split_vectors import split_vectors
@@ -32,6 +34,7 @@ from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_storage import rewrite_storage
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.simplify import simplify
+from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.unroll_loops import unroll_loops
 from tedsl.passes.vectorize_loops import vectorize_loops
 from tedsl.target.target import Target
@@ -70,6 +73,9 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         stride_parallel,
+        gather_threads,
+        insert_barriers,
+        threads_to_loops,
         normalize_parallel,
         straighten_indices,  # compact strides are known now
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
@@ -79,6 +85,12 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         promote_accumulators,
         *((choose_fma,) if target.has_fma else ()),
     ))
+
+
+def threads_to_loops(func: PrimFunc) -> PrimFunc:
+    """The kernels of a device as loops of this machine."""
+    loops = lower_threads(func)
+    return func if loops is func else remove_no_ops(simplify(loops))
 
 
 def separate_tails(func: PrimFunc) -> PrimFunc:

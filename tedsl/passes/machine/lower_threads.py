@@ -1,0 +1,159 @@
+"""Run the kernels of a device on a CPU: blocks become loops, threads become loops between the barriers.
+
+before:  attr [threadIdx.x] "thread_extent" = 8; allocate(S, [8], shared); allocate(L, [1], local) {
+           L[0] = A[threadIdx.x];  S[threadIdx.x] = L[0];  sync;  B[threadIdx.x] = S[7 - threadIdx.x] * L[0] }
+after:   allocate(S, [8]); allocate(L, [8]) {
+           for (threadIdx.x: 0, 8) { L[threadIdx.x] = A[threadIdx.x];  S[threadIdx.x] = L[threadIdx.x] }
+           for (threadIdx.x: 0, 8) { B[threadIdx.x] = S[7 - threadIdx.x] + L[threadIdx.x] } }
+
+What stands between two barriers is a phase: all threads run it one after the other. A loop or branch with a barrier in it
+takes the same way in all threads and stands outside of the loops over them. Memory of one thread that is used in several
+phases gets room for every thread. A phase that names no thread axis does the same in all of them: it is run once.
+"""
+
+from __future__ import annotations
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Call, Expr, IntImm, Load, Var, pointer_var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.threads import has_launch, launched
+from tedsl.passes.insert_barriers import divergent, is_allreduce, is_barrier, meeting
+from tedsl.passes.threads.allreduce import across_threads
+from tedsl.passes.threads.gather_threads import Kernel, kernel_of, loops_over
+from tedsl.passes.threads.private import PrivateMemory
+from tedsl.passes.threads.races import check_races
+from tedsl.passes.threads.uniform import Uniformity
+
+
+def lower_threads(func: PrimFunc) -> PrimFunc:
+    """`func`, whose launches are gathered and whose barriers are in place, without launches; itself if it has none."""
+    return func.with_body(_Lowerer()(func.body)) if has_launch(func.body) else func
+
+
+class _Lowerer(ScopedRewriter):
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        if launched(stmt) is None:
+            return self.descend(stmt)
+        kernel = kernel_of(stmt)
+        single: dict[Var, Expr] = {one.var: IntImm(one.var.dtype, 0) for one in kernel.axes if one.is_single}
+        kernel = Kernel(kernel.axes, substitute(kernel.body, single) if single else kernel.body)
+        check_races(kernel)
+        return loops_over([one for one in kernel.blocks if not one.is_single], _Fission(kernel)(kernel.body))
+
+
+class _Fission:
+    """Turns what each thread of a block runs into what one thread runs for all of them."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.threads = kernel.threads
+        self.uniform = Uniformity(kernel)
+        self.private = PrivateMemory(kernel)
+
+    def __call__(self, stmt: Stmt) -> Stmt:
+        met = meeting(stmt)
+        if met is None:
+            return self.phase(stmt)
+        match stmt:
+            case SeqStmt():
+                return self.sequence(stmt)
+            case For():
+                self.must_agree(met, stmt.min, f"the loop {stmt.loop_var.name}, whose start is")
+                self.must_agree(met, stmt.extent, f"the loop {stmt.loop_var.name}, whose extent is")
+                return stmt.replace(body=self(stmt.body), kind=ForKind.SERIAL)
+            case While():
+                self.must_agree(met, stmt.condition, "a while loop on")
+                return stmt.replace(body=self(stmt.body))
+            case IfThenElse():
+                self.must_agree(met, stmt.condition, "the condition")
+                other = None if stmt.else_case is None else self(stmt.else_case)
+                return IfThenElse(stmt.condition, self(stmt.then_case), other)
+            case AssertStmt():
+                self.must_agree(met, stmt.condition, "the assertion of")
+                return stmt.replace(body=self(stmt.body))
+            case LetStmt():
+                return self.let(stmt)
+            case Allocate():
+                return self.allocation(stmt)
+            case AttrStmt():
+                if is_allreduce(stmt.body):
+                    return across_threads(stmt, self.threads, self.private)
+                return stmt.replace(body=self(stmt.body))
+            case _:
+                if is_barrier(stmt):
+                    return seq()
+                raise LoweringError(f"{stmt} stands outside of its attribute \"reduce_scope\", which says how it combines")
+
+    def must_agree(self, met: Stmt, expr: Expr, where: str) -> None:
+        if self.uniform.varies(expr):
+            divergent(met, expr, where)
+
+    def sequence(self, stmt: SeqStmt) -> Stmt:
+        """Neighbours without a barrier in between are one phase."""
+        made: list[Stmt] = []
+        run: list[Stmt] = []
+        for part in stmt.seq:
+            if meeting(part) is None:
+                run.append(part)
+                continue
+            made += [self.phase(seq(*run)), self(part)] if run else [self(part)]
+            run = []
+        return seq(*made, self.phase(seq(*run)) if run else None)
+
+    def phase(self, stmt: Stmt) -> Stmt:
+        """`stmt` for one thread after the other."""
+        stmt = self.private(stmt)
+        nodes = list(post_order(stmt))
+        used = set(nodes)
+        acts = any(isinstance(node, Call) and node.op.effect == "opaque" for node in nodes)
+        return loops_over([one for one in self.threads if acts or one.var in used], stmt)
+
+    def let(self, stmt: LetStmt) -> Stmt:
+        """A value that differs among the threads and is used in several phases is kept for each of them."""
+        if not self.uniform.varies(stmt.value):
+            return stmt.replace(body=self(stmt.body))
+        if self.uniform.is_pure(stmt.value):
+            return self(substitute(stmt.body, {stmt.var: stmt.value}))
+        memory = pointer_var(stmt.var.name, stmt.value.dtype, "local")
+        index = build.const(0, "int32")
+        body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, index)})
+        whole = Allocate(memory, stmt.value.dtype, (build.const(1, "int32"),), build.true(),
+                         seq(Store(memory, stmt.value, index), body))
+        self.private.add(memory, whole)
+        return self.allocation(whole)
+
+    def allocation(self, stmt: Allocate) -> Stmt:
+        """Memory that is used in several phases: that of the block stays, that of one thread is there for each."""
+        for extent in stmt.extents:
+            if self.uniform.varies(extent):
+                raise LoweringError(f"the size of {stmt.buffer_var.name}, {extent}, differs among the threads of a block, and "
+                                    "the memory is used before and after a barrier", hint="allocate the largest size")
+        copies = self.private.copies(stmt.buffer_var)
+        if not copies:
+            return stmt.replace(body=self(stmt.body))
+        size: Expr = build.const(1, "int32")
+        for extent in (*(one.count for one in copies), *stmt.extents):
+            size = build.product_of_extents(size, extent)
+        return stmt.replace(extents=(size,), body=self(stmt.body))
+
+

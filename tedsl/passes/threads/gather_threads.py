@@ -1,0 +1,155 @@
+"""One launch per kernel: every thread axis is declared once, at its outside, and has one variable.
+
+before:  attr [blockIdx.x] "thread_extent" = 4 { for (k: 0, 8) {
+           attr [threadIdx.x] "thread_extent" = 16 { S[threadIdx.x] = ... };
+           attr [threadIdx.x_1] "thread_extent" = 16 { ... = S[threadIdx.x_1] } } }
+after:   attr [blockIdx.x] "thread_extent" = 4; attr [threadIdx.x] "thread_extent" = 16 {
+           for (k: 0, 8) { S[threadIdx.x] = ...; ... = S[threadIdx.x] } }
+
+All threads of a launch run all of it; a place that names no thread axis is run by each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, IntImm, Let, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import IterVar
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store
+from tedsl.ir.substitute import copy_var, substitute
+from tedsl.ir.visitor import post_order, variables
+from tedsl.passes.facts.threads import BLOCK_TAGS, LAUNCH, THREAD_TAGS, has_launch, launched
+
+ORDER = (*BLOCK_TAGS, *THREAD_TAGS)
+
+
+@dataclass(frozen=True, eq=False)
+class Thread:
+    """A thread axis of a kernel and how many there are."""
+
+    axis: IterVar
+    count: Expr
+
+    @property
+    def var(self) -> Var:
+        return self.axis.var
+
+    @property
+    def is_block(self) -> bool:
+        return self.axis.thread_tag in BLOCK_TAGS
+
+    @property
+    def is_single(self) -> bool:
+        return build.as_int(self.count) == 1
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A launch: its axes, from blockIdx.z to threadIdx.x as far as there are, and what each thread runs."""
+
+    axes: tuple[Thread, ...]
+    body: Stmt
+
+    @property
+    def blocks(self) -> list[Thread]:
+        return [one for one in self.axes if one.is_block]
+
+    @property
+    def threads(self) -> list[Thread]:
+        """The axes of a block that have more than one thread, the last one fastest."""
+        return [one for one in self.axes if not one.is_block and not one.is_single]
+
+    def launched(self, body: Stmt) -> Stmt:
+        """`body` on the threads of this kernel."""
+        for one in reversed(self.axes):
+            body = AttrStmt(one.axis, LAUNCH, one.count, body)
+        return body
+
+
+def loops_over(axes: Sequence[Thread], body: Stmt) -> Stmt:
+    """`body` once for each thread of `axes`, one after the other, the last axis fastest."""
+    for one in reversed(axes):
+        var = copy_var(one.var)
+        body = For(var, IntImm(var.dtype, 0), one.count, ForKind.SERIAL, substitute(body, {one.var: var}))
+    return body
+
+
+def gather_threads(func: PrimFunc) -> PrimFunc:
+    """`func` with the launches of each kernel gathered at its outside; itself if it has no kernel."""
+    return func.with_body(_Gatherer()(func.body)) if has_launch(func.body) else func
+
+
+class _Gatherer(ScopedRewriter):
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        if launched(stmt) is None:
+            return self.descend(stmt)
+        kernel = _gathered(stmt)
+        return kernel.launched(kernel.body)
+
+
+def kernel_of(stmt: Stmt) -> Kernel:
+    """The kernel that begins at the launch `stmt`, after `gather_threads`."""
+    axes = []
+    while isinstance(stmt, AttrStmt) and (axis := launched(stmt)) is not None:
+        axes.append(Thread(axis, stmt.value))
+        stmt = stmt.body
+    return Kernel(tuple(axes), stmt)
+
+
+def _gathered(stmt: Stmt) -> Kernel:
+    found: dict[str, Thread] = {}
+    renamed: dict[Var, Expr] = {}
+    analyzer = Analyzer()
+    for node in _outside_in(stmt):
+        axis = launched(node)
+        assert axis is not None
+        tag, count = axis.thread_tag, node.value
+        if tag not in ORDER:
+            raise LoweringError(f"the kernel launches {axis.name} with the tag {tag!r}; known are {', '.join(ORDER)}")
+        known = found.setdefault(tag, Thread(axis, count))
+        if known.var is not axis.var:
+            renamed[axis.var] = known.var
+        if not analyzer.can_prove(build.equal(*build.match_operands(known.count, count))):
+            raise LoweringError(f"the kernel launches {known.count} threads of {tag} and then {count}: a launch has one number",
+                                hint="give the loops that are bound to it the same number of iterations, and guard the body")
+    _check_counts(stmt, found)
+    body = _Bare()(stmt)
+    return Kernel(tuple(found[tag] for tag in ORDER if tag in found), substitute(body, renamed) if renamed else body)
+
+
+def _outside_in(stmt: Stmt) -> list[AttrStmt]:
+    """The launches in `stmt`, each before those inside of it."""
+    return [node for node in reversed(list(post_order(stmt))) if isinstance(node, AttrStmt) and launched(node) is not None]
+
+
+def _check_counts(stmt: Stmt, found: dict[str, Thread]) -> None:
+    """Threads are launched before anything of the kernel runs: what decides their number is known outside."""
+    inside: set[Var] = {one.var for one in found.values()}
+    for node in post_order(stmt):
+        match node:
+            case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
+                inside.add(v)
+    for one in found.values():
+        wrong = [v.name for v in variables(one.count) if v in inside]
+        if wrong:
+            raise LoweringError(f"the number of threads of {one.axis.thread_tag}, {one.count}, depends on {wrong[0]}, which "
+                                "the kernel itself defines: it is not known when the threads are launched",
+                                hint="split the bound loop by a constant and bind the inner loop")
+
+
+class _Bare(ScopedRewriter):
+    """Takes the launches off."""
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        made = self.descend(stmt)
+        return made.body if isinstance(made, AttrStmt) and launched(made) is not None else made

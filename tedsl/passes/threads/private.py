@@ -1,0 +1,94 @@
+"""Memory that belongs to one thread, and is used before and after a barrier: every thread gets a part of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Call, Expr, Load, Var
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.stmt import Allocate, Evaluate, Store
+from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.threads import scope_of
+from tedsl.passes.inject_virtual_threads import shifted
+from tedsl.passes.insert_barriers import is_allreduce, meeting, reduction_parts
+from tedsl.passes.threads.gather_threads import Kernel, Thread
+
+
+class PrivateMemory:
+    """Called with a phase: the phase with each access to such memory moved to the part of the thread."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.threads = kernel.threads
+        self.size: dict[Var, Expr] = {}  # of one thread's part
+        self.owners: dict[Var, list[Thread]] = {}
+        for node in post_order(kernel.body):
+            if isinstance(node, Allocate) and meeting(node.body) is not None:
+                self.add(node.buffer_var, node)
+        for node in post_order(kernel.body):
+            if isinstance(node, Evaluate) and is_allreduce(node):
+                self._share_results(node)
+
+    def add(self, memory: Var, node: Allocate) -> None:
+        scope = scope_of(memory.type_annotation)
+        if scope in ("shared", "global"):
+            return
+        # a warp is the threads of one row: they share its memory
+        self.owners[memory] = [one for one in self.threads if scope != "warp" or one.axis.thread_tag != "threadIdx.x"]
+        size: Expr = build.const(node.dtype.lanes, "int32")
+        for extent in node.extents:
+            size = build.product_of_extents(size, extent)
+        self.size[memory] = size
+
+    def _share_results(self, stmt: Evaluate) -> None:
+        """A reduction across threads has one result for all threads that take part in it."""
+        _, results, reduced = reduction_parts(stmt)
+        group = [one for one in self.threads if one.var not in reduced]
+        for memory in results:
+            if memory not in self.owners:
+                raise LoweringError(f"tvm_thread_allreduce puts a result into {memory.name}, which is no memory of one thread",
+                                    hint='allocate it in the kernel, with scope "local"')
+            self.owners[memory] = [one for one in self.owners[memory] if one in group]
+
+    def copies(self, memory: Var) -> list[Thread]:
+        """The axes for each of whose threads there is a part."""
+        return self.owners.get(memory, [])
+
+    def part(self, memory: Var) -> Expr | None:
+        """Where the part of a thread begins, in elements; None if there is one for all."""
+        owners = self.copies(memory)
+        if not owners:
+            return None
+        number: Expr = owners[0].var
+        for one in owners[1:]:
+            number = build.add(build.mul(number, one.count), one.var)
+        return build.mul(number, self.size[memory])
+
+    def __call__(self, stmt: Any) -> Any:
+        return _Parts(self)(stmt)
+
+
+class _Parts(Rewriter):
+    def __init__(self, private: PrivateMemory) -> None:
+        super().__init__()
+        self.private = private
+
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case Load(buffer_var=v) | Store(buffer_var=v):
+                part = self.private.part(v)
+                return node if part is None else node.replace(index=shifted(node.index, part))
+            case Call(op=op, args=(kind, Var() as v, offset, *rest)) if op.name == "tir.tvm_access_ptr":
+                part = self.private.part(v)
+                return node if part is None else node.replace(args=(kind, v, shifted(offset, part), *rest))
+            case Call(op=op, args=args):
+                given = next((arg for arg in args if isinstance(arg, Var) and self.private.copies(arg)), None)
+                if given is not None:
+                    raise LoweringError(f"{op.name} takes the memory {given.name} of one thread as a whole, and it is used "
+                                        "before and after a barrier", hint="pass tvm_access_ptr of it")
+                return node
+            case _:
+                return node
+
+

@@ -1,0 +1,75 @@
+"""Threads that update one element: which of them comes last would decide what is in it.
+
+    attr [threadIdx.x] "thread_extent" = 8 { B[0] = B[0] + A[threadIdx.x] }        all 8 threads read, add and write at once
+"""
+
+from __future__ import annotations
+
+from tedsl.errors import LoweringError
+from tedsl.ir.expr import Expr, Let, Var
+from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
+from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.dependence import Dependence
+from tedsl.passes.facts.threads import scope_of
+from tedsl.passes.threads.gather_threads import Kernel, Thread
+
+
+def check_races(kernel: Kernel) -> None:
+    """Raises for an element that is updated by several threads, with no condition to pick one of them."""
+    _Races(kernel).stmt(kernel.body, frozenset())
+
+
+class _Races:
+    def __init__(self, kernel: Kernel) -> None:
+        self.depends = Dependence()
+        self.scopes = {node.buffer_var: scope_of(node.buffer_var.type_annotation) for node in post_order(kernel.body)
+                       if isinstance(node, Allocate)}
+        self.threads = kernel.threads
+        self.all = [one for one in kernel.axes if not one.is_single]
+        self.lets: dict[Var, frozenset[Var]] = {}
+
+    def sources(self, *exprs: Expr | None) -> frozenset[Var]:
+        """What values depend on, through lets."""
+        found: frozenset[Var] = frozenset()
+        for e in exprs:
+            if e is not None:
+                for var in self.depends(e):
+                    found |= self.lets.get(var, frozenset((var,)))
+                for node in post_order(e):
+                    if isinstance(node, Let):
+                        found |= self.sources(node.value)
+        return found
+
+    def stmt(self, stmt: Stmt, around: frozenset[Var]) -> None:
+        """`around`: what decides whether and where `stmt` runs."""
+        match stmt:
+            case Store():
+                self.store(stmt, around)
+            case LetStmt():
+                self.lets[stmt.var] = self.sources(stmt.value)
+            case For():
+                around |= self.sources(stmt.min, stmt.extent)
+                self.lets[stmt.loop_var] = self.sources(stmt.min)
+            case IfThenElse() | While():
+                around |= self.sources(stmt.condition)
+        for child in stmt.child_nodes():
+            if isinstance(child, Stmt):
+                self.stmt(child, around)
+
+    def store(self, store: Store, around: frozenset[Var]) -> None:
+        scope = self.scopes.get(store.buffer_var)
+        axes = self.all if scope is None else self.threads if scope in ("shared", "global") else []
+        if not axes or store.buffer_var not in self.sources(store.value):
+            return
+        told_apart = around | self.sources(store.index, store.predicate)
+        for one in axes:
+            if one.var not in told_apart:
+                raise _race(store, one)
+
+
+def _race(store: Store, one: Thread) -> LoweringError:
+    tag = one.axis.thread_tag
+    return LoweringError(
+        f"all {one.count} threads of {tag} update {store.buffer_var.name}[{store.index}]: they would race",
+        hint=f"bind a loop over elements of that stage to {tag}; or let one thread do it, set_store_predicate(tx.var.equal(0)) "
+             f"where tx is the axis {tag}; or keep the values in memory of each thread, set_scope('local')")
