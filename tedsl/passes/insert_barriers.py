@@ -257,8 +257,9 @@ class _KernelBarriers:
             divergent(met, branch.condition, "the condition")
         if not self.uniform.is_pure(branch.condition):
             raise LoweringError(f"threads must wait for each other under the condition {branch.condition}, which reads "
-                                "memory and differs among the threads of a block: some would wait for others forever",
                                 "memory and differs among the threads of a block: some would wait forever",
+                                hint="compute the condition from the axes alone, or end it before other threads' values are "
+                                     "used")
         parts = [guarded(branch.condition, branch.then_case, self.uniform)]
         if branch.else_case is not None:
             parts.append(guarded(build.logical_not(branch.condition), branch.else_case, self.uniform))
