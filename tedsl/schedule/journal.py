@@ -184,7 +184,7 @@ class Recorder:
         """The Python of a number, a string, a thread axis, an expression or a list of such; a name for any other object."""
         if isinstance(value, PLAIN):
             return repr(value)
-        if isinstance(value, (IntImm, Integral)):
+        if isinstance(value, Integral) or (isinstance(value, IntImm) and value.dtype.is_integer):
             return str(int(value))
         if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
             inner = ", ".join(map(self.value, value))

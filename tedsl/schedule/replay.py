@@ -57,8 +57,9 @@ class _Player:
     def __init__(self, schedule: Schedule, objects: Mapping[str, Any]) -> None:
         self.schedule, self.objects = schedule, objects
         self.made: dict[str, Any] = {}
+        groups = {group.state: group for group in schedule.groups}  # users hold handles of these
         for thing, name in schedule.state.recorder.names.items():
-            self.made[name] = schedule.state.recorder.objects.get(name, thing)
+            self.made[name] = schedule.state.recorder.objects.get(name, groups.get(thing, thing))
 
     def apply(self, directive: Directive) -> None:
         call = parse(directive.text)
