@@ -11,7 +11,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.equal import structural_equal
-from tedsl.ir.expr import IntImm, ProducerLoad, Var
+from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.visitor import variables
 from tedsl.lang.extern import ExternOp
@@ -57,8 +57,10 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
             continue
         if isinstance(arg, Tensor):
             key = _key(schedule, arg)
-            buffer = tensors[key] if key in tensors else argument_buffer(arg, compact=compact and arg not in strided)
-            tensors[key] = buffer
+            if key not in tensors:
+                shape = key[0].shape_of(key[1])
+                tensors[key] = argument_buffer(arg, shape, compact=compact and arg not in strided)
+            buffer = tensors[key]
         else:
             buffer = arg
         handle = Var(buffer.name, HANDLE)
@@ -110,12 +112,15 @@ def _memory_of_externs(schedule: ScheduleState) -> tuple[bool, set[Tensor]]:
     return bool(externs), strided
 
 
-def argument_buffer(tensor: Tensor, *, compact: bool = False) -> Buffer:
-    """The buffer of a tensor that the caller passes: any strides for a symbolic shape unless it is to be `compact`."""
-    if compact or all(isinstance(dim, IntImm) for dim in tensor.shape):
-        return decl_buffer(tensor.shape, tensor.dtype, tensor.name)
-    strides = tuple(Var("stride", dim.dtype) for dim in tensor.shape)
-    return decl_buffer(tensor.shape, tensor.dtype, tensor.name, strides=strides, buffer_type="auto")
+def argument_buffer(tensor: Tensor, shape: Sequence[Expr], *, compact: bool = False) -> Buffer:
+    """The buffer of a tensor that the caller passes: any strides for a symbolic shape unless it is to be `compact`.
+
+    shape: that of the tensor as it is now, which transform_layout changes.
+    """
+    if compact or all(isinstance(dim, IntImm) for dim in shape):
+        return decl_buffer(shape, tensor.dtype, tensor.name)
+    strides = tuple(Var("stride", dim.dtype) for dim in shape)
+    return decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, buffer_type="auto")
 
 
 class Memory:

@@ -9,6 +9,7 @@ Texts are parsed and walked, never run: a journal that comes from a file can do 
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.operators import ExprOperators
 from tedsl.lang import arithmetic, declare, reductions
 from tedsl.lang.operation import Operation
+from tedsl.schedule.layout import AXIS_SEPARATOR
 
 LONGEST = 10_000  # characters of one directive
 NUMBERS = (bool, int, float, Expr, ExprOperators)
@@ -124,6 +126,10 @@ class Evaluator:
                 return ARITHMETIC[type(op)](self._number(a), self._number(b))
             case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARISONS:
                 return COMPARISONS[type(op)](self._number(a), self._number(b))
+            case ast.Lambda(args=ast.arguments(posonlyargs=[], args=names, vararg=None, kwonlyargs=[], kwarg=None), body=body):
+                return self._function([one.arg for one in names], body)
+            case ast.Attribute(value=ast.Name(id="te"), attr="AXIS_SEPARATOR"):
+                return AXIS_SEPARATOR
             case ast.Subscript(value=owner, slice=index):
                 return self._item(owner, index)
             case ast.Attribute(value=owner, attr=name):
@@ -138,6 +144,18 @@ class Evaluator:
             case ast.Call(func=ast.Attribute(value=owner, attr="astype"), args=[kind], keywords=[]):
                 return self._number(owner).astype(self(kind))
         raise refused(self.text, f"{ast.unparse(e)} is nothing that a journal may say")
+
+    def _function(self, names: list[str], body: ast.expr) -> Callable[..., Any]:
+        """The function that a lambda writes."""
+        def called(*given: Any) -> Any:
+            known = dict(zip(names, given))
+            inner = Evaluator(self.text, self.schedule, lambda name: known[name] if name in known else self.lookup(name),
+                              self.define)
+            return inner(body)
+
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return called
 
     def _number(self, e: ast.expr) -> Any:
         value = self(e)

@@ -197,6 +197,15 @@ class Recorder:
         text = spelled(expr, self._variable) if isinstance(expr, Expr) else None
         return text if text is not None else self.object(value)
 
+    def function(self, parameters: Mapping[Var, str], result: Sequence[Any], given: Any) -> str:
+        """The Python of a function of `parameters` that returns the list `result`; a name for `given` where that is too much."""
+        parts = [spelled(one, lambda v: parameters.get(v) or self._variable(v)) if isinstance(one, Expr) else repr(one)
+                 for one in result]
+        said = [part for part in parts if part is not None]
+        if len(said) < len(parts):
+            return self.object(given)
+        return f"lambda {', '.join(parameters.values())}: [{', '.join(said)}]"
+
     def object(self, value: Any) -> str:
         """A name under which the journal keeps `value`, for what Python text cannot say."""
         key = value if type(value).__hash__ is not None else id(value)

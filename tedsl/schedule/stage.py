@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tedsl.ir.expr import Expr
@@ -31,6 +31,7 @@ from tedsl.schedule.primitives.storage.double_buffer import double_buffer
 from tedsl.schedule.primitives.storage.prefetch import prefetch
 from tedsl.schedule.primitives.storage.rolling_buffer import rolling_buffer
 from tedsl.schedule.primitives.storage.storage_align import storage_align
+from tedsl.schedule.primitives.storage.transform_layout import call_map, transform_layout
 from tedsl.schedule.primitives.tensorize import tensorize
 from tedsl.schedule.primitives.tile import tile
 from tedsl.schedule.primitives.unroll import unroll
@@ -199,6 +200,15 @@ class Stage:
         """Keep what the next iteration of its loop needs of this stage too, instead of computing it again."""
         rolling_buffer(self.state)
         self._record("rolling_buffer", self._call("rolling_buffer"))
+
+    def transform_layout(self, mapping_function: Callable[..., Any]) -> list[IterVar] | None:
+        """Put the elements of this stage elsewhere in its memory, `lambda n, c: [n, c // 4, c % 4]`; returns the new loops."""
+        mapped = call_map(self.state, mapping_function)
+        said = self.state.schedule.recorder.function(mapped.names(), mapped.finals, mapping_function)
+        call = self._call("transform_layout", said)
+        loops = transform_layout(self.state, mapped)
+        self._record("transform_layout", call, loops or ())
+        return loops
 
     def prefetch(self, tensor: Tensor, var: IterVar, offset: Any) -> None:
         """In each iteration of `var`, ask the cache for what the iteration `offset` later reads of `tensor`."""

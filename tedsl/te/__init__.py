@@ -83,6 +83,7 @@ from tedsl.lang.tensor_compute import TensorComputeOp
 from tedsl.lang.tensor_intrin import TensorIntrin, decl_tensor_intrin
 from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
+from tedsl.schedule.layout import AXIS_SEPARATOR
 from tedsl.schedule.stage import Stage
 from tedsl.te import schedule
 
@@ -96,7 +97,7 @@ __all__ = [
     "isnan", "isinf", "isfinite", "popcount", "clz",
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
-    "create_schedule", "create_prim_func", "Schedule", "Stage", "schedule",
+    "create_schedule", "create_prim_func", "Schedule", "Stage", "schedule", "AXIS_SEPARATOR",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "ScanOp", "ElementwiseOp",
     "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",

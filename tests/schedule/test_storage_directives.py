@@ -3,6 +3,7 @@
 import pytest
 
 from tedsl import te
+from tedsl.ir import builder
 from tedsl.schedule.handles import create_schedule
 
 DIRECTIVES = {
@@ -112,3 +113,84 @@ def test_a_loop_that_prefetches_stays(chain, refused):
     refused(s, lambda: s[chain.D].split(i, 4), "i is already prefetching A")
     s[chain.D].vectorize(chain.D.op.axis[1])
     refused(s, lambda: s[chain.D].prefetch(chain.A, chain.D.op.axis[1], 1), "j is vectorized")
+
+
+# --- transform_layout ---------------------------------------------------------------------------------------------------
+
+def test_a_new_layout_gives_new_loops(chain):
+    s = chain.s
+    outer, j, inner = s[chain.C].transform_layout(lambda i, j: [i // 8, j, i % 8])
+    assert s[chain.C].leaf_iter_vars == [outer, j, inner] and s[chain.C].op.axis == (outer, j, inner)
+    assert s[chain.A].transform_layout(lambda i, j: [j, te.AXIS_SEPARATOR, i]) is None
+    assert str(s.journal).splitlines() == [
+        "axis0, j, axis2 = s[C].transform_layout(lambda i, j: [(i // 8), j, (i % 8)])",
+        "s[A].transform_layout(lambda i, j: [j, te.AXIS_SEPARATOR, i])"]
+    read = type(s.journal).from_json(s.journal.to_json())
+    again = create_schedule(chain.D.op)
+    again.replay(read)
+    assert str(again) == str(s)
+    s.undo(1)
+    assert [int(dim) for dim in s[chain.A].op.shape] == [64, 48]
+
+
+@pytest.mark.parametrize("fn, words", [
+    (lambda i, j: [i], "the new indices tell nothing of j: several elements would share a place"),
+    (lambda i, j: [i % 8, j], "tell only 8 of its 64 values of i"),
+    (lambda i, j: [i, j, j], "the parts of j do not fit together"),
+    (lambda i, j: [i // 4, i % 8, j], "the parts of i do not fit together"),
+    (lambda i, j: [i * 2, j], "overlap with the rest, or leave gaps"),
+    (lambda i, j: [i + j], "overlap with the rest, or leave gaps"),
+    (lambda i, j: [(i * 48 + j) // 16, (i * 48 + j) % 16], "divides a sum: call transform_layout twice"),
+    (lambda i, j: [i * j, j], "is no index made of axes by +, *, // and %"),
+    (lambda i, j: [i + 1, j], "is no index made of axes"),
+    (lambda i, j: [te.max(i, j), j], "is no index made of axes"),
+    (lambda i, j: [i, "j"], "an index of the map is an integer expression, got the str 'j'"),
+    (lambda i, j: [i, j * 0.5], "an index of the map is an integer expression"),
+    (lambda i, j: i * 48 + j, "the map returns a list of indices"),
+    (lambda i: [i], "the map takes 1 indices, and C has 2 dimensions"),
+    ([0, 1], "the map is a function of the indices, got a list of 2"),
+])
+def test_maps_that_are_refused(chain, refused, fn, words):
+    refused(chain.s, lambda: chain.s[chain.C].transform_layout(fn), words)
+
+
+def test_layouts_come_before_loops(chain, refused):
+    s, C = chain.s, chain.C
+
+    def swapped():
+        s[C].transform_layout(lambda i, j: [j, i])
+
+    outer, _ = s[C].split(C.op.axis[0], 8)
+    refused(s, swapped, "i was split or fused", "call transform_layout first")
+    s[chain.B].compute_at(s[C], outer)
+    refused(s, swapped, "B is computed at i.outer")
+    s[chain.B].compute_root()
+    s[C].vectorize(C.op.axis[1])
+    refused(s, swapped, "j is already vectorized")
+
+
+def test_layouts_come_before_strides(chain, refused):
+    chain.s[chain.C].storage_align(chain.C.op.axis[0], 8, 0)
+    refused(chain.s, lambda: chain.s[chain.C].transform_layout(lambda i, j: [j, i]), "strides that storage_align asked for")
+
+
+def test_an_old_axis_says_what_became_of_it(chain, refused):
+    i, _ = chain.C.op.axis
+    chain.s[chain.C].transform_layout(lambda i, j: [j, i])
+    refused(chain.s, lambda: chain.s[chain.C].split(i, 8), "i belongs to the old layout of C, which transform_layout replaced")
+
+
+def test_a_reader_that_wants_memory(refused):
+    A = te.placeholder((4, 6), name="A")
+    B = te.compute((4, 6), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.extern((4, 6), [B], lambda ins, outs: copied(ins[0], outs[0]), name="C", dtype="float32")
+    s = create_schedule(C.op)
+    refused(s, lambda: s[B].transform_layout(lambda i, j: [j, i]), "C reads B in memory as it was laid out")
+
+
+def copied(source, target):
+    ib = builder.create()
+    a, b = ib.buffer_ptr(source), ib.buffer_ptr(target)
+    with ib.for_range(0, 4, "i") as i, ib.for_range(0, 6, "j") as j:
+        b[i, j] = a[i, j]
+    return ib.get()

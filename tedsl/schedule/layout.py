@@ -1,0 +1,187 @@
+"""Maps from the indices of a tensor to those of its memory, and back: `lambda n, c: [n, c // 4, c % 4]`.
+
+A final index is a sum of parts of axes with contiguous scales (`i*6 + j`, j in 0..6); a part is the whole of an axis or
+`axis // lower % count`. The parts of an axis, put together again, must give the axis: then the way back is
+
+    i = final // 6, j = final % 6          c = final_1*4 + final_2, and final_1*4 + final_2 < C where 4 does not divide C
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Var
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import variables
+from tedsl.schedule.domains import ceil_div
+
+
+class AxisSeparator:
+    """Stands between the indices of a map where memory of several physical dimensions begins the next one."""
+
+    def __repr__(self) -> str:
+        return "te.AXIS_SEPARATOR"
+
+
+AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it changes nothing there
+
+
+class NotInvertible(Exception):
+    """A map that does not say for each element of the memory which element of the tensor it is; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """`axis // lower % count`, times `scale`: what a final index takes of one axis."""
+
+    axis: Var
+    lower: Expr
+    count: Expr
+    scale: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """finals: the indices of the memory over `axes`; extents: its shape. inverse: each axis over `places`, the variables that
+    stand for the final indices. conditions: which elements of the memory are elements of the tensor (none: all of them)."""
+
+    axes: tuple[Var, ...]
+    finals: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+    places: tuple[Var, ...]
+    inverse: tuple[Expr, ...]
+    conditions: tuple[Expr, ...]
+
+    def forward(self, indices: Sequence[Expr], analyzer: Analyzer) -> tuple[Expr, ...]:
+        """Where the element at `indices` stands in memory."""
+        values = {axis: build.cast(axis.dtype, index) for axis, index in zip(self.axes, indices)}
+        return tuple([analyzer.simplify(substitute(final, values)) for final in self.finals])
+
+
+def layout_of(axes: Sequence[Var], shape: Sequence[Expr], finals: Sequence[Expr]) -> Layout:
+    """The layout that puts the element `axes` of a tensor of `shape` at `finals`; NotInvertible says why there is none."""
+    sizes = dict(zip(axes, shape))
+    analyzer = Analyzer()
+    for axis, size in sizes.items():
+        analyzer.bind(axis, (0, analyzer.simplify(build.sub(size, 1))))
+    reader = _Reader(sizes, analyzer)
+    places, extents = [], []
+    values: dict[Part, Expr] = {}
+    for number, final in enumerate(finals):
+        parts = reader.chained(reader.parts(final), final)
+        extent: Expr = build.const(1, final.dtype)
+        for part in parts:
+            extent = build.product_of_extents(extent, build.cast(extent.dtype, part.count))
+        name = final.name if isinstance(final, Var) else f"axis{number}"
+        place = Var(name, extent.dtype)
+        values.update(_parts_of(place, parts))
+        places.append(place)
+        extents.append(analyzer.simplify(extent))
+    inverse, conditions = _inverse(sizes, values, analyzer)
+    return Layout(tuple(axes), tuple(finals), tuple(extents), tuple(places), tuple(inverse), tuple(conditions))
+
+
+def _parts_of(place: Var, parts: Sequence[Part]) -> Mapping[Part, Expr]:
+    """What each part is in terms of the final index; `parts` with the smallest scale first."""
+    found = {}
+    for at, part in enumerate(parts):
+        value = build.floordiv(place, build.cast(place.dtype, part.scale))
+        if at < len(parts) - 1:
+            value = build.floormod(value, build.cast(place.dtype, part.count))
+        found[part] = value
+    return found
+
+
+def _inverse(sizes: Mapping[Var, Expr], values: Mapping[Part, Expr], analyzer: Analyzer) -> tuple[list[Expr], list[Expr]]:
+    inverse: list[Expr] = []
+    conditions: list[Expr] = []
+    for axis, size in sizes.items():
+        rest = [part for part in values if part.axis is axis]
+        value: Expr = build.const(0, axis.dtype)
+        covered: Expr = build.const(1, axis.dtype)
+        while rest:
+            following = next((part for part in rest if _same(part.lower, covered, analyzer)), None)
+            if following is None:
+                raise NotInvertible(f"the parts of {axis.name} do not fit together: several elements would share a place, "
+                                    "or an element would have several")
+            rest.remove(following)
+            value = build.add(value, build.mul(build.cast(axis.dtype, values[following]), following.lower))
+            covered = build.mul(covered, following.count)
+        covered = analyzer.simplify(covered)
+        if not analyzer.can_prove(build.greater_equal(covered, size)):
+            what = "nothing" if build.as_int(covered) == 1 else f"only {covered!r} of its {size!r} values"
+            raise NotInvertible(f"the new indices tell {what} of {axis.name}: several elements would share a place")
+        inverse.append(value)
+        if not _same(covered, size, analyzer):
+            conditions.append(build.less(value, size))
+    return inverse, conditions
+
+
+def _same(a: Expr, b: Expr, analyzer: Analyzer) -> bool:
+    return build.as_int(analyzer.simplify(build.sub(a, build.cast(a.dtype, b)))) == 0
+
+
+class _Reader:
+    """Takes final indices apart."""
+
+    def __init__(self, sizes: Mapping[Var, Expr], analyzer: Analyzer) -> None:
+        self.sizes, self.analyzer = sizes, analyzer
+
+    def parts(self, e: Expr) -> list[Part]:
+        """The summands of `e`; constants stay out of it."""
+        match e:
+            case Var() if e in self.sizes:
+                one = build.const(1, e.dtype)
+                return self.kept([Part(e, one, self.sizes[e], one)])
+            case IntImm(value=0):
+                return []
+            case Cast(value=value):
+                return self.parts(value)
+            case Add(a=a, b=b):
+                return self.parts(a) + self.parts(b)
+            case Mul(a=a, b=b) if not self.depends(b):
+                return [replace(part, scale=build.mul(part.scale, build.cast(part.scale.dtype, b))) for part in self.parts(a)]
+            case Mul(a=a, b=b) if not self.depends(a):
+                return self.parts(build.mul(b, a))
+            case FloorDiv(a=a, b=by) | FloorMod(a=a, b=by) if not self.depends(by):
+                return self.divided(e, self.parts(a), by)
+        raise NotInvertible(f"{e!r} is no index made of axes by +, *, // and %")
+
+    def divided(self, e: Expr, parts: list[Part], by: Expr) -> list[Part]:
+        if not parts:
+            return []
+        one = parts[0]
+        if len(parts) > 1 or build.as_int(one.scale) != 1:
+            raise NotInvertible(f"{e!r} divides a sum: call transform_layout twice, first with the sum as an index, then "
+                                "with its parts")
+        by = build.cast(one.lower.dtype, by)
+        if isinstance(e, FloorDiv):
+            count = self.analyzer.simplify(ceil_div(one.count, by))
+            return self.kept([replace(one, lower=self.analyzer.simplify(build.mul(one.lower, by)), count=count)])
+        if self.analyzer.can_prove(build.less_equal(one.count, by)):
+            return [one]
+        return self.kept([replace(one, count=by)])
+
+    def kept(self, parts: list[Part]) -> list[Part]:
+        """Without parts that are always 0."""
+        return [part for part in parts if build.as_int(part.count) != 1]
+
+    def depends(self, e: Expr) -> bool:
+        return any(v in self.sizes for v in variables(e))
+
+    def chained(self, parts: list[Part], final: Expr) -> list[Part]:
+        """`parts` with the smallest scale first, each scale the product of those before it."""
+        rest, found = list(parts), []
+        covered: Expr = build.const(1, final.dtype)
+        while rest:
+            following = next((part for part in rest if _same(part.scale, covered, self.analyzer)), None)
+            if following is None:
+                raise NotInvertible(f"in {final!r} the values of {', '.join(dict.fromkeys(p.axis.name for p in rest))} overlap "
+                                    "with the rest, or leave gaps")
+            rest.remove(following)
+            found.append(following)
+            covered = build.mul(following.scale, following.count)
+        return found

@@ -1,0 +1,228 @@
+"""transform_layout: the elements of a tensor stand elsewhere in its memory."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.substitute import substitute
+from tedsl.ir.visitor import post_order
+from tedsl.lang.graph import replace_inputs
+from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.layout import AXIS_SEPARATOR, Layout, NotInvertible, layout_of
+from tedsl.schedule.state import AttachType, StageState, describe, outputs_of
+from tedsl.schedule.tails import must_have_plain_tails
+
+
+DIRECTIVE = "transform_layout(...)"
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """A map as it was called: its parameters, and what it returned, separators included."""
+
+    axes: tuple[Var, ...]
+    finals: tuple[Any, ...]
+
+    def names(self) -> dict[Var, str]:
+        """A Python name for each parameter."""
+        found: dict[Var, str] = {}
+        for axis in self.axes:
+            stem = axis.name if axis.name.isidentifier() and not keyword.iskeyword(axis.name) else \
+                "i_" + "".join(c if c.isalnum() else "_" for c in axis.name)
+            tries = (f"{stem}_{k}" if k else stem for k in range(len(found) + 1))
+            found[axis] = next(name for name in tries if name not in found.values())
+        return found
+
+
+def call_map(stage: StageState, fn: Any) -> Mapped:
+    """The indices that `fn` gives for the axes of `stage`; refuses what is no map."""
+    if not callable(fn):
+        raise stage.refuse(DIRECTIVE, f"the map is a function of the indices, got {describe(fn)}",
+                           hint="for example lambda n, c: [n, c // 4, c % 4]")
+    op = stage.op
+    shape = op.shape_of(0)
+    names = [axis.name for axis in getattr(op, "axis", ())] or _parameters(fn) or [f"i{k}" for k in range(len(shape))]
+    axes = tuple([Var(names[k] if k < len(names) else f"i{k}", dim.dtype) for k, dim in enumerate(shape)])
+    taken = _parameters(fn)
+    if taken is not None and len(taken) != len(axes):
+        raise stage.refuse(DIRECTIVE, f"the map takes {len(taken)} indices, and {stage.name} has {len(axes)} dimensions",
+                           hint=f"write lambda {', '.join(v.name for v in axes)}: [...]")
+    given = fn(*axes)
+    if not isinstance(given, (list, tuple)):
+        raise stage.refuse(DIRECTIVE, f"the map returns a list of indices, got {describe(given)}",
+                           hint="for example lambda i, j: [j, i]")
+    finals = tuple([one if one is AXIS_SEPARATOR else _index(stage, one) for one in given])
+    return Mapped(axes, finals)
+
+
+def _parameters(fn: Callable[..., Any]) -> list[str] | None:
+    """The names of the parameters of `fn`; None if it takes any number of them."""
+    try:
+        found = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind == p.VAR_POSITIONAL for p in found):
+        return None
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _index(stage: StageState, value: Any) -> Expr:
+    try:
+        made = None if isinstance(value, (bool, str)) else build.as_expr(value.var if isinstance(value, IterVar) else value)
+    except (TypeError, ValueError):
+        made = None
+    if made is None or not made.dtype.is_integer or made.dtype.lanes != 1:
+        raise stage.refuse(DIRECTIVE, f"an index of the map is an integer expression, got {describe(value)}",
+                           hint="use +, *, // and % of the parameters, and te.AXIS_SEPARATOR between them")
+    return made
+
+
+def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
+    """Keep the element `axes` of the tensor at `finals` of its memory, and compute it in the order of the memory.
+
+        for c: B[c] = f(c)   with lambda c: [c // 4, c % 4]   →   for c_0: for c_1: B[c_0, c_1] = f(c_0*4 + c_1)
+
+    Readers read B[c // 4, c % 4]. Where the map leaves gaps (4 does not divide the extent of c), these hold zeros. The caller
+    passes an input or output in its new shape. Returns the new loops over elements; None for a placeholder.
+    """
+    _check(stage)
+    op = stage.op
+    try:
+        layout = layout_of(mapped.axes, op.shape_of(0), [one for one in mapped.finals if one is not AXIS_SEPARATOR])
+    except NotInvertible as error:
+        hint = "each element needs a place of its own: permute, split (c // 4, c % 4) or join (i*6 + j)"
+        raise stage.refuse(DIRECTIVE, str(error), hint=hint) from None
+    new = _placeholder(op, layout) if isinstance(op, PlaceholderOp) else _relaid(op, layout)
+    made = _rewired(stage, op, new, layout)
+    stage.schedule.rewire(made)
+    stage.schedule.rewire({stage: new})
+    if isinstance(new, PlaceholderOp):
+        stage.op = new
+        return None
+    assert isinstance(new, ComputeOp)
+    old = stage.all_iter_vars
+    stage.restart(new)
+    for loop in old:
+        if loop not in new.reduce_axis:
+            stage.retired[loop] = f"{loop.name} belongs to the old layout of {stage.name}, which transform_layout replaced"
+    return list(new.axis)
+
+
+# --- checks -------------------------------------------------------------------------------------------------------------
+
+def _check(stage: StageState) -> None:
+    if stage.scan_of_state is not None:
+        raise stage.refuse(DIRECTIVE, f"{stage.name} is a state of a scan: it is laid out as the scan says")
+    if isinstance(stage.op, PlaceholderOp):
+        return
+    if type(stage.op) is not ComputeOp:
+        raise stage.refuse(DIRECTIVE, f"{stage.name} is not made by a formula of te.compute",
+                           hint="write a te.compute that copies it, and transform that")
+    if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
+        raise stage.refuse(DIRECTIVE, f"{stage.name} is computed inline: it has no memory",
+                           hint=f"call s[{stage.name}].compute_root() first")
+    if stage.storage.alignments:
+        raise stage.refuse(DIRECTIVE, f"{stage.name} has strides that storage_align asked for: they belong to the old axes",
+                           hint="call transform_layout first, then storage_align with the new axes")
+    said = "decompose_reduction" if stage.init_at is not None else ""
+    said = "set_store_predicate" if stage.store_predicate is not None else said
+    if said:
+        raise stage.refuse(DIRECTIVE, f"{stage.name} has a word about its old loops, by {said}",
+                           hint=f"call transform_layout first, then {said}")
+    stage.must_have_no_guests(stage.leaf_iter_vars, DIRECTIVE)
+    must_have_plain_tails(stage, DIRECTIVE)
+    first = "call transform_layout first, then split and annotate the loops that it returns"
+    for loop in stage.leaf_iter_vars:
+        stage.must_be_plain(loop, DIRECTIVE, first)
+    if stage.relations:
+        parent = next(iter(loop for loop in stage.all_iter_vars if loop not in stage.leaf_iter_vars), stage.leaf_iter_vars[0])
+        raise stage.refuse(DIRECTIVE, f"{parent.name} was split or fused: these loops would be lost", hint=first)
+
+
+# --- the operation over its new axes ------------------------------------------------------------------------------------
+
+def _placeholder(op: PlaceholderOp, layout: Layout) -> PlaceholderOp:
+    return op.replace(shape=layout.extents)
+
+
+def _relaid(op: Operation, layout: Layout) -> ComputeOp:
+    assert isinstance(op, ComputeOp)
+    axis = tuple([note_axis(IterVar(Range.from_min_extent(build.const(0, extent.dtype), extent), place))
+                  for place, extent in zip(layout.places, layout.extents)])
+    values = {old.var: build.cast(old.dtype, value) for old, value in zip(op.axis, layout.inverse)}
+    reduced = tuple([k.map_children(lambda dom: substitute(dom, values)) for k in op.reduce_axis])
+    body: list[Expr] = [substitute(expr, values) for expr in op.body]
+    first = body[0]
+    if isinstance(first, Reduce):  # the values of a tuple reduction stay one reduction
+        condition = reduce(build.logical_and, layout.conditions, first.condition)
+        whole = first.replace(axis=reduced, condition=condition)
+        body = [whole.replace(value_index=v) for v in range(len(body))]
+    elif layout.conditions:
+        inside = reduce(build.logical_and, layout.conditions)
+        body = [build.if_then_else(inside, expr, build.const(0, expr.dtype)) for expr in body]
+    return op.replace(axis=axis, reduce_axis=reduced, body=tuple(body))
+
+
+# --- its readers --------------------------------------------------------------------------------------------------------
+
+def _rewired(stage: StageState, old: Operation, new: Operation, layout: Layout) -> Mapping[StageState, Operation]:
+    """The new operations of the stages that read `old`, directly or not. Changes nothing."""
+    outputs = outputs_of(old, new)
+    mapping: dict[Tensor, Tensor] = {}
+    made: dict[StageState, Operation] = {}
+    for reader in stage.schedule.stages:
+        if reader is stage:
+            continue
+        op = reader.op
+        if any(tensor in outputs for tensor in op.input_tensors):
+            op = _reading(stage, op, outputs, layout)
+        op = replace_inputs(op, mapping)
+        if op is not reader.op:
+            made[reader] = op
+            mapping.update(outputs_of(reader.op, op))
+    return made
+
+
+def _reading(stage: StageState, op: Operation, outputs: Mapping[Tensor, Tensor], layout: Layout) -> Operation:
+    """`op` with its reads of the tensor in the new places."""
+    if type(op) is not ComputeOp:
+        raise stage.refuse(DIRECTIVE, f"{op.name} reads {stage.name} in memory as it was laid out, not by a formula",
+                           hint=f"have {op.name} read a te.compute that copies {stage.name}")
+    if any(isinstance(node, ProducerLoad) and node.producer in outputs for axis in op.reduce_axis for node in post_order(axis)):
+        raise stage.refuse(DIRECTIVE, f"{stage.name} gives the extents of a reduction of {op.name}",
+                           hint="leave the tensor that extents are read from as it is")
+    rewrite = _Places(outputs, layout, _known(op))
+    return op.replace(body=tuple([rewrite(expr) for expr in op.body]))
+
+
+def _known(op: ComputeOp) -> Analyzer:
+    """The ranges of the axes of `op`."""
+    analyzer = Analyzer()
+    for axis in (*op.axis, *op.reduce_axis):
+        if axis.dom is not None and not any(isinstance(node, ProducerLoad) for node in post_order(axis.dom)):
+            analyzer.bind(axis.var, axis.dom)
+    return analyzer
+
+
+class _Places(Rewriter):
+    """Sends loads of the old tensors to the places of their elements in the new ones."""
+
+    def __init__(self, outputs: Mapping[Tensor, Tensor], layout: Layout, analyzer: Analyzer) -> None:
+        super().__init__()
+        self.outputs, self.layout, self.analyzer = outputs, layout, analyzer
+
+    def rewrite(self, node: Any) -> Any:
+        if type(node) is ProducerLoad and node.producer in self.outputs:
+            return ProducerLoad(self.outputs[node.producer], self.layout.forward(node.indices, self.analyzer))
+        return node
