@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tedsl.fuzz.case import Case
-from tedsl.fuzz.directives import DIRECTIVES
+from tedsl.fuzz.directives.table import DIRECTIVES
 
 if TYPE_CHECKING:
     from tedsl.fuzz.schedules import Scheduler
@@ -35,11 +35,12 @@ class Report:
     directives: Counts = field(default_factory=collections.Counter)  # in accepted programs, each once
     pairs: Counts = field(default_factory=collections.Counter)  # (a, b): b some time after a
     refused: Counts = field(default_factory=collections.Counter)  # directives that the schedule refused
+    doubted: Counts = field(default_factory=collections.Counter)  # directives that lowering refused and that were taken back
     refusals: Counts = field(default_factory=collections.Counter)  # what lowering said
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, other: Report) -> None:
-        for name in ("counts", "directives", "pairs", "refused", "refusals"):
+        for name in ("counts", "directives", "pairs", "refused", "doubted", "refusals"):
             getattr(self, name).update(getattr(other, name))
         self.findings.extend(other.findings)
 
@@ -48,6 +49,7 @@ class Report:
         self.counts["directives"] += len(case.schedule) + len(scheduler.refused)
         self.counts["directives refused"] += len(scheduler.refused)
         self.refused.update(scheduler.refused)
+        self.doubted.update(scheduler.doubted)
 
     def outcome(self, seed: int, case: Case, outcome: tuple[str, str] | None) -> None:
         """A sequence has been checked."""
@@ -74,7 +76,8 @@ class Report:
                  f"  {self.counts['directives']} directives, refused {100 * self.counts['directives refused'] / tried:.1f} %",
                  "  of the accepted: " + ", ".join(f"{name} {100 * self.counts[name] / accepted:.0f} %" for name in SHARES)]
         if every:
-            lines += [f"  {name:22} in {self.directives[name]} programs, refused {self.refused[name]} times"
+            lines += [f"  {name:22} in {self.directives[name]} programs, refused {self.refused[name]} times, "
+                      f"by lowering {self.doubted[name]}"
                       for name in sorted({*names(), *self.directives})]
         lines += [f"  {self._pairs()}"]
         lines += [f"  lowering refused {n} times: {reason}" for reason, n in self.refusals.most_common(12)]

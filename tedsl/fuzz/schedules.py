@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ScheduleError
+from tedsl.driver import schedule_to_module
+from tedsl.errors import ScheduleError, TedslError
 from tedsl.fuzz.case import Case
-from tedsl.fuzz.directives import DIRECTIVES, wild
+from tedsl.fuzz.directives import intrinsics
+from tedsl.fuzz.directives.table import DIRECTIVES
+from tedsl.fuzz.directives.wild import wild
 from tedsl.fuzz.draw import Draw
 from tedsl.ir.build import as_int
 from tedsl.lang.operation import ComputeOp
+from tedsl.lang.tensor import Tensor
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.journal import Journal
 from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, StageState
 
 LONGEST = 15  # directives
+# Accepted by the schedule, and often refused by lowering, which knows the regions.
+DOUBTFUL = frozenset(("tensorize", "rolling_buffer", "prefetch", "bind", "bind_vthread", "env_threads", "set_store_predicate",
+                      "double_buffer", "unroll", "vectorize", "decompose_reduction"))
 
 
 class Changed(AssertionError):
@@ -34,16 +43,34 @@ def declared(case: Case) -> dict[str, Any]:
 
 
 def with_schedule(case: Case, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The names with a fresh schedule `s`, and `loop(T, 2)`: loop number 2 of tensor T."""
+    """The names with a fresh schedule `s`, and what directives use besides: `loop(T, 2)` is loop number 2 of tensor T,
+    `replayed(s)` a fresh schedule with the journal of `s`, which becomes JSON on the way."""
     names = dict(declared)
-    names["s"] = te.create_schedule([names[name].op for name in case.outputs])
-    names["loop"] = lambda tensor, number: names["s"][tensor].leaf_iter_vars[number]
+
+    def fresh() -> Any:
+        return te.create_schedule([names[name].op for name in case.outputs])
+
+    def replayed(s: Any) -> Any:
+        made = fresh()
+        journal = s.journal
+        made.replay(Journal.from_json(journal.to_json()) if portable(journal) else journal)
+        if str(made) != str(s):
+            raise Changed(f"the replayed schedule is another one:\n{s}\n{made}")
+        return made
+
+    names.update(s=fresh(), replayed=replayed, intrinsics=intrinsics,
+                 loop=lambda tensor, number: names["s"][tensor].leaf_iter_vars[number])
     return names
 
 
-def scheduled(case: Case) -> dict[str, Any]:
+def portable(journal: Journal) -> bool:
+    """Whether its texts say it all: an intrinsic is an object of the program."""
+    return not any(directive.name == "tensorize" for directive in journal)
+
+
+def scheduled(case: Case, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The names with the schedule applied; directives that are refused are left out."""
-    names = with_schedule(case, declared(case))
+    names = with_schedule(case, declared(case) if given is None else given)
     for text in case.schedule:
         try:
             exec(text, names)
@@ -58,7 +85,8 @@ class Scheduler:
     def __init__(self, case: Case, draw: Draw, declared: Mapping[str, Any]) -> None:
         self.case, self.draw = case, draw
         self.names = with_schedule(case, declared)
-        self.s = self.names["s"]
+        self.given = declared
+        self.doubted: list[str] = []  # directives that lowering refused, and that were taken back
         self.groups = [line.split(" = ")[0].split(", ") for line in case.lines if " = te.compute(" in line]
         self.tensors = [group[0] for group in self.groups]
         self.inputs = [name for name in case.data if self.names[name].op in self.s.state.stage_map]
@@ -66,6 +94,15 @@ class Scheduler:
         self.refused: list[str] = []
 
     # --- what there is ---
+
+    @property
+    def s(self) -> Any:
+        """The schedule: `copy` and `replay` make another."""
+        return self.names["s"]
+
+    def made_tensors(self) -> list[str]:
+        """The tensors that directives have made."""
+        return [name for name in self.tensors if name not in self.given]
 
     def state(self, name: str) -> StageState:
         found: StageState = self.s[self.names[name]].state
@@ -113,11 +150,17 @@ class Scheduler:
             return False
         self.case.schedule.append(text)
         self.case.kinds.append(kind)
-        made = [name for name in self.names if name not in names and name != "__builtins__"]
+        made = [name for name in self.names if name not in names and isinstance(self.names[name], Tensor)]
         if made:
             self.groups.append(made)
             self.tensors.append(made[0])
+        if kind in ("undo", "copy", "replay"):
+            self.forget()
         return True
+
+    def forget(self) -> None:
+        """Leaves out the tensors that the schedule does not have any more."""
+        self.tensors = [name for name in self.tensors if self.names[name].op in self.s.state.stage_map]
 
     def step(self) -> None:
         """One more directive, if one of those drawn finds a place."""
@@ -137,6 +180,27 @@ class Scheduler:
             else:
                 self.step()
         self.settle()
+
+    def repair(self) -> None:
+        """Leaves out directives without which lowering accepts the schedule, the last one first; keeps it if there is none."""
+        if self.lowers(self.names):
+            return
+        for at in reversed(range(len(self.case.schedule))):
+            if self.case.kinds[at] in DOUBTFUL:
+                fewer = replace(self.case, schedule=self.case.schedule[:at] + self.case.schedule[at + 1:])
+                names = scheduled(fewer, self.given)
+                if self.lowers(names):
+                    self.doubted.append(self.case.kinds.pop(at))
+                    self.case.schedule.pop(at)
+                    self.names = names
+                    return
+
+    def lowers(self, names: Mapping[str, Any]) -> bool:
+        try:
+            schedule_to_module(names["s"], [names[name] for name in self.case.args])
+        except TedslError:
+            return False
+        return True
 
     def settle(self) -> None:
         """Producers that do not stand before all their readers go to the root: lowering would refuse them."""
@@ -192,6 +256,8 @@ def draw_schedule(case: Case, draw: Draw, names: Mapping[str, Any] | None = None
     """Adds a schedule and options to the case. `names`: its tensors, if they have been declared."""
     scheduler = Scheduler(case, draw, declared(case) if names is None else names)
     scheduler.draw_all()
+    if draw.chance(80):
+        scheduler.repair()
     measure(case, scheduler.s)
     for option, choose in OPTIONS.items():
         value = choose(draw)

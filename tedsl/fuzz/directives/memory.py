@@ -1,0 +1,68 @@
+"""Directives on the memory of a stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tedsl.fuzz.directives.sites import SCOPES, operation, owns_memory
+from tedsl.schedule.state import AttachType, StageState
+
+if TYPE_CHECKING:
+    from tedsl.fuzz.schedules import Scheduler
+
+
+def set_scope(s: Scheduler) -> str | None:
+    name = s.pick_stage(lambda stage: not stage.is_output)
+    return None if name is None else f"s[{name}].set_scope('{s.draw.choice(SCOPES)}')"
+
+
+def nontemporal(s: Scheduler) -> str | None:
+    name = s.pick_stage(lambda stage: stage.is_output and not stage.nontemporal)
+    return None if name is None else f"s[{name}].nontemporal()"
+
+
+def storage_align(s: Scheduler) -> str | None:
+    name = s.pick_stage(lambda stage: owns_memory(stage) and bool(operation(stage).axis))
+    if name is None:
+        return None
+    dim, factor = s.draw.which(len(operation(s.state(name)).axis)), s.draw.choice([8, 4, 16, 3])
+    return f"s[{name}].storage_align(s[{name}].op.axis[{dim}], {factor}, {s.draw.which(factor)})"
+
+
+def double_buffer(s: Scheduler) -> str | None:
+    """Of a stage that is computed at a loop."""
+    def fits(stage: StageState) -> bool:
+        return owns_memory(stage) and not stage.storage.rolling and not stage.storage.double_buffer \
+            and stage.attach_type == AttachType.SCOPE
+
+    name = s.pick_stage(fits)
+    return None if name is None else f"s[{name}].double_buffer()"
+
+
+def rolling_buffer(s: Scheduler) -> str | None:
+    def fits(stage: StageState) -> bool:
+        if stage.attach_type != AttachType.SCOPE or not owns_memory(stage) or stage.storage.double_buffer:
+            return False
+        host, loop = stage.attach_stage, stage.attach_ivar
+        return host is not None and loop is not None and not stage.storage.rolling \
+            and host.annotation_of(loop) in (None, "unrolled")
+
+    name = s.pick_stage(fits)
+    return None if name is None else f"s[{name}].rolling_buffer()"
+
+
+def prefetch(s: Scheduler) -> str | None:
+    """Of a tensor that the stage reads, at a loop that is no vector."""
+    sources = {s.names[name]: name for name in [*s.inputs, *s.tensors]}
+
+    def read(stage: StageState) -> list[str]:
+        return [sources[tensor] for tensor in stage.op.input_tensors if tensor in sources]
+
+    def scalar(stage: StageState) -> list[int]:
+        return [at for at, one in enumerate(stage.leaf_iter_vars) if stage.annotation_of(one) != "vectorized"]
+
+    place = s.pick(lambda stage: scalar(stage) if read(stage) else [])
+    if place is None:
+        return None
+    name, at = place
+    return f"s[{name}].prefetch({s.draw.choice(read(s.state(name)))}, loop({name}, {at}), {s.draw.between(0, 3)})"

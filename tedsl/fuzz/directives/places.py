@@ -1,0 +1,42 @@
+"""compute_at, compute_inline, compute_root: where a stage stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tedsl.fuzz.directives.sites import operation
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.attach import legal_places
+from tedsl.schedule.state import AttachType, StageState
+
+if TYPE_CHECKING:
+    from tedsl.fuzz.schedules import Scheduler
+
+
+def compute_at(s: Scheduler) -> str | None:
+    names = {s.state(name): name for name in s.tensors}
+    name = s.pick_stage(lambda stage: bool(places_of(stage, names)))
+    if name is None:
+        return None
+    host, loop = s.draw.choice(places_of(s.state(name), names))
+    return f"s[{name}].compute_at(s[{names[host]}], loop({names[host]}, {host.leaf_iter_vars.index(loop)}))"
+
+
+def places_of(stage: StageState, names: dict[StageState, str]) -> list[tuple[StageState, IterVar]]:
+    if stage.is_output or stage.is_placeholder:
+        return []
+    return [(host, loop) for host, loop in legal_places(stage) if host in names]
+
+
+def compute_inline(s: Scheduler) -> str | None:
+    name = s.pick_stage(lambda stage: not stage.is_output and not stage.guests() and len(operation(stage).body) == 1
+                        and operation(stage).reduction is None and stage.attach_type != AttachType.INLINE)
+    return None if name is None else f"s[{name}].compute_inline()"
+
+
+def compute_root(s: Scheduler) -> str | None:
+    """Of a stage that stands elsewhere; rarely of one that is there already."""
+    name = s.pick_stage(lambda stage: stage.attach_type != AttachType.ROOT)
+    if name is None and s.draw.chance(30):
+        name = s.pick_stage(lambda stage: True)
+    return None if name is None else f"s[{name}].compute_root()"

@@ -1,0 +1,60 @@
+"""What a schedule says about where a directive may be used."""
+
+from __future__ import annotations
+
+from tedsl.ir import build
+from tedsl.ir.iters import IterVar
+from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.attach import attach_path
+from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.relations import Split
+from tedsl.schedule.state import AttachType, StageState
+from tedsl.schedule.tails import GUARD
+
+SCOPES = ("local", "global", "shared")
+
+
+def plain_loops(stage: StageState) -> list[int]:
+    """The numbers of the loops that may be replaced: not annotated, no pragma, nothing computed there."""
+    held = {guest.attach_ivar for guest in stage.guests()}
+    return [at for at, one in enumerate(stage.leaf_iter_vars)
+            if one not in held and stage.annotation_of(one) is None and not stage.attr_of(one).pragma_keys]
+
+
+def free_loops(stage: StageState, *, elements: bool = False) -> list[int]:
+    """The numbers of the loops that may be annotated. elements: those of a reduction left out."""
+    return [at for at, one in enumerate(stage.leaf_iter_vars)
+            if stage.annotation_of(one) is None and not (elements and one.is_reduction)]
+
+
+def constant_extents(stage: StageState) -> dict[IterVar, int]:
+    known = extents_down(stage.relations, root_extents(stage))
+    return {one: n for one, extent in known.items() if (n := build.as_int(extent)) is not None}
+
+
+def operation(stage: StageState) -> ComputeOp:
+    assert isinstance(stage.op, ComputeOp)
+    return stage.op
+
+
+def replaceable(stage: StageState) -> bool:
+    """Whether cache_write or rfactor may give the stage another operation."""
+    return stage.attach_type != AttachType.INLINE and len(plain_loops(stage)) == len(stage.leaf_iter_vars) \
+        and isinstance(stage.op, ComputeOp) and not stage.env_threads and stage.init_at is None \
+        and all(relation.tail == GUARD for relation in stage.relations if isinstance(relation, Split))
+
+
+def owns_memory(stage: StageState) -> bool:
+    """Whether its values are kept in memory of ours."""
+    return not stage.is_output and not stage.is_placeholder and stage.attach_type != AttachType.INLINE
+
+
+def tags_around(stage: StageState) -> set[str]:
+    """The tags of the threads that the loops of the stage, those around it and those of its guests are bound to."""
+    stages = [stage, *(host for host, _ in attach_path(stage))]
+    pending = list(stage.guests())
+    while pending:
+        stages.append(pending.pop())
+        pending += stages[-1].guests()
+    return {bound.thread_tag for one in stages for loop in one.leaf_iter_vars
+            if (bound := one.attr_of(loop).bind_thread) is not None}

@@ -1,0 +1,59 @@
+"""Directives that make stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tedsl.fuzz.directives.sites import SCOPES, operation, replaceable
+from tedsl.schedule.state import AttachType, StageState
+
+if TYPE_CHECKING:
+    from tedsl.fuzz.schedules import Scheduler
+
+
+def cache_read(s: Scheduler) -> str | None:
+    """A copy for some readers of an input or a stage."""
+    choices = []
+    for name in [*s.inputs, *s.tensors]:
+        stage = s.state(name)
+        readers = [n for n in s.tensors if stage.op.output(s.number_of(name)) in s.state(n).op.input_tensors]
+        if readers and stage.attach_type != AttachType.INLINE:
+            choices.append((name, readers))
+    if not choices:
+        return None
+    name, readers = s.draw.choice(choices)
+    some = s.draw.sample(readers, s.draw.between(1, len(readers)))
+    return f"{s.fresh('c')} = s.cache_read({name}, '{s.draw.choice(SCOPES)}', [{', '.join(some)}])"
+
+
+def cache_write(s: Scheduler) -> str | None:
+    def fits(stage: StageState) -> bool:
+        split = any(one.is_reduction and one not in operation(stage).reduce_axis for one in stage.leaf_iter_vars)
+        return replaceable(stage) and not split
+
+    name = s.pick_stage(fits)
+    if name is None:
+        return None
+    made, scope, group = s.fresh("c"), s.draw.choice(SCOPES), s.group_of(name)
+    if len(group) > 1:
+        return f"{made}, {made}_1 = s.cache_write([{', '.join(group)}], '{scope}')"
+    return f"{made} = s.cache_write({name}, '{scope}')"
+
+
+def rfactor(s: Scheduler) -> str | None:
+    name = s.pick_stage(lambda stage: bool(_factorable(stage)))
+    if name is None:
+        return None
+    stage, made = s.state(name), s.fresh("f")
+    at, place = s.draw.choice(_factorable(stage)), s.draw.between(0, len(operation(stage).axis))
+    tail = f", {made}_1" if len(s.group_of(name)) > 1 else ""
+    return f"{made}{tail} = s.rfactor({name}, loop({name}, {at}), {place})"
+
+
+def _factorable(stage: StageState) -> list[int]:
+    reduction = operation(stage).reduction if replaceable(stage) else None
+    if reduction is None or reduction.init:
+        return []
+    if any(one not in operation(stage).axis for one in stage.leaf_iter_vars if not one.is_reduction):
+        return []  # loops made of others would be lost
+    return [at for at, one in enumerate(stage.leaf_iter_vars) if one.is_reduction]

@@ -1,0 +1,57 @@
+"""Directives that bind loops to threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tedsl.fuzz.directives.sites import constant_extents, free_loops, tags_around
+from tedsl.schedule.state import StageState
+
+if TYPE_CHECKING:
+    from tedsl.fuzz.schedules import Scheduler
+
+TAGS = ("threadIdx.x", "blockIdx.x", "threadIdx.y", "blockIdx.y")
+
+
+def bind(s: Scheduler) -> str | None:
+    """A loop over elements to threads that are not used around the stage; a reduction loop to threadIdx."""
+    elements = s.draw.chance(80)
+    place = s.pick(lambda stage: free_loops(stage, elements=elements), first=50)
+    if place is None:
+        return None
+    name, at = place
+    stage = s.state(name)
+    threads = [tag for tag in TAGS if tag not in tags_around(stage)
+               and (tag.startswith("threadIdx") or not stage.leaf_iter_vars[at].is_reduction)]
+    return f"s[{name}].bind(loop({name}, {at}), te.thread_axis('{s.draw.choice(threads)}'))" if threads else None
+
+
+def bind_vthread(s: Scheduler) -> str | None:
+    def short(stage: StageState) -> list[int]:
+        sizes = constant_extents(stage)
+        return [at for at in free_loops(stage, elements=True) if sizes.get(stage.leaf_iter_vars[at], 99) <= 4]
+
+    place = s.pick(short, first=50)
+    return None if place is None else f"s[{place[0]}].bind(loop({place[0]}, {place[1]}), te.thread_axis('vthread'))"
+
+
+def env_threads(s: Scheduler) -> str | None:
+    """Threads around a stage, mostly one: all of them do the same."""
+    name = s.pick_stage(lambda stage: not stage.env_threads and "threadIdx.x" not in tags_around(stage))
+    if name is None:
+        return None
+    return f"s[{name}].env_threads([te.thread_axis((0, {s.draw.choice([1, 4, 3])}), 'threadIdx.x')])"
+
+
+def set_store_predicate(s: Scheduler) -> str | None:
+    """Of a stage with a thread: that holds for every thread, or, where all threads have the same sum, for the first."""
+    def bound(stage: StageState) -> list[int]:
+        return [at for at, one in enumerate(stage.leaf_iter_vars) if (axis := stage.attr_of(one).bind_thread) is not None
+                and axis not in stage.env_threads]
+
+    place = s.pick(bound)
+    if place is None:
+        return None
+    name, at = place
+    condition = ".equal(0)" if s.state(name).leaf_iter_vars[at].is_reduction else " >= 0"
+    return f"s[{name}].set_store_predicate(s[{name}].iter_var_attrs[loop({name}, {at})].bind_thread.var{condition})"
