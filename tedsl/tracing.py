@@ -120,7 +120,7 @@ class Trace:
         first = max(len(directives) - MOST_DIRECTIVES, 0)
         title = f"the schedule after its first {first} directives" if first else "the schedule without directives"
         note = f"Only the last {MOST_DIRECTIVES} of {len(directives)} directives are shown one by one." if first else ""
-        last = Step(self, DIRECTIVES, title, first, None, note=note)
+        last = Step(self, DIRECTIVES, title, first, None, short="at first", note=note)
         yield last
         for number in range(first + 1, len(directives) + 1):
             said = directives[number - 1]

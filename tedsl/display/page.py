@@ -121,5 +121,10 @@ def _line(row: Row) -> Markup:
     if row.kind == "skipped":
         return element("tr", element("td", f"… {row.left}", colspan=4), class_="skipped")
     gone, came = row.kind in ("changed", "removed"), row.kind in ("changed", "added")
-    return element("tr", element("td", "−" if gone else "", class_="sign gone" if gone else "sign"), element("td", row.left),
-                   element("td", "+" if came else "", class_="sign came" if came else "sign"), element("td", row.right))
+    return element("tr", element("td", "−" if gone else "", class_="sign gone" if gone else "sign"), _code(row.left),
+                   element("td", "+" if came else "", class_="sign came" if came else "sign"), _code(row.right))
+
+
+def _code(line: str) -> Markup:
+    """A line of loops; what does not fit goes on below it, further in."""
+    return element("td", line, style=f"--in: {len(line) - len(line.lstrip()) + 4}" if line else None)

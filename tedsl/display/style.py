@@ -18,9 +18,9 @@ CSS = Markup("""
 .tedsl .problem { border-left: 3px solid #d1242f; padding-left: 10px; white-space: pre-wrap; }
 .tedsl .scroll { overflow-x: auto; }
 .tedsl table.loops { border-collapse: collapse; width: 100%; table-layout: fixed; margin-top: 6px; }
-.tedsl table.loops td { text-align: left; vertical-align: top; padding: 0 8px 0 4px; white-space: pre-wrap;
-  overflow-wrap: anywhere; border: 0; background: var(--page); }
-.tedsl table.loops td.sign { width: 1.2em; text-align: center; color: var(--dim); padding: 0; }
+.tedsl table.loops td { text-align: left; vertical-align: top; padding: 0 8px 0 calc(4px + var(--in, 0) * 1ch);
+  text-indent: calc(var(--in, 0) * -1ch); white-space: pre-wrap; overflow-wrap: anywhere; border: 0; background: var(--page); }
+.tedsl table.loops td.sign { text-align: center; color: var(--dim); padding: 0; }
 .tedsl table.loops td.came, .tedsl table.loops td.came + td { background: var(--came); }
 .tedsl table.loops td.gone, .tedsl table.loops td.gone + td { background: var(--gone); }
 .tedsl table.loops tr.skipped td { color: var(--dim); background: var(--box); text-align: center; }

@@ -59,6 +59,8 @@ EXAMPLES = {
     "Stage.tensorize": (lambda p: p.s[p.D].split(p.i, 4)[1], lambda p, inner: p.s[p.D].tensorize(inner, intrinsic())),
     "Stage.pragma": (NOTHING, lambda p, _: p.s[p.D].pragma(p.i, "auto_unroll_max_step", 16)),
     "Stage.compute_at": (NOTHING, lambda p, _: p.s[p.C].compute_at(p.s[p.D], p.i)),
+    "Stage.reverse_compute_at": (NOTHING, lambda p, _: p.s[p.D].reverse_compute_at(p.s[p.C], p.C.op.axis[0])),
+    "Stage.transform_layout": (NOTHING, lambda p, _: p.s[p.B].transform_layout(lambda i, j: [j, i // 4, i % 4])),
     "Stage.compute_inline": (NOTHING, lambda p, _: p.s[p.B].compute_inline()),
     "Stage.compute_root": (attached, lambda p, _: p.s[p.C].compute_root()),
     "Stage.set_scope": (NOTHING, lambda p, _: p.s[p.C].set_scope("local")),
