@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from tedsl.ir.expr import Expr
+from tedsl.ir.fresh_stack import LEVELS, on_fresh_stack
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
 
@@ -46,6 +47,8 @@ class ScopedRewriter:
     `expr` gets every expression of a statement (also the bounds of loops), by default unchanged.
     """
 
+    _depth = 0  # of the statement that is being rewritten
+
     def __call__(self, root: Stmt) -> Stmt:
         return self.stmt(root)
 
@@ -61,7 +64,10 @@ class ScopedRewriter:
 
     def _child(self, child: Node) -> Node:
         if isinstance(child, Stmt):
-            return self.stmt(child)
+            self._depth += 1
+            made = self.stmt(child) if self._depth % LEVELS else on_fresh_stack(self.stmt, child)
+            self._depth -= 1
+            return made
         if isinstance(child, Expr):
             return self.expr(child)
         return self.descend(child)  # ranges

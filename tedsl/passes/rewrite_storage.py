@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Var
+from tedsl.ir.fresh_stack import Descent
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While, seq
@@ -79,9 +80,13 @@ class _Planner:
         self.loops: list[_Loop] = []
         self.pending: list[_Life] = []
         self.shared: dict[Var, Var] = {}
+        self.descent = Descent()
         self.launched = False  # inside of a kernel
 
     def visit(self, stmt: Stmt) -> Stmt:
+        return self.descent(self.planned, stmt)
+
+    def planned(self, stmt: Stmt) -> Stmt:
         match stmt:
             case Allocate():
                 return self.allocation(stmt)

@@ -16,6 +16,7 @@ from tedsl.codegen.llvm.index import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Expr, IntImm, Var
+from tedsl.ir.fresh_stack import Descent
 from tedsl.target import Target
 
 DEEP = 60  # nested calls of `value` after which `deep` takes over; each takes three Python frames
@@ -123,6 +124,7 @@ class Emitter:
         self.streams: dict[Var, Var | None] = {}  # outputs to store past the cache: a flag, or None: always
         self.nontemporal: dict[Var, int] = {}  # those stored so now: the alignment that is sure
         self.depth = 0
+        self.descent = Descent()
         self._count = 0
         self._names: set[str] = {"entry"}
 
@@ -301,7 +303,7 @@ class Emitter:
         write = self.tables.statements.get(type(s))
         if write is None:
             raise InternalError(f"a {type(s).__name__} reached machine code: an earlier pass should have replaced it")
-        write(self, s)
+        self.descent(write, self, s)
 
     # --- the text -----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 from tedsl.errors import InternalError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr
+from tedsl.ir.fresh_stack import Descent
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.source import DEEPEST, Layout, Memory
@@ -43,6 +44,7 @@ class StmtCompiler(ExprCompiler):
         super().__init__()
         self.reverse_parallel = reverse_parallel
         self.nested = 0  # loops around, in the function that is being written
+        self.descent = Descent()
 
     def stmt(self, s: Stmt) -> None:
         """Emits `s`."""
@@ -51,7 +53,7 @@ class StmtCompiler(ExprCompiler):
             raise InternalError(f"the interpreter does not know the statement {type(s).__name__}")
         if self.nested < MOST_LOOPS and self.depth < DEEPEST:
             self.forget()
-            emit(self, s)
+            self.descent(emit, self, s)
         else:
             self.apart([s])
 
