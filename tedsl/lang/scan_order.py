@@ -136,15 +136,31 @@ class Place:
     def lowest(self, index: Expr) -> int | None:
         return self.analyzer.bounds(substitute(index, self.values))[0]
 
-    def reached(self, index: Expr) -> Ends | None:
-        """The lowest and highest value of `index` in a step; None if that is not known."""
+    def reached(self, index: Expr, facts: Facts | None = None) -> Ends | None:
+        """The lowest and highest value of `index` over the region, where `facts` hold; None if that is not known."""
         index = substitute(index, self.values)
         if has_load(index):
             return None
         if not any(v in self.ends for v in variables(index)):
             return index, index
-        low, high = relax(index, self.ends, self.analyzer)
+        low, high = relax(index, self.ends if facts is None else self.ends_where(facts), self.analyzer)
         return None if low is None or high is None or has_load(low) or has_load(high) else _one_or_two(low, high)
+
+    def ends_where(self, facts: Facts) -> dict[Var, Ends]:
+        """The ends of the axes, tighter where `facts` say so by constants."""
+        found = dict(self.ends)
+        with ExitStack() as known:
+            for fact in facts:
+                if not has_load(fact):
+                    known.enter_context(self.analyzer.constraint_scope(substitute(fact, self.values)))
+            for var, (low, high) in self.ends.items():
+                least, most = self.analyzer.bounds(var)
+                first, last = build.as_int(low), build.as_int(high)
+                tighter_low = least is not None and first is not None and least > first
+                tighter_high = most is not None and last is not None and most < last
+                found[var] = (build.const(least, low.dtype) if tighter_low else low,
+                              build.const(most, high.dtype) if tighter_high else high)
+        return found
 
     def union(self, a: Ends | None, b: Ends | None) -> Ends | None:
         """The range that holds both."""

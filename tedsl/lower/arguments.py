@@ -15,16 +15,15 @@ from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.visitor import variables
 from tedsl.lang.extern import ExternOp
-from tedsl.lang.operation import Operation, PlaceholderOp, extent_of
+from tedsl.lang.operation import PlaceholderOp, extent_of
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.plan import Key, StagePlan
 from tedsl.lower.reads import guarded_loads
+from tedsl.lower.scan_stages import check_shared, shared_memory
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
 from tedsl.schedule.threads import memory_scope
-
-Key = tuple[Operation, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +126,16 @@ class Memory:
     """The buffer of each tensor: that of the argument, or one that the function allocates itself."""
 
     def __init__(self, schedule: ScheduleState, arguments: Arguments) -> None:
+        self.shared = shared_memory(schedule, arguments.tensors)
         self.schedule = schedule
         self.given = set(arguments.buffer_map.values()) | set(arguments.tensors.values())
         self.buffers: dict[Key, Buffer] = dict(arguments.tensors)
 
     def __call__(self, tensor: Tensor) -> Buffer:
         key = _key(self.schedule, tensor)
+        if key in self.shared:
+            scan, number = self.shared[key]
+            return self(scan.output(number))
         found = self.buffers.get(key)
         if found is None:
             scope = memory_scope(self.schedule.stage_map[tensor.op])
@@ -141,6 +144,10 @@ class Memory:
 
     def outputs(self, plan: StagePlan) -> tuple[Buffer, ...]:
         return tuple(self(plan.op.output(i)) for i in range(plan.op.num_outputs))
+
+    def is_shared(self, plan: StagePlan, index: int) -> bool:
+        """Whether output number `index` of a stage lives in the memory of another one."""
+        return (plan.op, index) in self.shared
 
     def is_argument(self, buffer: Buffer) -> bool:
         return buffer in self.given
@@ -151,7 +158,9 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
 
     Loops that are only read (not `to_run`) may leave the argument of an inlined stage unwritten, as in TVM's tutorials.
     """
-    _check_inputs(schedule, plans, arguments)
+    shared = shared_memory(schedule, arguments.tensors)
+    check_shared(schedule, shared, arguments.tensors)
+    _check_inputs(schedule, plans, arguments, shared)
     by_stage = {plan.stage: plan for plan in plans}
     for stage in schedule.stages:
         given = [stage.op.output(i).name for i in range(stage.op.num_outputs) if (stage.op, i) in arguments.tensors]
@@ -206,12 +215,13 @@ def _is_every_element(load: ProducerLoad, reader: StagePlan) -> bool:
     return True
 
 
-def _check_inputs(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments) -> None:
+def _check_inputs(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments,
+                  shared: Mapping[Key, Key]) -> None:
     missing: dict[str, None] = {}
     for plan in plans:
         for read in plan.reads:
             op, index = _key(schedule, read.tensor)
-            if isinstance(op, PlaceholderOp) and (op, index) not in arguments.tensors:
+            if isinstance(op, PlaceholderOp) and (op, index) not in arguments.tensors and (op, index) not in shared:
                 missing[read.tensor.name] = None
     if missing:
         names, one = ", ".join(missing), len(missing) == 1

@@ -12,7 +12,7 @@ whatever part of the domain a schedule computes. For an index and the extent of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,12 +22,15 @@ from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
-from tedsl.ir.iters import IterVar
+from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lower.reads import Eager, Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
 from tedsl.lower.violations import Violation, find_violation, free_symbols
+
+
+NO_DOMAINS: Mapping[IterVar, Range] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +49,10 @@ class Checked:
     requirements: tuple[Requirement, ...]
 
 
-def check_reads(op: ComputeOp) -> Checked:
-    """Check every read of `op`; LoweringError for one that leaves its tensor."""
+def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS) -> Checked:
+    """Check every read of `op`; LoweringError for one that leaves its tensor. domains: narrower ranges of some axes."""
+    if any(axis in domains for axis in op.axis):
+        op = op.replace(axis=tuple([axis.replace(dom=domains.get(axis, axis.dom)) for axis in op.axis]))
     if any(build.as_int(extent_of(axis)) == 0 for axis in op.axis):
         return Checked(op.body, ())
     checker = _Checker(op)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import BufferStore, IfThenElse, LetStmt, Stmt, seq
 from tedsl.ir.substitute import substitute
@@ -44,15 +45,17 @@ class Translator(Rewriter):
         return node
 
 
-def plan_formula(stage: StageState, inliner: Inliner | None) -> tuple[StagePlan, tuple[Requirement, ...]]:
+def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range]) \
+        -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a te.compute: its reads checked, and what is computed inline written into it."""
     op = stage.op
     assert isinstance(op, ComputeOp)
-    checked = check_reads(op)
+    checked = check_reads(op, domains)
     bodies = checked.bodies if inliner is None else tuple(inliner(body) for body in checked.bodies)
-    domains = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
-    reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *domains))
-    return StagePlan(stage, op, bodies, reads), checked.requirements
+    ranges = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
+    reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *ranges))
+    own = {axis: domains[axis] for axis in op.axis if axis in domains}
+    return StagePlan(stage, op, bodies, reads, domains=own), checked.requirements
 
 
 def store_values(plan: StagePlan, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -14,6 +14,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import AttrStmt, BufferStore, Stmt
 from tedsl.ir.substitute import Substitution, bind_once, fresh_copy
 from tedsl.lang.extern import ExternOp
@@ -25,7 +26,8 @@ from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.state import StageState
 
 
-def plan_extern(stage: StageState, inliner: Inliner | None) -> tuple[StagePlan, tuple[Requirement, ...]]:
+def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range]) \
+        -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a te.extern. It reads its inputs whole."""
     op = stage.op
     assert isinstance(op, ExternOp)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.scan import ScanOp
 from tedsl.lang.tensor_compute import TensorComputeOp
 from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf, plan_formula
 from tedsl.lower.extern import extern_statements, plan_extern
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import StagePlan
+from tedsl.lower.scan import plan_scan, scan_statements
 from tedsl.schedule.state import StageState
 
 # Puts the stages that are computed inside loop number k at the start of the body of that loop.
@@ -27,10 +30,11 @@ Guests = Callable[[int, Stmt], Stmt]
 @dataclass(frozen=True)
 class Kind:
     """plan: the plan of a stage, and what the shapes must satisfy; the Inliner (None: nothing is inline) writes formulas that
-    are computed inline into it. statements: its loops, over the buffers of its outputs.
+    are computed inline into it; the ranges are those of axes that are not computed in whole. statements: its loops, over the
+    buffers of its outputs.
     """
 
-    plan: Callable[[StageState, Inliner | None], tuple[StagePlan, Sequence[Requirement]]]
+    plan: Callable[[StageState, Inliner | None, Mapping[IterVar, Range]], tuple[StagePlan, Sequence[Requirement]]]
     statements: Callable[[StagePlan, Sequence[Buffer], BufferOf, Analyzer, Guests], Stmt]
 
 
@@ -43,6 +47,7 @@ KINDS: dict[type[Operation], Kind] = {
     ComputeOp: Kind(plan_formula, _loops_of_formula),
     TensorComputeOp: Kind(plan_formula, _loops_of_formula),
     ExternOp: Kind(plan_extern, extern_statements),
+    ScanOp: Kind(plan_scan, scan_statements),
 }
 
 

@@ -157,14 +157,17 @@ class Nest:
 
     def inside_tensor(self, axis: IterVar, value: Expr) -> list[Expr]:
         """What keeps `value` inside the tensor, if the region of an attached stage may reach beyond."""
-        low, extent, whole = self.plan.mins[axis], self.plan.extents[axis], extent_of(axis)
-        if build.as_int(low) == 0 and (extent is whole or build.as_int(extent) == build.as_int(whole) is not None):
+        low, extent, domain = self.plan.mins[axis], self.plan.extents[axis], self.plan.domain(axis)
+        begin, whole = domain.min, build.as_expr(domain.extent)
+        all_of_it = extent is whole or build.as_int(extent) == build.as_int(whole) is not None
+        if all_of_it and build.as_int(low) == build.as_int(begin) is not None:
             return []
         first, last = self.analyzer.bounds(value)
-        limit = build.as_int(whole)
-        at_least, below = build.greater_equal(value, build.const(0, value.dtype)), build.less(value, whole)
+        end = build.add(begin, whole)
+        start, limit = build.as_int(begin), build.as_int(end)
+        at_least, below = build.greater_equal(value, build.cast(value.dtype, begin)), build.less(value, end)
         needed = []
-        if not ((first is not None and first >= 0) or self.analyzer.can_prove(at_least)):
+        if not ((first is not None and start is not None and first >= start) or self.analyzer.can_prove(at_least)):
             needed.append(at_least)
         if not ((last is not None and limit is not None and last < limit) or self.analyzer.can_prove(below)):
             needed.append(below)

@@ -12,8 +12,10 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
+from tedsl.lower.scan_stages import step_domains
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.causes import attached
+from tedsl.schedule.scans import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 
@@ -26,18 +28,18 @@ def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requireme
         stage = schedule.stage_map.get(load.producer.op)
         return formulas.get(stage) if stage is not None else None
 
-    inliner = Inliner(formula_of)
+    inliner, domains = Inliner(formula_of), step_domains(schedule)
     requirements: list[Requirement] = []
     for stage in schedule.stages:
         if stage.is_placeholder:
             continue
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
             assert isinstance(stage.op, ComputeOp), "compute_inline refuses all others"
-            checked = check_reads(stage.op)
+            checked = check_reads(stage.op, domains)
             requirements.extend(checked.requirements)
             formulas[stage] = stage.op, checked.bodies
         else:
-            plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None)
+            plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None, domains)
             requirements.extend(needed)
     _attach(schedule, plans)
     return list(plans.values()), requirements
@@ -45,16 +47,17 @@ def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requireme
 
 def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None:
     """Connect each attached plan to its host; refuse places that do not cover every reader."""
+    scans = scans_of(schedule)
     for stage, plan in plans.items():
-        if stage.attach_type != AttachType.SCOPE:
+        place = scans.place_of(stage)
+        if place is None:
             continue
-        assert stage.attach_stage is not None and stage.attach_ivar is not None
-        host, loop = plans.get(stage.attach_stage), stage.attach_ivar
+        host, loop = plans.get(place[0]), place[1]
         if host is None:
-            inlined = stage.attach_stage.name
+            inlined = place[0].name
             raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {inlined}, which is inlined and has no loops",
                                 hint=f"attach {plan.name} to the stage that {inlined} is inlined into",
-                                about=attached(stage.attach_stage))
+                                about=attached(place[0]))
         at = find(host.stage.leaf_iter_vars, loop)
         if at is None:
             raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {host.name}, which has no such loop any more\n"

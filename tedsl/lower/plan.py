@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tedsl.ir.expr import Expr, Var
-from tedsl.ir.iters import IterVar
+from tedsl.ir.iters import IterVar, Range
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.state import IterVarAttr, StageState, root_axes
 
+Key = tuple[Operation, int]  # an output of an operation
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
@@ -73,6 +74,7 @@ class StagePlan:
     """A stage that gets loops of its own. Filled in the order of the fields.
 
     bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
+    domains: the ranges of axes of which the program never needs all: steps of scans begin after the first rows.
     host, position: the stage and the number of the loop inside which this one is computed; None at the root.
     guests: the stages computed inside loop number k of this one, producers first.
     mins, extents: the region of each axis that is computed, and the extents of every loop derived from them.
@@ -87,6 +89,7 @@ class StagePlan:
     op: Operation
     bodies: tuple[Expr, ...]
     reads: tuple[Read, ...]
+    domains: dict[IterVar, Range] = field(default_factory=dict)
     host: StagePlan | None = None
     position: int = -1
     guests: dict[int, list[StagePlan]] = field(default_factory=dict)
@@ -118,6 +121,12 @@ class StagePlan:
     def leaves(self) -> tuple[IterVar, ...]:
         """The loops of the stage, and the axes that have none."""
         return (*self.stage.leaf_iter_vars, *self.without_loops)
+
+    def domain(self, axis: IterVar) -> Range:
+        """The values of `axis` for which the formula may be computed."""
+        dom = self.domains.get(axis, axis.dom)
+        assert dom is not None
+        return dom
 
     @property
     def data_axes(self) -> tuple[IterVar, ...]:
