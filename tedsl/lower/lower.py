@@ -19,6 +19,7 @@ from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_sy
 from tedsl.lower.attach import place_stages
 from tedsl.lower.bounds import infer_bounds
 from tedsl.lower.checks import Requirement, bind_sizes
+from tedsl.lower.lanes import check_lanes
 from tedsl.lower.normalize import make_plans
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.tails import check_tails
@@ -48,6 +49,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
                 known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
         infer_bounds(state, plans, analyzer)
         notes = check_tails(plans, arguments)
+        check_lanes(plans)
         body = place_stages(plans, Memory(state, arguments), analyzer, named=checked)
         if observe is not None:
             observe(plans, analyzer)

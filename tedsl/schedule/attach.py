@@ -25,19 +25,6 @@ def _walk_out(stage: StageState, scans: Scans) -> Iterator[tuple[StageState, Ite
         stage = host
 
 
-def inside_vector(stage: StageState, order: Sequence[IterVar]) -> tuple[StageState, IterVar] | None:
-    """A guest of `stage`, whose loops nest as in `order`, at or inside a vectorized loop; and that loop."""
-    vectorized: IterVar | None = None
-    for loop in order:
-        if stage.attr_of(loop).iter_type == IterType.VECTORIZED and vectorized is None:
-            vectorized = loop
-        if vectorized is not None:
-            for guest in stage.guests():
-                if guest.attach_ivar is loop:
-                    return guest, vectorized
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Misplaced:
     """A reader that stands outside the loop at which its producer is computed."""

@@ -213,8 +213,18 @@ def test_a_loop_has_one_annotation(chain, refused, first, second, said):
 def test_vectorize_of_a_loop_at_which_a_stage_is_computed(chain, refused):
     i, _ = chain.D.op.axis
     chain.s[chain.C].compute_at(chain.s[chain.D], i)
+    chain.s[chain.C].vectorize(chain.C.op.axis[1])
     refused(chain.s, lambda: chain.s[chain.D].vectorize(i), "C is computed at i, inside what would be a vector",
-            "a loop outside of i")
+            "j of C is vectorized", "a loop outside of i")
+
+
+def test_annotations_of_a_stage_inside_a_vector(chain, refused):
+    i, j = chain.D.op.axis
+    chain.s[chain.C].compute_at(chain.s[chain.D], j)
+    chain.s[chain.D].vectorize(j)
+    for what, thread in (("vectorize", ()), ("parallel", ()), ("bind", (te.thread_axis("threadIdx.x"),))):
+        refused(chain.s, lambda w=what, t=thread: getattr(chain.s[chain.C], w)(chain.C.op.axis[1], *t),
+                "C is computed inside j of D, which is vectorized", "a loop outside of j")
 
 
 @pytest.mark.parametrize("kind, value, words", [

@@ -109,7 +109,9 @@ def test_compute_at_a_vectorized_loop(chain, refused):
     s = chain.s
     _, j = chain.D.op.axis
     s[chain.D].vectorize(j)
-    refused(s, lambda: s[chain.C].compute_at(s[chain.D], j), "j is vectorized: a vector has no room for the loops of C")
+    s[chain.C].parallel(chain.C.op.axis[0])
+    refused(s, lambda: s[chain.C].compute_at(s[chain.D], j), "j of D is vectorized: i of C is parallel, and a vector has room "
+            "for plain loops only", "compute C at a loop outside of j")
 
 
 def test_a_producer_stays_outside_of_vectors(matmul, refused):
@@ -117,6 +119,7 @@ def test_a_producer_stays_outside_of_vectors(matmul, refused):
     i, j = matmul.C.op.axis
     AA = s.cache_read(matmul.A, "local", [matmul.C])
     s[AA].compute_at(s[matmul.C], matmul.k)
+    s[AA].vectorize(s[AA].op.axis[1])
     refused(s, lambda: s[matmul.C].vectorize(j), "A.local is computed at k, inside what would be a vector",
             "a loop outside of j")
     s[matmul.C].reorder(matmul.k, j)
@@ -125,7 +128,7 @@ def test_a_producer_stays_outside_of_vectors(matmul, refused):
             "keep j inside of the loop at which A.local is computed")
     s[AA].compute_root()
     s[matmul.C].reorder(j, matmul.k)
-    refused(s, lambda: s[AA].compute_at(s[matmul.C], matmul.k), "j is vectorized", "a loop outside of j")
+    refused(s, lambda: s[AA].compute_at(s[matmul.C], matmul.k), "j of C is vectorized", "a loop outside of j")
 
 
 # --- a loop at which another stage is computed ------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.ir.iters import IterType
 from tedsl.schedule.attach import escapes, possible_hosts, reaches
+from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan_checks import check_place
 from tedsl.schedule.state import AttachType, StageState, describe, show
 
@@ -27,10 +27,12 @@ def must_be_possible(stage: StageState, host: Any, loop: Any) -> None:
     directive += f" of {stage.name}"  # from here on the loops are those of the host
     at = host.position_of(loop, directive)
     check_place(stage, host, loop, directive)
-    vectors = [one.name for one in host.leaf_iter_vars[:at + 1] if host.attr_of(one).iter_type == IterType.VECTORIZED]
-    if vectors:
-        raise host.refuse(directive, f"{vectors[0]} is vectorized: a vector has no room for the loops of {stage.name}",
-                          hint=f"compute {stage.name} at a loop outside of {vectors[0]}")
+    vector = vectorized(host, host.leaf_iter_vars[:at + 1])
+    around = (host, vector) if vector is not None else vector_around(host)
+    why = why_not_in_lanes(stage) if around is not None else ""
+    if around is not None and why:
+        raise host.refuse(directive, f"{around[1].name} of {around[0].name} is vectorized: {why}",
+                          hint=f"compute {stage.name} at a loop outside of {around[1].name}")
 
 
 def _check_host(stage: StageState, host: Any, directive: str) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.attach import inside_vector, misplaced
+from tedsl.schedule.attach import misplaced
+from tedsl.schedule.lanes import must_fit_in_lanes
 from tedsl.schedule.primitives.decompose_reduction import check_init_place
 from tedsl.schedule.scan_checks import must_keep_steps_in_order
 from tedsl.schedule.state import StageState, find, show
@@ -35,12 +36,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
 
 def _check_guests(stage: StageState, directive: str, after: list[IterVar]) -> None:
     """Refuses an order in which a stage computed at a loop of this one no longer stands before its readers."""
-    within = inside_vector(stage, after)
-    if within is not None:
-        guest, vector = within
-        raise stage.refuse(
-            directive, f"afterwards {guest.name} is computed inside {vector.name}, which is vectorized: a vector has no room "
-            "for its loops", hint=f"keep {vector.name} inside of the loop at which {guest.name} is computed")
+    must_fit_in_lanes(stage, after, directive)
     before = stage.leaf_iter_vars
     known = {(m.producer, m.consumer) for m in misplaced(stage.schedule)}
     stage.leaf_iter_vars = after

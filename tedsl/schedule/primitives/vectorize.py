@@ -7,6 +7,7 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.iters import IterType
 from tedsl.schedule.domains import extent_of
+from tedsl.schedule.lanes import must_not_share_lanes, why_not_in_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan_checks import must_not_be_steps
 from tedsl.schedule.state import AttachType, StageState, find, show
@@ -29,11 +30,11 @@ def vectorize(stage: StageState, loop: Any) -> None:
         raise stage.refuse(directive, f"the extent of {loop.name} is {extent!r}, which is not a constant",
                            hint=f"split it by a constant first: _, inner = s[{stage.name}].split({loop.name}, factor=8); "
                                 f"s[{stage.name}].vectorize(inner)")
-    within = stage.leaf_iter_vars[at:]
-    guests = [s for s in stage.guests() if find(within, s.attach_ivar) is not None]
-    if guests:
-        raise stage.refuse(
-            directive, f"{guests[0].name} is computed at {show(guests[0].attach_ivar)}, inside what would be a vector: a "
-            f"vector has no room for the loops of {guests[0].name}",
-            hint=f"compute {guests[0].name} at a loop outside of {loop.name}")
+    must_not_share_lanes(stage, loop, directive, "vectorized")
+    for guest in stage.guests():
+        why = why_not_in_lanes(guest) if find(stage.leaf_iter_vars[at:], guest.attach_ivar) is not None else ""
+        if why:
+            raise stage.refuse(
+                directive, f"{guest.name} is computed at {show(guest.attach_ivar)}, inside what would be a vector: {why}",
+                hint=f"compute {guest.name} at a loop outside of {loop.name}")
     stage.set_attr(loop, iter_type=IterType.VECTORIZED)
