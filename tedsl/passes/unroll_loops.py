@@ -15,7 +15,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import ScopedRewriter
-from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, SeqStmt, Stmt, Store, is_no_op, seq
+from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, SeqStmt, Stmt, Store, Tensorized, is_no_op, seq
 from tedsl.passes.config import UnrollConfig
 from tedsl.passes.folding import Copier
 
@@ -47,6 +47,9 @@ class _Unroller(ScopedRewriter):
             case Store():
                 self.steps += 1
                 return stmt
+            case Tensorized(body=body):  # its formula is no code
+                new = self.stmt(body)
+                return stmt if new is body else stmt.replace(body=new)
             case Evaluate():
                 self.steps += not is_no_op(stmt)
                 return stmt

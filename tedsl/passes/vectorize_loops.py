@@ -86,13 +86,16 @@ class _Vectorizer(ScopedRewriter):
 
 
 def _widen_allocations(body: Stmt, loop_var: Var, lane: Expr, lanes: int) -> Stmt | None:
-    """`body` with an element per lane in the memory that it allocates; None if a size depends on the lane."""
+    """`body` with an element per lane in the memory that it allocates; None where that cannot be."""
     inside = [node for node in post_order(body) if isinstance(node, Allocate)]
     if not inside:
         return body
     if any(loop_var in set(post_order(extent)) for node in inside for extent in node.extents):
         return None
-    return _Widener({node.buffer_var for node in inside}, lane, lanes)(body)  # type: ignore[no-any-return]
+    memory = {node.buffer_var for node in inside}
+    if any(node in memory for node in post_order(body)):
+        return None  # a function gets its address, and knows nothing of lanes
+    return _Widener(memory, lane, lanes)(body)  # type: ignore[no-any-return]
 
 
 class _Widener(Rewriter):

@@ -123,7 +123,7 @@ class Comparison:
     def region(self, a: ProducerLoad, b: ProducerLoad) -> Region | None:
         """Where `b` begins: each index of `a`, from the last on, is an index of `b` less a first value; the others of `b` do
         not depend on the axes."""
-        mins: list[Expr] = [*b.indices]
+        mins = [index if has_load(index) else self.analyzer.simplify(index) for index in b.indices]
         dims: list[int] = []
         wanted = list(a.indices)
         for at in reversed(range(len(mins))):

@@ -39,9 +39,11 @@ from tedsl.ir.stmt import (
     LetStmt,
     Stmt,
     Store,
+    Tensorized,
     While,
     seq,
 )
+from tedsl.ir.substitute import fresh_copy
 from tedsl.ir.visitor import post_order
 from tedsl.passes.checked.accesses import Read, reads_of
 from tedsl.passes.checked.memory import Memory, over, with_shadow
@@ -95,6 +97,7 @@ class _Checker(ScopedRewriter):
         self.memories: dict[Key, Memory] = {}
         self.outputs: list[Memory] = []
         self.stage = ""
+        self.stands_for_code = False  # in the formula of an intrinsic, which is checked and not run
         self.loops: list[Var] = []
         self.parallel: list[_Parallel] = []
         stored = {_key(node) for node in post_order(func.body) if isinstance(node, (BufferStore, Store))}
@@ -124,6 +127,11 @@ class _Checker(ScopedRewriter):
                 made = self.stmt(body)
                 self.stage = outer
                 return made
+            case Tensorized(formula=formula):
+                self.stands_for_code = True
+                checks = self.stmt(fresh_copy(formula))
+                self.stands_for_code = False
+                return seq(checks, stmt)
             case For():
                 return seq(*self.reads(stmt.min, stmt.extent), self.loop(stmt))
             case While(condition=condition):
@@ -186,7 +194,7 @@ class _Checker(ScopedRewriter):
                 on = () if mask is None else (_lane(mask, lane),)
                 before += [_under(on, check) for check in (*self.inside(memory, place, "stores"), *self.alone(memory, place))]
                 after += [_under(on, mark) for mark in self.mark(memory, place)]
-        return seq(*before, stmt, *after)
+        return seq(*before, None if self.stands_for_code else stmt, *after)
 
     def reads(self, *exprs: Expr) -> Iterator[Stmt]:
         """The checks of what `exprs` read."""
