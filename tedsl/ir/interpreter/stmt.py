@@ -12,6 +12,7 @@ from tedsl.ir.fresh_stack import Descent
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.source import DEEPEST, Layout, Memory
+from tedsl.ir.interpreter.threads import RUNTIME, KernelScope, block_array, is_launch, launch, meeting
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import (
     Allocate,
@@ -44,6 +45,8 @@ class StmtCompiler(ExprCompiler):
         super().__init__()
         self.reverse_parallel = reverse_parallel
         self.nested = 0  # loops around, in the function that is being written
+        self.kernel: KernelScope | None = None
+        self.scope |= RUNTIME
         self.descent = Descent()
 
     def stmt(self, s: Stmt) -> None:
@@ -53,6 +56,8 @@ class StmtCompiler(ExprCompiler):
             raise InternalError(f"the interpreter does not know the statement {type(s).__name__}")
         if self.nested < MOST_LOOPS and self.depth < DEEPEST:
             self.forget()
+            if self.kernel is not None:
+                self.kernel.before(self, s)
             self.descent(emit, self, s)
         else:
             self.apart([s])
@@ -61,10 +66,13 @@ class StmtCompiler(ExprCompiler):
         """Emits statements as a function of their own."""
         saved, nested = self.begin_function(), self.nested
         self.nested = 0
+        if self.kernel is not None:
+            self.line("if False: yield")  # a generator, like the function around it
         for s in stmts:
             self.stmt(s)
         self.nested = nested
-        self.line(self.end_function(saved))
+        call = self.end_function(saved)
+        self.line(call if self.kernel is None else f"yield from {call}")
 
     def parameter(self, buffer: Buffer) -> None:
         """The buffer of a parameter: the caller gives its memory and the variables of its shape."""
@@ -95,7 +103,12 @@ class StmtCompiler(ExprCompiler):
         self.enter(header)
         self.nested += 1
         self.loops.append((name, header.split()[1]))
-        self.stmt(body)
+        if self.kernel is None:
+            self.stmt(body)
+        else:
+            self.kernel.prefix += [str(self.kernel.number), header.split()[1]]
+            self.stmt(body)
+            del self.kernel.prefix[-2:]
         self.loops.pop()
         self.nested -= 1
         self.leave()
@@ -111,10 +124,17 @@ def _for(c: StmtCompiler, s: For) -> None:
 
 
 def _while(c: StmtCompiler, s: While) -> None:
+    turn = c.named("turn", "0")
     c.enter("while True:")
     c.nested += 1
+    if c.kernel is not None:
+        c.kernel.prefix += [str(c.kernel.number), turn]
+        c.line(f"{turn} = {turn} + 1")
+        c.line(f"yield {c.kernel.position()}" if c.kernel.in_step else "pass")
     c.line(f"if not {c.value(s.condition)}: break")
     c.stmt(s.body)
+    if c.kernel is not None:
+        del c.kernel.prefix[-2:]
     c.nested -= 1
     c.leave()
 
@@ -128,7 +148,15 @@ def _let(c: StmtCompiler, s: LetStmt) -> None:
 
 
 def _attr(c: StmtCompiler, s: AttrStmt) -> None:
-    if s.attr_key in THREADS and isinstance(s.node, IterVar) and s.node.var not in c.vars:
+    if is_launch(s):
+        if c.kernel is None:
+            launch(c, s)
+        else:
+            c.stmt(s.body)
+    elif s.attr_key == "reduce_scope" and c.kernel is not None:
+        c.kernel.reducer = s.node
+        c.stmt(s.body)
+    elif s.attr_key == "virtual_thread" and isinstance(s.node, IterVar):
         extent = c.value(s.value, True)
         name = c.local(s.node.name)
         c.vars[s.node.var] = name, False
@@ -162,7 +190,7 @@ def _allocate(c: StmtCompiler, s: Allocate) -> None:
 
 
 def _memory(c: StmtCompiler, data: Any, name: str, of: Any, size: str) -> None:
-    array = c.named(name, f"uninitialised(max({size}, 0), {c.constant(of)})")
+    array = c.named(name, block_array(c, data, of, size) or f"uninitialised(max({size}, 0), {c.constant(of)})")
     c.memories[data] = Memory(array, c.named("length", f"len({array})"), of.element)
 
 
@@ -186,7 +214,8 @@ def _seq(c: StmtCompiler, s: SeqStmt) -> None:
 
 
 def _evaluate(c: StmtCompiler, s: Evaluate) -> None:
-    c.value(s.value)
+    if not meeting(c, s):
+        c.value(s.value)
 
 
 def _assert(c: StmtCompiler, s: AssertStmt) -> None:

@@ -1,0 +1,145 @@
+"""Kernels of a device in the interpreter's source: what a thread runs becomes a generator function (see `launch.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tedsl.errors import InternalError
+from tedsl.ir import build
+from tedsl.ir.expr import BufferLoad, Call, CommReducer, Load, Var
+from tedsl.ir.interpreter.launch import Request, run_kernel
+from tedsl.ir.iters import IterVar
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, Stmt, Store
+from tedsl.ir.types import PointerType
+from tedsl.ir.visitor import post_order
+
+if TYPE_CHECKING:
+    from tedsl.ir.interpreter.stmt import StmtCompiler
+
+LAUNCH = "thread_extent"
+SYNC, ALLREDUCE = "tir.tvm_storage_sync", "tir.tvm_thread_allreduce"
+TAGS = tuple(f"{kind}.{dim}" for kind in ("blockIdx", "threadIdx") for dim in "zyx")
+RUNTIME = {"run_kernel": run_kernel, "Request": Request}
+
+
+def is_launch(s: AttrStmt) -> bool:
+    return s.attr_key == LAUNCH and isinstance(s.node, IterVar)
+
+
+class KernelScope:
+    """What is known while a kernel is written: its threads, its memory, the number of the statement and the loops around."""
+
+    def __init__(self, s: AttrStmt, block: str, names: dict[str, str]) -> None:
+        nodes = list(post_order(s))
+        self.block, self.names = block, names
+        self.number = 0
+        self.prefix: list[str] = []
+        self.reducer: CommReducer | None = None
+        self.in_step = not any(isinstance(node, Call) and node.op.name == SYNC for node in nodes)
+        self.private = {data for node in nodes if (data := _allocated(node)) is not None and scope_of(data) == "local"}
+
+    def position(self) -> str:
+        return f"({', '.join([*self.prefix, str(self.number)])},)"
+
+    def before(self, c: StmtCompiler, s: Stmt) -> None:
+        """Counts the statement; a thread that runs in step with others stops before it touches what they may see."""
+        self.number += 1
+        if self.in_step and self.touches(s):
+            c.line(f"yield {self.position()}")
+
+    def touches(self, s: Stmt) -> bool:
+        """Whether `s` itself, not the statements in it, accesses memory of several threads."""
+        if isinstance(s, Store) and s.buffer_var not in self.private:
+            return True
+        if isinstance(s, BufferStore) and s.buffer.data not in self.private:
+            return True
+        own = [child for child in s.child_nodes() if not isinstance(child, Stmt)]
+        return any(self.shared_read(node) for child in own for node in post_order(child))
+
+    def shared_read(self, node: Node) -> bool:
+        if isinstance(node, Load):
+            return node.buffer_var not in self.private
+        if isinstance(node, BufferLoad):
+            return node.buffer.data not in self.private
+        return isinstance(node, Call) and node.op.effect == "opaque"
+
+
+def _allocated(node: Node) -> Var | None:
+    if isinstance(node, Allocate):
+        return node.buffer_var
+    return node.buffer.data if isinstance(node, BufferRealize) else None
+
+
+def scope_of(data: Var) -> str:
+    """"shared", "warp", or "local": memory that a kernel allocates elsewhere is the block's."""
+    annotation = data.type_annotation
+    scope = annotation.storage_scope.split(".")[0] if isinstance(annotation, PointerType) else ""
+    return "shared" if scope in ("", "global", "shared") else "warp" if scope == "warp" else "local"
+
+
+def launch(c: StmtCompiler, s: AttrStmt) -> None:
+    """Emits the kernel that begins at `s`: a function of one thread, and the call that runs all of them."""
+    counts: dict[str, str] = {}
+    axes: list[IterVar] = []
+    for node in reversed(list(post_order(s))):
+        if isinstance(node, AttrStmt) and is_launch(node):
+            axes.append(node.node)
+            if node.node.thread_tag not in TAGS:
+                raise InternalError(f"the interpreter knows no threads {node.node.thread_tag!r}")
+            if node.node.thread_tag not in counts:
+                counts[node.node.thread_tag] = c.named("count", c.value(node.value, True))
+    tags = [tag for tag in TAGS if tag in counts]
+    names = {tag: c.local(tag) for tag in tags}
+    for axis in axes:
+        c.vars[axis.var] = names[axis.thread_tag], False
+    block = c.local("block")
+    outside, nested, loops = c.begin_function(), c.nested, len(c.loops)
+    c.nested, c.kernel = 0, KernelScope(s, block, names)
+    c.loops += [(tag, names[tag]) for tag in tags]
+    c.line("if False: yield")
+    c.stmt(s.body)
+    del c.loops[loops:]
+    in_step = c.kernel.in_step
+    c.nested, c.kernel = nested, None
+    call = c.end_function(outside)
+    groups = [", ".join(counts[tag] for tag in tags if tag.startswith(kind)) for kind in ("blockIdx", "threadIdx")]
+    c.line(f"run_kernel(lambda {', '.join([block, *names.values()])}: {call}, [{groups[0]}], [{groups[1]}], {in_step}, "
+           f"{c.reverse_parallel})")
+
+
+def block_array(c: StmtCompiler, data: Var, of: Any, size: str) -> str | None:
+    """The source of memory of several threads; None for memory of one."""
+    kernel = c.kernel
+    scope = scope_of(data)
+    if kernel is None or scope == "local":
+        return None
+    row = [name for tag, name in kernel.names.items() if tag in ("threadIdx.z", "threadIdx.y")] if scope == "warp" else []
+    return f"{kernel.block}.array(({', '.join([c.constant(data), *row])},), {size}, {c.constant(of)})"
+
+
+def meeting(c: StmtCompiler, s: Evaluate) -> bool:
+    """Emits a barrier or a reduction across threads; False if `s` is none."""
+    call = s.value
+    if not isinstance(call, Call) or call.op.name not in (SYNC, ALLREDUCE):
+        return False
+    kernel = c.kernel
+    if kernel is None:
+        if call.op.name == ALLREDUCE:
+            raise InternalError("tvm_thread_allreduce stands outside of a kernel")
+        return True
+    if call.op.name == SYNC:
+        c.line(f"yield Request({kernel.number}, {kernel.position()})")
+        return True
+    count = build.as_int(call.args[0]) or 0
+    values, condition, rest = call.args[1:1 + count], call.args[1 + count], call.args[2 + count:]
+    reduced = {c.vars[var][0] for var in rest[count:] if isinstance(var, Var)}
+    group = "".join(f"{name}, " for name in kernel.names.values() if name not in reduced)
+    given = "".join(f"{c.value(value)}, " for value in values)
+    counts = c.value(condition)
+    result = c.named("combined", f"yield Request({kernel.number}, {kernel.position()}, {c.constant(kernel.reducer)}, "
+                                 f"({group}), ({given}), {counts})")
+    for at, place in enumerate(rest[:count]):
+        assert isinstance(place, Var)
+        c.line(f"{c.memory(place).name}[0] = {c.stored(f'{result}[{at}]', values[at].dtype)}")
+    return True
