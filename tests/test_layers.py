@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
 LAYERS = ["errors", "display", "ir", "target", "arith", "runtime", "lang", "autodiff", "schedule", "lower",
           "passes", "codegen", "driver", "tracing", "te", "tir", "nd", "transform", "testing", "names", "tune",
-          "graph", "fuzz", "__main__", "__init__"]
+          "graph", "contrib", "fuzz", "__main__", "__init__"]
 NAMES = {"te", "tir", "nd", "transform", "testing", "names"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
 # Late imports that the design allows, all inside functions: operators on tensors, and a schedule that shows its loops.

@@ -1,0 +1,1 @@
+"""What is built on the language and is no part of it."""

@@ -1,0 +1,22 @@
+"""What an intrinsic needs of its target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import ArgumentError
+from tedsl.target.current import as_target
+from tedsl.target.target import Target
+
+
+def target_with(name: str, target: Any, arch: str, *features: str) -> Target:
+    """`target` (None: the current one, else this machine); ArgumentError that names the feature that it lacks."""
+    made = as_target(target)
+    missing = [feature for feature in features if feature not in made.features]
+    if made.arch != arch or missing:
+        lacks = f"it is {made.arch}, the instruction one of {arch}" if made.arch != arch else f"it lacks {missing[0]}"
+        example = "neoverse-n1" if arch == "aarch64" else "sapphirerapids"
+        system = "" if made.arch == arch else f" -mtriple={'aarch64' if arch == 'aarch64' else 'x86_64'}-linux-gnu"
+        raise ArgumentError(f"{name} needs {', '.join(features) or arch}; target {made}: {lacks}",
+                            hint=f"for example llvm -mcpu={example}{system}; without it, leave the loops to vectorize")
+    return made
