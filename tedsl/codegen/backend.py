@@ -26,10 +26,18 @@ BACKENDS = {  # kind of target -> "module:class"; the module is imported on firs
 }
 
 
+DEVICES = ("cuda", "rocm", "opencl", "vulkan", "metal", "nvptx", "webgpu", "sdaccel", "aocl")
+
+
 def backend_for(target: Target) -> Backend:
     """The backend for a target; TedslError if there is none for its kind."""
     kind = target.kind.name
     if kind not in BACKENDS:
+        if target.kind.name in DEVICES:
+            raise TedslError(f"there is no code generator for the device {kind!r} yet: `lower` shows its loops, and what is "
+                             "missing is the code of its kernels and their launch",
+                             hint='to run and check such a schedule, build it with target="llvm": there the threads of its '
+                                  "kernels are loops of the CPU")
         raise TedslError(f"there is no backend for the target kind {kind!r} yet",
                          hint=f"build for {', '.join(sorted(BACKENDS))}")
     module, _, name = BACKENDS[kind].partition(":")

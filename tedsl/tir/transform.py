@@ -20,6 +20,8 @@ from tedsl.passes.flatten_storage import flatten_storage
 from tedsl.passes.hoist_conditions import hoist_conditions
 from tedsl.passes.inject_double_buffer import inject_double_buffer
 from tedsl.passes.inject_prefetch import inject_prefetch
+from tedsl.passes.inject_virtual_threads import inject_virtual_threads
+from tedsl.passes.insert_barriers import insert_barriers
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.module_pass import ModulePass, PassInfo, module_pass, prim_func_pass
 from tedsl.passes.narrow_dtypes import narrow_dtypes
@@ -27,13 +29,15 @@ from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_storage import rewrite_storage
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.simplify import simplify
+from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.unroll_loops import unroll_loops
 from tedsl.passes.vectorize_loops import vectorize_loops
 
 __all__ = [
-    "Apply", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "LoopPartition", "LowerIntrin", "ModulePass",
+    "Apply", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition", "LowerIntrin",
+    "ModulePass",
     "NarrowDataType", "PassInfo", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "StorageFlatten", "StorageRewrite",
-    "UnrollLoop", "VectorizeLoop", "VerifyMemory", "prim_func_pass",
+    "ThreadSync", "UnrollLoop", "VectorizeLoop", "VerifyMemory", "prim_func_pass",
 ]
 
 
@@ -74,6 +78,19 @@ def LoopPartition() -> ModulePass:
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
     """Vectorized loops become vector statements, or serial loops."""
     return module_pass("VectorizeLoop", lambda func: vectorize_loops(func, enable=enable_vectorize))
+
+
+def InjectVirtualThread() -> ModulePass:
+    """Virtual threads become interleaved copies of the statements that depend on them."""
+    return module_pass("InjectVirtualThread", inject_virtual_threads)
+
+
+def ThreadSync(storage_scope: str) -> ModulePass:
+    """Barriers where threads of a block share memory: "shared" places all of them, for "warp" and "global" none is left."""
+    if storage_scope not in ("shared", "warp", "global"):
+        raise ArgumentError(f"ThreadSync: there is no scope {storage_scope!r} to wait for", hint='"shared"')
+    wait = storage_scope == "shared"
+    return module_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func)) if wait else func)
 
 
 def InjectDoubleBuffer() -> ModulePass:
