@@ -33,6 +33,7 @@ from tedsl.schedule.state import ScheduleState
 from tedsl.target.current import as_target
 
 MOST_DIRECTIVES = 100  # shown one by one; those before them are one step
+MOST_STAGES = 2000  # lowered for them, all steps together: of a schedule of many stages fewer steps are shown
 MOST_LINES = 1000  # of the loops of a step
 DIRECTIVES, PASSES, MACHINE = "directives", "passes", "machine passes"
 
@@ -117,9 +118,10 @@ class Trace:
 
     def _steps(self) -> Iterator[Step]:
         directives = list(self._state.recorder.directives)
-        first = max(len(directives) - MOST_DIRECTIVES, 0)
+        shown = min(MOST_DIRECTIVES, max(MOST_STAGES // len(self._state.stages), 5))
+        first = max(len(directives) - shown, 0)
         title = f"the schedule after its first {first} directives" if first else "the schedule without directives"
-        note = f"Only the last {MOST_DIRECTIVES} of {len(directives)} directives are shown one by one." if first else ""
+        note = f"Only the last {shown} of {len(directives)} directives are shown one by one." if first else ""
         last = Step(self, DIRECTIVES, title, first, None, short="at first", note=note)
         yield last
         for number in range(first + 1, len(directives) + 1):

@@ -23,7 +23,7 @@ class Row:
 def rows(before: Sequence[str], after: Sequence[str], context: int | None = None) -> list[Row]:
     """The lines side by side; with `context`, equal lines further than that from any change are left out."""
     found = list(_rows(before, after))
-    return found if context is None else _near_changes(found, context)
+    return found if context is None else near_changes(found, context)
 
 
 def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
@@ -54,12 +54,15 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, 
     if max(len(before), len(after)) > LONGEST_MATCH:
         yield "replace", before, after
         return
-    matcher = SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in after], autojunk=False)
+    # Of long texts the lines that are everywhere, like }, are no place to begin a match at: that would take seconds.
+    matcher = SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in after],
+                              autojunk=max(len(before), len(after)) > 300)
     for kind, i, j, k, m in matcher.get_opcodes():
         yield kind, before[i:j], after[k:m]
 
 
-def _near_changes(found: Sequence[Row], context: int) -> list[Row]:
+def near_changes(found: Sequence[Row], context: int) -> list[Row]:
+    """`found` without the equal lines further than `context` from any change."""
     near = [False] * len(found)
     for at, row in enumerate(found):
         if row.kind != "same":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from tedsl.display.difference import Row, count_changes, rows
+from tedsl.display.difference import Row, count_changes, near_changes, rows
 from tedsl.display.markup import Markup, element, joined
 from tedsl.display.style import CSS, PAGE_CSS, SCRIPT
 
 CONTEXT = 3  # equal lines around each change
 MOST_LINES = 1000  # of a text that is shown in whole
+MOST_REPEATED = 200  # lines: longer loops are not shown again as a whole after each step
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 KEYS = (("j", "next step"), ("k", "step before"), ("n", "next change"), ("p", "change before"), ("g", "top"))
 
@@ -30,9 +32,14 @@ class Panel:
     problem: str = ""
     short: str = ""
 
+    @cached_property
+    def rows(self) -> list[Row]:
+        return rows(self.before, self.after)
+
     @property
     def changes(self) -> tuple[int, int]:
-        return count_changes(rows(self.before, self.after))
+        """How many lines came and how many went."""
+        return count_changes(self.rows)
 
 
 def document(title: str, picture: Markup, panels: Sequence[Panel], notes: Sequence[str] = ()) -> str:
@@ -103,7 +110,7 @@ def _section(number: int, panel: Panel, changed: tuple[int, int]) -> Markup:
         parts.append(element("p", "No change.", class_="dim"))
     else:
         parts.append(_table(panel))
-        if panel.before:
+        if panel.before and len(panel.after) <= MOST_REPEATED:
             parts.append(folded(f"All {len(panel.after)} lines after this step", "\n".join(panel.after)))
     return element("section", element("h2", element("code", panel.title)), *parts, id=f"step-{number}", tabindex="-1",
                    data_changed="yes" if any(changed) or panel.problem else "no")
@@ -112,9 +119,9 @@ def _section(number: int, panel: Panel, changed: tuple[int, int]) -> Markup:
 def _table(panel: Panel) -> Markup:
     if not panel.before:
         return element("pre", "\n".join(panel.after))
-    found = rows(panel.before, panel.after, CONTEXT)
     columns = element("colgroup", *[element("col", style=f"width: {w}") for w in ("1.4em", "50%", "1.4em", "50%")])
-    return element("div", element("table", columns, element("tbody", *map(_line, found)), class_="loops"), class_="scroll")
+    lines = element("tbody", *map(_line, near_changes(panel.rows, CONTEXT)))
+    return element("div", element("table", columns, lines, class_="loops"), class_="scroll")
 
 
 def _line(row: Row) -> Markup:

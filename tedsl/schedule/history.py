@@ -49,7 +49,7 @@ class History:
         now = list(state.stages)
         state.__dict__.update({name: _copied(value) for name, value in snapshot.schedule.items()})
         for stage, fields in snapshot.stages.items():
-            stage.__dict__.update({name: _copied(value) for name, value in fields.items()})
+            stage.__dict__.update({name: _copied(value) for name, value in fields.items() if name not in OWN})
             stage.undone = False
         for stage in now:
             stage.undone = stage not in snapshot.stages
@@ -101,27 +101,17 @@ def fields_of(owner: object) -> Fields:
 
 
 def _taken(stage: StageState, before: Fields | None) -> Fields:
-    """The fields of a stage; the very record `before` if nothing changed."""
-    own = stage.__dict__
-    if before is not None and all(_same(own[name], value) for name, value in before.items()):
+    """The fields of a stage; the very record `before` if nothing changed.
+
+    Most stages did not change, and then one comparison of dicts says so: its items are the same objects.
+    """
+    if before is not None and before == stage.__dict__:
         return before
-    return fields_of(stage)
+    return {name: _copied(value) for name, value in stage.__dict__.items()}
 
 
 def _copied(value: Any) -> Any:
     return value.copy() if type(value) in (list, dict, set) else value
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if type(a) is dict:
-        return _same_items(a, b) and _same_items(a.values(), b.values())
-    if type(a) in (list, set):
-        return _same_items(a, b)
-    return type(a) in (str, int, bool) and bool(a == b)
 
 
 def _same_items(a: Any, b: Any) -> bool:

@@ -8,7 +8,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.handles import Schedule, create_schedule
-from tedsl.schedule.history import _same, fields_of
+from tedsl.schedule.history import fields_of
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.replay import directives_of
 from tedsl.schedule.stage import Stage
@@ -95,9 +95,9 @@ def everything(s):
 
 def changed(before, after):
     """The fields that differ."""
-    found = [name for name, value in before[0].items() if not _same(value, after[0][name])]
+    found = [name for name, value in before[0].items() if value != after[0][name]]
     for (stage, fields), (twin, now) in zip(before[1], after[1]):
-        found += [f"{stage.name}.{name}" for name, value in fields.items() if stage is not twin or not _same(value, now[name])]
+        found += [f"{stage.name}.{name}" for name, value in fields.items() if stage is not twin or value != now[name]]
     return found + ["journal"] * (before[2] != after[2])
 
 
