@@ -20,6 +20,7 @@ from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.lower_threads import lower_threads
 from tedsl.passes.machine.normalize_parallel import normalize_parallel
 from tedsl.passes.machine.promote_accumulators import promote_accumulators
+from tedsl.passes.machine.shorten_tails import shorten_tails
 from tedsl.passes.machine.split_vectors import split_vectors
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import stride_parallel
@@ -79,6 +80,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         normalize_parallel,
         straighten_indices,  # compact strides are known now
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
+        shorten_tails,
         widen_loops,  # after what is proved about int32 indices
         with_options(split_vectors, target),
         lower_intrinsics,

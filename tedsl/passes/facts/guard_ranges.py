@@ -82,3 +82,19 @@ def _minimum(expr: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> 
         at = loop.min if factor > 0 else build.sub(build.add(loop.min, loop.extent), 1)
         expr = analyzer.simplify(build.add(build.mul(at, factor), rest))
     return None if any(node is var for node in post_order(expr)) else expr
+
+
+def guard_end(guard: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> Expr | None:
+    """A value of `var` from which on `guard` fails for every lane and every iteration of the loops `inner`; None if none is
+    known. Where the guard is a scalar that no inner loop changes, it holds for all values before."""
+    scalar = extreme_lane(guard, weakest=True) if guard.dtype.lanes > 1 else guard
+    slack = None if scalar is None else _slack(scalar)
+    split = None if slack is None else split_linear(slack, var, analyzer)
+    if split is None or split[0] >= 0:
+        return None
+    factor, rest = split
+    lowest = _minimum(build.sub(build.const(0, rest.dtype), rest), var, inner, analyzer)
+    if lowest is None:
+        return None
+    most = build.sub(build.const(0, rest.dtype), lowest)
+    return analyzer.simplify(build.add(build.floordiv(most, -factor), 1))

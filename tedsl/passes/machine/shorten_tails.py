@@ -1,0 +1,128 @@
+"""End a long loop where its guards can hold no more.
+
+before:  for (i: 0, 1048576) { if (base + i < n) { B[base + i] = .. } }
+after:   for (i: 0, max(min(1048576, n - base), 0)) { B[base + i] = .. }
+
+A split by a large constant leaves such a loop beside its main part: where little is left of a symbolic extent it would ask
+its question a million times. Loops that are short anyway keep their constant extents, which later passes like better.
+"""
+
+from __future__ import annotations
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, IntImm, Load, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import Range
+from tedsl.ir.rewriter import ScopedRewriter
+from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, is_no_op
+from tedsl.ir.visitor import post_order
+from tedsl.passes.facts.conditions import conjuncts, mask_parts, without_likely
+from tedsl.passes.facts.guard_ranges import guard_end
+from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.folding import fold_with
+from tedsl.passes.partition_loops import TAIL, partition_loops
+from tedsl.passes.remove_no_ops import remove_no_ops
+from tedsl.passes.simplify import simplify
+
+LONG = 1024  # iterations that a guard may let pass in vain
+
+
+def shorten_tails(func: PrimFunc) -> PrimFunc:
+    """`func` whose long guarded loops end with their guards; their vectors are masked in the last iterations alone."""
+    if not any(_is_long(node) for node in post_order(func.body)):
+        return func
+    body = _Shortener()(func.body)
+    if body is func.body:
+        return func
+    return remove_no_ops(simplify(partition_loops(simplify(func.with_body(body)), constant_loops=True, masks=True)))
+
+
+def _is_long(node: object) -> bool:
+    return isinstance(node, For) and node.kind == ForKind.SERIAL and isinstance(node.extent, IntImm) \
+        and node.extent.value >= LONG
+
+
+class _Shortener(ScopedRewriter):
+    """done: whether a loop was shortened since it was last set to False."""
+
+    def __init__(self) -> None:
+        self.analyzer = Analyzer()
+        self.done = False
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        if not isinstance(stmt, For):
+            return self.descend(stmt)
+        self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
+        outside, self.done = self.done, False
+        made = self.descend(stmt)
+        if _is_long(made):
+            made = self.shortened(made)
+        if self.done and TAIL in made.annotations:  # with its new ends it is worth a look again
+            made = made.replace(annotations={k: v for k, v in made.annotations.items() if k != TAIL})
+        self.done = self.done or outside
+        return made
+
+    def shortened(self, loop: For) -> For:
+        effects = _Effects(loop, self.analyzer)
+        if not effects.visit(loop.body, (), ()) or len(effects.ends) != 1:
+            return loop
+        (end,) = effects.ends.values()
+        count = build.sub(build.cast(loop.extent.dtype, end), loop.min)
+        if self.analyzer.can_prove(build.greater_equal(count, loop.extent)):
+            return loop
+        self.done = True
+        extent = self.analyzer.simplify(build.maximum(build.minimum(count, loop.extent), 0))
+        return loop.replace(extent=extent, body=fold_with(loop.body, dict.fromkeys(effects.exact, build.true())))
+
+
+class _Effects:
+    """Where the guards around each effect of a loop body end: `ends`, different ones. exact: guards that hold until then."""
+
+    def __init__(self, loop: For, analyzer: Analyzer) -> None:
+        self.var, self.analyzer = loop.loop_var, analyzer
+        self.number = Numbering()
+        self.ends: dict[int, Expr] = {}
+        self.exact: dict[Expr, None] = {}
+        self.bound: set[Var] = set()
+
+    def visit(self, stmt: Stmt, guards: tuple[Expr, ...], inner: tuple[For, ...]) -> bool:
+        """Whether every effect in `stmt` has an end."""
+        match stmt:
+            case SeqStmt():
+                return all(self.visit(part, guards, inner) for part in stmt.seq)
+            case IfThenElse():
+                known = (*guards, *(without_likely(part) for part in conjuncts(stmt.condition)))
+                other = stmt.else_case is None or self.visit(stmt.else_case, guards, inner)
+                return other and self.visit(stmt.then_case, known, inner)
+            case For():
+                return self.visit(stmt.body, guards, (*inner, stmt))
+            case LetStmt():
+                self.bound.add(stmt.var)
+                return self.visit(stmt.body, guards, inner)
+            case Allocate() | AttrStmt():
+                return self.visit(stmt.body, guards, inner)
+            case Store():
+                masks = mask_parts(stmt.predicate) if stmt.predicate is not None else []
+                return self.effect((*guards, *masks), inner)
+            case Evaluate():
+                return is_no_op(stmt) or self.effect(guards, inner)
+            case _:
+                return False
+
+    def effect(self, guards: tuple[Expr, ...], inner: tuple[For, ...]) -> bool:
+        for guard in guards:
+            if any(isinstance(node, Load) or node in self.bound for node in post_order(guard)):
+                continue
+            end = guard_end(guard, self.var, inner, self.analyzer)
+            if end is not None:
+                self.ends.setdefault(self.number(end), end)
+                if guard.dtype.lanes == 1 and not any(node is one.loop_var for one in inner for node in post_order(guard)):
+                    self.exact[guard] = None
+                return True
+        return False
