@@ -23,6 +23,7 @@ from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import Read, StagePlan
 from tedsl.lower.written.function import checked_accesses
+from tedsl.schedule.causes import Cause
 from tedsl.schedule.state import StageState
 
 
@@ -43,7 +44,8 @@ def _must_be_plain(op: ExternOp, stage: StageState) -> None:
         what = "has storage_align" if said.alignments else "is in a rolling buffer"
         raise LoweringError(f"{op.name} is made by te.extern: its statements address {stage.name} as compact memory, and "
                             f"{stage.name} {what}", hint=f"have {op.name} use a copy: s.cache_read({stage.name}, 'global', "
-                            f"[{op.name}])" if op is not stage.op else f"leave that out for {stage.name}")
+                            f"[{op.name}])" if op is not stage.op else f"leave that out for {stage.name}",
+                            about=Cause(stage, ("storage",)))
 
 
 def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,

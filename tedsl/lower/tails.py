@@ -15,9 +15,10 @@ from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.compute import BufferOf, Translator
 from tedsl.lower.plan import StagePlan
+from tedsl.schedule.causes import Cause, related
 from tedsl.schedule.relations import Fuse, Rebase, Split, touched_by
 from tedsl.schedule.state import AttachType
-from tedsl.schedule.tails import MASK, PARTITION, ROUND_UP, below
+from tedsl.schedule.tails import MASK, PARTITION, ROUND_UP, SHIFT_INWARDS, below
 
 if TYPE_CHECKING:
     from tedsl.lower.arguments import Arguments
@@ -50,7 +51,12 @@ def _refuse_padding(plan: StagePlan, padded: Mapping[IterVar, Expr], loop: IterV
     if loop in padded:
         raise LoweringError(f'{plan.name} is split with tail="round_up" at {loop.name}, which has {plan.extents[loop]!r} '
                             "iterations here: the factor does not divide that, and what lies beyond is not free",
-                            hint='use tail="guard", or split the axis itself')
+                            hint='use tail="guard", or split the axis itself', about=_split_with(plan, ROUND_UP))
+
+
+def _split_with(plan: StagePlan, tail: str) -> Cause | None:
+    """The split of `plan` that has that tail: what its errors are about."""
+    return next((related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split) and one.tail == tail), None)
 
 
 def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, Any]:
@@ -64,7 +70,8 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
             axis = next(iter(plan.padded))
             raise LoweringError(f'{plan.name} is an argument, and its axis {axis.name} is split with tail="round_up": memory '
                                 "of the caller cannot be enlarged",
-                                hint=f'use tail="guard", or drop {plan.name} from the arguments')
+                                hint=f'use tail="guard", or drop {plan.name} from the arguments',
+                                about=_split_with(plan, ROUND_UP))
         if not outputs or not plan.shifted:
             continue
         stages = plan.stage.schedule.stage_map
@@ -72,7 +79,8 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
                 if (key := (stages[r.tensor.op].op, r.tensor.value_index)) in arguments.tensors}
         if any(buffer.data in read for buffer in outputs):
             raise LoweringError(f'{plan.name} is computed in place, and split with tail="shift_inwards": elements that are '
-                                "computed again would be made of results", hint='use tail="guard"')
+                                "computed again would be made of results", hint='use tail="guard"',
+                                about=_split_with(plan, SHIFT_INWARDS))
         noted[RECOMPUTED] = plan.name
     return noted
 

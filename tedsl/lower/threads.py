@@ -23,6 +23,7 @@ from tedsl.ir.visitor import variables
 from tedsl.lang.operation import extent_of
 from tedsl.lower.plan import Ends, Launch, Loop, StagePlan
 from tedsl.lower.reads import has_load
+from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import Fuse, Rebase, Split
 from tedsl.schedule.state import IterVarAttr
 from tedsl.schedule.threads import is_shared_among, is_virtual, memory_scope
@@ -35,13 +36,15 @@ def thread_loop(plan: StagePlan, leaf: IterVar, attr: IterVarAttr, extent: Expr,
     where = f"loop {leaf.name} of {plan.name} is bound to {thread.thread_tag}"
     if has_load(extent):
         raise LoweringError(f"{where}, and its extent is read from a tensor: threads are launched before anything is read",
-                            hint=f"split {leaf.name} by a constant and bind the inner loop")
+                            hint=f"split {leaf.name} by a constant and bind the inner loop",
+                            about=annotated(plan.stage, leaf))
     if thread.dom is not None:
-        _check_domain(where, thread, leaf, extent, analyzer)
+        _check_domain(plan, where, thread, leaf, extent, analyzer)
     if is_virtual(thread.thread_tag):
         if build.as_int(extent) is None:
             raise LoweringError(f"{where}, and its extent {extent!r} is no constant: virtual threads are copies of the code",
-                                hint=f"split {leaf.name} by a constant: nparts=2 gives two virtual threads")
+                                hint=f"split {leaf.name} by a constant: nparts=2 gives two virtual threads",
+                                about=annotated(plan.stage, leaf))
         var = Var(thread.name, thread.var.dtype)
     else:
         var = thread.var
@@ -52,18 +55,19 @@ def thread_loop(plan: StagePlan, leaf: IterVar, attr: IterVarAttr, extent: Expr,
     return Loop(leaf, attr, count, var, build.cast(leaf.dtype, var))
 
 
-def _check_domain(where: str, thread: IterVar, leaf: IterVar, extent: Expr, analyzer: Analyzer) -> None:
+def _check_domain(plan: StagePlan, where: str, thread: IterVar, leaf: IterVar, extent: Expr, analyzer: Analyzer) -> None:
     assert thread.dom is not None
     count = extent_of(thread)
     if thread is leaf:
         return
     if build.as_int(thread.dom.min) != 0:
         raise LoweringError(f"{where}, whose range begins at {thread.dom.min!r}: threads are counted from 0",
-                            hint=f'write te.thread_axis((0, n), "{thread.thread_tag}")')
+                            hint=f'write te.thread_axis((0, n), "{thread.thread_tag}")',
+                            about=annotated(plan.stage, leaf))
     if not analyzer.can_prove(build.equal(*build.match_operands(count, extent))):
         raise LoweringError(f"{where}, which has {count!r} threads; the loop has {extent!r} iterations",
                             hint=f"split {leaf.name} with factor={count!r} and bind the inner loop, or leave the range of "
-                                 f'the axis out: te.thread_axis("{thread.thread_tag}")')
+                                 f'the axis out: te.thread_axis("{thread.thread_tag}")', about=annotated(plan.stage, leaf))
 
 
 def forced_extents(plan: StagePlan) -> set[IterVar]:
@@ -183,7 +187,8 @@ def _join(launches: dict[tuple[StagePlan, int], Launch], plan: StagePlan, at: in
     if not analyzer.can_prove(build.less_equal(known, count)):
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} makes {count!r} threads of {tag}; another loop of the same "
                             f"kernel makes {known!r}, and neither is proved to be the larger number",
-                            hint="split both loops by the same constant and bind the inner loops")
+                            hint="split both loops by the same constant and bind the inner loops",
+                            about=annotated(plan.stage, loop.leaf))
     launch.counts[tag] = count
 
 
@@ -196,7 +201,8 @@ def _check_count(launch: Launch, plan: StagePlan, loop: Loop) -> None:
     if wrong:
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {_tag(loop)}, and how many iterations it has "
                             f"({loop.extent!r}) depends on the loop {wrong[0]} around it",
-                            hint=f"split {loop.leaf.name} by a constant and bind the inner loop")
+                            hint=f"split {loop.leaf.name} by a constant and bind the inner loop",
+                            about=annotated(plan.stage, loop.leaf))
 
 
 def _check_binding(plan: StagePlan, at: int, launch: Launch, analyzer: Analyzer) -> None:
@@ -211,17 +217,20 @@ def _check_binding(plan: StagePlan, at: int, launch: Launch, analyzer: Analyzer)
     if tag.startswith("blockIdx"):
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is a loop of {around.name} around "
                             f"it: blocks cannot wait for each other",
-                            hint=f"leave loop {loop.leaf.name} unbound, or s[{plan.name}].compute_root()")
+                            hint=f"leave loop {loop.leaf.name} unbound, or s[{plan.name}].compute_root()",
+                            about=annotated(plan.stage, loop.leaf))
     if not is_shared_among(scope, tag):
         raise LoweringError(
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is a loop of {around.name} around it; memory of "
             f"scope {scope!r} belongs to one thread, so that no other thread can compute a part of it",
-            hint=f'leave loop {loop.leaf.name} unbound, or s[{plan.name}].set_scope("shared")')
+            hint=f'leave loop {loop.leaf.name} unbound, or s[{plan.name}].set_scope("shared")',
+            about=annotated(plan.stage, loop.leaf))
     outer = next(one for one in around.loops if one.attr.bind_thread is not None and _tag(one) == tag)
     if not analyzer.can_prove(build.greater_equal(outer.extent, loop.extent)):
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {loop.extent!r} threads of {tag}; inside of "
                             f"{around.name} there are {outer.extent!r}",
-                            hint=f"split {loop.leaf.name} with factor={outer.extent!r} and bind the inner loop")
+                            hint=f"split {loop.leaf.name} with factor={outer.extent!r} and bind the inner loop",
+                            about=annotated(plan.stage, loop.leaf))
 
 
 # --- statements -----------------------------------------------------------------------------------------------------

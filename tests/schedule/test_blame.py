@@ -90,3 +90,16 @@ def test_a_library_in_between_is_passed_over():
     s[names["C"]].compute_inline()
     (only,) = s.journal
     assert only.where is not None and only.where.file == __file__
+
+
+def test_threads_and_tails():
+    message = failed("""
+        outer, inner = s[C].split(C.op.axis[0], factor=8)
+        s[C].bind(inner, te.thread_axis((0, 4), "threadIdx.x"))
+        """, "tedsl.lower(s, [A, C])")
+    assert "the loop has 8 iterations" in message and ":= te.thread_axis((0, 4), 'threadIdx.x'))  (prog.py:7)\n" in message
+    message = failed("""
+        s[C].split(C.op.axis[0], factor=8)
+        s[B].split(B.op.axis[0], factor=8, tail="round_up")
+        """, "tedsl.lower(s, [A, B, C])")
+    assert "memory of the caller cannot be enlarged\n  from: i_outer_1, i_inner_1 = s[B].split(" in message
