@@ -12,7 +12,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.substitute import copy_var, substitute
+from tedsl.ir.substitute import substitute
 from tedsl.lang.operation import extent_of
 from tedsl.lang.shape_match import ShapeMatch
 from tedsl.lang.tensor import Tensor
@@ -92,7 +92,8 @@ class Matcher:
                         "split the loops by the sizes of the intrinsic, and reorder the inner parts to the inside of "
                         f"{self.loop.leaf.name}")
         for axis in ours:
-            var = copy_var(axis.var)
+            taken = any(axis.name == loop.var.name for loop in self.plan.loops if loop.var is not None)
+            var = Var(f"{axis.name}'" if taken else axis.name, axis.dtype)  # errors show it beside the variables of the loops
             extent = self.shapes.value(extent_of(axis))
             assert axis.dom is not None
             self.analyzer.bind(var, Range.from_min_extent(axis.dom.min, build.cast(var.dtype, extent)))
@@ -147,10 +148,11 @@ class Matcher:
 
     def refuse_formula(self, found: Difference | None, ours: Sequence[Expr], theirs: Sequence[Expr]) -> NoReturn:
         """Both formulas, one below the other, in the names of the intrinsic's axes, and the first place where they differ."""
-        place = f"{self.intrin.op.name}[{', '.join(axis.name for axis in self.intrin.op.axis)}]"
+        place = f"{self.intrin.op.name}[{', '.join(repr(self.fresh[axis.var]) for axis in self.intrin.op.axis)}]"
+        over = ", ".join(repr(self.fresh[axis.var]) for axis in self.intrin.op.reduce_axis)
         text = "its formula is not what the loops compute"
         for a, b in zip(ours, theirs):
-            text += f"\n    intrinsic  {place} = {formula_text(a)}\n    loops      {place} = {formula_text(b)}"
+            text += f"\n    intrinsic  {place} = {formula_text(a, over)}\n    loops      {place} = {formula_text(b, over)}"
         if found is not None:
             text += f"\n  {found.what} differs:\n    intrinsic  {_shown(found.ours)}\n    loops      {_shown(found.theirs)}"
         self.refuse(text, "declare the intrinsic with the formula that the loops compute, or tensorize another loop")

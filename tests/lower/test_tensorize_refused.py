@@ -1,0 +1,303 @@
+"""Wrong uses of tensorize and of intrinsics: what the errors say."""
+
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tests.lower.intrinsics import gemv, matvec, vadd
+
+
+def refused(s, args, *words):
+    """lower refuses the schedule; its words. The schedule stays as it was."""
+    with pytest.raises(tedsl.TedslError) as caught:
+        tedsl.lower(s, args)
+    text = str(caught.value)
+    for word in words:
+        assert word in text, text
+    return text
+
+
+def elementwise(n=64, m=16, dtype="float32"):
+    A, B = te.placeholder((n, m), dtype, name="A"), te.placeholder((n, m), dtype, name="B")
+    C = te.compute((n, m), lambda i, j: A[i, j] + B[i, j], name="C")
+    return te.create_schedule(C.op), A, B, C
+
+
+# --- what the loops compute ------------------------------------------------------------------------------------------
+
+def test_another_formula_shows_both_and_where_they_differ():
+    A, B = te.placeholder((64, 16), name="A"), te.placeholder((64, 16), name="B")
+    C = te.compute((64, 16), lambda i, j: A[i, j] + B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], vadd(16))
+    refused(s, [A, B, C], "the intrinsic vadd at loop j of C: its formula is not what the loops compute",
+            "intrinsic  z[i'] = (x[i'] + y[i'])", "loops      z[i'] = (A[i, i'] + (B[i, i']*2f))",
+            "operator differs:\n    intrinsic  y[i']\n    loops      (B[i, i']*2f)", "from: s[C].tensorize(s[C].op.axis[1], vadd)", "hint: declare the intrinsic with the formula")
+
+
+def test_another_dtype_inside_is_named():
+    x = te.placeholder((16,), "int8", name="x")
+    z = te.compute((16,), lambda i: x[i].astype("int32"), name="z")
+    widen = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="widen")
+    A = te.placeholder((4, 16), "uint8", name="A")
+    C = te.compute((4, 16), lambda i, j: A[i, j].astype("int32"), name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], widen)
+    refused(s, [A, C], "dtype differs", "intrinsic  x[i'] is int8", "loops      A[i, i'] is uint8")
+
+
+def test_another_shape_is_named_with_the_loops():
+    s, A, B, C = elementwise()
+    s[C].tensorize(C.op.axis[1], vadd(8))
+    refused(s, [A, B, C], "shape of the output: the intrinsic has (8,), the loops cover (1, 16) (i: 1, j: 16)",
+            "hint: split the loops by the sizes of the intrinsic")
+
+
+def test_another_reduction_is_named():
+    A, B, C = matvec(64, 48)
+    s = te.create_schedule(C.op)
+    _, yi = s[C].split(C.op.axis[0], 16)
+    s[C].tensorize(yi, gemv(16, 32))
+    refused(s, [A, B, C], "extents of the reduction: the intrinsic has (32,), the loops cover (48,) (k: 48)")
+
+
+def test_another_combiner_is_shown():
+    A = te.placeholder((64, 16), name="A")
+    k, q = te.reduce_axis((0, 16), name="k"), te.reduce_axis((0, 16), name="q")
+    C = te.compute((64,), lambda i: te.max(A[i, k], axis=k), name="C")
+    x = te.placeholder((16,), name="x")
+    z = te.compute((1,), lambda i: te.sum(x[q], axis=q), name="z")
+    total = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="total")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(k, total)
+    refused(s, [A, C], "combiner differs", "sum(x[q] over q)", "max(A[(i + i'), q] over q)")
+
+
+def test_an_input_that_would_be_two_tensors():
+    x = te.placeholder((16,), name="x")
+    z = te.compute((16,), lambda i: x[i] * x[i], name="z")
+    square = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="square")
+    A, B = te.placeholder((4, 16), name="A"), te.placeholder((4, 16), name="B")
+    C = te.compute((4, 16), lambda i, j: A[i, j] * B[i, j], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], square)
+    refused(s, [A, B, C], "input x differs", "always the same tensor", "A and B")
+
+
+def test_an_input_read_across():
+    A = te.placeholder((16, 16), name="A")
+    C = te.compute((16, 16), lambda i, j: A[j, j] + A[i, j], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], vadd(16))
+    refused(s, [A, C], "indices differs", "intrinsic  x[i']", "loops      A[i', i']")
+
+
+def test_a_formula_that_reads_a_part_of_its_input():
+    x = te.placeholder((32,), name="x")
+    z = te.compute((16,), lambda i: x[i], name="z")
+    half = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="half")
+    A = te.placeholder((4, 16), name="A")
+    C = te.compute((4, 16), lambda i, j: A[i, j], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], half)
+    refused(s, [A, C], "reads only a part of its input x (32,), in dimension 0: x[i]", "hint: declare the placeholder as large")
+
+
+# --- the loops -------------------------------------------------------------------------------------------------------
+
+def test_extents_that_do_not_divide():
+    A, B, C = matvec(50, 48)
+    s = te.create_schedule(C.op)
+    _, yi = s[C].split(C.op.axis[0], 16)
+    s[C].tensorize(yi, gemv(16, 48))
+    refused(s, [A, B, C], "always computes its whole region", "leaves out iterations of loop i.inner inside it",
+            "hint: split by a factor that divides the extent, or pad")
+
+
+def test_a_region_with_holes():
+    s, A, B, C = elementwise()
+    jo, ji = s[C].split(C.op.axis[1], 4)
+    s[C].reorder(ji, jo)
+    s[C].tensorize(jo, vadd(4))
+    refused(s, [A, B, C], "run through 4 elements, scattered over a region of 13",
+            "hint: an intrinsic takes neighbouring elements: the inner part of a split goes inside")
+
+
+def test_a_loop_inside_that_is_annotated_later():
+    s, A, B, C = elementwise()
+    jo, ji = s[C].split(C.op.axis[1], 4)
+    s[C].tensorize(jo, vadd(16))
+    s[C].vectorize(ji)
+    refused(s, [A, B, C], "loop j.inner of C is vectorized, and an intrinsic at loop j.outer replaces it",
+            "s[C].vectorize(j_inner)")
+
+
+def test_a_stage_computed_inside():
+    A, B = te.placeholder((64, 16), name="A"), te.placeholder((64, 16), name="B")
+    D = te.compute((64, 16), lambda i, j: A[i, j] * 2.0, name="D")
+    C = te.compute((64, 16), lambda i, j: D[i, j] + B[i, j], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], vadd(16))
+    s[D].compute_at(s[C], C.op.axis[1])
+    refused(s, [A, B, C], "D is computed at loop j of C, inside what the intrinsic at loop j replaces")
+
+
+def test_a_part_that_the_intrinsic_does_not_have():
+    A, B, C = matvec(64, 48)
+    s = te.create_schedule(C.op)
+    _, yi = s[C].split(C.op.axis[0], 16)
+    s[C].tensorize(yi, gemv(16, 48, parts="reset update"))
+    refused(s, [A, B, C], "gemv in C has no body: the whole reduction is inside")
+    s = te.create_schedule(C.op)
+    yo, yi = s[C].split(C.op.axis[0], 16)
+    ko, ki = s[C].split(s[C].op.reduce_axis[0], 16)
+    s[C].reorder(yo, ko, yi, ki)
+    s[C].tensorize(yi, gemv(16, 16, parts="body reset"))
+    refused(s, [A, B, C], "gemv in C has no reduce_update: a loop of the reduction is outside",
+            "hint: return (body, reduce_init, reduce_update)")
+
+
+def test_a_reduction_that_may_be_empty_needs_start_values():
+    m = te.var("m")
+    A, B, C = matvec(64, m * 16)
+    s = te.create_schedule(C.op)
+    yo, yi = s[C].split(C.op.axis[0], 16)
+    ko, ki = s[C].split(s[C].op.reduce_axis[0], 16)
+    s[C].reorder(yo, ko, yi, ki)
+    s[C].tensorize(yi, gemv(16, 16, parts="body update"))
+    refused(s, [A, B, C], "has no reduce_init, and loop k.outer of the reduction may have no iteration")
+
+
+# --- buffers ---------------------------------------------------------------------------------------------------------
+
+def test_a_compact_buffer_for_rows_that_stand_apart():
+    x = te.placeholder((4, 4), name="x")
+    z = te.compute((4, 4), lambda i, j: x[i, j], name="z")
+    copy = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].access_ptr("r")),
+                                 default_buffer_params={"offset_factor": 1})
+    A = te.placeholder((16, 16), name="A")
+    C = te.compute((16, 16), lambda i, j: A[i, j], name="C")
+    s = te.create_schedule(C.op)
+    io, jo, ii, ji = s[C].tile(C.op.axis[0], C.op.axis[1], 4, 4)
+    s[C].tensorize(ii, copy)
+    refused(s, [A, C], "of an intrinsic stands for a region of", "and is compact (it has no strides), and the region is not: its "
+            "rows of 4 elements stand 16 apart", "hint: declare strides: binds={tensor: tir.decl_buffer(")
+
+
+def test_a_buffer_without_offset():
+    s, A, B, C = elementwise()
+    x, y = te.placeholder((16,), name="x"), te.placeholder((16,), name="y")
+    z = te.compute((16,), lambda i: x[i] + y[i], name="z")
+    add = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].access_ptr("r")))
+    s[C].tensorize(C.op.axis[1], add)
+    refused(s, [A, B, C], "is declared to begin at element 0, and the region begins at",
+            "hint: declare it with offset_factor=1")
+
+
+def test_an_offset_that_the_factor_does_not_divide():
+    A, B = te.placeholder((65,), name="A"), te.placeholder((65,), name="B")
+    C = te.compute((64,), lambda i: A[i + 1] + B[i + 1], name="C")
+    s = te.create_schedule(C.op)
+    _, ii = s[C].split(C.op.axis[0], 16)
+    s[C].tensorize(ii, vadd(16, offset_factor=16))
+    refused(s, [A, B, C], "its offset_factor is 16, and the region begins at", "1 beyond a multiple of it")
+
+
+def test_a_stride_of_another_number():
+    A, B, C = matvec(64, 48)
+    w, x = te.placeholder((16, 48), name="w"), te.placeholder((48,), name="x")
+    k = te.reduce_axis((0, 48), name="k")
+    z = te.compute((16,), lambda i: te.sum(w[i, k] * x[k], axis=k), name="z")
+    W = tir.decl_buffer(w.shape, w.dtype, name="W", strides=[64, 1], offset_factor=1)
+    intrin = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].access_ptr("r")), binds={w: W},
+                                   default_buffer_params={"offset_factor": 1})
+    s = te.create_schedule(C.op)
+    _, yi = s[C].split(C.op.axis[0], 16)
+    s[C].tensorize(yi, intrin)
+    refused(s, [A, B, C], "stride 0 is declared as 64, and the memory has 48", "hint: declare it as a te.var")
+
+
+def test_start_values_that_read_an_input():
+    A, B, C = matvec(64, 48)
+    good = gemv(16, 16)
+    bad = te.decl_tensor_intrin(good.op, lambda ins, outs: (None, tir.call_extern("int32", "f", ins[0].access_ptr("r")),
+                                                            tir.call_extern("int32", "g", ins[0].access_ptr("r"))), name="bad",
+                                default_buffer_params={"offset_factor": 1})
+    s = te.create_schedule(C.op)
+    yo, yi = s[C].split(C.op.axis[0], 16)
+    ko, ki = s[C].split(s[C].op.reduce_axis[0], 16)
+    s[C].reorder(yo, ko, yi, ki)
+    s[C].tensorize(yi, bad)
+    refused(s, [A, B, C], "the reduce_init of the intrinsic bad reads its input w")
+
+
+# --- directives and declarations -------------------------------------------------------------------------------------
+
+def says(words, function):
+    with pytest.raises(tedsl.TedslError) as caught:
+        function()
+    assert words in str(caught.value), caught.value
+
+
+def test_the_directive_refuses_what_it_sees():
+    s, A, B, C = elementwise()
+    before = str(s)
+    i, j = C.op.axis
+    says("the second argument is an intrinsic, got the int 16", lambda: s[C].tensorize(j, 16))
+    says("the intrinsic computes float64, C is float32", lambda: s[C].tensorize(j, vadd(16, "float64")))
+    says("the formula of the intrinsic is a reduction, that of C is no reduction", lambda: s[C].tensorize(j, gemv(16, 16)))
+    says("A is a placeholder", lambda: s[A].tensorize(j, vadd(16)))
+    assert str(s) == before
+    s[C].vectorize(j)
+    says("loop j, inside i, is vectorized: the intrinsic replaces it", lambda: s[C].tensorize(i, vadd(16)))
+    says("j is already vectorized", lambda: s[C].tensorize(j, vadd(16)))
+    t, *_, D = elementwise()
+    t[D].tensorize(D.op.axis[1], vadd(16))
+    says("loop j is tensorized already", lambda: t[D].tensorize(D.op.axis[0], vadd(16)))
+    says("j is already tensorized", lambda: t[D].split(D.op.axis[1], 4))
+
+
+def test_declarations_that_are_wrong():
+    x = te.placeholder((4,), name="x")
+    z = te.compute((4,), lambda i: x[i] + 1.0, name="z")
+    y = te.compute((4,), lambda i: z[i] + 1.0, name="y")
+    f = lambda ins, outs: tir.call_extern("int32", "f", ins[0].data)
+    says("z is a tensor, not an operation\n  hint: write z.op", lambda: te.decl_tensor_intrin(z, f))
+    says("the formula reads z, which is computed itself", lambda: te.decl_tensor_intrin(y.op, f))
+    says("x is a PlaceholderOp; the formula of an intrinsic is a te.compute", lambda: te.decl_tensor_intrin(x.op, f))
+    says("the function returned nothing", lambda: te.decl_tensor_intrin(z.op, lambda ins, outs: None))
+    says("which is neither a statement nor a call", lambda: te.decl_tensor_intrin(z.op, lambda ins, outs: "gemv"))
+    says("the function returned 4 values", lambda: te.decl_tensor_intrin(z.op, lambda ins, outs: (f(ins, outs),) * 4))
+    says("the buffer b of float64", lambda: te.decl_tensor_intrin(z.op, f, binds={x: tir.decl_buffer((4,), "float64", "b")}))
+    says("the buffer b of 2", lambda: te.decl_tensor_intrin(z.op, f, binds={x: tir.decl_buffer((4, 1), "float32", "b")}))
+    says("binds names y, which is neither", lambda: te.decl_tensor_intrin(z.op, f, binds={y: tir.decl_buffer((4,))}))
+    says("default_buffer_params", lambda: te.decl_tensor_intrin(z.op, f, default_buffer_params={"offset": 1}))
+    buffer = tir.decl_buffer((4,), "float32", "b")
+    says('the access mask is \'x\'\n  hint: write "r", "w" or "rw"', lambda: buffer.access_ptr("x"))
+    says("vload of float64 from buffer b of float32", lambda: buffer.vload([0], "float64"))
+    says("buffer b has 1 dimensions, 2 indices are given", lambda: buffer.vload([0, 0]))
+
+
+def test_calls_that_are_wrong():
+    A = te.placeholder((8, 16), name="A")
+    add, matrix = vadd(16), gemv(16, 8)
+    k = te.reduce_axis((0, 4), name="k")
+    says("it has 2 inputs (x, y), and 1 regions are given", lambda: te.compute((8, 16), lambda i: add(A[i, 0:16])))
+    says("it has 0 scalar parameters (none), and 1 are given",
+         lambda: te.compute((8, 16), lambda i: add(i, A[i, 0:16], A[i, 0:16])))
+    says("input 0 of the intrinsic vadd (x) has the shape (16,), the region A[i, 0:8] the shape (1, 8)",
+         lambda: te.compute((8, 16), lambda i: add(A[i, 0:8], A[i, 0:16])))
+    says("is float32, B is int8", lambda: te.compute((8, 16), lambda i: add(te.placeholder((8, 16), "int8", "B")[i, 0:16],
+                                                                            A[i, 0:16])))
+    says("the output of the intrinsic vadd has the shape (16,); beside the 1 dimensions with an index there are (8,)",
+         lambda: te.compute((8, 8), lambda i: add(A[i, 0:16], A[i, 0:16])))
+    says("and the formula of the intrinsic vadd is no reduction",
+         lambda: te.compute((8, 16), lambda i: add(A[i, 0:16], A[i, 0:16], reduce_axis=k)))
+    says("reduce_axis is 4", lambda: matrix(A[0:16, 0:8], A[0, 0:8], reduce_axis=4))
+    says("the shape has 2 dimensions and the function takes 1 index (i)", lambda: te.compute((8, 16), lambda i: A[i, 0] + 1))
+    C = te.compute((8, 16), lambda i: add(A[i, 0:16], A[i, 0:16]), name="C")
+    D = te.compute((8, 16), lambda i, j: C[i, j] + 1, name="D")
+    s = te.create_schedule(D.op)
+    says("C is computed by calls of an intrinsic", s[C].compute_inline)
+    says("C is not made by a formula of te.compute", lambda: s.cache_write(C, "local"))
+    says("C is computed by calls of an intrinsic already", lambda: s[C].tensorize(C.op.axis[0], add))
