@@ -19,6 +19,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Add, BinaryOp, Expr, FloorDiv, FloorMod, Mul, Sub, Var
 from tedsl.ir.iters import IterVar
+from tedsl.lang.scan import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.lower import lower_schedule
 from tedsl.lower.plan import Guard, StagePlan
@@ -96,8 +97,9 @@ def report(sch: Schedule) -> Report:
 
 
 def _arguments(sch: Schedule) -> list[Tensor | Var | Buffer]:
-    """The inputs, then the outputs of a schedule."""
-    inputs = [s.origin_op for s in sch.state.stages if s.is_placeholder]
+    """The inputs, then the outputs of a schedule. What stands for the state of a scan is no input."""
+    states = {tensor.op for s in sch.state.stages if isinstance(s.op, ScanOp) for tensor in s.op.state_placeholder}
+    inputs = [s.origin_op for s in sch.state.stages if s.is_placeholder and s.origin_op not in states]
     outputs = [op for op in sch.state.outputs if op not in inputs]
     return [op.output(i) for op in (*inputs, *outputs) for i in range(op.num_outputs)]
 
@@ -117,10 +119,14 @@ def _memory(plan: StagePlan) -> str:
     """How much of the stage exists at a time."""
     if plan.stage.is_output:
         return "the caller's array"
-    sizes = [plan.padded.get(axis, plan.extents[axis]) for axis in plan.data_axes] or list(plan.op.shape_of(0))
+    scan = next((one.name for one in plan.stage.schedule.stages if isinstance(one.op, ScanOp)
+                 and any(t.op is plan.op for t in (*one.op.init, *one.op.update))), None)
+    if scan is not None:
+        return f"rows of {scan}"
+    region = [plan.padded.get(axis, plan.extents[axis]) for axis in plan.data_axes]
     words = []
     for value in range(plan.op.num_outputs):
-        dtype = plan.op.dtype_of(value)
+        sizes, dtype = region or list(plan.op.shape_of(value)), plan.op.dtype_of(value)
         elements = build.as_int(_product(sizes))
         shape = " x ".join(_shown(size) for size in sizes) or "1"
         count = "" if elements is None else f", {elements} element{'s' * (elements != 1)}, {elements * dtype.bytes} bytes"

@@ -122,3 +122,14 @@ def test_a_schedule_that_cannot_be_lowered_says_why():
     assert text.startswith("schedule of C\n  A: placeholder [16, 4] float32\n")
     assert "This schedule cannot be lowered to loops as it stands:\n  B.local reads B, which is computed" in text
     assert "\n    from: s[B].compute_at(s[C_local], s[C_local].op.axis[0])  (prog.py:10)\n" in text
+
+
+def test_a_scan():
+    X = te.placeholder((16, 8), name="X")
+    state = te.placeholder((16, 8), name="state")
+    first = te.compute((1, 8), lambda _, i: X[0, i], name="first")
+    step = te.compute((16, 8), lambda t, i: state[t - 1, i] + X[t, i], name="step")
+    total = te.scan(first, step, state, inputs=[X], name="total")
+    text = te.create_schedule(total.op).explain()
+    assert "cannot be lowered" not in text and "total: output\n    memory: the caller's array" in text
+    assert "first: computed at the root\n    memory: rows of total\n" in text
