@@ -11,6 +11,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
+from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.scan import ScanOp
@@ -18,6 +19,7 @@ from tedsl.lang.tensor_compute import TensorComputeOp
 from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf, plan_formula
 from tedsl.lower.extern import extern_statements, plan_extern
+from tedsl.lower.hybrid import hybrid_statements, plan_hybrid
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.scan import plan_scan, scan_statements
@@ -48,6 +50,7 @@ KINDS: dict[type[Operation], Kind] = {
     TensorComputeOp: Kind(plan_formula, _loops_of_formula),
     ExternOp: Kind(plan_extern, extern_statements),
     ScanOp: Kind(plan_scan, scan_statements),
+    HybridOp: Kind(plan_hybrid, hybrid_statements),
 }
 
 

@@ -131,4 +131,4 @@ class StagePlan:
     @property
     def data_axes(self) -> tuple[IterVar, ...]:
         """The axes of a formula that are dimensions of its outputs. Which part of them is computed, the readers decide."""
-        return getattr(self.op, "axis", ())
+        return () if getattr(self.op, "axis_are_loops", False) else getattr(self.op, "axis", ())

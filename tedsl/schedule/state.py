@@ -18,8 +18,8 @@ from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp
 from tedsl.lang.scan import ScanOp
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.history import fields_of, with_twins
 from tedsl.schedule.journal import Recorder
+from tedsl.schedule.record.history import fields_of, with_twins
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
 from tedsl.schedule.storage import PLAIN, Prefetched, Storage
 
@@ -54,6 +54,10 @@ class IterVarAttr:
         if self.bind_thread is not None:
             return f"bound to {self.bind_thread.thread_tag}"
         return ANNOTATIONS.get(self.iter_type)
+
+
+PLAIN_LOOP = IterVarAttr()
+WRITTEN = {kind: IterVarAttr(kind) for kind in ANNOTATIONS}  # loops of hybrid scripts are written with their kind
 
 
 def root_axes(op: Operation) -> list[IterVar]:
@@ -132,7 +136,8 @@ class StageState:
         return [loop.name for loop in self.leaf_iter_vars]
 
     def attr_of(self, loop: IterVar) -> IterVarAttr:
-        return self.iter_var_attrs.get(loop, IterVarAttr())
+        found = self.iter_var_attrs.get(loop)
+        return found if found is not None else WRITTEN.get(loop.iter_type, PLAIN_LOOP)
 
     def annotation_of(self, loop: IterVar) -> str | None:
         """"vectorized", "parallel", "unrolled", "bound to ..." or None."""

@@ -35,6 +35,7 @@ from tedsl.lang.elementwise import (
     same_extent,
 )
 from tedsl.lang.extern import ExternOp, extern
+from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.math import (
     acos,
     acosh,
@@ -85,7 +86,7 @@ from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.layout import AXIS_SEPARATOR
 from tedsl.schedule.stage import Stage
-from tedsl.te import schedule
+from tedsl.te import hybrid, schedule
 
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope", "decl_tensor_intrin", "extern",
@@ -97,8 +98,8 @@ __all__ = [
     "isnan", "isinf", "isfinite", "popcount", "clz",
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
-    "create_schedule", "create_prim_func", "Schedule", "Stage", "schedule", "AXIS_SEPARATOR",
-    "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "ScanOp", "ElementwiseOp",
-    "TensorComputeOp", "TensorIntrin",
+    "create_schedule", "create_prim_func", "Schedule", "Stage", "schedule", "hybrid", "AXIS_SEPARATOR",
+    "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",
+    "ElementwiseOp", "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]

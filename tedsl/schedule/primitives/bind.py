@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.iters import IterType, IterVar
+from tedsl.schedule.hybrid import check_independent
 from tedsl.schedule.lanes import must_not_share_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan_checks import must_not_be_steps
@@ -34,6 +35,7 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
         raise stage.refuse(directive, f"{taken[0]} is already bound to {tag}",
                            hint=f"bind each thread axis once: fuse {taken[0]} and {loop.name} first, or take another axis")
     must_not_be_steps(stage, loop, directive)
+    check_independent(stage, [loop], directive)
     must_not_recompute(stage, loop, directive)
     must_not_share_lanes(stage, loop, directive, "bound to threads")
     stage.set_attr(loop, bind_thread=thread)

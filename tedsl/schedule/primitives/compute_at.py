@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.schedule.attach import escapes, possible_hosts, reaches
 from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan_checks import check_place
@@ -42,6 +43,9 @@ def _check_host(stage: StageState, host: Any, directive: str) -> None:
     if host.schedule is not stage.schedule:
         raise stage.refuse(directive, f"{host.name} is a stage of another schedule",
                            hint=f"take both stages from one schedule: s[{stage.name}].compute_at(s[{host.name}], axis)")
+    if isinstance(host.op, HybridOp):
+        raise stage.refuse(directive, f"{host.name} is a hybrid script, which uses the whole of {stage.name} in every "
+                           "iteration", hint=f"leave {stage.name} at the root")
     if host is stage:
         raise stage.refuse(directive, f"{stage.name} cannot be computed inside itself", hint=_places(stage))
     if stage.is_output:

@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.hybrid import check_nest
 from tedsl.schedule.relations import Fuse, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
 from tedsl.schedule.state import StageState, find, show
@@ -50,6 +51,7 @@ def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) ->
     for loop in loops:
         stage.must_be_plain(loop, directive, "fuse first, then annotate the fused loop")
     stage.must_have_no_guests(loops, directive)
+    check_nest(stage, loops, directive)
     reducing = [loop for loop in loops if loop.is_reduction]
     if reducing and len(reducing) < len(loops):
         data = [loop.name for loop in loops if not loop.is_reduction]

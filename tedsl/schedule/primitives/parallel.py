@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.iters import IterType
+from tedsl.schedule.hybrid import check_independent
 from tedsl.schedule.lanes import must_not_share_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan_checks import must_not_be_steps
@@ -21,6 +22,7 @@ def parallel(stage: StageState, loop: Any) -> None:
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",
             hint=f"parallelize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
     must_not_be_steps(stage, loop, directive)
+    check_independent(stage, [loop], directive)
     must_not_recompute(stage, loop, directive)
     must_not_share_lanes(stage, loop, directive, "parallel")
     stage.set_attr(loop, iter_type=IterType.PARALLELIZED)

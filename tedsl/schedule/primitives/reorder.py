@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import misplaced
+from tedsl.schedule.hybrid import check_order
 from tedsl.schedule.lanes import must_fit_in_lanes
 from tedsl.schedule.primitives.decompose_reduction import check_init_place
 from tedsl.schedule.scan_checks import must_keep_steps_in_order
@@ -27,6 +28,8 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     after = list(stage.leaf_iter_vars)
     for place, loop in zip(sorted(places), order):
         after[place] = loop
+    if any(a is not b for a, b in zip(after, stage.leaf_iter_vars)):
+        check_order(stage, order, directive)
     check_init_place(stage, directive, after)
     must_keep_steps_in_order(stage, after, directive)
     if stage.guests():

@@ -1,0 +1,66 @@
+"""What a name stands for while a hybrid script is read, and for how long."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.ir.buffer import Buffer
+
+
+@dataclass(frozen=True)
+class Array:
+    """A tensor of the program: `kind` is "input", "output" or "local"."""
+
+    buffer: Buffer
+    kind: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that is assigned more than once: the one element of a buffer."""
+
+    buffer: Buffer
+
+
+class Scope:
+    """Names of the function, block by block; those of blocks that have ended are remembered for the error."""
+
+    def __init__(self) -> None:
+        self.blocks: list[dict[str, Any]] = [{}]
+        self.ended: dict[str, int] = {}  # name -> the line where its block began
+
+    def find(self, name: str) -> Any:
+        """What `name` stands for; KeyError if nothing."""
+        for block in reversed(self.blocks):
+            if name in block:
+                return block[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(name in block for block in self.blocks)
+
+    def define(self, name: str, value: Any) -> None:
+        self.blocks[-1][name] = value
+
+    def enter(self) -> None:
+        self.blocks.append({})
+
+    def leave(self, line: int) -> None:
+        self.ended.update(dict.fromkeys(self.blocks.pop(), line))
+
+
+def assigned_again(function: ast.FunctionDef) -> set[str]:
+    """The names of numbers that change: assigned in several places or by `+=` and the like."""
+    seen: set[str] = set()
+    again: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            again.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                for name in target.elts if isinstance(target, ast.Tuple) else (target,):
+                    if isinstance(name, ast.Name):
+                        (again if name.id in seen else seen).add(name.id)
+    return again

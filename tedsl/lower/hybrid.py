@@ -1,0 +1,110 @@
+"""A hybrid script: its statements over the real memory, its loops as directives have shaped them.
+
+before:  for i { for j { c[i, j] = a[i]*b[j] } }        split(i, 4), reorder(i.inner, i.outer)
+after:   for i.inner { for i.outer { for j { c[i.outer*4 + i.inner, j] = ... } } }
+
+Loops that stand directly inside one another are one nest: its loops are built anew, the statements inside stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.stmt import BufferStore, IfThenElse, Stmt
+from tedsl.ir.substitute import fresh_copy, substitute
+from tedsl.lang.hybrid.nests import chain_at
+from tedsl.lang.hybrid.operation import HybridOp
+from tedsl.lang.inline import Inliner
+from tedsl.lower.checks import Requirement
+from tedsl.lower.compute import BufferOf
+from tedsl.lower.nest import Nest
+from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.propagate import guards
+from tedsl.lower.written.function import checked_accesses
+from tedsl.schedule.hybrid import axes_of
+from tedsl.schedule.state import StageState
+
+
+def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range]) \
+        -> tuple[StagePlan, tuple[Requirement, ...]]:
+    """The plan of a hybrid script. It reads its inputs whole."""
+    op = stage.op
+    assert isinstance(op, HybridOp)
+    if stage.store_predicate is not None or stage.env_threads:
+        raise LoweringError(f"{op.name} is a hybrid script: its stores stand under the conditions that it has itself",
+                            hint="leave set_store_predicate and env_threads out")
+    for tensor in (*op.input_tensors, op.output(0)):
+        if stage.schedule.stage_map[tensor.op].storage.rolling:
+            raise LoweringError(f"{op.name} is a hybrid script, which uses the whole of {tensor.name}, and {tensor.name} is in "
+                                "a rolling buffer", hint="leave rolling_buffer out")
+    return StagePlan(stage, op, (), tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)), ()
+
+
+def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
+                      guests: Callable[[int, Stmt], Stmt]) -> Stmt:
+    """The body over the real buffers, its nests as the loops of the stage say."""
+    op = plan.op
+    assert isinstance(op, HybridOp)
+    inputs = [buffer_of(tensor) for tensor in op.inputs]
+    real = dict(zip((*op.input_placeholders, *op.output_placeholders), (*inputs, *buffers)))
+    nest = Nest(plan, buffers, buffer_of, analyzer, guests)
+    body = _Loops(plan, nest)(op.body)
+    body = fresh_copy(_Real(real)(body))
+    return nest.marked(checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),)))
+
+
+class _Real(Rewriter):
+    """Puts the real buffers in the place of the placeholders."""
+
+    def __init__(self, real: Mapping[Buffer, Buffer]) -> None:
+        super().__init__()
+        self.real = real
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer in self.real:
+            return node.replace(buffer=self.real[node.buffer])
+        if isinstance(node, Var):
+            return next((new.data for old, new in self.real.items() if old.data is node), node)
+        return node
+
+
+class _Loops(ScopedRewriter):
+    """Builds the nests anew."""
+
+    def __init__(self, plan: StagePlan, nest: Nest) -> None:
+        assert isinstance(plan.op, HybridOp)
+        self.plan, self.nest = plan, nest
+        self.axes = {axis.var: axis for axis in plan.op.axis}
+        self.roots = {loop.leaf: axes_of(plan.stage, loop.leaf) for loop in plan.loops}
+        self.compared = [(axes_of(plan.stage, iv), build.less(plan.offsets[iv], plan.extents[iv]))
+                         for iv in guards(plan, nest.starts())]
+        lost = [leaf.name for leaf, roots in self.roots.items() if not set(roots) <= set(plan.op.axis)]
+        if lost:
+            raise LoweringError(f"{plan.name} is a hybrid script and has no place for the loop {', '.join(lost)}",
+                                hint="split and fuse the loops that the script has")
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        chain = chain_at(stmt, self.axes)
+        if not chain:
+            return self.descend(stmt)
+        axes = [self.axes[loop.loop_var] for loop in chain]
+        body = self.stmt(chain[-1].body)
+        values: dict[Var, Expr] = {axis.var: self.nest.translate.values[axis.var] for axis in axes}
+        body = substitute(body, {v: e for v, e in values.items() if v is not e})
+        for roots, condition in reversed(self.compared):
+            if set(roots) <= set(axes) and not build.is_true(condition):
+                body = IfThenElse(build.likely(condition), body)
+        for loop in reversed(self.plan.loops):
+            if set(self.roots[loop.leaf]) <= set(axes):
+                body = self.nest.around_copy(loop, body)
+        return body
+
+

@@ -1,0 +1,60 @@
+"""What directives may do to the loops of a hybrid script: they are statements of the user's, whose order may matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tedsl.ir.iters import IterVar
+from tedsl.lang.hybrid.nests import nest_of, why_ordered
+from tedsl.lang.hybrid.operation import HybridOp
+from tedsl.schedule.relations import Fuse, Split
+from tedsl.schedule.state import StageState
+
+
+def axes_of(stage: StageState, loop: IterVar) -> list[IterVar]:
+    """The loops of the script that `loop` is made of."""
+    found, pending = [], [loop]
+    while pending:
+        one = pending.pop()
+        made = next((r for r in stage.relations if (isinstance(r, Split) and one in (r.outer, r.inner))
+                     or (isinstance(r, Fuse) and one is r.fused)), None)
+        if isinstance(made, Split):
+            pending.append(made.parent)
+        elif isinstance(made, Fuse):
+            pending += [made.inner, made.outer]
+        else:
+            found.append(one)
+    return list(dict.fromkeys(found))
+
+
+def check_nest(stage: StageState, loops: Sequence[IterVar], directive: str) -> None:
+    """Refuses loops of a script that do not stand directly inside one another."""
+    if not isinstance(stage.op, HybridOp):
+        return
+    axes = [axis for loop in loops for axis in axes_of(stage, loop)]
+    if len({nest_of(stage.op, axis).axes for axis in axes}) > 1:
+        raise stage.refuse(directive, f"{', '.join(loop.name for loop in loops)} do not stand directly inside one another in "
+                           "the script", hint="write the loops of the script without statements between them")
+
+
+def check_order(stage: StageState, loops: Sequence[IterVar], directive: str) -> None:
+    """Refuses another order of the loops of a script where the order matters."""
+    if not isinstance(stage.op, HybridOp) or len(loops) < 2:
+        return
+    check_nest(stage, loops, directive)
+    axes = list(dict.fromkeys(axis for loop in loops for axis in axes_of(stage, loop)))
+    why = why_ordered(nest_of(stage.op, axes[0]), {axis.var for axis in axes}, together=True)
+    if why:
+        raise stage.refuse(directive, f"the order of the loops matters: {why}", hint="write them in that order in the script")
+
+
+def check_independent(stage: StageState, loops: Iterable[IterVar], directive: str) -> None:
+    """Refuses loops of a script whose iterations cannot run at the same time."""
+    if not isinstance(stage.op, HybridOp):
+        return
+    for loop in loops:
+        for axis in axes_of(stage, loop):
+            why = why_ordered(nest_of(stage.op, axis), {axis.var}, together=False)
+            if why:
+                raise stage.refuse(directive, f"its iterations depend on one another: {why}",
+                                   hint="choose a loop whose variable is an index of everything that is written inside")
