@@ -81,7 +81,8 @@ class _Order:
                         f"than {name}", f"read an earlier row, such as {load.producer.name}[{name} - 1, ...]; an index that "
                         f"depends on data is kept there by te.min(index, {name} - 1)")
         low = place.lowest(row)
-        if facts is None and low is not None and low < 0 and takes_its_ends(row, [axis.var for axis in place.axes]):
+        direct = any(update.op is place.op for update in self.updates)  # else it may be read under a condition: lowering asks
+        if direct and facts is None and low is not None and low < 0 and takes_its_ends(row, [axis.var for axis in place.axes]):
             self.refuse(place, load, f"and in the first step, {first.min!r}, that is row {low}",
                         f"give init {(build.as_int(first.min) or 0) - low} rows, or read under a condition: te.if_then_else")
 

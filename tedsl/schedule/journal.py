@@ -20,8 +20,8 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.operators import LazyEqual
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.history import History
-from tedsl.schedule.spelling import spelled
+from tedsl.schedule.record.history import History
+from tedsl.schedule.record.spelling import spelled
 
 if TYPE_CHECKING:
     from tedsl.schedule.state import ScheduleState, StageState
@@ -78,14 +78,14 @@ class Journal(tuple[Directive, ...]):
 
     def to_json(self, indent: int | None = 2) -> str:
         """The journal as JSON. Refuses a directive one of whose arguments lives in this process only."""
-        from tedsl.schedule.journal_json import written
+        from tedsl.schedule.record.journal_json import written
 
         return written(self, indent)
 
     @staticmethod
     def from_json(text: str | bytes) -> Journal:
         """The journal that `to_json` wrote. Anything else is an ArgumentError; nothing in it is ever run as Python."""
-        from tedsl.schedule.journal_json import read
+        from tedsl.schedule.record.journal_json import read
 
         return read(text)
 
@@ -178,6 +178,10 @@ class Recorder:
             for at, one in enumerate(getattr(stage.op, kind, ())):
                 if one is loop:
                     return f"{self.stage(stage)}.op.{kind}[{at}]"
+        if getattr(stage.op, "scan_axis", None) is loop:
+            return f"{self.stage(stage)}.op.scan_axis"
+        if getattr(stage.op, "scan_axis", None) is loop:
+            return f"{self.stage(stage)}.op.scan_axis"
         return loop.name
 
     def value(self, value: Any) -> str:
@@ -198,7 +202,7 @@ class Recorder:
         return text if text is not None else self.object(value)
 
     def function(self, parameters: Mapping[Var, str], result: Sequence[Any], given: Any) -> str:
-        """The Python of a function of `parameters` that returns the list `result`; a name for `given` where that is too much."""
+        """The Python of a function of `parameters` that returns the list `result`; a name for `given` where it is too long."""
         parts = [spelled(one, lambda v: parameters.get(v) or self._variable(v)) if isinstance(one, Expr) else repr(one)
                  for one in result]
         said = [part for part in parts if part is not None]

@@ -1,0 +1,151 @@
+"""Scans in schedules: what belongs to the steps, which directives are refused and why."""
+
+import pytest
+
+from tedsl import te
+from tedsl.errors import ScheduleError
+from tedsl.schedule.scans import scans_of
+
+
+class Cell:
+    """update(t) = double(state(t-1)) + ready(t), ready = X + 1 of the inputs."""
+
+    def __init__(self, m=6, n=5):
+        self.X = X = te.placeholder((m, n), name="X")
+        self.W = W = te.placeholder((n,), name="W")
+        self.state = te.placeholder((m, n), name="state")
+        self.source = te.compute((1, n), lambda _, i: X[0, i] * 2, name="source")
+        self.init = te.compute((1, n), lambda _, i: self.source[0, i], name="init")
+        self.weight = te.compute((n,), lambda i: W[i] * 3, name="weight")
+        self.ready = te.compute((m, n), lambda t, i: X[t, i] + 1, name="ready")
+        self.double = te.compute((m, n), lambda t, i: self.state[t - 1, i] * self.weight[i], name="double")
+        self.update = te.compute((m, n), lambda t, i: self.double[t, i] + self.ready[t, i], name="update")
+        self.scan = te.scan(self.init, self.update, self.state, inputs=[X], name="scan")
+        self.C = te.compute((m, n), lambda t, i: self.scan[t, i] + 1, name="C")
+        self.s = te.create_schedule(self.C.op)
+
+
+def names(stages):
+    return {stage.name for stage in stages}
+
+
+def test_what_belongs_to_the_steps():
+    p = Cell()
+    scans = scans_of(p.s.state)
+    assert names(scans.steps) == {"update", "double", "ready"} and names(scans.stateful) == {"update", "double"}
+    assert names(scans.updates) == {"update"} and names(scans.states) == {"state"} and names(scans.inits) == {"init"}
+    p.s.cache_read(p.state, "local", [p.double])
+    p.s.cache_write(p.update, "local")
+    assert names(scans_of(p.s.state).steps) == {"update", "update.local", "double", "ready", "state.local"}
+    without = te.scan(p.init, p.update, p.state)
+    assert names(scans_of(te.create_schedule(without.op).state).steps) == {"update", "double"}  # ready is ready before
+
+
+def test_stages_and_loops():
+    p = Cell()
+    assert [stage.op.name for stage in p.s.stages].index("update") < [stage.op.name for stage in p.s.stages].index("scan")
+    assert list(p.s[p.scan].leaf_iter_vars) == [p.scan.op.scan_axis]
+    assert repr(p.s[p.scan]) == "stage(scan)"
+
+
+def test_the_steps_run_one_after_the_other():
+    p = Cell()
+    step = p.scan.op.scan_axis
+    threads = te.thread_axis("threadIdx.x")
+    for directive in (p.s[p.scan].parallel, p.s[p.scan].vectorize, lambda axis: p.s[p.scan].bind(axis, threads)):
+        with pytest.raises(ScheduleError, match=r"scan.idx is the loop over the steps of scan(.|\n)*of s\[update\]"):
+            directive(step)
+    outer, inner = p.s[p.scan].split(step, factor=2)
+    with pytest.raises(ScheduleError, match=r"the steps of scan would run in another order"):
+        p.s[p.scan].reorder(inner, outer)
+    p.s[p.scan].reorder(outer, inner)
+    p.s[p.scan].unroll(inner)
+
+
+def test_dimensions_of_states_are_no_loops():
+    p = Cell()
+    with pytest.raises(ScheduleError, match=r"scan.out0.i1 is a dimension of a state(.|\n)*s\[update\].op.axis"):
+        p.s[p.scan].split(p.scan.op.spatial_axis_[0], factor=2)
+
+
+def test_a_state_is_no_stage_with_loops():
+    p = Cell()
+    state, axis = p.s[p.state], p.update.op.axis[1]
+    for directive in (lambda: state.compute_at(p.s[p.update], axis), state.compute_inline, lambda: state.split(axis, factor=2)):
+        with pytest.raises(ScheduleError, match=r"state is a state of scan: it stands for the rows(.|\n)*s\[update\]"):
+            directive()
+
+
+def test_places_of_the_steps():
+    p = Cell()
+    p.s[p.double].compute_at(p.s[p.scan], p.scan.op.scan_axis)
+    p.s[p.ready].compute_at(p.s[p.update], p.update.op.axis[1])
+    p.s[p.weight].compute_at(p.s[p.scan], p.scan.op.scan_axis)
+    p.s[p.double].compute_root()
+    with pytest.raises(ScheduleError, match=r"double is computed in the steps of scan, C outside of them"):
+        p.s[p.double].compute_at(p.s[p.C], p.C.op.axis[0])
+    with pytest.raises(ScheduleError, match=r"update is computed in the steps of scan, C outside"):
+        p.s[p.update].compute_at(p.s[p.C], p.C.op.axis[0])
+    with pytest.raises(ScheduleError, match=r"source is needed for the first rows of scan, before its loops"):
+        p.s[p.source].compute_at(p.s[p.scan], p.scan.op.scan_axis)
+    with pytest.raises(ScheduleError, match=r"init is needed for the first rows"):
+        p.s[p.init].compute_at(p.s[p.scan], p.scan.op.scan_axis)
+    p = Cell()
+    outer, inner = p.s[p.scan].split(p.scan.op.scan_axis, factor=2)
+    with pytest.raises(ScheduleError, match=r"double depends on the state, and would be computed steps ahead"):
+        p.s[p.double].compute_at(p.s[p.scan], outer)
+    p.s[p.double].compute_at(p.s[p.scan], inner)
+    p.s[p.ready].compute_at(p.s[p.scan], outer)
+
+
+def test_an_update_that_another_reads_stays_in_the_steps():
+    a, b = te.placeholder((4, 3), name="a"), te.placeholder((4, 3), name="b")
+    zero = [te.compute((1, 3), lambda _, i: 0.0, name=name) for name in ("a0", "b0")]
+    u = te.compute((4, 3), lambda t, i: a[t - 1, i] + 1, name="u")
+    v = te.compute((4, 3), lambda t, i: b[t - 1, i] + u[t, i], name="v")
+    A, _ = te.scan(zero, [u, v], [a, b], name="ab")
+    s = te.create_schedule(A.op)
+    with pytest.raises(ScheduleError, match=r"u is an update: its row is part of the result of the scan|ab uses u too"):
+        s[u].compute_at(s[v], v.op.axis[0])
+
+
+def test_what_has_no_formula_to_write_elsewhere():
+    p = Cell()
+    for one, problem in ((p.scan, "scan is not made by te.compute"), (p.init, "it reads init in memory"),
+                         (p.update, "scan is not made by te.compute: it reads update")):
+        with pytest.raises(ScheduleError, match=problem):
+            p.s[one].compute_inline()
+    with pytest.raises(ScheduleError, match=r"scan is not made by"):
+        p.s.cache_write(p.scan, "local")
+    with pytest.raises(ScheduleError, match=r"scan is not a reduction"):
+        p.s.rfactor(p.scan, p.scan.op.scan_axis)
+
+
+def test_states_and_updates_outside_of_the_steps():
+    p = Cell()
+    for tensor, problem in ((p.update, r"D reads update, which is the update of scan and exists in its steps only"),
+                            (p.state, r"D reads state, which is a state of scan(.|\n)*use the result of te.scan, scan"),
+                            (p.double, r"D reads double, which is a part of the steps of scan")):
+        D = te.compute((6, 5), lambda t, i, tensor=tensor: tensor[t, i] + p.scan[t, i], name="D")
+        with pytest.raises(ScheduleError, match=problem):
+            te.create_schedule(D.op)
+    with pytest.raises(ScheduleError, match=r"update is to be an output, which is the update of scan"):
+        te.create_schedule([p.scan.op, p.update.op])
+    te.create_schedule(p.update.op)  # without the scan, state is a placeholder like others
+
+
+def test_a_state_of_two_scans():
+    p = Cell()
+    again = te.scan(p.init, te.compute((6, 5), lambda t, i: p.state[t - 1, i], name="again"), p.state, name="other")
+    D = te.compute((6, 5), lambda t, i: again[t, i] + p.scan[t, i], name="D")
+    with pytest.raises(ScheduleError, match=r"state belongs to (scan and to other|other and to scan)"):
+        te.create_schedule(D.op)
+
+
+def test_the_journal_rebuilds_the_schedule():
+    p = Cell()
+    outer, inner = p.s[p.scan].split(p.scan.op.scan_axis, factor=2)
+    p.s[p.double].compute_at(p.s[p.scan], inner)
+    again = te.create_schedule(p.C.op)
+    exec(str(p.s.journal), {"te": te, "s": again, **{t.op.name: t for t in (p.scan, p.double, p.update, p.C)}})
+    assert str(again) == str(p.s)
