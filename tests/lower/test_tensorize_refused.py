@@ -32,7 +32,8 @@ def test_another_formula_shows_both_and_where_they_differ():
     s[C].tensorize(C.op.axis[1], vadd(16))
     refused(s, [A, B, C], "the intrinsic vadd at loop j of C: its formula is not what the loops compute",
             "intrinsic  z[i'] = (x[i'] + y[i'])", "loops      z[i'] = (A[i, i'] + (B[i, i']*2f))",
-            "operator differs:\n    intrinsic  y[i']\n    loops      (B[i, i']*2f)", "from: s[C].tensorize(s[C].op.axis[1], vadd)", "hint: declare the intrinsic with the formula")
+            "operator differs:\n    intrinsic  y[i']\n    loops      (B[i, i']*2f)",
+            "from: s[C].tensorize(s[C].op.axis[1], vadd)", "hint: declare the intrinsic with the formula")
 
 
 def test_another_dtype_inside_is_named():
@@ -100,7 +101,8 @@ def test_a_formula_that_reads_a_part_of_its_input():
     C = te.compute((4, 16), lambda i, j: A[i, j], name="C")
     s = te.create_schedule(C.op)
     s[C].tensorize(C.op.axis[1], half)
-    refused(s, [A, C], "reads only a part of its input x (32,), in dimension 0: x[i]", "hint: declare the placeholder as large")
+    refused(s, [A, C], "reads only a part of its input x (32,), in dimension 0: x[i']",
+            "hint: declare the placeholder as large")
 
 
 # --- the loops -------------------------------------------------------------------------------------------------------
@@ -180,8 +182,8 @@ def test_a_compact_buffer_for_rows_that_stand_apart():
     s = te.create_schedule(C.op)
     io, jo, ii, ji = s[C].tile(C.op.axis[0], C.op.axis[1], 4, 4)
     s[C].tensorize(ii, copy)
-    refused(s, [A, C], "of an intrinsic stands for a region of", "and is compact (it has no strides), and the region is not: its "
-            "rows of 4 elements stand 16 apart", "hint: declare strides: binds={tensor: tir.decl_buffer(")
+    refused(s, [A, C], "of an intrinsic stands for a region of", "and is compact (it has no strides), and the region is not: "
+            "its rows of 4 elements stand 16 apart", "hint: declare strides: binds={tensor: tir.decl_buffer(")
 
 
 def test_a_buffer_without_offset():

@@ -54,7 +54,9 @@ def _run(compiler: str, source: str, options: tuple[str, ...], result: str) -> b
         except (OSError, subprocess.TimeoutExpired) as error:
             raise LoweringError(f"import_c: {os.path.basename(compiler)} did not run: {error}") from error
         if done.returncode:
-            first = "\n    ".join(done.stderr.replace("<stdin>:", "line ").strip().splitlines()[:6])
+            said = done.stderr.replace("<stdin>: ", "").replace("<stdin>:", "line ").strip().splitlines()
+            errors = [line for line in said if "error" in line] or said
+            first = "\n    ".join(errors[:6])
             raise LoweringError(f"import_c: {os.path.basename(compiler)} does not compile the code:\n    {first}")
         with open(made, "rb") as file:
             return file.read()
