@@ -24,9 +24,10 @@ from tedsl.lang.operation import extent_of
 from tedsl.lower.plan import Ends, Launch, Loop, StagePlan
 from tedsl.lower.reads import has_load
 from tedsl.schedule.causes import annotated
+from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import Fuse, Rebase, Split
 from tedsl.schedule.state import IterVarAttr
-from tedsl.schedule.threads import is_shared_among, is_virtual, memory_scope
+from tedsl.schedule.threads import is_shared_among, is_virtual, memory_rank, memory_scope, thread_rank
 
 
 def thread_loop(plan: StagePlan, leaf: IterVar, attr: IterVarAttr, extent: Expr, analyzer: Analyzer) -> Loop:
@@ -127,7 +128,7 @@ def plan_launches(plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
     for plan in plans:
         for at in _bound(plan):
             launch = launches[_kernel_of(plan, at)]
-            _check_binding(plan, at, launch, analyzer)
+            _check_binding(plan, at, analyzer)
             loop = plan.loops[at]
             plan.loops[at] = replace(loop, launched=launch.counts[_tag(loop)])
         plan.launch = next((launches[_kernel_of(plan, at)] for at in _bound(plan)), None) or _around(plan, launches)
@@ -205,26 +206,28 @@ def _check_count(launch: Launch, plan: StagePlan, loop: Loop) -> None:
                             about=annotated(plan.stage, loop.leaf))
 
 
-def _check_binding(plan: StagePlan, at: int, launch: Launch, analyzer: Analyzer) -> None:
-    """A loop inside a loop of the same threads works with them: only on memory that all of them see."""
+def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
+    """Threads that compute a stage together need memory that all of them see, and a loop inside of a loop over the same
+    threads has no others."""
     loop = plan.loops[at]
-    tag = _tag(loop)
+    tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
     around = next((host for host, until in hosts(plan) if any(k <= until and _tag(host.loops[k]) == tag for k in _bound(host))),
                   None)
-    if around is None:
-        return
-    scope = memory_scope(plan.stage) or "global"
-    if tag.startswith("blockIdx"):
+    if around is not None and tag.startswith("blockIdx"):
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is a loop of {around.name} around "
-                            f"it: blocks cannot wait for each other",
+                            "it: blocks cannot wait for each other",
                             hint=f"leave loop {loop.leaf.name} unbound, or s[{plan.name}].compute_root()",
                             about=annotated(plan.stage, loop.leaf))
     if not is_shared_among(scope, tag):
+        owner = "one thread" if memory_rank(scope) > thread_rank("threadIdx.x") else "one block"
         raise LoweringError(
-            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is a loop of {around.name} around it; memory of "
-            f"scope {scope!r} belongs to one thread, so that no other thread can compute a part of it",
-            hint=f'leave loop {loop.leaf.name} unbound, or s[{plan.name}].set_scope("shared")',
+            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and its memory, of scope {scope!r}, belongs to {owner}: "
+            "no other can compute a part of it",
+            hint=f"leave loop {loop.leaf.name} unbound, or use memory that they share: "
+                 f's[{plan.name}].set_scope("{"shared" if tag.startswith("threadIdx") else "global"}")',
             about=annotated(plan.stage, loop.leaf))
+    if around is None:
+        return
     outer = next(one for one in around.loops if one.attr.bind_thread is not None and _tag(one) == tag)
     if not analyzer.can_prove(build.greater_equal(outer.extent, loop.extent)):
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {loop.extent!r} threads of {tag}; inside of "

@@ -70,8 +70,8 @@ def reduction_parts(stmt: Evaluate) -> tuple[tuple[Expr, ...], list[Var], set[Va
     if count is None or len(args) < 2 + 2 * count:
         raise LoweringError(f"{stmt.value} has not the arguments count, values, condition, results, threads")
     places, threads = args[2 + count:2 + 2 * count], args[2 + 2 * count:]
-    if not all(isinstance(arg, Var) for arg in (*places, *threads)):
-        raise LoweringError(f"the results and threads of {stmt.value} are variables")
+    if not all(isinstance(arg, Var) for arg in places):
+        raise LoweringError(f"the results of {stmt.value} are data pointers")
     return args[1:2 + count], [v for v in places if isinstance(v, Var)], {v for v in threads if isinstance(v, Var)}
 
 

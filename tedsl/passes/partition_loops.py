@@ -242,7 +242,7 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
             if loop.loop_var in depends(condition):
                 from_user = isinstance(node, Expr)
                 (later if from_user else found).append(_Guard(condition, inner, from_user))
-        inside = node if isinstance(node, For) else as_loop(node)
+        inside = node if isinstance(node, For) else as_loop(node, blocks=True)
         if inside is not None:
             inner = (*inner, inside)
         if masks or isinstance(node, Stmt):

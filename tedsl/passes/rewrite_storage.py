@@ -81,7 +81,7 @@ class _Planner:
         self.pending: list[_Life] = []
         self.shared: dict[Var, Var] = {}
         self.descent = Descent()
-        self.launched = False  # inside of a kernel
+        self.launched: frozenset[Var] = frozenset()  # the threads of the kernel around
 
     def visit(self, stmt: Stmt) -> Stmt:
         return self.descent(self.planned, stmt)
@@ -127,9 +127,10 @@ class _Planner:
 
     def launch(self, stmt: AttrStmt) -> Stmt:
         """The memory of a kernel is allocated where its outermost threads are launched."""
-        outermost, self.launched = not self.launched, True
-        made = self.fenced(stmt, None if outermost else set())
-        self.launched = not outermost
+        outside, var = self.launched, stmt.node.var
+        self.launched = outside | {var}
+        made = self.fenced(stmt, None if not outside else {var} - outside)
+        self.launched = outside
         return made
 
     def fenced(self, stmt: LetStmt | AssertStmt | AttrStmt, bound: set[Var] | None) -> Stmt:

@@ -135,10 +135,12 @@ def meeting(c: StmtCompiler, s: Evaluate) -> bool:
     values, condition, rest = call.args[1:1 + count], call.args[1 + count], call.args[2 + count:]
     reduced = {c.vars[var][0] for var in rest[count:] if isinstance(var, Var)}
     group = "".join(f"{name}, " for name in kernel.names.values() if name not in reduced)
-    given = "".join(f"{c.value(value)}, " for value in values)
-    counts = c.value(condition)
+    counts, given = c.value(condition), c.named("given", "()")
+    c.enter(f"if {counts}:")  # the values are computed where they count only
+    c.line(f"{given} = ({''.join(f'{c.value(value)}, ' for value in values)})")
+    c.leave()
     result = c.named("combined", f"yield Request({kernel.number}, {kernel.position()}, {c.constant(kernel.reducer)}, "
-                                 f"({group}), ({given}), {counts})")
+                                 f"({group}), {given}, {counts})")
     for at, place in enumerate(rest[:count]):
         assert isinstance(place, Var)
         c.line(f"{c.memory(place).name}[0] = {c.stored(f'{result}[{at}]', values[at].dtype)}")

@@ -10,7 +10,7 @@ from tedsl.ir.stmt import AttrStmt, For, ForKind, Stmt, no_op
 from tedsl.ir.types import PointerType
 from tedsl.ir.visitor import post_order
 
-LAUNCH = "thread_extent"
+LAUNCH, VIRTUAL = "thread_extent", "virtual_thread"
 BLOCK_TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
 THREAD_TAGS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
 
@@ -28,18 +28,20 @@ def has_launch(body: Stmt) -> bool:
 
 
 def bind_launched(analyzer: Analyzer, node: Node) -> None:
-    """Tell `analyzer` the range of the thread that `node` launches, if it does."""
-    axis = launched(node)
-    if axis is not None and isinstance(node, AttrStmt):
-        analyzer.bind(axis.var, Range.from_min_extent(IntImm(axis.var.dtype, 0), node.value))
+    """Tell `analyzer` the range of the (virtual) thread that `node` launches, if it does."""
+    loop = as_loop(node, blocks=True)
+    if loop is not None:
+        analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
 
 
-def as_loop(node: Node) -> For | None:
-    """A launch of threads of a block as a loop over them, without its body: all of them pass the same place."""
-    axis = launched(node)
-    if axis is None or axis.thread_tag not in THREAD_TAGS or not isinstance(node, AttrStmt):
+def as_loop(node: Node, *, blocks: bool = False) -> For | None:
+    """A launch of threads as a loop over them, without its body: all of them pass the same place. `blocks`: of blocks too."""
+    if not isinstance(node, AttrStmt) or not isinstance(node.node, IterVar) or node.attr_key not in (LAUNCH, VIRTUAL):
         return None
-    return For(axis.var, IntImm(axis.var.dtype, 0), node.value, ForKind.SERIAL, no_op())
+    var = node.node.var
+    if node.node.thread_tag in BLOCK_TAGS and not blocks:
+        return None
+    return For(var, IntImm(var.dtype, 0), node.value, ForKind.SERIAL, no_op())
 
 
 def scope_of(annotation: object) -> str:
