@@ -104,7 +104,17 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
         builder, passes = _pass_manager(llvm, machine, vectorize, unroll, numbering=not _has_many_exits(text))
         passes.run(module, builder)
         _free(llvm, passes)
+        if link is not None:
+            _drop_unused(llvm, module, builder)
         return module
+
+
+def _drop_unused(llvm: Any, module: Any, builder: Any) -> None:
+    """Imported functions that nothing calls, or nothing any more."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
+    _free(llvm, passes)
 
 
 def _has_many_exits(text: str) -> bool:
