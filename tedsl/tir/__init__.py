@@ -129,7 +129,7 @@ from tedsl.lang.math import (
 )
 from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, sum
-from tedsl.tir import stmt_functor, transform
+from tedsl.tir import ir_builder, stmt_functor, transform
 
 __all__ = [
     "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod",
@@ -143,5 +143,5 @@ __all__ = [
     "isfinite", "popcount", "clz", "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod",
     "if_then_else", "likely", "all", "any", "sum", "max", "min", "comm_reducer", "min_value", "max_value", "infinity",
     "reinterpret", "call_intrin", "call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin",
-    "call_llvm_pure_intrin", "ret", "stmt_functor", "transform",
+    "call_llvm_pure_intrin", "ret", "ir_builder", "stmt_functor", "transform",
 ]

@@ -1,0 +1,5 @@
+"""Statements in the order of their execution: `ib = tir.ir_builder.create()`, by the names of TVM's tir.ir_builder."""
+
+from tedsl.ir.builder import BufferVar, IRBuilder, create
+
+__all__ = ["BufferVar", "IRBuilder", "create"]
