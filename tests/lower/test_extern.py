@@ -255,3 +255,22 @@ def test_an_access_outside_is_refused():
     B = te.extern((5,), [A], body, name="B")
     with pytest.raises(LoweringError, match=r"i = 5"):
         tedsl.lower(te.create_schedule(B.op), [A, B])
+
+
+def test_checked_mode_looks_into_the_statements():
+    s, A, _, _, C = program()
+    c = np.zeros(5, "float32")
+    tedsl.build(s, [A, C], checked=True)(np.ones(5, "float32"), c)
+    assert (c == 5).all()
+
+    def half(ins, outs):
+        ib = builder.create()
+        with ib.for_range(0, 2, name="i") as i:
+            ib.buffer_ptr(outs[0])[i, 1] = tir.const(1.0)
+        return ib.get()
+
+    B = te.extern((2, 2), [], half, dtype="float32", name="B")
+    C = te.compute((2,), lambda i: B[i, 0], name="C")
+    built = tedsl.build(te.create_schedule(C.op), [C], checked=True)
+    with pytest.raises(TedslError, match=r"reads B\[0, 0\], to which nothing was written before\n  in stage C"):
+        built(np.zeros(2, "float32"))

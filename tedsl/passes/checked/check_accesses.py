@@ -150,7 +150,7 @@ class _Checker(ScopedRewriter):
                 return self.descend(stmt)
 
     def allocated(self, key: Key, data: Var, memory: Memory, stmt: BufferRealize | Allocate) -> Stmt:
-        self.memories[key] = memory
+        self.memories[key] = self.memories[data] = memory  # statements of te.extern use realized buffers by flat indices
         if data not in self.escaped:
             memory.written = memory.shadow("written", "bool")
         made: Stmt = stmt.replace(body=self.stmt(stmt.body))
@@ -190,7 +190,8 @@ class _Checker(ScopedRewriter):
         after: list[Stmt] = []
         memory = self.memories.get(key)
         if memory is not None:
-            for lane, place in enumerate(places):
+            for lane, given in enumerate(places):
+                place = memory.unravelled(*given) if isinstance(key, Var) else given
                 on = () if mask is None else (_lane(mask, lane),)
                 before += [_under(on, check) for check in (*self.inside(memory, place, "stores"), *self.alone(memory, place))]
                 after += [_under(on, mark) for mark in self.mark(memory, place)]
@@ -201,7 +202,8 @@ class _Checker(ScopedRewriter):
         for read in reads_of(*exprs):
             memory = self.memories.get(_key(read.load))
             if memory is not None:
-                for lane, place in enumerate(_places(read)):
+                for lane, given in enumerate(_places(read)):
+                    place = memory.unravelled(*given) if isinstance(read.load, Load) else given
                     mask = read.load.predicate if isinstance(read.load, Load) else None
                     on = read.conditions if mask is None else (*read.conditions, _lane(mask, lane))
                     yield from (_under(on, check) for check in self.read(memory, place))

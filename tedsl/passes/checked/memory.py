@@ -42,6 +42,15 @@ class Memory:
         return tuple(index if build.as_int(low) == 0 else build.sub(index, low) for index, low in zip(place, self.mins))
 
 
+    def unravelled(self, flat: Expr) -> tuple[Expr, ...]:
+        """The indices of element number `flat` of compact memory. One that lies outside shows in the first index."""
+        place: list[Expr] = []
+        for low, extent in zip(reversed(self.mins[1:]), reversed(self.extents[1:])):
+            place.append(build.add(build.floormod(flat, extent), low))
+            flat = build.floordiv(flat, extent)
+        return (build.add(flat, self.mins[0]), *reversed(place)) if self.mins else ()
+
+
 def with_shadow(shadow: Buffer, value: Expr, body: Stmt) -> Stmt:
     """`body` with the memory of `shadow`, every element `value` at first."""
     bounds = tuple(Range.from_min_extent(build.const(0, dim.dtype), dim) for dim in shadow.shape)
