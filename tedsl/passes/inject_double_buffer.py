@@ -27,6 +27,7 @@ from tedsl.ir.visitor import post_order
 from tedsl.passes.config import DoubleBufferConfig
 from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.memory_uses import Uses, uses_of
+from tedsl.passes.facts.threads import as_loop
 from tedsl.passes.folding import fold_node, folded_copy
 
 SCOPE, WRITE = "double_buffer_scope", "double_buffer_write"
@@ -59,7 +60,7 @@ class _Found:
                 self.search(stmt.body)
             case AttrStmt(attr_key=key, node=Var()) if key == SCOPE:
                 self.fillings[stmt] = _marked(stmt)
-            case AttrStmt():
+            case AttrStmt() if as_loop(stmt, blocks=True) is None:
                 self.search(stmt.body)
 
 

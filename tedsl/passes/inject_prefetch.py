@@ -20,10 +20,11 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.rewriter import ScopedRewriter
-from tedsl.ir.stmt import AttrStmt, BufferRealize, For, LetStmt, Prefetch, Stmt, seq
+from tedsl.ir.stmt import AttrStmt, For, LetStmt, Prefetch, Stmt, seq
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.passes.facts.attributes import has_attribute
+from tedsl.passes.facts.threads import as_loop, bind_launched
 
 SCOPE = "prefetch_scope"
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
@@ -60,6 +61,7 @@ class _Injector(ScopedRewriter):
                 later = {var: build.add(var, build.cast(var.dtype, stmt.value))}
                 return seq(Prefetch(buffer, tuple(_moved(part, later, self.analyzer) for part in region)), body)
             case _:
+                bind_launched(self.analyzer, stmt)
                 return self.descend(stmt)
 
     def region(self, buffer: Buffer, body: Stmt) -> list[Range] | None:
@@ -85,8 +87,12 @@ class _Injector(ScopedRewriter):
             if inner is None:
                 return None
             found += inner
-        if isinstance(node, (For, LetStmt, BufferRealize)):
-            return self.outside(node, found)
+        loop = node if isinstance(node, For) else as_loop(node, blocks=True)
+        if loop is not None:
+            return self.relaxed(found, loop)
+        if isinstance(node, LetStmt):
+            used = any(v is node.var for ends in found for pair in ends for end in pair for v in variables(end))
+            return None if used else found
         return found
 
     def loads(self, buffer: Buffer, expr: Expr) -> list[tuple[Ends, ...]] | None:
@@ -95,17 +101,11 @@ class _Injector(ScopedRewriter):
             return None
         return [tuple((index, index) for index in load.indices) for load in loads]
 
-    def outside(self, node: For | LetStmt | BufferRealize, found: list[tuple[Ends, ...]]) -> list[tuple[Ends, ...]] | None:
-        """`found` without the variable that `node` binds."""
-        if isinstance(node, BufferRealize):
-            return found
-        if isinstance(node, LetStmt):
-            used = any(v is node.var for ends in found for pair in ends for end in pair for v in variables(end))
-            return None if used else found
-        if found and (_reads(node.extent) or _reads(node.min)):
+    def relaxed(self, found: list[tuple[Ends, ...]], loop: For) -> list[tuple[Ends, ...]] | None:
+        """`found` over all iterations of `loop`."""
+        if found and (_reads(loop.extent) or _reads(loop.min)):
             return None
-        last = build.sub(build.add(node.min, node.extent), 1)
-        ranges = {node.loop_var: (node.min, last)}
+        ranges = {loop.loop_var: (loop.min, build.sub(build.add(loop.min, loop.extent), 1))}
         relaxed = [tuple(self.ends(pair, ranges) for pair in ends) for ends in found]
         known = [tuple(pair for pair in ends if pair is not None) for ends in relaxed]
         return known if all(len(a) == len(b) for a, b in zip(known, found)) else None

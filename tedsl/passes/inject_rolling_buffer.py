@@ -24,6 +24,7 @@ from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt
 from tedsl.ir.visitor import post_order, variables
 from tedsl.passes.facts.attributes import has_attribute
+from tedsl.passes.facts.threads import as_loop, bind_launched
 
 SCOPE = "rolling_buffer_scope"
 
@@ -57,7 +58,7 @@ class _Marked:
             case LetStmt():
                 self.bound.add(stmt.var)
                 self.search(stmt.body)
-            case AttrStmt():
+            case AttrStmt() if as_loop(stmt, blocks=True) is None:
                 self.search(stmt.body)
 
 
@@ -70,6 +71,7 @@ class _Injector(ScopedRewriter):
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For):
+            bind_launched(self.analyzer, stmt)
             return self.descend(stmt)
         if not any(isinstance(node, BufferLoad) for node in post_order(stmt.extent)):
             self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))

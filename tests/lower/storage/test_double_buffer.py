@@ -233,3 +233,23 @@ def test_arrays_that_may_overlap_are_filled_in_their_own_iteration():
     expected = meaning([C], {A: data[:5].copy()})[C]
     kernel(data[:5], result := np.zeros((5, 12), "float32"))
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("n, step", [(16, 4), (20, 6), (8, 8)])
+def test_tiles_in_shared_memory_of_threads(n, step):
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), "k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    block, thread = te.thread_axis("blockIdx.x"), te.thread_axis((0, 4), "threadIdx.x")
+    AA, CL = s.cache_read(A, "shared", [C]), s.cache_write(C, "local")
+    by, yi = s[C].split(C.op.axis[0], 4)
+    s[C].bind(by, block)
+    s[C].bind(yi, thread)
+    s[CL].compute_at(s[C], yi)
+    ko, ki = s[CL].split(s[CL].op.reduce_axis[0], step)
+    s[CL].reorder(ko, ki, s[CL].op.axis[1])
+    s[AA].compute_at(s[CL], ko)
+    s[AA].bind(s[AA].split(s[AA].op.axis[0], nparts=4)[0], thread)
+    s[AA].double_buffer()
+    check_both(s, [A, B, C], {A: whole_numbers((n, n)), B: whole_numbers((n, n), seed=1)})

@@ -132,3 +132,12 @@ def test_a_tensor_that_is_computed_there_is_refused():
     s[B].compute_at(s[C], C.op.axis[0])
     with pytest.raises(LoweringError, match="B is computed inside that loop"):
         loops(s, [A, C])
+
+
+def test_threads_inside_the_loop_are_part_of_the_region():
+    for tag in ("vthread", "threadIdx.x"):
+        A, B, s = scaled(8, 100)
+        s[B].bind(B.op.axis[1], te.thread_axis(tag))
+        s[B].prefetch(A, B.op.axis[0], 1)
+        assert region(s, [A, B]) == ["prefetch(A, [(i + 1):((i + 1) + 1), 0:100])"]
+        check_both(s, [A, B], {A: whole_numbers((8, 100))})
