@@ -6,6 +6,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.scans import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
 
@@ -20,29 +21,40 @@ def stage_text(stage: StageState) -> str:
     lines = [f"{stage.name}: {place_text(stage)}"]
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         return lines[0]
+    lines += _loops(stage)
+    for version in stage.versions:
+        lines += [f"where {version.condition!r}:", *_loops(version)]
+    return "\n".join(lines)
+
+
+def _loops(stage: StageState) -> list[str]:
+    lines = []
     extents = extents_down(stage.relations, _known_extents(stage))
     for depth, loop in enumerate(stage.leaf_iter_vars, 1):
         lines.append("  " * depth + loop_text(stage, loop, extents.get(loop)))
         guests = [guest.name for guest in stage.guests() if guest.attach_ivar is loop]
         lines += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in guests]
-    return "\n".join(lines)
+    return lines
 
 
 def _known_extents(stage: StageState) -> dict[IterVar, Expr]:
     """The extents of the axes; of an attached stage only those reduced over: what it computes is found out by lowering."""
-    attached = stage.attach_type == AttachType.SCOPE
+    attached = stage.attach_type == AttachType.SCOPE or stage in scans_of(stage.schedule).steps
     return {axis: n for axis, n in root_extents(stage).items() if axis.is_reduction or not attached}
 
 
 def place_text(stage: StageState) -> str:
     if stage.is_placeholder:
-        shape = ", ".join(map(repr, stage.op.shape_of(0)))
-        return f"placeholder [{shape}] {stage.op.dtype_of(0)}"
+        shape, scan = ", ".join(map(repr, stage.op.shape_of(0))), stage.scan_of_state
+        what = "placeholder" if scan is None else f"state of {scan.name}"
+        return f"{what} [{shape}] {stage.op.dtype_of(0)}"
     words = ["output" if stage.is_output else {AttachType.ROOT: "computed at the root", AttachType.INLINE: "computed inline",
                                                AttachType.INLINED: "inlined"}.get(stage.attach_type, "")]
     if stage.attach_type == AttachType.SCOPE:
         assert stage.attach_stage is not None and stage.attach_ivar is not None
         words[0] = f"computed at {stage.attach_stage.name}, loop {stage.attach_ivar.name}"
+    elif stage.attach_type == AttachType.ROOT and (scan := scans_of(stage.schedule).steps.get(stage)) is not None:
+        words[0] = f"computed in each step of {scan.name}"
     if stage.scope:
         words.append(f"in {stage.scope} memory")
     if stage.nontemporal:

@@ -46,6 +46,9 @@ def test_stages_and_loops():
     assert [stage.op.name for stage in p.s.stages].index("update") < [stage.op.name for stage in p.s.stages].index("scan")
     assert list(p.s[p.scan].leaf_iter_vars) == [p.scan.op.scan_axis]
     assert repr(p.s[p.scan]) == "stage(scan)"
+    assert str(p.s[p.state]) == "state: state of scan [6, 5] float32"
+    assert str(p.s[p.scan]) == "scan: computed at the root\n  for scan.idx in 0..5"
+    assert str(p.s[p.update]) == "update: computed in each step of scan\n  for t\n    for i"
 
 
 def test_the_steps_run_one_after_the_other():
@@ -149,3 +152,6 @@ def test_the_journal_rebuilds_the_schedule():
     again = te.create_schedule(p.C.op)
     exec(str(p.s.journal), {"te": te, "s": again, **{t.op.name: t for t in (p.scan, p.double, p.update, p.C)}})
     assert str(again) == str(p.s)
+    replayed = te.create_schedule(p.C.op)
+    replayed.replay(p.s.journal)
+    assert str(replayed) == str(p.s)
