@@ -25,7 +25,6 @@ from tedsl.target import Target
 from tedsl.target.host import llvm_binding
 
 _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
-_MANY_EXITS = 48
 llvm_lock = _lock
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
@@ -101,7 +100,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
         module.data_layout = str(machine.target_data)
         if link is not None:
             link(module)
-        builder, passes = _pass_manager(llvm, machine, vectorize, unroll, numbering=not _has_many_exits(text))
+        builder, passes = _pass_manager(llvm, machine, vectorize, unroll)
         passes.run(module, builder)
         _free(llvm, passes)
         if link is not None:
@@ -117,13 +116,7 @@ def _drop_unused(llvm: Any, module: Any, builder: Any) -> None:
     _free(llvm, passes)
 
 
-def _has_many_exits(text: str) -> bool:
-    """Whether a function returns in so many places that value numbering may end the process: it asserts that it visits no
-    value a hundred times, and the merged return is visited once for each place that leads there (LLVM 22, NewGVN)."""
-    return any(function.count("\n  ret ") > _MANY_EXITS for function in text.split("\n}"))
-
-
-def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, numbering: bool) -> tuple[Any, Any]:
+def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tuple[Any, Any]:
     options = llvm.create_pipeline_tuning_options(speed_level=2 if vectorize else 1)
     options.loop_vectorization = vectorize
     options.slp_vectorization = False  # it uses values before their definition (LLVM 22), and the process ends in selection
@@ -133,8 +126,6 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, number
     passes = llvm.create_new_module_pass_manager()
     steps = [passes.add_always_inliner_pass, passes.add_sroa_pass, passes.add_instruction_combine_pass,
              passes.add_simplify_cfg_pass]
-    if numbering:
-        steps.append(passes.add_new_gvn_pass)
     if unroll:
         steps.append(passes.add_loop_unroll_pass)
     for add in steps:
@@ -145,7 +136,7 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, number
 def optimize_import(module: Any, target: Target) -> None:
     """Optimises a module that others wrote. Call it under `llvm_lock`."""
     llvm = _binding()
-    builder, passes = _pass_manager(llvm, target_machine(target), vectorize=True, unroll=False, numbering=True)
+    builder, passes = _pass_manager(llvm, target_machine(target), vectorize=True, unroll=False)
     passes.run(module, builder)
     _free(llvm, passes)
 

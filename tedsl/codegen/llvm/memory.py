@@ -79,7 +79,7 @@ def _load_scalar(out: Emitter, info: BufferInfo, index: Index, d: DType, mask: s
     pointer = address(out, info, index, t, mask is None)
     text = f"load {t}, ptr {pointer}, align {alignment(info, index, d.bytes)}{info.alias}"
     if mask is None:
-        return out.assign(text)
+        return out.load(text, info)
     zero = "0x0000000000000000" if t in ("float", "double") else "null" if t == "ptr" else "0"
     return guarded(out, mask, t, zero, text)
 
@@ -94,12 +94,12 @@ def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask
     pointer = address(out, info, first, element, mask is None)
     align = alignment(info, first, d.bytes)
     if mask is None:
-        value = out.assign(f"load {t}, ptr {pointer}, align {align}{info.alias}")
+        value = out.load(f"load {t}, ptr {pointer}, align {align}{info.alias}", info)
     else:
         name = f"llvm.masked.load.v{lanes}{_short(element)}.p0"
         symbol = out.module.declare(name, f"declare {t} @{name}(ptr, i32, <{lanes} x i1>, {t})")
-        value = out.assign(f"call {t} {symbol}(ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}, {t} zeroinitializer)"
-                           f"{info.alias}")
+        value = out.load(f"call {t} {symbol}(ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}, {t} zeroinitializer)"
+                         f"{info.alias}", info)
     return value if index.stride == 1 else reverse(out, value, element, lanes)
 
 
@@ -125,8 +125,8 @@ def _gather(out: Emitter, info: BufferInfo, index: AnyIndex, d: DType, mask: str
     name = f"llvm.masked.gather.v{lanes}{_short(element)}.v{lanes}p0"
     symbol = out.module.declare(name, f"declare {t} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {t})")
     on = mask or "splat (i1 true)"
-    return out.assign(f"call {t} {symbol}(<{lanes} x ptr> {pointers}, i32 {d.bytes}, <{lanes} x i1> {on}, {t} zeroinitializer)"
-                      f"{info.alias}")
+    return out.load(f"call {t} {symbol}(<{lanes} x ptr> {pointers}, i32 {d.bytes}, <{lanes} x i1> {on}, {t} zeroinitializer)"
+                    f"{info.alias}", info)
 
 
 def _pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str) -> str:
@@ -191,6 +191,7 @@ def emit_store(out: Emitter, s: Store) -> None:
         _scatter(out, info, index, value, d, mask)
     else:
         _store_lanes(out, info, index, value, d, mask)
+    out.stored(info)
 
 
 def _store_guarded(out: Emitter, info: BufferInfo, s: Store, mask: str) -> None:

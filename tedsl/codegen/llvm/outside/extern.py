@@ -43,6 +43,7 @@ def emit_c_function(out: Emitter, e: Call, name: str) -> str:
 
 def _call(out: Emitter, symbol: str, e: Call, result: str, types: list[str], values: list[str]) -> str:
     arguments = ", ".join(f"{t} {v}" for t, v in zip(types, values))
+    out.called()
     return out.assign(f"call {result} {symbol}({arguments})")
 
 

@@ -23,6 +23,7 @@ def emit_imported(out: Emitter, e: Call, name: str, prototype: Prototype | None)
         result = prototype.result
     out.module.declare(name, f"declare {result} {global_name(name)}({', '.join(types)})")
     call = f"call {result} {global_name(name)}({', '.join(f'{t} {v}' for t, v in zip(types, values))})"
+    out.called()
     if result == "void":
         out.line(call)
         return "zeroinitializer" if e.dtype.lanes > 1 else "null" if e.dtype.is_handle else "0.0" if e.dtype.is_float else "0"

@@ -47,6 +47,8 @@ def emit_llvm_intrinsic(out: Emitter, e: Call) -> str:
     result = register_type(e.dtype)
     args = [(register_type(a.dtype), _constant(a) or out.value(a)) for a in e.args[1:]]
     symbol = out.module.declare(name, f"declare {result} @{name}({', '.join(t for t, _ in args)})")
+    if not e.op.is_pure:
+        out.called()
     return out.assign(f"call {result} {symbol}({', '.join(f'{t} {v}' for t, v in args)})")
 
 
