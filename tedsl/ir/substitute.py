@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
+from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import BufferLoad, Expr, Let, Load, Var
+from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
@@ -58,6 +59,22 @@ class Substitution(Rewriter):
             data = self.mapping.get(old.data, old.data)
             self.buffers[old] = new if data is old.data else new.replace(data=data)
         return self.buffers[old]
+
+
+def only_read(root: N, memory: Collection[Var]) -> N:
+    """`root` whose calls of Python functions get arrays on `memory` that cannot be written."""
+    return _OnlyRead(memory)(root)  # type: ignore[no-any-return]
+
+
+class _OnlyRead(Rewriter):
+    def __init__(self, memory: Collection[Var]) -> None:
+        super().__init__()
+        self.memory = memory
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, Call) and node.op.name == "tir.tvm_stack_make_array" and node.args[0] in self.memory:
+            return node.replace(args=(*node.args[:4], build.const(1, node.args[4].dtype), node.args[5]))
+        return node
 
 
 def fresh_copy(root: N, mapping: Mapping[Any, Any] | None = None) -> N:

@@ -16,7 +16,7 @@ from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import AttrStmt, BufferStore, Stmt
-from tedsl.ir.substitute import Substitution, bind_once, fresh_copy
+from tedsl.ir.substitute import Substitution, bind_once, fresh_copy, only_read
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.inline import Inliner
 from tedsl.lower.checks import Requirement
@@ -60,6 +60,7 @@ def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     for (_, placeholder), buffer in zip(op.bindings(), (*inputs, *buffers)):
         binding.bind(placeholder, buffer)
     body = fresh_copy(bind_once(binding.applied(op.body)))  # several operations may share statements
+    body = only_read(body, {buffer.data for buffer in inputs})
     body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),))
     return AttrStmt(build.const(0, "int32"), "extern_scope", build.const(0, "int32"), body)
 

@@ -296,3 +296,32 @@ def test_a_name_that_nobody_registered():
     kernel = tedsl.build(calling(lambda ib, a: ib.emit(tir.call_packed("test.missing", 1)), A))
     with pytest.raises(OptionError, match=r"no Python function is registered as 'test.missing'(.|\n)*register_func"):
         kernel(np.zeros(1, "float32"))
+
+
+# --- te.extern ------------------------------------------------------------------------------------------------------
+
+def test_an_operation_computed_by_a_python_function(register):
+    def multiply(a, b, c):
+        c[:] = a.numpy() @ b.numpy()
+    register(multiply)
+    X = te.placeholder((n, n), name="X")
+    Y = te.extern((n, n), [X, X], lambda ins, outs: tir.call_packed("test.f", ins[0], ins[1], outs[0]), dtype="float32")
+    Z = te.compute((n, n), lambda i, j: Y[i, j] + 1.0, name="Z")
+    kernel = tedsl.build(te.create_schedule(Z.op), [X, Z])
+    x, z = np.random.default_rng(0).random((5, 5), dtype="float32"), np.zeros((5, 5), "float32")
+    x.flags.writeable = False  # an input stays one
+    kernel(x, z)
+    np.testing.assert_allclose(z, x @ x + 1, rtol=1e-6)
+
+
+def test_inputs_cannot_be_written(register):
+    def spoil(a, b):
+        a[:] = 0
+    register(spoil)
+    X = te.placeholder((n,), name="X")
+    Y = te.extern((n,), [X], lambda ins, outs: tir.call_packed("test.f", ins[0], outs[0]), dtype="float32")
+    kernel = tedsl.build(te.create_schedule(Y.op), [X, Y])
+    x = np.ones(3, "float32")
+    with pytest.raises(ValueError, match="read-only"):
+        kernel(x, np.zeros(3, "float32"))
+    assert x.tolist() == [1, 1, 1]

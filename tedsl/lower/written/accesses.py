@@ -9,12 +9,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Ramp, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
@@ -27,10 +28,11 @@ from tedsl.lower.reads import Eager, Facts, guarded
 from tedsl.lower.written.demand import Demand, asserted, within
 from tedsl.lower.written.iterations import Found, Loop, Scope, find_outside, free_symbols, relevant
 from tedsl.lower.written.lanes import lane_of, one_lane
-from tedsl.lower.written.memory import MemoryTable, Place
+from tedsl.lower.written.memory import MemoryTable, Place, span
 from tedsl.lower.written.mend import Clamps, mended
 
 ACCESS_PTR = Op.get("tir.tvm_access_ptr")
+MAKE_ARRAY = Op.get("tir.tvm_stack_make_array")
 THREADS = ("thread_extent", "virtual_thread")
 
 
@@ -111,17 +113,16 @@ class AccessChecker(ScopedRewriter):
 
     def expr(self, expr: Expr) -> Expr:
         """`expr` with its loads safe."""
-        if not any(isinstance(node, (Load, BufferLoad)) or (isinstance(node, Call) and node.op is ACCESS_PTR)
-                   for node in post_order(expr)):
+        if not any(map(_uses_memory, post_order(expr))):
             return expr
         lets = {node.var: node.value for node in post_order(expr) if isinstance(node, Let)}
         for var, value in lets.items():
             self.data.update([var] if self.depends_on_data(value) else [])
         clamps: Clamps = {}
         lazy: dict[Eager, None] = {}
-        for node, facts in guarded(expr, lambda node: isinstance(node, (Load, BufferLoad)) or _is_access_ptr(node)):
+        for node, facts in guarded(expr, _uses_memory):
             if isinstance(node, Call):
-                self.check_pointer(node, facts)
+                (self.check_pointer if node.op is ACCESS_PTR else self.check_array)(node, facts)
             elif isinstance(node, (Load, BufferLoad)):
                 for place in self.table.places(node):
                     self.check_load(node, place, facts, lets, clamps, lazy)
@@ -160,28 +161,43 @@ class AccessChecker(ScopedRewriter):
 
     def check_pointer(self, call: Call, facts: Facts | None) -> None:
         """The region that `access_ptr` gives away."""
-        data = call.args[1]
+        lanes = call.args[0].dtype.lanes
+        first = build.mul(call.args[2], lanes)
+        self.check_region(call, first, build.sub(build.add(first, build.mul(call.args[3], lanes)), 1), facts)
+
+    def check_array(self, call: Call, facts: Facts | None) -> None:
+        """The array that a Python function gets."""
+        data, shape, strides, _, marker, offset = call.args
+        assert isinstance(data, Var) and isinstance(shape, Call)
+        steps = strides.args if isinstance(strides, Call) else ()
+        memory = self.table.memory(data)
+        if marker.dtype.element is not memory.element.element:
+            raise LoweringError(f"an array of {marker.dtype} on the memory of {memory.name}, "
+                                f"whose elements are {memory.element}")
+        owner = memory.owner
+        if owner is not None and owner.elem_offset is offset and _same((*owner.shape, *owner.strides), (*shape.args, *steps)):
+            return
+        low, high = span(Buffer(data, marker.dtype, shape.args, steps, offset, memory.name))
+        self.check_region(call, build.add(offset, low), build.add(offset, high), facts)
+
+    def check_region(self, call: Call, least: Expr, most: Expr, facts: Facts | None) -> None:
+        """Elements from `least` to `most` that something else will use; none if that is the one before `least`."""
+        data = call.args[1] if call.op is ACCESS_PTR else call.args[0]
         assert isinstance(data, Var)
         memory = self.table.memory(data)
-        lanes = call.args[0].dtype.lanes
-        offset, extent = build.mul(call.args[2], lanes), build.mul(call.args[3], lanes)
-        last = Place(build.sub(build.add(offset, extent), 1), memory.low, memory.size, memory.name)
-        first = Place(offset, memory.low, build.add(memory.size, 1), memory.name)  # an empty region may stand at the end
-        for place in (first, last):
+        top = build.add(memory.low, memory.size)
+        bottom = memory.low  # an empty region may stand at either end
+        if not self.analyzer.can_prove(build.greater_equal(most, bottom)):
+            bottom = build.minimum(bottom, most)
+        for place in (Place(least, memory.low, build.add(memory.size, 1), memory.name),
+                      Place(most, bottom, build.sub(top, bottom), memory.name)):
             conditions = list(facts or ())
-            if self.proved(place, None, None) or (place is last and self.proved_last(place, offset)):
+            if self.proved(place, None, None):
                 continue
             if any(map(self.depends_on_data, (place.index, *conditions))):
                 self.here.append((self.implied(conditions, self.kept(place)), self.message(call, place)))
-            elif place is last:
-                top = build.add(place.low, place.extent)
-                self.demands.append(Demand(offset, place.index, offset, build.sub(top, offset), tuple(conditions),
-                                           self.message(call, place)))
             else:
                 self.unproved(call, place, conditions, None)
-
-    def proved_last(self, place: Place, offset: Expr) -> bool:
-        return self.analyzer.can_prove(build.less(place.index, build.add(place.low, place.extent)))
 
     # --- one index ---
 
@@ -296,8 +312,15 @@ class AccessChecker(ScopedRewriter):
 
 # --- parts ----------------------------------------------------------------------------------------------------------
 
-def _is_access_ptr(node: Node) -> bool:
-    return isinstance(node, Call) and node.op is ACCESS_PTR and isinstance(node.args[1], Var)
+def _uses_memory(node: Node) -> bool:
+    """Whether `node` reads memory, or gives a function a part of it."""
+    if isinstance(node, Call):
+        return (node.op is ACCESS_PTR and isinstance(node.args[1], Var)) or node.op is MAKE_ARRAY
+    return isinstance(node, (Load, BufferLoad))
+
+
+def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return len(a) == len(b) and all(x is y or build.as_int(x) == build.as_int(y) is not None for x, y in zip(a, b))
 
 
 def _is_plain_ramp(index: Expr) -> bool:

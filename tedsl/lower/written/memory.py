@@ -90,21 +90,23 @@ def _of_parameter(buffer: Buffer) -> Memory:
     owner = buffer if starts_here else None  # arrays begin at their first element
     if not buffer.strides:
         return Memory(buffer.name, buffer.dtype, size_of(buffer.shape, buffer.dtype.lanes), ZERO, owner, dims)
-    low, high, some = _span(buffer)
+    low, high = span(buffer)
+    some = build.const(1, "int32")
+    for extent in buffer.shape:
+        some = build.mul(some, build.minimum(extent, 1))
     return Memory(buffer.name, buffer.dtype, build.mul(some, build.sub(build.add(high, 1), low)), low, owner, dims)
 
 
-def _span(buffer: Buffer) -> tuple[Expr, Expr, Expr]:
-    """The lowest and highest position of a strided buffer, and 1 if it has elements, else 0."""
-    low = high = some = None
+def span(buffer: Buffer) -> tuple[Expr, Expr]:
+    """The lowest and highest position of the elements of a buffer, counted from its first one."""
+    low: Expr = ZERO
+    if not buffer.strides:
+        return low, build.sub(size_of(buffer.shape, buffer.dtype.lanes), 1)
+    high: Expr = ZERO
     for extent, stride in zip(buffer.shape, buffer.strides):
         reach = build.mul(build.sub(extent, 1), stride)
-        down, up, has = build.minimum(reach, 0), build.maximum(reach, 0), build.minimum(extent, 1)
-        low = down if low is None else build.add(low, down)
-        high = up if high is None else build.add(high, up)
-        some = has if some is None else build.mul(some, has)
-    assert low is not None and high is not None and some is not None
-    return low, high, some
+        low, high = build.add(low, build.minimum(reach, 0)), build.add(high, build.maximum(reach, 0))
+    return low, high
 
 
 def position(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:

@@ -324,3 +324,16 @@ def test_a_pass_of_the_users_is_checked():
     config = {"tir.add_lower_pass": [(1, shift)]}
     with tedsl.transform.PassContext(config=config), pytest.raises(LoweringError, match="outside"):
         tedsl.lower(te.create_schedule(U.op), [T, U])
+
+
+# --- memory that is given away --------------------------------------------------------------------------------------
+
+def test_regions_for_other_functions_lie_inside_too():
+    large = tir.decl_buffer((16,), "float32", "large", data=B.data)
+    for argument in (large, B.access_ptr("r", offset=9), large.access_ptr("w")):
+        body = tir.Evaluate(tir.call_packed("f", argument))
+        refused(function(body, B), r"is outside|leaves")
+    body = tir.Evaluate(tir.call_packed("f", B, B.access_ptr("r", offset=3), tir.decl_buffer((4,), "float32", data=B.data)))
+    assert asserts(function(body, B)) == []
+    part = tir.decl_buffer((k,), "float32", "part", data=A.data)
+    assert len(asserts(function(tir.Evaluate(tir.call_packed("f", part)), A, scalars=(k,)))) == 1
