@@ -232,3 +232,20 @@ def test_rows_apart_are_vectorized_whatever_loop_walks_them():
     update = f.store("A", at(I), build.add(f.load("A", at(I)), f.load("B", at(I))))
     body = seq(loop(K, 4, f.store("A", at(K), 0)), loop(I, 4, update))
     assert "for (v" not in body_text(check(vectorize_loops, f.func(vectors(body))))
+
+
+@pytest.mark.parametrize("read, serial", [
+    (lambda s, r: build.mul(V, s), False),  # the element itself
+    (lambda s, r: build.add(build.mul(V, s), r), False),  # another row
+    (lambda s, r: build.mul(build.add(V, 1), s), True),  # its neighbour
+    (lambda s, r: build.sub(build.mul(V, s), build.mul(s, 7)), True),
+    (lambda s, r: build.mul(build.add(V, 8), s), False),  # beyond the lanes
+    (lambda s, r: build.add(build.mul(V, s), 3), True),  # the stride may be 3
+    (lambda s, r: build.mul(V, r), True),
+])
+def test_lanes_a_symbolic_stride_apart(read, serial):
+    step, row = Var("step"), Var("row")
+    f = Function(A=(64,))
+    before = f.func(vectors(f.store("A", build.mul(V, step), build.add(f.load("A", read(step, row)), imm(1.0, "float32")))),
+                    step, row)
+    assert ("for (v" in body_text(vectorize_loops(before))) == serial

@@ -9,7 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load, Ramp, Var
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.visitor import post_order, variables
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable
@@ -89,6 +89,9 @@ class _Order:
         except NotVectorizable:
             return True
         step_a, step_b = _step(wide_a), _step(wide_b)
+        if isinstance(wide_a, Ramp) and isinstance(wide_b, Ramp) and step_a is None is step_b \
+                and self._same(wide_a.stride, wide_b.stride):
+            return self._conflict_by_strides(a, b, wide_a.stride)
         if step_a is None or step_b is None:
             return not (self._same(a, b) and self._all_different(a))
         if step_a != step_b:
@@ -100,6 +103,17 @@ class _Order:
             return self._may_meet(a, b, step_a * self.lanes)
         lanes_apart, rest = divmod(distance, step_a)
         return rest == 0 and 0 < abs(lanes_apart) < self.lanes
+
+    def _conflict_by_strides(self, a: Expr, b: Expr, stride: Expr) -> bool:
+        """The same for lanes that are `stride`, a symbol, apart: rows of a matrix do not meet, neighbours in a row do."""
+        first = {self.lane_var: self.low}
+        distance: Expr = self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first)))
+        if build.as_int(distance) == 0:
+            return False
+        if build.as_int(distance) is not None or any(v in self.inner for v in variables(distance)):
+            return True
+        factors = self.number.factors(distance)
+        return factors.keys() == {self.number(stride)} and abs(factors[self.number(stride)]) < self.lanes
 
     def _may_meet(self, a: Expr, b: Expr, span: int) -> bool:
         """Whether loops inside bring the two places together: v + k and v + j do, v + k*8 and v + j*8 do not for 8 lanes."""
