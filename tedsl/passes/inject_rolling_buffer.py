@@ -21,7 +21,7 @@ from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.rewriter import Rewriter, ScopedRewriter
-from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt
+from tedsl.ir.stmt import BIND_SCOPE, AttrStmt, BufferRealize, BufferStore, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt
 from tedsl.ir.visitor import post_order, variables
 from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.facts.threads import as_loop, bind_launched
@@ -91,7 +91,7 @@ class _Injector(ScopedRewriter):
         if realize is None or any(v in found.bound for r in realize.bounds for e in r.child_nodes() for v in variables(e)):
             return made
         moving = moving_dimension(realize.bounds, loop.loop_var, self.analyzer)
-        if isinstance(moving, str):
+        if isinstance(moving, str) or _has_windows(realize.body, buffer):
             return made
         low = realize.bounds[moving.dim].min
         known = build.add(low, moving.overlap)
@@ -100,6 +100,12 @@ class _Injector(ScopedRewriter):
         bounds = list(realize.bounds)
         bounds[moving.dim] = Range.from_min_extent(build.const(0, low.dtype), moving.extent)
         return BufferRealize(buffer, tuple(bounds), realize.condition, made)
+
+
+def _has_windows(body: Stmt, buffer: Buffer) -> bool:
+    """Whether an intrinsic takes a region of `buffer`, whose rows must then follow one another."""
+    return any(isinstance(node, AttrStmt) and node.attr_key == BIND_SCOPE and node.node[1] is buffer
+               for node in post_order(body))
 
 
 class _Rolled(Rewriter):

@@ -30,6 +30,7 @@ from tedsl.ir.stmt import (
     LetStmt,
     Stmt,
     Store,
+    Tensorized,
     While,
     seq,
 )
@@ -85,6 +86,8 @@ class _Injector:
                 return self.copies(stmt) if not self.share or self.differs(stmt.value) else stmt
             case Allocate():
                 return self.allocation(stmt)
+            case Tensorized():
+                return self.copies(stmt)  # the call and its formula stay together
             case _ if self.differs(*(e for e in stmt.child_nodes() if isinstance(e, Expr))):
                 return self.copies(stmt)  # a condition, a bound, a let that differs
             case For() | While() | IfThenElse() | LetStmt() | AttrStmt() | AssertStmt():

@@ -311,3 +311,115 @@ def test_a_schedule_with_an_intrinsic_is_replayed():
     again.replay(s.journal)
     assert str(tedsl.lower(again, [A, B, C])) == str(tedsl.lower(s, [A, B, C]))
     assert s.copy()[C].iter_var_attrs[C.op.axis[1]].tensor_intrin is s[C].iter_var_attrs[C.op.axis[1]].tensor_intrin
+
+
+CALLED = "int add(float *z, float *x, float *y) { for (int i = 0; i < 16; ++i) z[i] = x[i] + y[i]; return 0; }"
+
+
+def called_add():
+    x, y = te.placeholder((16,), name="x"), te.placeholder((16,), name="y")
+    z = te.compute((16,), lambda i: x[i] + y[i], name="z")
+    return te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern(
+        "int32", "add", outs[0].access_ptr("w"), ins[0].access_ptr("r"), ins[1].access_ptr("r")),
+        default_buffer_params={"offset_factor": 1})
+
+
+@NEEDS_C
+@pytest.mark.parametrize("how", ["double_buffer", "vthread", "parallel", "vectorize"])
+def test_memory_that_passes_change_around_a_call(how):
+    A, B = te.placeholder((66, 16), name="A"), te.placeholder((64, 16), name="B")
+    D = te.compute((66, 16), lambda i, j: A[i, j] * 2.0, name="D")
+    C = te.compute((64, 16), lambda i, j: D[i + 2, j] + B[i, j], name="C")
+    s = te.create_schedule(C.op)
+    i, j = C.op.axis
+    s[C].tensorize(j, called_add())
+    io, ii = s[C].split(i, 8)
+    s[C].pragma(ii, "import_c", CALLED)
+    s[D].compute_at(s[C], ii if how != "vectorize" else io)
+    if how == "vthread":
+        s[C].bind(io, te.thread_axis("vthread"))
+    elif how == "parallel":
+        s[C].parallel(io)
+    elif how == "vectorize":
+        s[C].vectorize(ii)
+    else:
+        getattr(s[D], how)()
+    a, b = numbers(66, 16), numbers(64, 16)
+    check(s, [A, B, C], [a, b, np.zeros((64, 16), "float32")], a[2:] * 2 + b)
+
+
+@NEEDS_C
+def test_rows_that_an_intrinsic_takes_do_not_roll():
+    A = te.placeholder((65, 16), name="A")
+    D = te.compute((65, 16), lambda i, j: A[i, j] * 2.0, name="D")
+    C = te.compute((64, 16), lambda i, j: D[i, j] + D[i + 1, j], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], called_add())
+    s[C].pragma(C.op.axis[0], "import_c", CALLED)
+    s[D].compute_at(s[C], C.op.axis[0])
+    s[D].rolling_buffer()
+    a = numbers(65, 16)
+    check(s, [A, C], [a, np.zeros((64, 16), "float32")], (a[:-1] + a[1:]) * 2)
+
+
+@NEEDS_C
+def test_an_output_of_no_dimensions():
+    x, y = te.placeholder((16,), name="x"), te.placeholder((16,), name="y")
+    k = te.reduce_axis((0, 16), name="k")
+    z = te.compute((), lambda: te.sum(x[k] * y[k], axis=k), name="z")
+
+    def parts(ins, outs):
+        add = tir.call_extern("int32", "dot", outs[0].access_ptr("rw"), ins[0].access_ptr("r"), ins[1].access_ptr("r"))
+        return None, outs[0].vstore([], tir.const(0.0, "float32")), add
+
+    dot = te.decl_tensor_intrin(z.op, parts, default_buffer_params={"offset_factor": 1})
+    A, B, C = matvec(8, 48)
+    s = te.create_schedule(C.op)
+    ko, ki = s[C].split(C.op.reduce_axis[0], 16)
+    s[C].tensorize(ki, dot)
+    s[C].pragma(ko, "import_c", "int dot(float *z, float *x, float *y) "
+                "{ for (int i = 0; i < 16; ++i) *z += x[i] * y[i]; return 0; }")
+    a, b = numbers(8, 48), numbers(48)
+    check(s, [A, B, C], [a, b, np.zeros(8, "float32")], a @ b)
+
+
+@NEEDS_C
+def test_a_window_that_slides_over_its_input():
+    x, w = te.placeholder((10,), name="x"), te.placeholder((3,), name="w")
+    q, r = te.reduce_axis((0, 3), name="q"), te.reduce_axis((0, 3), name="r")
+    z = te.compute((8,), lambda i: te.sum(x[i + q] * w[q], axis=q), name="z")
+    conv = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern(
+        "int32", "conv", outs[0].access_ptr("w"), ins[0].access_ptr("r"), ins[1].access_ptr("r")),
+        default_buffer_params={"offset_factor": 1})
+    A, W = te.placeholder((4, 18), name="A"), te.placeholder((3,), name="W")
+    C = te.compute((4, 16), lambda i, j: te.sum(A[i, j + r] * W[r], axis=r), name="C")
+    s = te.create_schedule(C.op)
+    jo, ji = s[C].split(C.op.axis[1], 8)
+    s[C].tensorize(ji, conv)
+    s[C].pragma(jo, "import_c", "int conv(float *z, float *x, float *w) "
+                "{ for (int i = 0; i < 8; ++i) z[i] = x[i] * w[0] + x[i + 1] * w[1] + x[i + 2] * w[2]; return 0; }")
+    a, f = numbers(4, 18), numbers(3)
+    check(s, [A, W, C], [a, f, np.zeros((4, 16), "float32")], sum(a[:, k:k + 16] * f[k] for k in range(3)))
+
+
+def test_shapes_of_64_bits():
+    n = te.var("n", "int64")
+    A, B = te.placeholder((n, 16), name="A"), te.placeholder((n, 16), name="B")
+    C = te.compute((n, 16), lambda i, j: A[i, j] + B[i, j], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], vadd(16))
+    a, b = numbers(33, 16), numbers(33, 16)
+    check(s, [A, B, C], [a, b, np.zeros((33, 16), "float32")], a + b)
+
+
+def test_a_version_for_sizes_that_divide():
+    n = te.var("n")
+    A, B = te.placeholder((n,), name="A"), te.placeholder((n,), name="B")
+    C = te.compute((n,), lambda i: A[i] + B[i], name="C")
+    s = te.create_schedule(C.op)
+    version = s[C].specialize(n % 16 == 0)
+    _, ii = version.split(C.op.axis[0], 16)
+    version.tensorize(ii, vadd(16))
+    for size in (32, 33):
+        a, b = numbers(size), numbers(size)
+        check(s, [A, B, C], [a, b, np.zeros(size, "float32")], a + b)

@@ -30,7 +30,7 @@ def auto_inline_injective(sch: Schedule) -> None:
 def _inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
     for stage in sch.stages:
         op = stage.op
-        if isinstance(op, ComputeOp) and _may_inline(stage.state) and fits(op):
+        if type(op) is ComputeOp and _may_inline(stage.state) and fits(op):
             stage.compute_inline()
 
 
@@ -38,7 +38,7 @@ def _may_inline(stage: StageState) -> bool:
     """Whether the stage is as it was made, and compute_inline would not refuse it."""
     readers = stage.schedule.consumers()[stage]
     return not (stage.is_output or is_scheduled(stage) or stage.op.num_outputs > 1 or stage.guests()) \
-        and all(isinstance(reader.op, ComputeOp) for reader in readers)
+        and all(type(reader.op) is ComputeOp for reader in readers)
 
 
 def is_scheduled(stage: StageState) -> bool:
