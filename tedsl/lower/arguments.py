@@ -161,7 +161,6 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
     shared = shared_memory(schedule, arguments.tensors)
     check_shared(schedule, shared, arguments.tensors)
     _check_inputs(schedule, plans, arguments, shared)
-    by_stage = {plan.stage: plan for plan in plans}
     for stage in schedule.stages:
         given = [stage.op.output(i).name for i in range(stage.op.num_outputs) if (stage.op, i) in arguments.tensors]
         if not given or stage.is_placeholder:
@@ -170,7 +169,8 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED) and to_run:
             raise LoweringError(f"{given[0]} is an argument, and its stage is computed inline: nothing would write it",
                                 hint=hint, about=attached(stage))
-        if stage.attach_type == AttachType.SCOPE and not _is_computed_whole(by_stage[stage], schedule, plans):
+        own = [plan for plan in plans if plan.stage is stage]
+        if stage.attach_type == AttachType.SCOPE and not all(_is_computed_whole(plan, schedule, plans) for plan in own):
             raise LoweringError(f"{given[0]} is an argument, and its stage is computed inside a loop of another one: it is "
                                 "not sure that all of it would be written, by one thread at a time", hint=hint,
                                 about=attached(stage))

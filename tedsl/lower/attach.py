@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
 from tedsl.ir.iters import Range
 from tedsl.ir.source_line import STAGE_SOURCE
-from tedsl.ir.stmt import AttrStmt, Stmt, seq
+from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, seq
 from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
 from tedsl.lower.threads import bind_threads
+from tedsl.lower.versions import memory_of, under_conditions
 
 
 def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer, *, named: bool = False) -> Stmt:
     """The loops of all stages. named: under an attribute that says which stage they compute, for checks at run time."""
     placer = _Placer(memory, analyzer, named)
-    return placer.placed([plan for plan in plans if plan.host is None], None)
+    return placer.placed([plan for plan in plans if plan.host is None and plan.condition is None], None)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class _Placer:
 
     def placed(self, plans: Sequence[StagePlan], body: Stmt | None) -> Stmt:
         """The loops of `plans` in order, then `body`, in the memory of `plans`."""
-        stmt = seq(*[produced(plan, self.memory.outputs(plan), self.nest(plan)) for plan in plans], body)
+        stmt = seq(*[produced(plan, self.memory.outputs(plan), self.versions(plan)) for plan in plans], body)
         for plan in reversed(plans):
             for index, buffer in reversed(list(enumerate(self.memory.outputs(plan)))):
                 if self.memory.is_shared(plan, index):
@@ -46,6 +47,17 @@ class _Placer:
                     check_argument(plan, buffer)
                 else:
                     stmt = realized(plan, buffer, _region(plan, index), stmt, self.analyzer)
+        return stmt
+
+    def versions(self, plan: StagePlan) -> Stmt:
+        """The loops of a stage: the first version whose condition holds, else the general ones."""
+        stmt = self.nest(plan)
+        for version in reversed(plan.versions):
+            assert version.condition is not None
+            with under_conditions(version, self.analyzer):
+                special = replace(self, memory=memory_of(version, self.memory)).nest(version)
+            known = build.as_int(version.condition)
+            stmt = special if known == 1 else stmt if known == 0 else IfThenElse(version.condition, special, stmt)
         return stmt
 
     def nest(self, plan: StagePlan) -> Stmt:

@@ -22,8 +22,9 @@ from tedsl.lang.operation import Operation, extent_of
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.reads import has_load
-from tedsl.lower.threads import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
 from tedsl.lower.tails import padded_extents, tail_of
+from tedsl.lower.threads import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
+from tedsl.lower.versions import readers_inside, specialized, under_conditions
 from tedsl.schedule.causes import attached
 from tedsl.schedule.domains import indices_up
 from tedsl.schedule.state import ScheduleState
@@ -33,19 +34,28 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
     """Fill regions, extents, loops and offsets of every plan. Loop variables are bound in `analyzer`."""
     readers = _readers(schedule, plans)
     for plan in reversed(plans):
-        bind_outer_threads(plan, analyzer)
-        region = _whole_shape(plan) if plan.host is None else _needed(plan, readers.get(plan.stage.op, []), analyzer)
-        for axis, ends, everything in zip(plan.data_axes, region, _whole_shape(plan)):
-            plan.mins[axis], plan.extents[axis] = everything if axis in plan.without_loops else ends
-        for axis in plan.axes[len(region):]:
-            assert axis.dom is not None
-            plan.mins[axis], plan.extents[axis] = axis.dom.min, extent_of(axis)
-        extents_down(plan, analyzer)
-        plan.padded = padded_extents(plan)
-        plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.leaves]
-        values = {loop.leaf: loop.value for loop in plan.loops}
-        plan.offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
+        with under_conditions(plan, analyzer):
+            _infer(plan, readers_inside(plan, readers.get(plan.op, [])), analyzer)
     plan_launches(plans, analyzer)
+
+
+def _infer(plan: StagePlan, readers: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> None:
+    bind_outer_threads(plan, analyzer)
+    region = specialized(plan, _whole_shape(plan) if plan.host is None else _needed(plan, readers, analyzer))
+    for axis, ends, everything in zip(plan.data_axes, region, _whole_shape(plan)):
+        plan.mins[axis], plan.extents[axis] = everything if axis in plan.without_loops else ends
+    for axis, ends in zip(plan.axes[len(region):], specialized(plan, _reduced(plan, len(region)))):
+        plan.mins[axis], plan.extents[axis] = ends
+    extents_down(plan, analyzer)
+    plan.padded = padded_extents(plan)
+    plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.leaves]
+    values = {loop.leaf: loop.value for loop in plan.loops}
+    plan.offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
+
+
+def _reduced(plan: StagePlan, start: int) -> list[Ends]:
+    """Start and extent of each axis from number `start` on: those that are no dimensions."""
+    return [(axis.dom.min, extent_of(axis)) for axis in plan.axes[start:] if axis.dom is not None]
 
 
 def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operation, list[tuple[StagePlan, Read]]]:

@@ -30,6 +30,7 @@ from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
 from tedsl.lower.threads import around_thread, on_named_threads
+from tedsl.lower.versions import specialized
 from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up
 
@@ -158,7 +159,7 @@ class Nest:
     def inside_tensor(self, axis: IterVar, value: Expr) -> list[Expr]:
         """What keeps `value` inside the tensor, if the region of an attached stage may reach beyond."""
         low, extent, domain = self.plan.mins[axis], self.plan.extents[axis], self.plan.domain(axis)
-        begin, whole = domain.min, build.as_expr(domain.extent)
+        [(begin, whole)] = specialized(self.plan, [(domain.min, build.as_expr(domain.extent))])
         all_of_it = extent is whole or build.as_int(extent) == build.as_int(whole) is not None
         if all_of_it and build.as_int(low) == build.as_int(begin) is not None:
             return []

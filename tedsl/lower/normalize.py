@@ -13,6 +13,7 @@ from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.scan_stages import step_domains
+from tedsl.lower.versions import with_versions
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.causes import attached
 from tedsl.schedule.scans import scans_of
@@ -42,7 +43,7 @@ def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requireme
             plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None, domains)
             requirements.extend(needed)
     _attach(schedule, plans)
-    return list(plans.values()), requirements
+    return with_versions(plans), requirements
 
 
 def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None:

@@ -75,6 +75,7 @@ class StagePlan:
 
     bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
     domains: the ranges of axes of which the program never needs all: steps of scans begin after the first rows.
+    condition: where this specialized version is computed; versions: those of this stage, which has the general loops.
     host, position: the stage and the number of the loop inside which this one is computed; None at the root.
     guests: the stages computed inside loop number k of this one, producers first.
     mins, extents: the region of each axis that is computed, and the extents of every loop derived from them.
@@ -92,6 +93,8 @@ class StagePlan:
     domains: dict[IterVar, Range] = field(default_factory=dict)
     host: StagePlan | None = None
     position: int = -1
+    condition: Expr | None = None
+    versions: list[StagePlan] = field(default_factory=list)
     guests: dict[int, list[StagePlan]] = field(default_factory=dict)
     mins: dict[IterVar, Expr] = field(default_factory=dict)
     extents: dict[IterVar, Expr] = field(default_factory=dict)

@@ -93,7 +93,7 @@ def report(sch: Schedule) -> Report:
             lower_schedule(sch, _arguments(sch), to_run=False, observe=observe)
     except TedslError as error:
         return Report(head, (), str(error), schedule_text(state))
-    return Report(head, tuple([_stage(stage, *found.get(stage, (None, []))) for stage in state.stages]))
+    return Report(head, tuple([_stage(stage, *found.get(stage, (None, []))) for stage in state.with_versions()]))
 
 
 def _arguments(sch: Schedule) -> list[Tensor | Var | Buffer]:
@@ -107,11 +107,14 @@ def _arguments(sch: Schedule) -> list[Tensor | Var | Buffer]:
 def _stage(stage: StageState, plan: StagePlan | None, guards: Sequence[Guard]) -> StageReport:
     behind = directive_behind(stage.schedule, attached(stage)) if stage.attach_type != AttachType.ROOT else None
     place = place_text(stage) + (f", from {behind.origin}" if behind is not None else "")
+    name = stage.name
+    if stage.condition is not None:
+        name, place = f"{name} where {stage.condition!r}", "computed by other loops"
     if plan is None:
-        return StageReport(stage.name, place)
+        return StageReport(name, place)
     loops = tuple([loop_text(stage, loop.leaf, loop.extent) for loop in plan.loops])
     guests = tuple([tuple([guest.name for guest in plan.guests.get(at, ())]) for at in range(len(loops))])
-    return StageReport(stage.name, place, _memory(plan), loops, guests,
+    return StageReport(name, place, _memory(plan), loops, guests,
                        tuple(dict.fromkeys(_guard(plan, guard) for guard in guards)))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.conditions import conjuncts
 from tedsl.ir import build
-from tedsl.ir.expr import Expr
+from tedsl.ir.expr import EQ, Expr, IntImm, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.substitute import substitute
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split
 from tedsl.schedule.state import StageState, root_axes
 
@@ -119,7 +121,21 @@ def _comes_out_even(whole: Expr, outer: Expr, inner: Expr) -> bool:
 
 def root_extents(stage: StageState) -> dict[IterVar, Expr]:
     """The extents of the axes of the operation, as it was written."""
-    return {iv: iv.dom.extent for iv in root_axes(stage.op) if iv.dom is not None and iv.dom.extent is not None}
+    values = known_values(() if stage.condition is None else (stage.condition,))
+    return {iv: substitute(iv.dom.extent, values) for iv in root_axes(stage.op)
+            if iv.dom is not None and iv.dom.extent is not None}
+
+
+def known_values(conditions: Iterable[Expr]) -> dict[Var, Expr]:
+    """The variables that have one value where `conditions` hold: 64 where n == 64."""
+    found: dict[Var, Expr] = {}
+    for condition in conditions:
+        for part in conjuncts(condition):
+            if isinstance(part, EQ):
+                for var, value in ((part.a, part.b), (part.b, part.a)):
+                    if isinstance(var, Var) and isinstance(value, IntImm):
+                        found.setdefault(var, value)
+    return found
 
 
 def extent_of(stage: StageState, loop: IterVar) -> Expr | None:

@@ -39,14 +39,14 @@ class History:
     def take(self, state: ScheduleState) -> None:
         """Adds what `state` is now."""
         before = self.snapshots[-1].stages if self.snapshots else {}
-        stages = {stage: _taken(stage, before.get(stage)) for stage in state.stages}
+        stages = {stage: _taken(stage, before.get(stage)) for stage in state.with_versions()}
         recorder = state.recorder
         self.snapshots.append(Snapshot(fields_of(state), stages, len(recorder.names), len(recorder.objects)))
 
     def put_back(self, state: ScheduleState, number: int) -> None:
         """Makes `state` what it was after `number` directives; the snapshots stay. Stages made since are marked `undone`."""
         snapshot = self.snapshots[number]
-        now = list(state.stages)
+        now = state.with_versions()
         state.__dict__.update({name: _copied(value) for name, value in snapshot.schedule.items()})
         for stage, fields in snapshot.stages.items():
             stage.__dict__.update({name: _copied(value) for name, value in fields.items() if name not in OWN})

@@ -103,7 +103,8 @@ class Recorder:
 
     def copy(self, twins: dict[StageState, StageState]) -> Recorder:
         """The same records, about the stages `twins`."""
-        return Recorder(list(self.directives), dict(self.names), dict(self.objects), self.history.copied(twins))
+        names = {twins[thing] if id(thing) in map(id, twins) else thing: name for thing, name in self.names.items()}
+        return Recorder(list(self.directives), names, dict(self.objects), self.history.copied(twins))
 
     def record(self, name: str, call: str, stage: StageState, results: Sequence[Any] = (), *,
                on_schedule: bool = False) -> None:
@@ -138,7 +139,8 @@ class Recorder:
     def bind(self, made: Any, stage: StageState) -> str:
         """A new Python name for a loop or tensor that a directive made."""
         if made not in self.names:
-            self.names[made] = self._free_name(made.name, {s.name for s in stage.schedule.stages})
+            wish = f"{made.name}_special" if getattr(made, "version_of", None) is not None else made.name
+            self.names[made] = self._free_name(wish, {s.name for s in stage.schedule.stages})
         return self.names[made]
 
     def _free_name(self, wish: str, others: set[str]) -> str:
@@ -154,6 +156,8 @@ class Recorder:
         if stage.undone:
             raise ScheduleError("a directive", stage.name, f"{stage.name} was made by a directive that undo took back",
                                 loops=(), hint="apply that directive again, and use what it returns")
+        if stage.version_of is not None:
+            return self.names[stage]
         first = stage.origin_op.output(0)
         name = self.names.get(first) or self._own_name(stage)
         return f"s[{name}]" if name else f"s.stages[{stage.schedule.position(stage)}]"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce
+from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.relations import Rebase, derived
-from tedsl.schedule.state import AttachType, ScheduleState, find, outputs_of, root_axes
+from tedsl.schedule.state import AttachType, ScheduleState, StageState, find, outputs_of, root_axes
 
 
 def normalized(state: ScheduleState) -> ScheduleState:
@@ -40,7 +41,7 @@ def _inline(state: ScheduleState) -> None:
         elif op is not stage.op:
             replaced.update(outputs_of(stage.op, op))
         if op is not stage.op:
-            stage.op = op
+            stage.become(op)
             state.stage_map[op] = stage
 
 
@@ -57,15 +58,16 @@ def _inlined_into(op: Operation, inliner: Inliner) -> Operation:
 
 def _rebase(state: ScheduleState) -> None:
     """Gives each axis that is still a loop a twin that starts at 0: the region of an attached stage need not."""
-    twins = {}
-    for stage in state.stages:
+    twins: dict[tuple[StageState, IterVar], IterVar] = {}
+    for stage in state.with_versions():
         if stage.attach_type == AttachType.INLINED:
             continue
         for axis in root_axes(stage.op):
             at = find(stage.leaf_iter_vars, axis)
             if at is None or stage.attr_of(axis).bind_thread is not None:
                 continue
-            twin = derived(axis, "")
+            general = twins.get((stage.version_of, axis)) if stage.version_of is not None else None
+            twin = general or derived(axis, "")  # what is computed at the loop is so in all versions
             stage.relations.append(Rebase(axis, twin))
             stage.all_iter_vars.append(twin)
             stage.leaf_iter_vars[at] = twin

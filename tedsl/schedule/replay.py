@@ -20,7 +20,7 @@ QUESTIONS = frozenset(("copy", "explain", "handle", "normalize", "replay", "undo
 
 def directives_of(handle: type) -> frozenset[str]:
     """The names of the directives among the methods of Schedule or Stage."""
-    return frozenset(name for name, value in vars(handle).items()
+    return frozenset(name for base in handle.__mro__[:-1] for name, value in vars(base).items()
                      if callable(value) and not name.startswith("_") and name not in QUESTIONS)
 
 

@@ -26,6 +26,7 @@ from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.reverse_compute_at import reverse_compute_at
 from tedsl.schedule.primitives.set_scope import set_scope
 from tedsl.schedule.primitives.set_store_predicate import set_store_predicate
+from tedsl.schedule.primitives.specialize import specialize
 from tedsl.schedule.primitives.split import split
 from tedsl.schedule.primitives.storage.double_buffer import double_buffer
 from tedsl.schedule.primitives.storage.prefetch import prefetch
@@ -224,7 +225,19 @@ class Stage:
         nontemporal(self.state)
         self._record("nontemporal", self._call("nontemporal"))
 
+    def specialize(self, condition: Any) -> Specialized:
+        """Other loops where `condition`, on sizes and scalar arguments, holds; returns the handle of that version."""
+        call = self._call("specialize", self.state.schedule.recorder.value(condition))
+        made = specialize(self.state, condition)
+        self._record("specialize", call, (made,))
+        return Specialized(self.schedule, made)
+
     # --- what is there now ---
+
+    @property
+    def versions(self) -> list[Specialized]:
+        """The versions that specialize made; the first one whose condition holds runs."""
+        return [Specialized(self.schedule, version) for version in self.state.versions]
 
     @property
     def name(self) -> str:
@@ -310,3 +323,52 @@ class Stage:
 
     def _record(self, name: str, call: str, results: Sequence[Any] = ()) -> None:
         self.state.schedule.recorder.record(name, call, self.state, results)
+
+
+def _only_of_stage(name: str) -> Any:
+    """A directive that is about the stage as a whole, as a method of a version: it refuses."""
+
+    def method(self: Stage, *args: Any, **named: Any) -> Any:
+        problem = f"this is the version of {self.name} where {self.state.condition!r}, and {name} is about the stage as a whole"
+        raise self.state.refuse(f"{name}(...)", problem,
+                                hint=f"write s[{self.name}].{name}(...), before specialize if it changes loops")
+
+    method.__name__, method.__doc__ = name, "Refused: a directive for the stage as a whole."
+    return method
+
+
+class Specialized(Stage):
+    """The version of a stage for calls in which a condition holds. Directives on loops change it alone."""
+
+    __slots__ = ()
+
+    bind = _only_of_stage("bind")
+    compute_at = _only_of_stage("compute_at")
+    compute_inline = _only_of_stage("compute_inline")
+    compute_root = _only_of_stage("compute_root")
+    double_buffer = _only_of_stage("double_buffer")
+    env_threads = _only_of_stage("env_threads")
+    nontemporal = _only_of_stage("nontemporal")
+    prefetch = _only_of_stage("prefetch")
+    reverse_compute_at = _only_of_stage("reverse_compute_at")
+    rolling_buffer = _only_of_stage("rolling_buffer")
+    set_scope = _only_of_stage("set_scope")
+    set_store_predicate = _only_of_stage("set_store_predicate")
+    specialize = _only_of_stage("specialize")
+    storage_align = _only_of_stage("storage_align")
+    transform_layout = _only_of_stage("transform_layout")
+
+    @property
+    def condition(self) -> Expr:
+        """Where this version runs."""
+        assert self.state.condition is not None
+        return self.state.condition
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Specialized) and self.state is other.state
+
+    def __hash__(self) -> int:
+        return hash(self.state)
+
+    def __repr__(self) -> str:
+        return f"stage({self.name} where {self.condition!r})"

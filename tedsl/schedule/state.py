@@ -115,6 +115,9 @@ class StageState:
     env_threads: tuple[IterVar, ...] = ()  # launched around all loops; they stand among the loops too
     init_at: IterVar | None = None  # the loop before which the start values of a reduction stand; None: as far in as possible
     group: Group | None = None
+    versions: list[StageState] = field(default_factory=list)  # loops for calls in which their condition holds
+    version_of: StageState | None = None
+    condition: Expr | None = None  # of a version
     retired: dict[IterVar, str] = field(default_factory=dict)  # loops of operations replaced since: what became of them
     undone: bool = False  # made by a directive that was taken back
 
@@ -242,8 +245,21 @@ class StageState:
                     hint=f"do this before s[{guests[0]}].compute_at, or call s[{guests[0]}].compute_root() first")
 
     def guests(self) -> list[StageState]:
-        """The stages that are computed at a loop of this one."""
-        return [s for s in self.schedule.stages if s.attach_type == AttachType.SCOPE and s.attach_stage is self]
+        """The stages that are computed at a loop of this one; of a version, at a loop of the stage."""
+        host = self.version_of or self
+        return [s for s in self.schedule.stages if s.attach_type == AttachType.SCOPE and s.attach_stage is host]
+
+    def version(self, condition: Expr) -> StageState:
+        """A version of this stage with the loops of now; it is not among the versions yet."""
+        twin = replace(self, versions=[], version_of=self, condition=condition)
+        twin.__dict__.update({name: value for name, value in fields_of(self).items()
+                              if name not in ("versions", "version_of", "condition")})
+        return twin
+
+    def become(self, op: Operation) -> None:
+        """Makes `op`, which has the axes of the operation now, that of this stage and its versions."""
+        for stage in (self, *self.versions):
+            stage.op = op
 
 
 @dataclass(eq=False)
@@ -265,6 +281,10 @@ class ScheduleState:
         self.stages.insert(at, stage)
         self.stage_map[op] = stage
         return stage
+
+    def with_versions(self) -> list[StageState]:
+        """The stages, each followed by its versions."""
+        return [one for stage in self.stages for one in (stage, *stage.versions)]
 
     def position(self, stage: StageState) -> int:
         return next(at for at, one in enumerate(self.stages) if one is stage)
@@ -293,12 +313,12 @@ class ScheduleState:
     def rewire(self, made: Mapping[StageState, Operation]) -> None:
         """Puts the operations in place. They keep the axes of the old ones, so loops and relations stay as they are."""
         for stage, op in made.items():
-            stage.op = op
+            stage.become(op)
             self.stage_map[op] = stage
 
     def copy(self) -> ScheduleState:
         """The same schedule, changed independently from now on. Operations and loops are shared: they never change."""
-        twins = {stage: replace(stage) for stage in self.stages}
+        twins = {stage: replace(stage) for stage in self.with_versions()}
         made = ScheduleState([], recorder=self.recorder.copy(twins))
         made.__dict__.update(with_twins(fields_of(self), twins))
         for twin in twins.values():

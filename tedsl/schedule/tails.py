@@ -102,11 +102,19 @@ def must_not_recompute(stage: StageState, loop: IterVar, directive: str) -> None
 
 
 def must_have_plain_tails(stage: StageState, directive: str) -> None:
-    """Refuses to build a new stage from loops whose tails would be lost."""
+    """Refuses to build a new stage from loops whose tails, or versions, would be lost."""
+    must_have_one_version(stage, directive)
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.tail != GUARD:
             raise stage.refuse(directive, f'{relation.parent.name} was split with tail="{relation.tail}", which would be lost',
                                hint=f"call {directive.split('(')[0]} first, then split the loops of both stages")
+
+
+def must_have_one_version(stage: StageState, directive: str) -> None:
+    """Refuses a directive that would lose the specialized versions."""
+    if stage.versions:
+        raise stage.refuse(directive, f"{stage.name} has a version of its own where {stage.versions[0].condition!r}, which "
+                           "would be lost", hint=f"call {directive.split('(')[0]} first, then specialize")
 
 
 def below(loop: IterVar, relations: list[Relation]) -> set[IterVar]:

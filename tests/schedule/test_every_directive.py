@@ -50,6 +50,7 @@ EXAMPLES = {
     "Stage.reorder": (NOTHING, lambda p, _: p.s[p.B].reorder(*reversed(p.B.op.axis))),
     "Stage.tile": (NOTHING, lambda p, _: p.s[p.B].tile(*p.B.op.axis, 4, 3)),
     "Stage.decompose_reduction": (NOTHING, lambda p, _: p.s[p.C].decompose_reduction(p.C.op.axis[0])),
+    "Stage.specialize": (NOTHING, lambda p, _: p.s[p.D].specialize(te.const(1, "int32") < 2)),
     "Stage.vectorize": (NOTHING, lambda p, _: p.s[p.D].vectorize(p.i)),
     "Stage.unroll": (NOTHING, lambda p, _: p.s[p.D].unroll(p.i)),
     "Stage.parallel": (NOTHING, lambda p, _: p.s[p.D].parallel(p.i)),

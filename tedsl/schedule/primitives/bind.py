@@ -10,7 +10,7 @@ from tedsl.schedule.lanes import must_not_share_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan_checks import must_not_be_steps
 from tedsl.schedule.state import StageState, describe, show
-from tedsl.schedule.tails import must_not_recompute
+from tedsl.schedule.tails import must_have_one_version, must_not_recompute
 from tedsl.schedule.threads import LAUNCHED, is_thread_tag, is_virtual
 
 
@@ -36,6 +36,7 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
                            hint=f"bind each thread axis once: fuse {taken[0]} and {loop.name} first, or take another axis")
     must_not_be_steps(stage, loop, directive)
     check_independent(stage, [loop], directive)
+    must_have_one_version(stage, directive)
     must_not_recompute(stage, loop, directive)
     must_not_share_lanes(stage, loop, directive, "bound to threads")
     stage.set_attr(loop, bind_thread=thread)

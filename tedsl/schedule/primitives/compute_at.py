@@ -8,7 +8,7 @@ from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.schedule.attach import escapes, possible_hosts, reaches
 from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan_checks import check_place
-from tedsl.schedule.state import AttachType, StageState, describe, show
+from tedsl.schedule.state import AttachType, StageState, describe, find, show
 
 
 def compute_at(stage: StageState, host: Any, loop: Any) -> None:
@@ -27,6 +27,10 @@ def must_be_possible(stage: StageState, host: Any, loop: Any) -> None:
     _check_host(stage, host, directive)
     directive += f" of {stage.name}"  # from here on the loops are those of the host
     at = host.position_of(loop, directive)
+    for version in host.versions:
+        if find(version.leaf_iter_vars, loop) is None:
+            raise host.refuse(directive, f"the version of {host.name} where {version.condition!r} has no loop {loop.name}: its "
+                              f"loops are {', '.join(version.loop_names())}", hint="choose a loop that both have")
     check_place(stage, host, loop, directive)
     vector = vectorized(host, host.leaf_iter_vars[:at + 1])
     around = (host, vector) if vector is not None else vector_around(host)
@@ -46,6 +50,9 @@ def _check_host(stage: StageState, host: Any, directive: str) -> None:
     if isinstance(host.op, HybridOp):
         raise stage.refuse(directive, f"{host.name} is a hybrid script, which uses the whole of {stage.name} in every "
                            "iteration", hint=f"leave {stage.name} at the root")
+    if host.version_of is not None:
+        raise stage.refuse(directive, f"{host.name} is a specialized version here: what is computed in one version is in all",
+                           hint=f"write s[{stage.name}].compute_at(s[{host.name}], loop), with a loop that all versions have")
     if host is stage:
         raise stage.refuse(directive, f"{stage.name} cannot be computed inside itself", hint=_places(stage))
     if stage.is_output:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tedsl.ir.expr import Reduce
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.state import AttachType, StageState, show
+from tedsl.schedule.tails import must_have_one_version
 
 
 def compute_inline(stage: StageState) -> None:
@@ -33,6 +34,7 @@ def compute_inline(stage: StageState) -> None:
         raise stage.refuse(directive, f"{whole[0].name} {what}: it reads {stage.name} in memory, there is no "
                            "formula to write it into",
                            hint=f"leave {stage.name} at the root, or read a te.compute that copies it")
+    must_have_one_version(stage, directive)
     guests = stage.guests()
     if guests:
         raise stage.refuse(directive, f"{guests[0].name} is computed at loop {show(guests[0].attach_ivar)} of it",

@@ -25,7 +25,7 @@ from tedsl.schedule.normalize import normalized
 from tedsl.schedule.primitives.compute_at import must_be_possible
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split, children_of, parents_of
 from tedsl.schedule.state import AttachType, IterVarAttr, StageState, describe, find, root_axes, show
-from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS
+from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS, must_have_one_version
 
 Axes = dict[IterVar, IterVar]
 
@@ -37,6 +37,8 @@ def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[Ite
     """
     directive = f"reverse_compute_at({show(producer)}, {show(loop)})"
     axes = _check_stages(stage, producer, directive)
+    for one in (stage, producer):
+        must_have_one_version(one, directive)
     _check_fresh(stage, directive)
     directive += f" of {stage.name}"  # from here on the loops are those of the producer
     place = producer.position_of(loop, directive)
