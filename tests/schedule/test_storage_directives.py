@@ -194,3 +194,12 @@ def copied(source, target):
     with ib.for_range(0, 4, "i") as i, ib.for_range(0, 6, "j") as j:
         b[i, j] = a[i, j]
     return ib.get()
+
+
+def test_a_reader_that_may_leave_the_tensor(refused):
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((m,), lambda i: B[i + 1] * 2.0, name="C")
+    s = create_schedule(C.op)
+    refused(s, lambda: s[B].transform_layout(lambda i: [i // 4, i % 4]), "C reads B[(i + 1)]", "not known to lie inside of B")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.fuzz.directives.sites import SCOPES, operation, owns_memory
+from tedsl.fuzz.directives.sites import SCOPES, operation, owns_memory, replaceable
+from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.state import AttachType, StageState
 
 if TYPE_CHECKING:
@@ -66,3 +67,25 @@ def prefetch(s: Scheduler) -> str | None:
         return None
     name, at = place
     return f"s[{name}].prefetch({s.draw.choice(read(s.state(name)))}, loop({name}, {at}), {s.draw.between(0, 3)})"
+
+
+def transform_layout(s: Scheduler) -> str | None:
+    """Of a stage whose loops are still its axes: the axes in another order, some cut in two or joined."""
+    def fits(stage: StageState) -> bool:
+        return owns_memory(stage) and replaceable(stage) and bool(operation(stage).axis) and not stage.relations \
+            and not stage.guests() and not stage.storage.alignments and stage.store_predicate is None \
+            and not any(stage.attr_of(one).prefetched for one in stage.leaf_iter_vars) \
+            and all(type(reader.op) is ComputeOp for reader in stage.schedule.consumers()[stage])
+
+    name = s.pick_stage(fits)
+    if name is None:
+        return None
+    axes = [f"i{at}" for at in range(len(operation(s.state(name)).axis))]
+    parts: list[str] = []
+    for axis in axes:
+        factor = s.draw.choice([0, 0, 2, 3, 4])
+        parts += [axis] if factor == 0 else [f"{axis} // {factor}", f"{axis} % {factor}"]
+    order: list[str] = []
+    while parts:
+        order.append(parts.pop(s.draw.which(len(parts))))
+    return f"s[{name}].transform_layout(lambda {', '.join(axes)}: [{', '.join(order)}])"

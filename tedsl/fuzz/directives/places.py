@@ -29,7 +29,7 @@ def places_of(stage: StageState, names: dict[StageState, str]) -> list[tuple[Sta
 
 
 def compute_inline(s: Scheduler) -> str | None:
-    name = s.pick_stage(lambda stage: not stage.is_output and not stage.guests() and len(operation(stage).body) == 1
+    name = s.pick_stage(lambda stage: not stage.is_output and not stage.guests()
                         and operation(stage).reduction is None and stage.attach_type != AttachType.INLINE)
     return None if name is None else f"s[{name}].compute_inline()"
 

@@ -22,7 +22,15 @@ from tedsl.fuzz.directives.loops import (
     unroll,
     vectorize,
 )
-from tedsl.fuzz.directives.memory import double_buffer, nontemporal, prefetch, rolling_buffer, set_scope, storage_align
+from tedsl.fuzz.directives.memory import (
+    double_buffer,
+    nontemporal,
+    prefetch,
+    rolling_buffer,
+    set_scope,
+    storage_align,
+    transform_layout,
+)
 from tedsl.fuzz.directives.places import compute_at, compute_inline, compute_root
 from tedsl.fuzz.directives.stages import cache_read, cache_write, rfactor
 from tedsl.fuzz.directives.threads import bind, bind_vthread, env_threads, set_store_predicate
@@ -35,5 +43,6 @@ DIRECTIVES: dict[Callable[[Scheduler], str | None], int] = {
     split_factor: 8, split_nparts: 8, split_mask: 5, split_partition: 5, split_shift_inwards: 5, split_round_up: 8, fuse: 8,
     tile: 8, reorder: 9, decompose_reduction: 8, vectorize: 8, unroll: 8, parallel: 8, pragma: 8, compute_at: 30,
     compute_inline: 7, compute_root: 7, cache_read: 8, cache_write: 12, rfactor: 14, set_scope: 6, nontemporal: 5,
-    storage_align: 7, double_buffer: 8, rolling_buffer: 12, prefetch: 5, bind: 6, bind_vthread: 6, env_threads: 2,
-    set_store_predicate: 10, tensorize: 30, create_group: 5, group_compute_at: 20, auto_inline: 3, undo: 4, copy: 4, replay: 8}
+    storage_align: 7, double_buffer: 8, rolling_buffer: 12, prefetch: 5, transform_layout: 8, bind: 6, bind_vthread: 6,
+    env_threads: 2, set_store_predicate: 10, tensorize: 30, create_group: 5, group_compute_at: 20, auto_inline: 3, undo: 4,
+    copy: 4, replay: 8}

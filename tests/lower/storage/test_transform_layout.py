@@ -227,3 +227,26 @@ def test_the_way_back_is_the_way_back():
         elements = sum(all(evaluate(c, dict(zip(layout.places, p))) for c in layout.conditions)
                        for p in itertools.product(*map(range, extents)))
         assert len(seen) == n * m == elements
+
+
+def test_places_that_are_read_from_a_tensor_go_to_the_nearest_element():
+    A, index = te.placeholder((6, 5), name="A"), te.placeholder((9,), "int32", name="I")
+    B = te.compute((6, 5), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((9, 5), lambda i, j: B[index[i], j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[B].transform_layout(lambda i, j: [i % 4, i // 4, j])
+    given = {A: whole_numbers((6, 5)), index: np.array([0, 5, 6, 11, -1, -7, 3, 100, 2], "int32")}
+    kernel, func = tedsl.build(s, [A, index, C]), tedsl.lower(s, [A, index, C])["main"]
+    expected = 2 * (given[A] + 1)[np.clip(given[index], 0, 5)]
+    for call in (kernel, lambda *arrays: run(func, list(arrays))):
+        call(given[A], given[index], result := np.zeros((9, 5), "float32"))
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_a_padded_reader():
+    A = te.placeholder((7,), name="A")
+    B = te.compute((7,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((9,), lambda i: te.if_then_else(te.all(i >= 1, i < 8), B[i - 1], 0.0), name="C")
+    s = te.create_schedule(C.op)
+    s[B].transform_layout(lambda i: [i // 2, i % 2])
+    check_both(s, [A, C], {A: whole_numbers((7,))})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -18,11 +19,11 @@ from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
+from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.layout import AXIS_SEPARATOR, Layout, NotInvertible, layout_of
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of
 from tedsl.schedule.tails import must_have_plain_tails
-
 
 DIRECTIVE = "transform_layout(...)"
 
@@ -202,8 +203,28 @@ def _reading(stage: StageState, op: Operation, outputs: Mapping[Tensor, Tensor],
     if any(isinstance(node, ProducerLoad) and node.producer in outputs for axis in op.reduce_axis for node in post_order(axis)):
         raise stage.refuse(DIRECTIVE, f"{stage.name} gives the extents of a reduction of {op.name}",
                            hint="leave the tensor that extents are read from as it is")
-    rewrite = _Places(outputs, layout, _known(op))
+    analyzer = _known(op)
+    for body in op.body if op.reduction is None else op.body[:1]:  # the values of a reduction share their sources
+        for load, facts in guarded_loads(body):
+            if load.producer in outputs:
+                _check_inside(stage, op, load, list(facts or ()), analyzer)
+    rewrite = _Places(outputs, layout, analyzer)
     return op.replace(body=tuple([rewrite(expr) for expr in op.body]))
+
+
+def _check_inside(stage: StageState, op: Operation, load: ProducerLoad, facts: Sequence[Expr], analyzer: Analyzer) -> None:
+    """Refuses a read that may leave the tensor: in the new layout another element could stand where there was none."""
+    for index, extent in zip(load.indices, load.producer.shape):
+        if has_load(index):
+            continue  # it is sent to the nearest element, as ever
+        with ExitStack() as known:
+            for fact in facts:
+                if not has_load(fact):
+                    known.enter_context(analyzer.constraint_scope(fact))
+            inside = build.logical_and(build.greater_equal(index, build.const(0, index.dtype)), build.less(index, extent))
+            if not analyzer.can_prove(inside):
+                raise stage.refuse(DIRECTIVE, f"{op.name} reads {load!r}, and that is not known to lie inside of {stage.name} "
+                                   "for all shapes", hint=f"have {op.name} read a te.compute that copies {stage.name}")
 
 
 def _known(op: ComputeOp) -> Analyzer:
@@ -215,6 +236,12 @@ def _known(op: ComputeOp) -> Analyzer:
     return analyzer
 
 
+def _clamped(index: Expr, extent: Expr) -> Expr:
+    """`index`, or the nearest one that exists: what a place that is read from a tensor means."""
+    last = build.sub(build.cast(index.dtype, extent), 1)
+    return build.maximum(build.minimum(index, last), build.const(0, index.dtype))
+
+
 class _Places(Rewriter):
     """Sends loads of the old tensors to the places of their elements in the new ones."""
 
@@ -224,5 +251,7 @@ class _Places(Rewriter):
 
     def rewrite(self, node: Any) -> Any:
         if type(node) is ProducerLoad and node.producer in self.outputs:
-            return ProducerLoad(self.outputs[node.producer], self.layout.forward(node.indices, self.analyzer))
+            indices = [_clamped(index, extent) if has_load(index) else index
+                       for index, extent in zip(node.indices, node.producer.shape)]
+            return ProducerLoad(self.outputs[node.producer], self.layout.forward(indices, self.analyzer))
         return node
