@@ -1,6 +1,8 @@
-"""Hybrid script: names only. `script` makes a program of loops from a Python function."""
+"""Hybrid script: names only. `script` makes a program of loops from a Python function, `build` a script from a schedule."""
 
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.hybrid.script import script
+from tedsl.lower.hybrid_module import HybridModule
+from tedsl.lower.hybrid_module import build_hybrid as build
 
-__all__ = ["HybridOp", "script"]
+__all__ = ["HybridModule", "HybridOp", "build", "script"]
