@@ -13,8 +13,8 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.history import Fields
 from tedsl.schedule.journal import Directive
+from tedsl.schedule.record.history import Fields
 from tedsl.schedule.relations import Relation
 from tedsl.schedule.state import ScheduleState, StageState
 

@@ -184,8 +184,6 @@ class Recorder:
                     return f"{self.stage(stage)}.op.{kind}[{at}]"
         if getattr(stage.op, "scan_axis", None) is loop:
             return f"{self.stage(stage)}.op.scan_axis"
-        if getattr(stage.op, "scan_axis", None) is loop:
-            return f"{self.stage(stage)}.op.scan_axis"
         return loop.name
 
     def value(self, value: Any) -> str:

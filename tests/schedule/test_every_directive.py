@@ -8,9 +8,9 @@ from tedsl import te
 from tedsl.errors import ArgumentError
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.handles import Schedule, create_schedule
-from tedsl.schedule.history import fields_of
 from tedsl.schedule.journal import Journal
-from tedsl.schedule.replay import directives_of
+from tedsl.schedule.record.history import fields_of
+from tedsl.schedule.record.replay import directives_of
 from tedsl.schedule.stage import Stage
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.ir.source_line import SourceLine
-from tedsl.schedule.grammar import parse, refused
 from tedsl.schedule.journal import Directive, Journal
-from tedsl.schedule.replay import directives_of
+from tedsl.schedule.record.grammar import parse, refused
+from tedsl.schedule.record.replay import directives_of
 
 FORMAT = "tedsl journal"
 VERSION = 1

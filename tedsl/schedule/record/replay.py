@@ -9,8 +9,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslE
 from tedsl.ir.expr import Var
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import PlaceholderOp
-from tedsl.schedule.grammar import Evaluator, parse, refused
 from tedsl.schedule.journal import Directive, Journal
+from tedsl.schedule.record.grammar import Evaluator, parse, refused
 
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule
