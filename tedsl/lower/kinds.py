@@ -19,7 +19,7 @@ from tedsl.lang.tensor_compute import TensorComputeOp
 from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf, plan_formula
 from tedsl.lower.extern import extern_statements, plan_extern
-from tedsl.lower.hybrid import hybrid_statements, plan_hybrid
+from tedsl.lower.hybrid.loops import hybrid_statements, plan_hybrid
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.scan import plan_scan, scan_statements

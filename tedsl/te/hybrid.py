@@ -2,7 +2,7 @@
 
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.hybrid.script import script
-from tedsl.lower.hybrid_module import HybridModule
-from tedsl.lower.hybrid_module import build_hybrid as build
+from tedsl.lower.hybrid.module import HybridModule
+from tedsl.lower.hybrid.module import build_hybrid as build
 
 __all__ = ["HybridModule", "HybridOp", "build", "script"]

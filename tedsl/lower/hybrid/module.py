@@ -11,7 +11,7 @@ from typing import Any
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.hybrid_source import hybrid_source
+from tedsl.lower.hybrid.source import hybrid_source
 from tedsl.lower.lower import lower_schedule
 from tedsl.schedule.handles import Schedule
 
