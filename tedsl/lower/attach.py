@@ -19,6 +19,7 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
+from tedsl.lower.scan_stages import check_rows
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
 from tedsl.lower.threads import bind_threads
 from tedsl.lower.versions import memory_of, under_conditions
@@ -42,6 +43,7 @@ class _Placer:
         for plan in reversed(plans):
             for index, buffer in reversed(list(enumerate(self.memory.outputs(plan)))):
                 if self.memory.is_shared(plan, index):
+                    check_rows(plan)
                     continue
                 if self.memory.is_argument(buffer):
                     check_argument(plan, buffer)

@@ -13,7 +13,8 @@ from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lang.reads import guarded_loads
 from tedsl.lang.scan import ScanOp
 from tedsl.lang.scan_order import Ends, Place
-from tedsl.lower.plan import Key
+from tedsl.lower.plan import Key, StagePlan
+from tedsl.schedule.causes import said
 from tedsl.schedule.scans import scans_of
 from tedsl.schedule.state import ScheduleState
 
@@ -44,9 +45,18 @@ def check_shared(schedule: ScheduleState, shared: Mapping[Key, Key], given: Coll
         if (op, index) in given:
             raise LoweringError(f"{op.name} is an argument, and its rows are part of {result}: it has no memory of its own",
                                 hint=f"pass {result} instead")
-        if stage is not None and (stage.scope or stage.storage.alignments or stage.storage.double_buffer):
+        if stage is not None and (stage.storage.alignments or stage.storage.double_buffer or stage.storage.rolling):
             raise LoweringError(f"{op.name} is computed into {result}, and has directives on its memory",
                                 hint=f"give them to s[{schedule.stage_map[scan].name}], or to a copy made by cache_write")
+
+
+def check_rows(plan: StagePlan) -> None:
+    """Refuse a stage that would write beyond its rows: there the memory of the scan goes on."""
+    if plan.padded:
+        axis = next(iter(plan.padded))
+        raise LoweringError(f"{plan.name} is computed into the memory of a scan, and the split of {axis.name} with round_up "
+                            "writes beyond the end of a row", hint="use another tail, such as mask or guard, or compute it by "
+                            f's.cache_write({plan.name}, "local") and pad that', about=said(plan.stage, "relations"))
 
 
 # --- domains ----------------------------------------------------------------------------------------------------------

@@ -362,8 +362,21 @@ def test_what_has_no_memory_of_its_own():
         tedsl.lower(p.s, [p.X, p.update])
     with pytest.raises(LoweringError, match=r"state is an argument, and its rows are part of scan"):
         tedsl.lower(p.s, [p.X, p.state, p.scan])
-    p.s[p.update].set_scope("local")
+    p.s[p.update].storage_align(p.update.op.axis[0], 8, 1)
     with pytest.raises(LoweringError, match=r"update is computed into scan, and has directives on its memory(.|\n)*s\[scan\]"):
+        tedsl.lower(p.s, [p.X, p.scan])
+
+
+@pytest.mark.parametrize("who", ["init", "update"])
+@pytest.mark.parametrize("tail", ["guard", "mask", "partition", "shift_inwards", "round_up"])
+def test_tails_of_splits_within_a_row(who, tail):
+    p = CumulativeSum()
+    stage = getattr(p, who)
+    _, inner = p.s[stage].split(stage.op.axis[1], factor=4, tail=tail)
+    p.s[stage].vectorize(inner)
+    if tail != "round_up":
+        return p.check()
+    with pytest.raises(LoweringError, match=r"is computed into the memory of a scan, and the split of i with round_up"):
         tedsl.lower(p.s, [p.X, p.scan])
 
 
