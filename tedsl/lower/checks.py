@@ -49,8 +49,11 @@ class Checked:
     requirements: tuple[Requirement, ...]
 
 
-def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS) -> Checked:
-    """Check every read of `op`; LoweringError for one that leaves its tensor. domains: narrower ranges of some axes."""
+def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *, clamped: bool = True) -> Checked:
+    """Check every read of `op`; LoweringError for one that leaves its tensor. domains: narrower ranges of some axes.
+
+    clamped: False leaves indices that depend on data as they are, for checks at run time.
+    """
     if any(axis in domains for axis in op.axis):
         op = op.replace(axis=tuple([axis.replace(dom=domains.get(axis, axis.dom)) for axis in op.axis]))
     if any(build.as_int(extent_of(axis)) == 0 for axis in op.axis):
@@ -61,7 +64,8 @@ def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS) ->
             checker.check(load, facts)
     if is_ragged(op):
         checker.check_ranges()
-    return Checked(tuple(_mended(body, checker.clamps, checker.lazy) for body in op.body), tuple(checker.requirements.values()))
+    return Checked(tuple(_mended(body, checker.clamps if clamped else {}, checker.lazy) for body in op.body),
+                   tuple(checker.requirements.values()))
 
 
 class _Checker:

@@ -45,12 +45,12 @@ class Translator(Rewriter):
         return node
 
 
-def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range]) \
+def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
         -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a te.compute: its reads checked, and what is computed inline written into it."""
     op = stage.op
     assert isinstance(op, ComputeOp)
-    checked = check_reads(op, domains)
+    checked = check_reads(op, domains, clamped=clamped)
     bodies = checked.bodies if inliner is None else tuple(inliner(body) for body in checked.bodies)
     ranges = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
     reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *ranges))

@@ -27,7 +27,7 @@ from tedsl.schedule.causes import Cause
 from tedsl.schedule.state import StageState
 
 
-def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range]) \
+def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
         -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a te.extern. It reads its inputs whole."""
     op = stage.op

@@ -38,7 +38,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     """
     state = sch.state
     arguments = make_arguments(state, args, binds)
-    plans, requirements = make_plans(state)
+    plans, requirements = make_plans(state, clamped=not checked)
     check_arguments(state, plans, arguments, to_run)
     analyzer = Analyzer()
     dims = [dim for buffer in arguments.buffer_map.values() for dim in buffer.shape]

@@ -20,8 +20,11 @@ from tedsl.schedule.scans import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 
-def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requirement]]:
-    """A plan for each stage with loops of its own, producers first and attached to one another; what shapes must satisfy."""
+def make_plans(schedule: ScheduleState, *, clamped: bool = True) -> tuple[list[StagePlan], list[Requirement]]:
+    """A plan for each stage with loops of its own, producers first and attached to one another; what shapes must satisfy.
+
+    clamped: False for checks at run time of indices that depend on data.
+    """
     plans: dict[StageState, StagePlan] = {}
     formulas: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
 
@@ -36,11 +39,11 @@ def make_plans(schedule: ScheduleState) -> tuple[list[StagePlan], list[Requireme
             continue
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
             assert isinstance(stage.op, ComputeOp), "compute_inline refuses all others"
-            checked = check_reads(stage.op, domains)
+            checked = check_reads(stage.op, domains, clamped=clamped)
             requirements.extend(checked.requirements)
             formulas[stage] = stage.op, checked.bodies
         else:
-            plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None, domains)
+            plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None, domains, clamped)
             requirements.extend(needed)
     _attach(schedule, plans)
     return with_versions(plans), requirements

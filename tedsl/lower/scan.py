@@ -25,7 +25,7 @@ from tedsl.lower.plan import Read, StagePlan
 from tedsl.schedule.state import StageState
 
 
-def plan_scan(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range]) \
+def plan_scan(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
         -> tuple[StagePlan, Sequence[Requirement]]:
     """The plan of a te.scan: before its loops it reads all first rows, in step t row t of each update."""
     op = stage.op

@@ -33,7 +33,7 @@ from tedsl.schedule.hybrid import axes_of
 from tedsl.schedule.state import StageState
 
 
-def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range]) \
+def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
         -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a hybrid script. It reads its inputs whole."""
     op = stage.op
