@@ -5,5 +5,8 @@ from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.scan import ScanOp
 from tedsl.lang.tensor import Tensor, TensorSlice
+from tedsl.lang.tensor_compute import TensorComputeOp
+from tedsl.lang.tensor_intrin import TensorIntrin
 
-__all__ = ["ComputeOp", "ExternOp", "HybridOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorSlice"]
+__all__ = ["ComputeOp", "ExternOp", "HybridOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorComputeOp",
+           "TensorIntrin", "TensorSlice"]
