@@ -24,7 +24,6 @@ from tedsl.lang.operation import extent_of
 from tedsl.lower.plan import Ends, Launch, Loop, StagePlan
 from tedsl.lower.reads import has_load
 from tedsl.schedule.causes import annotated
-from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import Fuse, Rebase, Split
 from tedsl.schedule.state import IterVarAttr
 from tedsl.schedule.threads import is_shared_among, is_virtual, memory_rank, memory_scope, thread_rank

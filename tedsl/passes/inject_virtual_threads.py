@@ -59,7 +59,7 @@ class _Virtual(ScopedRewriter):
         count = build.as_int(stmt.value)
         assert isinstance(stmt.node, IterVar)
         if count is None:
-            raise LoweringError(f"the number of virtual threads {stmt.node.name} is {stmt.value}, which is no constant",
+            raise LoweringError(f"the number of virtual threads {stmt.node.name} is {stmt.value!r}, which is no constant",
                                 hint="split the loop by a constant and bind the outer part")
         shared = not stmt.node.thread_tag.startswith("cthread")
         return _Injector(stmt.node.var, count, shared, stmt.body)(stmt.body)

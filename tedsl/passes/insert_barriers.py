@@ -68,10 +68,10 @@ def reduction_parts(stmt: Evaluate) -> tuple[tuple[Expr, ...], list[Var], set[Va
     args = stmt.value.args
     count = build.as_int(args[0])
     if count is None or len(args) < 2 + 2 * count:
-        raise LoweringError(f"{stmt.value} has not the arguments count, values, condition, results, threads")
+        raise LoweringError(f"{stmt.value!r} has not the arguments count, values, condition, results, threads")
     places, threads = args[2 + count:2 + 2 * count], args[2 + 2 * count:]
     if not all(isinstance(arg, Var) for arg in places):
-        raise LoweringError(f"the results of {stmt.value} are data pointers")
+        raise LoweringError(f"the results of {stmt.value!r} are data pointers")
     return args[1:2 + count], [v for v in places if isinstance(v, Var)], {v for v in threads if isinstance(v, Var)}
 
 
@@ -84,7 +84,7 @@ def meeting(stmt: Stmt) -> Stmt | None:
 def divergent(stmt: Stmt, expr: Expr, where: str) -> NoReturn:
     """The error for a meeting that only some threads come to."""
     what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
-    raise LoweringError(f"{what} stands under {where} {expr}, which differs among the threads of a block: some would wait "
+    raise LoweringError(f"{what} stands under {where} {expr!r}, which differs among the threads of a block: some would wait "
                         "for others that never come",
                         hint="make the condition the same for all threads, or close it before the barrier and repeat it after")
 
@@ -256,7 +256,7 @@ class _KernelBarriers:
         if met is not None:
             divergent(met, branch.condition, "the condition")
         if not self.uniform.is_pure(branch.condition):
-            raise LoweringError(f"threads must wait for each other under the condition {branch.condition}, which reads "
+            raise LoweringError(f"threads must wait for each other under the condition {branch.condition!r}, which reads "
                                 "memory and differs among the threads of a block: some would wait forever",
                                 hint="compute the condition from the axes alone, or end it before other threads' values are "
                                      "used")

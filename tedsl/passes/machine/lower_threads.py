@@ -102,7 +102,7 @@ class _Fission:
             case _:
                 if is_barrier(stmt):
                     return seq()
-                raise LoweringError(f"{stmt} stands outside of its attribute \"reduce_scope\", which says how it combines")
+                raise LoweringError(f"{stmt!r} stands outside of its attribute \"reduce_scope\", which says how it combines")
 
     def must_agree(self, met: Stmt, expr: Expr, where: str) -> None:
         if self.uniform.varies(expr):
@@ -146,8 +146,8 @@ class _Fission:
         """Memory that is used in several phases: that of the block stays, that of one thread is there for each."""
         for extent in stmt.extents:
             if self.uniform.varies(extent):
-                raise LoweringError(f"the size of {stmt.buffer_var.name}, {extent}, differs among the threads of a block, and "
-                                    "the memory is used before and after a barrier", hint="allocate the largest size")
+                raise LoweringError(f"the size of {stmt.buffer_var.name}, {extent!r}, differs among the threads of a block, "
+                                    "and the memory is used before and after a barrier", hint="allocate the largest size")
         copies = self.private.copies(stmt.buffer_var)
         if not copies:
             return stmt.replace(body=self(stmt.body))

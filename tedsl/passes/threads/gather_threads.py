@@ -118,7 +118,8 @@ def _gathered(stmt: Stmt) -> Kernel:
         if known.var is not axis.var:
             renamed[axis.var] = known.var
         if not analyzer.can_prove(build.equal(*build.match_operands(known.count, count))):
-            raise LoweringError(f"the kernel launches {known.count} threads of {tag} and then {count}: a launch has one number",
+            raise LoweringError(f"the kernel launches {known.count!r} threads of {tag} and then {count!r}: a launch has one "
+                                "number",
                                 hint="give the loops that are bound to it the same number of iterations, and guard the body")
     _check_counts(stmt, found)
     body = _Bare()(stmt)
@@ -140,7 +141,7 @@ def _check_counts(stmt: Stmt, found: dict[str, Thread]) -> None:
     for one in found.values():
         wrong = [v.name for v in variables(one.count) if v in inside]
         if wrong:
-            raise LoweringError(f"the number of threads of {one.axis.thread_tag}, {one.count}, depends on {wrong[0]}, which "
+            raise LoweringError(f"the number of threads of {one.axis.thread_tag}, {one.count!r}, depends on {wrong[0]}, which "
                                 "the kernel itself defines: it is not known when the threads are launched",
                                 hint="split the bound loop by a constant and bind the inner loop")
 

@@ -70,6 +70,6 @@ class _Races:
 def _race(store: Store, one: Thread) -> LoweringError:
     tag = one.axis.thread_tag
     return LoweringError(
-        f"all {one.count} threads of {tag} update {store.buffer_var.name}[{store.index}]: they would race",
+        f"all {one.count!r} threads of {tag} update {store.buffer_var.name}[{store.index!r}]: they would race",
         hint=f"bind a loop over elements of that stage to {tag}; or let one thread do it, set_store_predicate(tx.var.equal(0)) "
              f"where tx is the axis {tag}; or keep the values in memory of each thread, set_scope('local')")

@@ -1,0 +1,204 @@
+"""Loops bound to thread axes: what `lower` prints, how many threads are launched, which regions several threads need."""
+
+from textwrap import dedent
+
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.errors import LoweringError
+from tests.passes.programs import body_text
+from tests.passes.threads.programs import row_sums, softmax, tiled_matmul, vector_add
+
+
+def lowered(s, args):
+    return body_text(tedsl.lower(s, args, simple_mode=True)["main"])
+
+
+def axis(name, tag, again=False, dom="(nullptr)"):
+    return f'attr [IterVar({name}{"" if again else ": int32"}, {dom}, "ThreadIndex", "{tag}")] "thread_extent"'
+
+
+BX, TX, TY = axis("blockIdx.x", "blockIdx.x"), axis("threadIdx.x", "threadIdx.x"), axis("threadIdx.y", "threadIdx.y")
+
+
+def shown(text, **names):
+    for name, value in names.items():
+        text = text.replace(f"@{name}@", value)
+    return dedent(text).strip("\n")
+
+
+def test_vector_add_prints_as_in_tvm():
+    assert lowered(*vector_add(te.var("n"), 64)) == shown("""
+        @BX@ = floordiv((n + 63), 64);
+        @TX@ = 64;
+        if @tir.likely((((blockIdx.x*64) + threadIdx.x) < n), dtype=bool) {
+          C_2[(((blockIdx.x*64) + threadIdx.x)*stride_2)] = ((float32*)A_2[(((blockIdx.x*64) + threadIdx.x)*stride)] """
+        """+ (float32*)B_2[(((blockIdx.x*64) + threadIdx.x)*stride_1)])
+        }""", BX=BX, TX=TX)
+
+
+def test_a_reduction_across_threads_prints_as_in_tvm():
+    assert lowered(*row_sums(8, 16)) == shown("""
+        @BX@ = 2;
+        allocate(B.rf: Pointer(local float32), float32, [1]), storage_scope = local;
+        allocate(reduce_temp0: Pointer(local float32), float32, [1]), storage_scope = local;
+        @TY@ = 4;
+        @TX@ = 8 {
+          B.rf[0] = 0f32
+          for (k.outer: int32, 0, 2) {
+            B.rf[0] = ((float32*)B.rf[0] + (float32*)A_2[((((blockIdx.x*64) + (threadIdx.y*16)) + (k.outer*8)) + threadIdx.x)])
+          }
+          attr [meta[tir.CommReducer][0]] "reduce_scope" = @tir.reinterpret(0u64, dtype=handle);
+          @tir.tvm_thread_allreduce(1u32, (float32*)B.rf[0], True, reduce_temp0, threadIdx.x, dtype=handle)
+          if (threadIdx.x == 0) {
+            B_2[((blockIdx.x*4) + threadIdx.y)] = (float32*)reduce_temp0[0]
+          }
+        }""", BX=BX, TX=TX, TY=TY)
+
+
+def test_shared_tiles_hold_what_all_threads_need_and_local_ones_what_one_needs():
+    text = lowered(*tiled_matmul(16, 16, 8, threads=4, virtual=2, scale=2, step=4))
+    start = text[:text.index("for (")]
+    assert start == shown("""
+        attr [IterVar(blockIdx.y: int32, (nullptr), "ThreadIndex", "blockIdx.y")] "thread_extent" = 1;
+        allocate(C.local: Pointer(local float32), float32, [16]), storage_scope = local;
+        allocate(A.shared: Pointer(shared float32), float32, [64]), storage_scope = shared;
+        allocate(B.shared: Pointer(shared float32), float32, [64]), storage_scope = shared;
+        allocate(A.shared.local: Pointer(local float32), float32, [4]), storage_scope = local;
+        allocate(B.shared.local: Pointer(local float32), float32, [4]), storage_scope = local;
+        attr [IterVar(blockIdx.x: int32, (nullptr), "ThreadIndex", "blockIdx.x")] "thread_extent" = 1;
+        attr [IterVar(threadIdx.y: int32, [0:4], "ThreadIndex", "threadIdx.y")] "thread_extent" = 4;
+        attr [IterVar(threadIdx.x: int32, [0:4], "ThreadIndex", "threadIdx.x")] "thread_extent" = 4 {
+        """).rstrip() + "\n  "
+    assert text.count('attr [IterVar(threadIdx.y, [0:4], "ThreadIndex", "threadIdx.y")] "thread_extent" = 4;') == 2
+    assert "A.shared[((threadIdx.y*16) + (ax0.inner*4)) + threadIdx.x)]" in text.replace("[(((", "[((")
+    assert "virtual_thread" not in text and "storage_sync" not in text
+
+
+def test_the_scope_of_a_stage_follows_from_the_threads_around_it():
+    text = lowered(*softmax(4, 16))
+    assert "allocate(top: Pointer(shared float32), float32, [1])" in text
+    A = te.placeholder((8, 8), name="A")
+    B = te.compute((8, 8), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((8, 8), lambda i, j: B[i, j] * 2.0, name="C")
+    for loop, scope, size in ((0, "shared", 8), (1, "local", 1)):
+        s = te.create_schedule(C.op)
+        s[C].bind(s[C].op.axis[0], te.thread_axis("blockIdx.x"))
+        s[C].bind(s[C].op.axis[1], te.thread_axis("threadIdx.x"))
+        s[B].compute_at(s[C], s[C].op.axis[loop])
+        assert f"allocate(B: Pointer({scope} float32), float32, [{size}]), storage_scope = {scope}" in lowered(s, [A, C])
+
+
+def stencil(threads=4, own=4):
+    """B, of which a block needs two elements more than it has threads, computed by the threads of C."""
+    A = te.placeholder((16,), name="A")
+    B = te.compute((16,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((14,), lambda i: B[i] + B[i + 2], name="C")
+    s = te.create_schedule(C.op)
+    tx = te.thread_axis("threadIdx.x")
+    block, thread = s[C].split(C.op.axis[0], factor=threads)
+    s[C].bind(block, te.thread_axis("blockIdx.x"))
+    s[C].bind(thread, tx)
+    s[B].compute_at(s[C], block)
+    _, inner = s[B].split(s[B].op.axis[0], factor=own)
+    s[B].bind(inner, tx)
+    return s, [A, C], inner
+
+
+def test_a_loop_with_fewer_iterations_than_threads_is_guarded():
+    s, args, _ = stencil(own=3)
+    text = lowered(s, args)
+    assert text.count("= 4;\n") + text.count("= 4 {\n") == 3
+    assert "if @tir.likely((threadIdx.x < 3), dtype=bool)" in text
+
+
+def test_a_kernel_launches_as_many_threads_as_its_largest_loop_needs():
+    s, args, _ = stencil(own=6)
+    text = lowered(s, args)
+    assert f"{TX} = 6;" in text and "if @tir.likely((threadIdx.x < 4), dtype=bool)" in text
+
+
+def test_threads_in_front_of_which_a_split_stands_are_not_made_fewer():
+    s, args = vector_add(3, 8)
+    assert f"{TX} = 8;" in lowered(s, args)
+
+
+def refused(s, args, match):
+    with pytest.raises(LoweringError, match=match):
+        tedsl.lower(s, args)
+
+
+def test_the_range_of_an_axis_and_the_loop_must_agree():
+    A = te.placeholder((16,), name="A")
+    B = te.compute((16,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(s[B].op.axis[0], te.thread_axis((0, 8), "threadIdx.x"))
+    refused(s, [A, B], r"loop i of B is bound to threadIdx.x, which has 8 threads; the loop has 16(.|\n)*split i with factor=8")
+
+
+def test_memory_of_one_thread_is_not_computed_by_several():
+    s, args, inner = stencil()
+    B = s.stages[1]
+    B.set_scope("local")
+    refused(s, args, r"i.inner of B is bound to threadIdx.x(.|\n)*scope 'local', belongs to one thread(.|\n)*set_scope")
+
+
+def test_a_block_does_not_wait_for_another():
+    A = te.placeholder((4, 4), name="A")
+    B = te.compute((4, 4), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((4, 4), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    bx = te.thread_axis("blockIdx.x")
+    s[C].bind(s[C].op.axis[0], bx)
+    s[B].compute_at(s[C], s[C].op.axis[0])
+    s[B].bind(s[B].op.axis[1], bx)
+    refused(s, [A, C], "blocks cannot wait for each other")
+
+
+def test_virtual_threads_are_a_constant_number():
+    A = te.placeholder((te.var("n"),), name="A")
+    B = te.compute(A.shape, lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(s[B].op.axis[0], te.thread_axis("vthread"))
+    refused(s, [A, B], "virtual threads are copies of the code(.|\n)*nparts=2")
+
+
+def test_elements_inside_of_a_reduction_across_threads():
+    A = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    s[B].reorder(k, s[B].op.axis[0])
+    s[B].bind(k, te.thread_axis("threadIdx.x"))
+    refused(s, [A, B], "the loop i over elements stands inside of it(.|\n)*reorder i to the outside of k")
+
+
+def test_a_reduction_across_threads_has_no_start_value_of_its_own():
+    A = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, init=2.0), name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(k, te.thread_axis("threadIdx.x"))
+    refused(s, [A, B], "starts from a value of its own")
+
+
+def test_a_predicate_may_name_threads_that_only_inner_stages_are_bound_to():
+    A = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((4,), lambda i: B[i] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    tx = te.thread_axis("threadIdx.x")
+    s[C].bind(s[C].op.axis[0], te.thread_axis("blockIdx.x"))
+    s[B].compute_at(s[C], s[C].op.axis[0])
+    s[B].bind(k, tx)
+    s[C].set_store_predicate(tx.var.equal(0))
+    text = lowered(s, [A, C])
+    last = text[text.rindex("attr ["):]
+    assert last == shown("""
+        attr [IterVar(threadIdx.x, (nullptr), "ThreadIndex", "threadIdx.x")] "thread_extent" = 8;
+          if (threadIdx.x == 0) {
+            C_2[blockIdx.x] = ((float32*)B[0] + 1f32)
+          }
+        }""")

@@ -1,0 +1,96 @@
+"""Virtual threads become interleaved copies."""
+
+from textwrap import dedent
+
+import pytest
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Load, Ramp, Var, pointer_var
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.stmt import Allocate, AttrStmt, Store, seq
+from tedsl.passes.inject_virtual_threads import inject_virtual_threads
+from tests.passes.programs import Function, body_text, check, loop, when
+
+F = Function(A=(64,), B=(64,))
+V, K = Var("vthread"), Var("k")
+L = pointer_var("L", "float32", "local")
+
+
+def virtual(body, count=2, tag="vthread", var=V):
+    return AttrStmt(IterVar(None, var, IterType.THREAD_INDEX, tag), "virtual_thread", build.as_expr(count), body)
+
+
+def local(body, size=2):
+    return Allocate(L, "float32", (build.as_expr(size),), build.true(), body)
+
+
+def own(index):
+    return Load("float32", L, build.as_expr(index))
+
+
+def keep(index, value):
+    return Store(L, value, build.as_expr(index))
+
+
+def copies(body):
+    return body_text(check(inject_virtual_threads, F.func(body)))
+
+
+def test_statements_that_depend_on_the_thread_are_copied_within_the_loops():
+    at = build.add(build.mul(V, 8), K)
+    assert copies(virtual(local(loop(K, 8, seq(keep(0, F.load("A", at)), F.store("B", at, own(0))))))) == dedent("""\
+        allocate(L: Pointer(local float32), float32, [2, 2]), storage_scope = local;
+        for (k: int32, 0, 8) {
+          L[(0*2)] = (float32*)A_1[((0*8) + k)]
+          L[(1*2)] = (float32*)A_1[((1*8) + k)]
+          B_1[((0*8) + k)] = (float32*)L[(0*2)]
+          B_1[((1*8) + k)] = (float32*)L[(1*2)]
+        }""")
+
+
+def test_memory_without_the_thread_is_shared():
+    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", V, own(0))))))
+    assert "float32, [2])" in text and text.count("L[0] =") == 1 and text.count("B_1[") == 2
+
+
+def test_a_condition_on_the_thread_makes_memory_its_own():
+    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), when(build.equal(V, 1), keep(0, F.load("A", 1))),
+                                    F.store("B", V, own(0))))))
+    assert "[2, 2]" in text and text.count("if (") == 2
+
+
+def test_a_loop_whose_bounds_depend_on_the_thread_is_copied_as_a_whole():
+    text = copies(virtual(loop(K, build.add(V, 1), F.store("B", build.add(build.mul(V, 8), K), 1.0))))
+    assert "for (vthread.s: int32, 0, 2)" in text and text.count("for (k") == 1
+
+
+def test_many_threads_are_a_loop():
+    assert "for (vthread.s: int32, 0, 20)" in copies(virtual(F.store("B", V, F.load("A", V)), 20))
+
+
+def test_nested_threads():
+    other = Var("vy")
+    at = build.add(build.mul(V, 2), other)
+    text = copies(virtual(virtual(local(seq(keep(0, F.load("A", at)), F.store("B", at, own(0)))), 2, "vthread", other), 3))
+    assert text.count("L[") == 12 and "[3, 2, 2]" in text
+
+
+def test_threads_that_share_nothing():
+    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", V, own(0)))), 2, "cthread"))
+    assert "[2, 2]" in text and text.count("L[") == 4
+
+
+def test_vectors():
+    lanes = Ramp(build.mul(V, 4), build.const(1, "int32"), 4)
+    kept = Ramp(build.const(0, "int32"), build.const(1, "int32"), 4)
+    body = local(seq(Store(L, F.load("A", lanes), kept), Store(F.data("B"), Load("float32x4", L, kept), lanes)), 4)
+    text = copies(virtual(body))
+    assert text.count("ramp(") == 8
+
+
+def test_the_number_is_a_constant():
+    n = Var("n")
+    with pytest.raises(LoweringError, match="virtual threads vthread is n, which is no constant"):
+        inject_virtual_threads(F.func(virtual(F.store("B", V, 0.0), n), n))
+
