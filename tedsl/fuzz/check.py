@@ -168,18 +168,15 @@ def check(case: Case, *, interpret: bool = True, compiled: bool = True, quick: b
     check_dtypes(case, names, expected)
     options = pass_config(case.config)
     func = loops_of(case, names)
-    if interpret:
-        verify(func, flat=False)
-        interpreted(case, func, "the loops of the schedule", expected)
     lowered = lowered_by(lowering_pipeline(options, case.simple_mode), func)
     target = as_target(case.target)
     ready = None
     if interpret:
-        verify(lowered, flat=True)
-        interpreted(case, lowered, "the loops after lower", expected)
-        ready = lowered_by(target_pipeline(target, options), lowered)
-        verify(ready, flat=True)
-        interpreted(case, ready, "the loops for the machine", expected)
+        ready = lowered_by(target_pipeline(target, options), lowered)  # first: it may refuse what only looks as if it worked
+        for way, loops in (("the loops of the schedule", func), ("the loops after lower", lowered),
+                           ("the loops for the machine", ready)):
+            verify(loops, flat=loops is not func)
+            interpreted(case, loops, way, expected)
     if compiled:
         machine_code(case, lowered, target, options, expected, ready)
 
@@ -190,12 +187,12 @@ def check_quickly(case: Case, names: Mapping[str, Any], expected: Expected) -> N
     options = pass_config(case.config)
     func = loops_of(case, names)
     verify(func, flat=False)
-    if iterations(func.body, case.sizes) <= SMALL:
-        interpreted(case, func, "the loops of the schedule", expected)
     lowered = lowered_by(lowering_pipeline(options, case.simple_mode), func)
     verify(lowered, flat=True)
     target = as_target(case.target)
     module = lowered_by(functools.partial(backend_for(target).compile, quick=True), [lowered], target, options)
+    if iterations(func.body, case.sizes) <= SMALL:
+        interpreted(case, func, "the loops of the schedule", expected)
     outcome = Run(case, expected)
     module(*outcome.arguments)
     outcome.compare("machine code", expected)

@@ -74,7 +74,7 @@ def scheduled(case: Case, given: Mapping[str, Any] | None = None) -> dict[str, A
     for text in case.schedule:
         try:
             exec(text, names)
-        except (ScheduleError, NameError, IndexError):
+        except (ScheduleError, NameError, LookupError, AttributeError):  # what an earlier directive made is not there
             continue
     return names
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl import te
 from tedsl.fuzz.directives.sites import constant_extents, operation
+from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.builder import IRBuilder
 from tedsl.ir.expr import Add, ProducerLoad, Reduce
 from tedsl.lang.operation import ComputeOp
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from tedsl.fuzz.schedules import Scheduler
 
 
+def _strided(*tensors: Any) -> dict[Any, Any]:
+    """Buffers for regions whose elements need not lie side by side."""
+    return {t: decl_buffer(t.shape, t.dtype, t.name, strides=[te.var(f"{t.name}_stride")], offset_factor=1) for t in tensors}
+
+
 def copy_of(count: int, dtype: str) -> Any:
     """b[i] = a[i]."""
     a = te.placeholder((count,), dtype, name="a")
@@ -22,12 +28,11 @@ def copy_of(count: int, dtype: str) -> Any:
 
     def body(ins: Any, outs: Any) -> Any:
         ib = IRBuilder()
-        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         with ib.for_range(0, count, name="i") as i:
-            target[i] = source[i]
+            ib.emit(outs[0].vstore([i], ins[0].vload([i])))
         return ib.get()
 
-    return te.decl_tensor_intrin(b.op, body, name="copy", default_buffer_params={"offset_factor": 1})
+    return te.decl_tensor_intrin(b.op, body, name="copy", binds=_strided(a, b))
 
 
 def sum_of(count: int, dtype: str) -> Any:
@@ -38,18 +43,17 @@ def sum_of(count: int, dtype: str) -> Any:
 
     def part(ins: Any, outs: Any, begin: bool, add: bool) -> Any:
         ib = IRBuilder()
-        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         if begin:
-            target[0] = te.const(0, dtype)
+            ib.emit(outs[0].vstore([0], te.const(0, dtype)))
         if add:
             with ib.for_range(0, count, name="i") as i:
-                target[0] = target[0] + source[i]
+                ib.emit(outs[0].vstore([0], outs[0].vload([0]) + ins[0].vload([i])))
         return ib.get()
 
     def body(ins: Any, outs: Any) -> Any:
         return part(ins, outs, True, True), part(ins, outs, True, False), part(ins, outs, False, True)
 
-    return te.decl_tensor_intrin(b.op, body, name="sum", default_buffer_params={"offset_factor": 1})
+    return te.decl_tensor_intrin(b.op, body, name="sum", binds=_strided(a, b))
 
 
 def tensorize(s: Scheduler) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.errors import ScheduleError
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.primitives.reorder import reorder
 from tedsl.schedule.primitives.split import positive_count, split
@@ -23,7 +24,12 @@ def tile(stage: StageState, x: Any, y: Any, x_factor: Any, y_factor: Any) -> tup
     stage.must_have_no_guests([x, y], directive)
     if x is y:
         raise stage.refuse(directive, f"{x.name} is named twice", hint="tile takes two loops; split cuts one")
-    xo, xi = split(stage, x, factor=x_factor)
-    yo, yi = split(stage, y, factor=y_factor)
-    reorder(stage, (xo, yo, xi, yi))
+    before = list(stage.leaf_iter_vars), list(stage.all_iter_vars), list(stage.relations)
+    try:
+        xo, xi = split(stage, x, factor=x_factor)
+        yo, yi = split(stage, y, factor=y_factor)
+        reorder(stage, (xo, yo, xi, yi))
+    except ScheduleError:
+        stage.leaf_iter_vars, stage.all_iter_vars, stage.relations = before
+        raise
     return xo, yo, xi, yi
