@@ -14,7 +14,7 @@ import numpy
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType, round_float
-from tedsl.runtime.array import NDArray
+from tedsl.runtime.array import NDArray, numpy_dtype
 from tedsl.runtime.device import CPU
 
 Array = numpy.ndarray[Any, Any]
@@ -93,6 +93,8 @@ def array_from_dlpack(source: Any) -> Array:
         raise ArgumentTypeError(f"from_dlpack: {_shown(source)} is neither a DLPack capsule that is still unread nor an object "
                                 "with __dlpack__", hint="arrays of numpy, torch, jax have it; for a list use nd.array")
     capsule = source if is_capsule else _capsule(source)
+    if _had_bfloat16(capsule):
+        return array_from_dlpack(capsule).view(numpy_dtype("bfloat16"))
     says_writable = ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor_versioned") == 1
     made = numpy.from_dlpack(_CapsuleOwner(capsule))
     if made.flags.writeable or says_writable or made.size == 0 or min(made.strides, default=0) < 0:
@@ -102,6 +104,26 @@ def array_from_dlpack(source: Any) -> Array:
     block: Any = (ctypes.c_char * size).from_address(made.ctypes.data)
     block.keep = made
     return numpy.ndarray(made.shape, made.dtype, block, 0, made.strides)
+
+
+class _Tensor(ctypes.Structure):
+    """DLPack's DLTensor, as far as it is read here."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+def _had_bfloat16(capsule: Any) -> bool:
+    """Whether the capsule holds bfloat16, which numpy does not take; afterwards it says uint16."""
+    for name, before in ((b"dltensor", 0), (b"dltensor_versioned", 32)):  # before the tensor: version, context, deleter, flags
+        if ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), name) == 1:
+            get = ctypes.pythonapi.PyCapsule_GetPointer
+            get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+            tensor = _Tensor.from_address((get(capsule, name) or 0) + before)
+            if (tensor.code, tensor.bits, tensor.lanes) == (4, 16, 1):
+                tensor.code = 1
+                return True
+    return False
 
 
 def _capsule(source: Any) -> Any:

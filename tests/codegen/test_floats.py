@@ -11,6 +11,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import dtype
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Add, Call, Div, Max, Min, Mul, Sub, Var
+from tedsl.ir.interpreter.arithmetic import fma64
 from tedsl.ir.ops import Op
 from tests.codegen.kernels import ARM, AVX2, HOST, PLAIN, RUNNABLE, Kernel, elementwise, splat
 from tests.codegen.test_conversions import numpy_type, same_floats
@@ -153,11 +154,52 @@ def test_fma_rounds_once_also_without_the_instruction(target):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_fma_of_doubles_needs_the_instruction():
+def hard_doubles():
+    """Triples for fma: of all sizes, products that nearly cancel the addend, results below and beyond the normal numbers."""
+    rng = np.random.default_rng(5)
+    mantissas = [rng.integers(2**52, 2**53, 6000).astype("float64") * rng.choice([-1.0, 1.0], 6000) for _ in range(3)]
+    a, b, c = (np.ldexp(m, rng.integers(low, high, 6000)) for m, (low, high) in
+               zip(mantissas, [(-600, 500), (-600, 500), (-1126, 971)]))
+    c[:2000] = -(a[:2000] * b[:2000]) * (1 + rng.integers(-3, 4, 2000) * 2.0**-52)
+    b[2000:3000] = np.ldexp(mantissas[1][2000:3000], -1074 - 60 - np.frexp(a[2000:3000])[1] + rng.integers(-60, 60, 1000))
+    c[2000:3000] = np.ldexp(mantissas[2][2000:3000], rng.integers(-1180, -1120, 1000))
+    special = np.array([0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, np.inf, -np.inf,
+                        np.nan, 3.0, 2.0**-537, 2.0**-538])
+    x, y, z = (part.reshape(-1) for part in np.meshgrid(special, special, special))
+    pad = -(len(x) + 6000) % 8
+    return [np.concatenate([p, q, np.ones(pad)]) for p, q in ((a, x), (b, y), (c, z))]
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered")
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+def test_fma_of_doubles_rounds_once_also_without_the_instruction(target):
+    a, b, c = hard_doubles()
     make = lambda x, y, z: Call(x.dtype, Op.get("tir.fma"), (x, y, z))
-    with pytest.raises(LoweringError, match=r"fma of float64(.|\n)*\+fma"):
-        Kernel(elementwise(make, ["float64"] * 3, "float64", 1, 8), PLAIN)
+    expected = np.array([fma64(*t) for t in zip(a, b, c)])
+    for lanes in (1, 4):
+        got = np.zeros_like(a)
+        assert Kernel(elementwise(make, ["float64"] * 3, "float64", lanes, len(a)), target)(a, b, c, got) == 0
+        same_floats(got, expected)
+
+
+def test_fma_of_doubles_is_an_instruction_where_there_is_one():
+    make = lambda x, y, z: Call(x.dtype, Op.get("tir.fma"), (x, y, z))
     assert "fmla" in Kernel(elementwise(make, ["float64"] * 3, "float64", 2, 8), ARM).assembly()
+
+
+@pytest.mark.parametrize("of", ["float16", "bfloat16"])
+def test_nextafter_of_16_bit_floats(of):
+    a, b = pairs(of)
+    x, y = Var("x", of), Var("y", of)
+    step = Call(dtype(of), Op.get("tir.nextafter"), (x, y))
+    with np.errstate(all="ignore"):
+        values = [evaluate(step, {x: float(p), y: float(q)}) for p, q in zip(a, b)]
+        expected = np.array(values, "float64").astype(numpy_type(of))
+    make = lambda v, w: Call(v.dtype, Op.get("tir.nextafter"), (v, w))
+    for lanes, target in ((1, HOST), (8, HOST), (4, PLAIN)):
+        got = np.zeros_like(a)
+        assert Kernel(elementwise(make, [of, of], of, lanes, len(a)), target)(a, b, got) == 0
+        same_floats(got, expected)
 
 
 def test_math_of_16_bit_floats_goes_through_float32():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tedsl.codegen.llvm.branch import emit_if_then_else
-from tedsl.codegen.llvm.convert import convert, emit_reinterpret
+from tedsl.codegen.llvm.convert import convert, emit_reinterpret, from_memory, to_memory
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import constant_of
 from tedsl.codegen.llvm.floats import emit_fma, emit_rounding, intrinsic, rounded
@@ -116,8 +116,6 @@ def _times_power(out: Emitter, x: str, n: str, d: DType, ints: DType) -> str:
 def emit_nextafter(out: Emitter, e: Call) -> str:
     """The bits of a float, read as an integer, count through the floats."""
     d = e.dtype
-    if d.bits == 16:
-        raise LoweringError(f"nextafter of {d} is not available in machine code yet")
     x, y = (out.value(a) for a in e.args)
     t, i, mask = register_type(d), vector_of(f"i{d.bits}", d.lanes), vector_of("i1", d.lanes)
 
@@ -125,13 +123,14 @@ def emit_nextafter(out: Emitter, e: Call) -> str:
         return int_splat(d.bits, value, d.lanes)
 
     up = out.assign(f"fcmp ogt {t} {y}, {x}")
-    bits = out.assign(f"bitcast {t} {x} to {i}")
+    bits = to_memory(out, x, d) if d.bits == 16 else out.assign(f"bitcast {t} {x} to {i}")
     positive = out.assign(f"icmp sge {i} {bits}, {const(0)}")
     away = out.assign(f"icmp eq {mask} {up}, {positive}")
     moved = out.assign(f"add {i} {bits}, {out.assign(f'select {mask} {away}, {i} {const(1)}, {i} {const(-1)}')}")
     least = out.assign(f"select {mask} {up}, {i} {const(1)}, {i} {const(1 - 2**(d.bits - 1))}")
     zero = out.assign(f"fcmp oeq {t} {x}, {float_splat(d, 0.0)}")
-    stepped = out.assign(f"bitcast {i} {out.assign(f'select {mask} {zero}, {i} {least}, {i} {moved}')} to {t}")
+    chosen = out.assign(f"select {mask} {zero}, {i} {least}, {i} {moved}")
+    stepped = from_memory(out, chosen, d) if d.bits == 16 else out.assign(f"bitcast {i} {chosen} to {t}")
     same = out.assign(f"fcmp oeq {t} {x}, {y}")
     result = out.assign(f"select {mask} {same}, {t} {y}, {t} {stepped}")
     nan = out.assign(f"fcmp uno {t} {x}, {y}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm import halves
 from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.math.fma import FMA_F64, SYMBOL
 from tedsl.codegen.llvm.types import float_splat, register_type, suffix, vector_of
-from tedsl.errors import LoweringError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Call, Cast, Expr, FloatImm, Max, Min
 
@@ -100,9 +100,22 @@ def emit_fma(out: Emitter, e: Call) -> str:
     if out.target.has_fma:
         return rounded(out, d, intrinsic(out, "fma", d, a, b, c))
     if d.bits == 64:
-        raise LoweringError(f"fma of {d}: target {out.target} has no such instruction",
-                            hint="write a * b + c, or add -mattr=+fma")
+        return _fma_of_doubles(out, d, a, b, c)
     return rounded(out, d, _fma_in_double(out, d, a, b, c))
+
+
+def _fma_of_doubles(out: Emitter, d: DType, *args: str) -> str:
+    """In integers, lane by lane."""
+    out.module.definitions.setdefault(SYMBOL, FMA_F64)
+    t, call = register_type(d), f"call double @{SYMBOL}("
+    if d.lanes == 1:
+        return out.assign(call + ", ".join(f"double {v}" for v in args) + ")")
+    made = "poison"
+    for k in range(d.lanes):
+        lane = [out.assign(f"extractelement {t} {v}, i64 {k}") for v in args]
+        one = out.assign(call + ", ".join(f"double {v}" for v in lane) + ")")
+        made = out.assign(f"insertelement {t} {made}, double {one}, i64 {k}")
+    return made
 
 
 def _fma_in_double(out: Emitter, d: DType, a: str, b: str, c: str) -> str:

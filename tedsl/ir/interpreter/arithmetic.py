@@ -163,7 +163,7 @@ def fma64(a: Any, b: Any, c: Any) -> Any:
     try:
         return np.float64(exact.numerator / exact.denominator)
     except OverflowError:
-        return np.float64(math.copysign(math.inf, exact))
+        return np.float64(math.inf if exact > 0 else -math.inf)
 
 
 def round_half_away(x: Any) -> Any:
@@ -212,6 +212,8 @@ FROM_DOUBLE: dict[str, Callable[[Any], Any]] = {
 
 
 def next_after(x: Any, towards: Any, of: str) -> Any:
+    if x == towards:
+        return towards  # also where the signs of zero differ, which numpy's float16 does not heed
     return next_bfloat16(x, towards) if of == "bfloat16" else np.nextafter(x, towards)
 
 
