@@ -17,7 +17,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import SizeVar, Var
 from tedsl.ir.visitor import uses
-from tedsl.runtime.convert import Array, as_array, as_number, has_dtype, slot_bits
+from tedsl.runtime.foreign import Array, as_array, as_number, has_dtype, slot_bits
 from tedsl.runtime.shapes import exact
 from tedsl.runtime.signature import Binding, Signature, TensorParam, signature_of
 

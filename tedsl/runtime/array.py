@@ -173,6 +173,6 @@ def _require_cpu(device: Device | None) -> None:
 
 def from_dlpack(source: Any) -> NDArray:
     """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
-    from tedsl.runtime.convert import array_from_dlpack
+    from tedsl.runtime.foreign import array_from_dlpack
 
     return NDArray(array_from_dlpack(source))

@@ -50,7 +50,7 @@ DATA = {
     "tedsl_type_int": "tedsl.runtime.symbols:int_type",
     "tedsl_type_float": "tedsl.runtime.symbols:float_type",
     "tedsl_none": "tedsl.runtime.symbols:none_object",
-    "tedsl_bfloat16_number": "tedsl.runtime.convert:bfloat16_number_address",
+    "tedsl_bfloat16_number": "tedsl.runtime.foreign:bfloat16_number_address",
     "tedsl_pool_state": "tedsl.runtime.parallel:state_address",
     "tedsl_python_call": "tedsl.runtime.callbacks:call_address",
     "tedsl_python_publish": "tedsl.runtime.callbacks:publish_address",

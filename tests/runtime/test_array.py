@@ -10,7 +10,7 @@ import pytest
 import tedsl
 from tedsl import nd
 from tedsl.errors import ArgumentError, ArgumentTypeError
-from tedsl.runtime.convert import array_from_dlpack
+from tedsl.runtime.foreign import array_from_dlpack
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64"])

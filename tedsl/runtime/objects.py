@@ -1,0 +1,43 @@
+"""Python values as the objects of programs: `runtime.convert`; which targets run here: `runtime.enabled`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import ArgumentTypeError, TedslError
+from tedsl.ir import build
+from tedsl.ir.expr import StringImm
+from tedsl.ir.node import Node
+from tedsl.runtime.array import NDArray
+from tedsl.runtime.functions import PackedFunc
+from tedsl.target.current import as_target
+
+
+def convert(value: Any) -> Any:
+    """A number as a constant, a str as a string constant, a function as a packed function; sequences and dicts item by item.
+
+    None, arrays and objects of programs stay what they are.
+    """
+    if value is None or isinstance(value, (Node, NDArray, PackedFunc)) or hasattr(value, "asobject"):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return build.const(value)
+    if isinstance(value, str):
+        return StringImm(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(map(convert, value))
+    if isinstance(value, dict):
+        return {key: convert(one) for key, one in value.items()}
+    if callable(value):
+        return PackedFunc(value)
+    raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} is no object of programs",
+                            hint="numbers, strings, lists, tuples, dicts and functions can be converted")
+
+
+def enabled(target: Any) -> bool:
+    """Whether programs built for `target` run here."""
+    try:
+        made = as_target(target)
+    except TedslError:
+        return False
+    return made.kind.name == "llvm" and made.runs_here
