@@ -29,7 +29,7 @@ from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.propagate import guards
 from tedsl.lower.reads import is_ragged, loads_of
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
-from tedsl.lower.threads import around_thread, on_named_threads
+from tedsl.lower.threads import around_thread, on_named_threads, store_predicate
 from tedsl.lower.versions import specialized
 from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up
@@ -144,7 +144,7 @@ class Nest:
                 self.note_guards(offsets, "tensor", inside, [axis] * len(inside))
                 found += inside
         if plan.stage.store_predicate is not None:
-            found.append(translate(plan.stage.store_predicate))
+            found.append(translate(store_predicate(plan)))
             self.unlikely.add(found[-1])
             self.note_guards(offsets, "predicate", found[-1:], [None])
         found = [c for c in found if not build.is_true(c)]

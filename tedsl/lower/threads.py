@@ -19,6 +19,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, is_no_op
+from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import extent_of
 from tedsl.lower.plan import Ends, Launch, Loop, StagePlan
@@ -260,6 +261,16 @@ def exceeded(loop: Loop) -> Expr | None:
     if thread is None or count is None or count is loop.extent or build.as_int(build.sub(count, loop.extent)) == 0:
         return None
     return build.less(thread.var, loop.extent)
+
+
+def store_predicate(plan: StagePlan) -> Expr:
+    """The store predicate of the stage; each virtual thread, which is a loop of its own, by the value of that loop."""
+    condition = plan.stage.store_predicate
+    assert condition is not None
+    values = {one.attr.bind_thread.var: build.cast(one.attr.bind_thread.var.dtype, one.value)
+              for host, until in (*hosts(plan), (plan, len(plan.loops) - 1)) for one in host.loops[:until + 1]
+              if one.attr.bind_thread is not None and is_virtual(one.attr.bind_thread.thread_tag)}
+    return substitute(condition, values) if values else condition
 
 
 def on_named_threads(plan: StagePlan, stmt: Stmt) -> Stmt:

@@ -1,7 +1,9 @@
 """Schedules that were miscompiled, or directives that left something behind when they were refused. All found by the fuzzer."""
 
+import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.errors import ScheduleError
 
@@ -23,3 +25,18 @@ def test_a_refused_tile_splits_nothing():
         s[B].tile(B.op.reduce_axis[0], outer, 2, 2)
     assert str(s) == before
     assert len(s[B].relations) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_store_predicate_over_virtual_threads(rows):
+    """A virtual thread is a loop with a variable of its own, which the predicate did not know."""
+    A = te.placeholder((rows, 5), name="A")
+    B = te.compute((rows, 5), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    thread = te.thread_axis("vthread")
+    s[B].bind(B.op.axis[0], thread)
+    s[B].set_store_predicate(thread.var % 2 < 1)
+    a, b = np.zeros((rows, 5), "float32"), np.zeros((rows, 5), "float32")
+    tedsl.build(s, [A, B])(a, b)
+    np.testing.assert_array_equal(b[::2], 1)
+    np.testing.assert_array_equal(b[1::2], 0)
