@@ -35,7 +35,6 @@ from tedsl.ir.stmt import (
 
 MOST_LOOPS = 12  # in one function: Python allows 20 nested blocks
 MOST_STATEMENTS = 400  # of a sequence in one function
-THREADS = ("thread_extent", "virtual_thread")  # attributes that are loops
 
 
 class StmtCompiler(ExprCompiler):
