@@ -243,7 +243,7 @@ def test_code_for_other_machines_shows_and_does_not_run(target, words):
 
 def test_kinds_without_a_backend():
     s, args = added(8)
-    with pytest.raises(TedslError, match=r"no backend for the target kind 'cuda'(.|\n)*build for llvm"):
+    with pytest.raises(TedslError, match=r"no code generator for the device 'cuda'(.|\n)*target=\"llvm\""):
         tedsl.build(s, args, target="cuda")
 
 
