@@ -274,3 +274,28 @@ def test_checked_mode_looks_into_the_statements():
     built = tedsl.build(te.create_schedule(C.op), [C], checked=True)
     with pytest.raises(TedslError, match=r"reads B\[0, 0\], to which nothing was written before\n  in stage C"):
         built(np.zeros(2, "float32"))
+
+
+@pytest.mark.parametrize("n, size", SIZES[:3])
+def test_a_python_function_between_two_formulas(n, size):
+    def plus_one(source, target):
+        np.asarray(target)[...] = np.asarray(source) + 1
+
+    tedsl.register_func("test_extern.plus_one", plus_one, override=True)
+    A = te.placeholder((n, 4), name="A")
+    P = te.compute((n, 4), lambda i, j: A[i, j] * 2, name="P")
+    B = te.extern((n, 4), [P], lambda ins, outs: tir.call_packed("test_extern.plus_one", ins[0], outs[0]), name="B")
+    C = te.compute((n, 4), lambda i, j: B[i, j] * 10, name="C")
+    a = whole_numbers((size, 4))
+    assert (both(te.create_schedule(C.op), [A, C], {A: a}, {n: size})[C] == (2 * a + 1) * 10).all()
+
+
+def test_what_a_python_function_raises_reaches_the_caller():
+    def fails(source):
+        raise KeyError("no such row")
+
+    tedsl.register_func("test_extern.fails", fails, override=True)
+    A = te.placeholder((3,), name="A")
+    B = te.extern((3,), [A], lambda ins, outs: tir.call_packed("test_extern.fails", ins[0]), name="B")
+    with pytest.raises(KeyError, match="no such row"):
+        tedsl.build(te.create_schedule(B.op), [A, B])(np.zeros(3, "float32"), np.zeros(3, "float32"))
