@@ -16,10 +16,10 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.visitor import variables
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import PlaceholderOp, extent_of
+from tedsl.lang.reads import guarded_loads
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import Key, StagePlan
-from tedsl.lower.reads import guarded_loads
 from tedsl.lower.scan_stages import check_shared, shared_memory
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState

@@ -19,9 +19,9 @@ from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import Operation, extent_of
+from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
-from tedsl.lower.reads import has_load
 from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.lower.threads import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
 from tedsl.lower.versions import readers_inside, specialized, under_conditions

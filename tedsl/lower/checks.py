@@ -26,9 +26,8 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
-from tedsl.lower.reads import Eager, Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
+from tedsl.lang.reads import Eager, Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
 from tedsl.lower.violations import Violation, find_violation, free_symbols
-
 
 NO_DOMAINS: Mapping[IterVar, Range] = {}
 

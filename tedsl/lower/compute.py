@@ -18,9 +18,9 @@ from tedsl.ir.stmt import BufferStore, IfThenElse, LetStmt, Stmt, seq
 from tedsl.ir.substitute import substitute
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp
+from tedsl.lang.reads import loads_of
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.plan import Read, StagePlan
-from tedsl.lower.reads import loads_of
 from tedsl.schedule.state import StageState
 
 

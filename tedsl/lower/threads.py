@@ -22,8 +22,8 @@ from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, is_no_op
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import extent_of
+from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Ends, Launch, Loop, StagePlan
-from tedsl.lower.reads import has_load
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import Fuse, Rebase, Split
 from tedsl.schedule.state import IterVarAttr

@@ -19,9 +19,9 @@ from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import variables
+from tedsl.lang.reads import has_load
 from tedsl.lang.tensor import Tensor
 from tedsl.lang.tensor_intrin import Region
-from tedsl.lower.reads import has_load
 
 COMMUTATIVE = (Add, Mul, Min, Max, And, Or, EQ, NE)
 MOST_STEPS = 20_000

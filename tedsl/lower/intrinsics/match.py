@@ -14,6 +14,7 @@ from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.substitute import substitute
 from tedsl.lang.operation import extent_of
+from tedsl.lang.reads import has_load, loads_of
 from tedsl.lang.shape_match import ShapeMatch
 from tedsl.lang.tensor import Tensor
 from tedsl.lang.tensor_compute import TensorComputeOp
@@ -22,7 +23,6 @@ from tedsl.lower.intrinsics.compare import Comparison, Difference
 from tedsl.lower.intrinsics.region import Cover
 from tedsl.lower.intrinsics.show import formula_text, shape_text
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.reads import has_load, loads_of
 from tedsl.schedule.causes import annotated
 
 

@@ -24,7 +24,7 @@ from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import BufferStore, Stmt, Store
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
-from tedsl.lower.reads import Eager, Facts, guarded
+from tedsl.lang.reads import Eager, Facts, guarded
 from tedsl.lower.written.demand import Demand, asserted, within
 from tedsl.lower.written.iterations import Found, Loop, Scope, find_outside, free_symbols, relevant
 from tedsl.lower.written.lanes import lane_of, one_lane

@@ -18,7 +18,7 @@ from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.stmt import AssertStmt, Stmt
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import variables
-from tedsl.lower.reads import takes_its_ends
+from tedsl.lang.reads import takes_its_ends
 from tedsl.lower.written.iterations import Loop
 
 
