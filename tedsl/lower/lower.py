@@ -23,7 +23,7 @@ from tedsl.lower.lanes import check_lanes
 from tedsl.lower.normalize import make_plans
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.tails import check_tails
-from tedsl.lower.written.function import check_written, is_vouched_for, vouch_for, well_formed
+from tedsl.lower.written.function import check_parts, check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule
 
 
@@ -72,6 +72,7 @@ def check_function(func: PrimFunc, *, accesses: bool = True) -> PrimFunc:
 
     accesses: False leaves the places of accesses to checks at run time.
     """
+    check_parts(func)
     if is_vouched_for(func):
         return func
     _check_symbols(func.body, Arguments(func.params, func.buffer_map, {}))

@@ -7,9 +7,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.errors import DTypeError
+from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import Call
+from tedsl.ir.expr import Call, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
@@ -40,6 +40,21 @@ def well_formed(func: PrimFunc) -> PrimFunc:
     func = func.with_body(bind_once(func.body))
     verify(func, flat=False, error=DTypeError)
     return func
+
+
+def check_parts(func: PrimFunc) -> None:
+    """Refuses what is no function at all."""
+    if not isinstance(func.body, Stmt):
+        raise ArgumentTypeError(f"the body of the function {func.name} is a {type(func.body).__name__}, not a statement",
+                                hint="pass what ib.get() of an ir_builder returns")
+    for param in func.params:
+        if not isinstance(param, Var):
+            raise ArgumentTypeError(f"a parameter of {func.name} is {param!r}, not a variable",
+                                    hint="pass a handle, te.var(name, 'handle'), and its buffer in buffer_map")
+    for param, buffer in func.buffer_map.items():
+        if not isinstance(buffer, Buffer) or param not in func.params:
+            raise ArgumentTypeError(f"buffer_map of {func.name} maps {param!r} to {buffer!r}",
+                                    hint="it maps parameters to buffers: {handle: tir.decl_buffer(shape)}")
 
 
 def check_written(func: PrimFunc) -> PrimFunc:

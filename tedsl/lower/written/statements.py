@@ -107,6 +107,8 @@ def _below(c: StatementChecker, condition: Expr, body: Stmt) -> Stmt:
 
 
 def _realize(c: StatementChecker, s: BufferRealize) -> Stmt:
+    if s.buffer.data in c.table.known:  # that of a parameter: it exists already
+        return _below(c, s.condition, s.body)
     ends = tuple(e for r in s.bounds for e in (r.min, r.extent) if e is not None)
     return _with_sizes(c, tuple(map(c.expr, ends)), lambda made: _realized(c, s, made))
 
@@ -114,16 +116,16 @@ def _realize(c: StatementChecker, s: BufferRealize) -> Stmt:
 def _realized(c: StatementChecker, s: BufferRealize, ends: tuple[Expr, ...]) -> Stmt:
     dims = tuple(zip(ends[::2], ends[1::2]))
     extents = tuple(extent for _, extent in dims)
-    if s.buffer.data not in c.table.known:
-        if s.buffer.strides:
-            extents = (build.product_of_extents(extents[0], s.buffer.strides[0]),)
-            compact = tuple(build.less_equal(build.mul(e, t), u) for (_, e), t, u in
-                            zip(dims[1:], s.buffer.strides[1:], s.buffer.strides))
-            if not all(map(c.analyzer.can_prove, compact)):
-                raise LoweringError(f"realize {s.buffer.name}: its strides do not leave room for each dimension",
-                                    hint="leave the strides out: the memory is compact")
-        c.table.known[s.buffer.data] = Memory(s.buffer.name, s.buffer.dtype, size_of(extents, s.buffer.dtype.lanes), ZERO,
-                                              s.buffer, dims)
+    if s.buffer.strides:
+        extents = (build.product_of_extents(extents[0], s.buffer.strides[0]),)
+        room = [build.less_equal(build.mul(e, t), u) for (_, e), t, u in
+                zip(dims[1:], s.buffer.strides[1:], s.buffer.strides)]
+        room += [build.greater_equal(stride, 0) for stride in s.buffer.strides]
+        if not all(map(c.analyzer.can_prove, room)):
+            raise LoweringError(f"realize {s.buffer.name}: its strides do not leave room for each dimension",
+                                hint="leave the strides out: the memory is compact")
+    c.table.known[s.buffer.data] = Memory(s.buffer.name, s.buffer.dtype, size_of(extents, s.buffer.dtype.lanes), ZERO,
+                                          s.buffer, dims)
     bounds = tuple(Range.from_min_extent(low, extent) for low, extent in dims)
     return s.replace(bounds=bounds, body=_below(c, s.condition, s.body))
 

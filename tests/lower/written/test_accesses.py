@@ -337,3 +337,20 @@ def test_regions_for_other_functions_lie_inside_too():
     assert asserts(function(body, B)) == []
     part = tir.decl_buffer((k,), "float32", "part", data=A.data)
     assert len(asserts(function(tir.Evaluate(tir.call_packed("f", part)), A, scalars=(k,)))) == 1
+
+
+def test_a_parameter_is_not_realized_again():
+    store = tir.BufferStore(B, tir.const(1.0), [tir.const(7)])
+    body = tir.BufferRealize(B, [tedsl.ir.Range(0, 2)], tir.const(True), store)
+    out, = both(function(body, B), np.zeros(8, "float32"))
+    assert out.tolist() == [0, 0, 0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("params, body, buffers, match", [
+    ([], None, {}, "the body of the function main is a NoneType"),
+    ([3], tir.Evaluate(0), {}, "a parameter of main is 3, not a variable"),
+    ([], tir.Evaluate(0), {te.var("h", "handle"): B}, "buffer_map of main maps h"),
+])
+def test_what_is_no_function(params, body, buffers, match):
+    with pytest.raises(TypeError, match=match):
+        tedsl.build(tir.PrimFunc(params, body, None, buffers))
