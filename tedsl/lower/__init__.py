@@ -1,9 +1,10 @@
 """From a schedule to loops.
 
-    reads (which elements a formula reads, under which conditions) -> checks (are they there? clamps, asserts; violations
-    finds the example that an error shows) -> plan (what is known about one stage)
+    checks (are the elements there that a formula reads? clamps, asserts; violations finds the example that an error shows)
+    -> plan (what is known about one stage; kinds: a table of what is different for compute, scan and extern)
     -> normalize (inline) -> propagate (extents down, indices and intervals up, guards) -> bounds (regions, consumers first)
-    -> compute (init, update, stores) -> nest (the loops of one stage) -> attach (where each stage stands)
+    -> compute (init, update, stores) -> nest (the loops of one stage) -> scan, scan_stages (steps, in the memory of the scan)
+    -> extern (the user's statements over real memory) -> attach (where each stage stands)
     -> arguments (parameters and buffers) -> lower: `lower_schedule`
 
 The rule that keeps every access inside its buffer: an attached stage allocates the region that the *unguarded* loops of
