@@ -71,7 +71,7 @@ from topi.elementwise import (
     tanh,
     trunc,
 )
-from topi.reduction import all, any, max, min, prod, sum
+from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
 
 broadcast_add, broadcast_subtract, broadcast_multiply, broadcast_divide = add, subtract, multiply, divide
 broadcast_floor_divide, broadcast_mod, broadcast_floor_mod, broadcast_power = floor_divide, mod, floor_mod, power
@@ -83,8 +83,8 @@ broadcast_logical_and, broadcast_logical_or, broadcast_logical_xor = logical_and
 broadcast_bitwise_and, broadcast_bitwise_or, broadcast_bitwise_xor = bitwise_and, bitwise_or, bitwise_xor
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "broadcast_add", "broadcast_bitwise_and", "broadcast_bitwise_or",
+    "abs", "acos", "acosh", "add", "all", "any", "argmax", "argmin", "asin", "asinh", "atan", "atanh", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast_add", "broadcast_bitwise_and", "broadcast_bitwise_or",
     "broadcast_bitwise_xor", "broadcast_divide", "broadcast_equal", "broadcast_floor_divide", "broadcast_floor_mod",
     "broadcast_greater", "broadcast_greater_equal", "broadcast_left_shift", "broadcast_less", "broadcast_less_equal",
     "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "broadcast_maximum", "broadcast_minimum",

@@ -1,4 +1,7 @@
-"""Reductions over dimensions of a tensor, with numpy's rules: `axis` an int, a tuple or None (all), negative from the end."""
+"""Reductions over dimensions of a tensor, with numpy's rules: `axis` an int, a tuple or None (all), negative from the end.
+
+Sums and products of float16 and bfloat16 are accumulated in float32 and rounded once.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ShapeError
+from tedsl.errors import DTypeError, ShapeError
 from topi.kinds import ReduceOp
-from topi.tag import COMM_REDUCE
+from topi.tag import COMM_REDUCE, COMM_REDUCE_IDX, ELEMWISE
 
 Axis = int | Sequence[int] | None
 
 
 def sum(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
     """The sum, in the dtype of `data`."""
-    return _reduce("sum", te.sum, data, axis, keepdims)
+    return _accumulate("sum", te.sum, data, axis, keepdims)
 
 
 def prod(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
     """The product, in the dtype of `data`."""
-    return _reduce("prod", te.prod, data, axis, keepdims)
+    return _accumulate("prod", te.prod, data, axis, keepdims)
 
 
 def max(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
@@ -43,6 +46,19 @@ def any(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor
     return _reduce("any", te.any, data, axis, keepdims)
 
 
+def argmax(data: te.Tensor, axis: Axis = None, keepdims: bool = False, select_last_index: bool = False) -> te.Tensor:
+    """The place of the largest element as int32, counted over the reduced dimensions in row-major order.
+
+    Of several equal ones the first, or the last with select_last_index. NaN counts as the largest, as in numpy.argmax.
+    """
+    return _place_of("argmax", data, axis, keepdims, select_last_index)
+
+
+def argmin(data: te.Tensor, axis: Axis = None, keepdims: bool = False, select_last_index: bool = False) -> te.Tensor:
+    """The place of the smallest element; the rest as in `argmax`. NaN counts as the smallest, as in numpy.argmin."""
+    return _place_of("argmin", data, axis, keepdims, select_last_index)
+
+
 def reduced_axes(axis: Axis, rank: int, where: str) -> tuple[int, ...]:
     """The dimensions that `axis` names, sorted, from 0; ShapeError where there is none such or one is named twice."""
     given = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
@@ -57,18 +73,87 @@ def reduced_axes(axis: Axis, rank: int, where: str) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
-def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool) -> te.Tensor:
+def _accumulate(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool) -> te.Tensor:
+    """The reduction, in float32 where the dtype is too narrow to add up in."""
+    if data.dtype not in ("float16", "bfloat16"):
+        return _reduce(operator, reducer, data, axis, keepdims)
+    name = f"{data.op.name}_red"
+    wide = _reduce(operator, lambda e, axis: reducer(e.astype("float32"), axis=axis), data, axis, keepdims, f"{name}_float32")
+    if wide is data:
+        return data
+    made: te.Tensor = te.compute(wide.shape, lambda *i: wide(*i).astype(data.dtype), name=name, tag=ELEMWISE,
+                                 info=te.ElementwiseOp("cast"), axes="ax")
+    return made
+
+
+def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool, name: str = "") -> Any:
     axes = reduced_axes(axis, data.ndim, f"{operator} of {data.name}")
     if not axes:
         return data
-    loops = {d: te.reduce_axis((0, data.shape[d]), name=f"k{position}") for position, d in enumerate(axes)}
+    return _reduced(data, axes, keepdims, lambda e, loops: reducer(e, axis=loops), name or f"{data.op.name}_red", COMM_REDUCE,
+                    operator)
+
+
+def _reduced(data: te.Tensor, axes: tuple[int, ...], keepdims: bool, combine: Callable[..., Any], name: str, tag: str,
+             operator: str) -> Any:
+    """The compute `combine(element, reduce axes)` of `data` over its dimensions `axes`."""
+    loops = {d: te.reduce_axis((0, data.shape[d]), name=f"k{d}") for d in axes}
     kept = [d for d in range(data.ndim) if d not in loops]
     shape = [1 if d in loops else data.shape[d] for d in range(data.ndim)] if keepdims else [data.shape[d] for d in kept]
 
     def formula(*i: Any) -> Any:
         outer = {d: i[d] for d in kept} if keepdims else dict(zip(kept, i))
-        return reducer(data(*[loops[d] if d in loops else outer[d] for d in range(data.ndim)]), axis=list(loops.values()))
+        return combine(data(*[loops[d] if d in loops else outer[d] for d in range(data.ndim)]), list(loops.values()))
 
-    made: te.Tensor = te.compute(shape, formula, name=f"{data.op.name}_red", tag=COMM_REDUCE,
-                                 info=ReduceOp(operator, data, axes, keepdims))
+    return te.compute(shape, formula, name=name, tag=tag, info=ReduceOp(operator, data, axes, keepdims), axes="ax")
+
+
+def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: bool) -> te.Tensor:
+    """Index and value are reduced together, by an order of pairs that no order of the steps can change."""
+    where = f"{operator} of {data.name}"
+    axes = reduced_axes(axis, data.ndim, where)
+    if data.dtype == "bool":
+        raise DTypeError(f"{where}: bool values have no order", hint="cast to a number: topi.cast(x, 'int8')")
+    for d in axes:
+        if getattr(data.shape[d], "value", 1) == 0:
+            raise ShapeError(f"{where}: dimension {d} of shape {tuple(data.shape)} is empty, it has no element to point at")
+    if not axes:
+        return te.compute(data.shape, lambda *i: te.const(0, "int32"), name=f"{data.op.name}_red", tag=ELEMWISE, axes="ax")  # type: ignore[no-any-return]
+    reducer = te.comm_reducer(lambda x, y: _better(operator, x, y, last), lambda t, of: (_worst_place(last), _worst(operator, of)),
+                              name=operator)
+    name = f"{data.op.name}_red"
+    place, _ = _reduced(data, axes, keepdims, lambda e, loops: reducer((_flat(loops), e), axis=loops), f"{name}_temp",
+                        COMM_REDUCE_IDX, operator)
+    made: te.Tensor = te.compute(place.shape, lambda *i: place(*i), name=name, tag=COMM_REDUCE,
+                                 info=te.ElementwiseOp("identity"), axes="ax")
     return made
+
+
+def _flat(loops: Sequence[Any]) -> Any:
+    """The row-major number of an element of the reduced dimensions, as int32."""
+    number = loops[0].var
+    for loop in loops[1:]:
+        number = number * loop.dom.extent + loop.var
+    return number.astype("int32")
+
+
+def _worst_place(last: bool) -> Any:
+    return te.const(-1, "int32") if last else te.max_value("int32")
+
+
+def _worst(operator: str, of: Any) -> Any:
+    lowest = operator == "argmax"
+    if of.is_float:
+        return -te.infinity(of) if lowest else te.infinity(of)
+    return te.min_value(of) if lowest else te.max_value(of)
+
+
+def _better(operator: str, x: Any, y: Any, last: bool) -> tuple[Any, Any]:
+    """The pair (place, value) that comes first in the order: NaN, the better value, the earlier (or later) place."""
+    beats = x[1] > y[1] if operator == "argmax" else x[1] < y[1]
+    ties = x[1].equal(y[1])
+    if x[1].dtype.is_float:
+        x_nan, y_nan = te.isnan(x[1]), te.isnan(y[1])
+        beats, ties = te.any(te.all(x_nan, ~y_nan), beats), te.any(te.all(x_nan, y_nan), ties)
+    chosen = te.any(beats, te.all(ties, x[0] > y[0] if last else x[0] < y[0]))
+    return te.select(chosen, x[0], y[0]), te.select(chosen, x[1], y[1])

@@ -306,7 +306,7 @@ class Stage:
         return 0
 
     def __repr__(self) -> str:
-        return f"stage({self.name})"
+        return f"stage({self.name}, {self.op!r})"
 
     def __str__(self) -> str:
         return stage_text(self.state)

@@ -45,7 +45,7 @@ def test_stages_and_loops():
     p = Cell()
     assert [stage.op.name for stage in p.s.stages].index("update") < [stage.op.name for stage in p.s.stages].index("scan")
     assert list(p.s[p.scan].leaf_iter_vars) == [p.scan.op.scan_axis]
-    assert repr(p.s[p.scan]) == "stage(scan)"
+    assert repr(p.s[p.scan]).startswith("stage(scan, scan(scan")
     assert str(p.s[p.state]) == "state: state of scan [6, 5] float32"
     assert str(p.s[p.scan]) == "scan: computed at the root\n  for scan.idx in 0..5"
     assert str(p.s[p.update]) == "update: computed in each step of scan\n  for t\n    for i"
