@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.iters import IterVar
+from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scans import Scans, scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
@@ -110,16 +111,21 @@ def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence
 
 
 def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:
-    """The loops at which `producer` can be computed now, host by host, outermost first: no vector is around, all its readers
-    stand inside, and what it reads itself is still there."""
+    """The loops at which `producer` can be computed now, host by host, outermost first: a vector around has room for it, all
+    its readers stand inside, and what it reads itself is still there."""
     hosts = possible_hosts(producer, producer.schedule.consumers())
-    return [(host, loop) for host in hosts for loop in _room_in(host) if not _breaks(producer, host, loop)]
+    plain = not why_not_in_lanes(producer)
+    return [(host, loop) for host in hosts for loop in _room_in(host, plain) if not _breaks(producer, host, loop)]
 
 
-def _room_in(host: StageState) -> list[IterVar]:
-    """The loops of `host` outside of its first vectorized one."""
-    vectors = [host.attr_of(loop).iter_type == IterType.VECTORIZED for loop in host.leaf_iter_vars]
-    return host.leaf_iter_vars[:vectors.index(True) if True in vectors else None]
+def _room_in(host: StageState, plain: bool) -> list[IterVar]:
+    """The loops of `host` at which a stage can be computed. One that is not `plain` stands outside of vectors."""
+    loops = [loop for loop in host.leaf_iter_vars if all(find(v.leaf_iter_vars, loop) is not None for v in host.versions)]
+    if plain:
+        return loops
+    first = vectorized(host, host.leaf_iter_vars)
+    inner = host.leaf_iter_vars[find(host.leaf_iter_vars, first) or 0:] if first is not None else []
+    return [] if vector_around(host) is not None else [loop for loop in loops if find(inner, loop) is None]
 
 
 def _breaks(producer: StageState, host: StageState, loop: IterVar) -> bool:

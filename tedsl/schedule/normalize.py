@@ -67,7 +67,7 @@ def _rebase(state: ScheduleState) -> None:
             if at is None or stage.attr_of(axis).bind_thread is not None:
                 continue
             general = twins.get((stage.version_of, axis)) if stage.version_of is not None else None
-            twin = general or derived(axis, "")  # what is computed at the loop is so in all versions
+            twin = general if general is not None else derived(axis, "")  # what is computed at the loop is so in all versions
             stage.relations.append(Rebase(axis, twin))
             stage.all_iter_vars.append(twin)
             stage.leaf_iter_vars[at] = twin

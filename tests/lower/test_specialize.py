@@ -245,3 +245,9 @@ def test_inlined_stages_and_threads():
     assert "P is computed inline" in refusal(lambda: s[P].specialize(n > 3))
     s[C].bind(outer, te.thread_axis("blockIdx.x"))
     assert "runs on threads of a device" in refusal(lambda: s[C].specialize(n > 3))
+
+
+def test_loops_that_start_at_0_are_the_same_in_all_versions():
+    s, n, A, P, C, _, _ = chain()
+    s[P].specialize(n % 4 == 0)
+    right(s.normalize(), n, A, C, (0, 7, 8))

@@ -69,6 +69,9 @@ def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
         if type(one.op) is not ComputeOp:
             raise stage.refuse(directive, f"{one.name} is not made by a formula of te.compute",
                                hint=_other_way(stage, producer))
+        if one.env_threads:
+            raise stage.refuse(directive, f"{one.name} is computed by threads that env_threads launched around its loops",
+                               hint=f"bind loops of {producer.name} instead")
         if one.attach_type != AttachType.ROOT:
             raise stage.refuse(directive, f"{one.name} is not computed at the root",
                                hint=f"call reverse_compute_at before s[{one.name}] is placed, or s[{one.name}].compute_root()")
