@@ -50,7 +50,12 @@ class Schedule:
     # --- directives that make stages ---
 
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
-        """A copy of `tensor` in memory of `scope`, read by `readers` (operations or tensors) in its place."""
+        """A copy of `tensor` in memory of `scope`, read by `readers` (operations or tensors) in its place.
+
+        Example (matmul):
+            AA = s.cache_read(A, "global", [C])
+            s[AA].compute_at(s[C], y)
+        """
         source = stage_of(self.state, tensor, "cache_read")
         listed = list(readers) if isinstance(readers, (list, tuple)) else [readers]
         consumers = [stage_of(self.state, reader, "cache_read") for reader in listed]
@@ -62,7 +67,12 @@ class Schedule:
         return made
 
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
-        """Compute `tensor` (or all tensors of one operation) in memory of `scope`; the old stage copies. Returns the new."""
+        """Compute `tensor` (or all tensors of one operation) in memory of `scope`; the old stage copies. Returns the new.
+
+        Example (matmul):
+            CC = s.cache_write(C, "global")
+            s[CC].compute_at(s[C], y)
+        """
         several = isinstance(tensor, (list, tuple))
         given: list[Any] = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
         if not given:
@@ -80,6 +90,10 @@ class Schedule:
         """Make the reduction loop `axis` of `tensor` an axis of a new stage, over which `tensor` then reduces.
 
         Returns the new tensor; of a tuple reduction the list of them.
+
+        Example (rowsum):
+            ko, ki = s[B].split(k, factor=16)
+            BF = s.rfactor(B, ki)
         """
         stage = stage_of(self.state, tensor, "rfactor")
         recorder = self.state.recorder
@@ -91,7 +105,12 @@ class Schedule:
         return made if len(made) > 1 else made[0]
 
     def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:
-        """The stages between `inputs` and `outputs` (tensors or operations) as a group: its compute_at places all of them."""
+        """The stages between `inputs` and `outputs` (tensors or operations) as a group: its compute_at places all of them.
+
+        Example (chain):
+            group = s.create_group(outputs=B, inputs=A)
+            group.compute_at(s[C], y)
+        """
         ends = [[stage_of(self.state, one, "create_group") for one in (given if isinstance(given, (list, tuple)) else [given])]
                 for given in (outputs, inputs)]
         made = create_group(self.state, ends[0], ends[1], bool(include_inputs))

@@ -61,6 +61,9 @@ class Stage:
         """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner.
 
         tail: where that does not come out even: "guard", "mask", "partition", "shift_inwards" or "round_up".
+
+        Example (add_n):
+            xo, xi = s[C].split(i, factor=4)
         """
         call = self._call("split", self._axis(parent), factor=factor, nparts=nparts, tail=None if tail == GUARD else tail)
         outer, inner = split(self.state, parent, factor=factor, nparts=nparts, tail=tail)
@@ -68,21 +71,33 @@ class Stage:
         return outer, inner
 
     def fuse(self, *args: IterVar) -> IterVar:
-        """One loop for the neighbouring loops `args`; of nothing, a new outermost loop of one iteration."""
+        """One loop for the neighbouring loops `args`; of nothing, a new outermost loop of one iteration.
+
+        Example (table):
+            s[C].fuse(y, x)
+        """
         call = self._call("fuse", *map(self._axis, args))
         fused = fuse(self.state, args)
         self._record("fuse", call, (fused,))
         return fused
 
     def reorder(self, *args: IterVar) -> None:
-        """Nest the loops `args` in this order, outermost first."""
+        """Nest the loops `args` in this order, outermost first.
+
+        Example (table):
+            s[C].reorder(x, y)
+        """
         call = self._call("reorder", *map(self._axis, args))
         reorder(self.state, args)
         self._record("reorder", call)
 
     def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: Any, y_factor: Any) \
             -> tuple[IterVar, IterVar, IterVar, IterVar]:
-        """Cut two loops into tiles; returns x_outer, y_outer, x_inner, y_inner."""
+        """Cut two loops into tiles; returns x_outer, y_outer, x_inner, y_inner.
+
+        Example (table):
+            yo, xo, yi, xi = s[C].tile(y, x, 4, 4)
+        """
         values = map(self.state.schedule.recorder.value, (x_factor, y_factor))
         call = self._call("tile", self._axis(x_parent), self._axis(y_parent), *values)
         loops = tile(self.state, x_parent, y_parent, x_factor, y_factor)
@@ -90,7 +105,11 @@ class Stage:
         return loops
 
     def decompose_reduction(self, loop: IterVar) -> None:
-        """Store the start values of a reduction in loops of their own, right before `loop`."""
+        """Store the start values of a reduction in loops of their own, right before `loop`.
+
+        Example (rowsum):
+            s[B].decompose_reduction(k)
+        """
         call = self._call("decompose_reduction", self._axis(loop))
         decompose_reduction(self.state, loop)
         self._record("decompose_reduction", call)
@@ -98,31 +117,55 @@ class Stage:
     # --- annotations ---
 
     def vectorize(self, var: IterVar) -> None:
-        """Run the loop `var`, of constant extent, as vector instructions."""
+        """Run the loop `var`, of constant extent, as vector instructions.
+
+        Example (add):
+            xo, xi = s[C].split(i, factor=4)
+            s[C].vectorize(xi)
+        """
         call = self._call("vectorize", self._axis(var))
         vectorize(self.state, var)
         self._record("vectorize", call)
 
     def unroll(self, var: IterVar) -> None:
-        """Replace the loop `var` by copies of its body."""
+        """Replace the loop `var` by copies of its body.
+
+        Example (add):
+            xo, xi = s[C].split(i, factor=4)
+            s[C].unroll(xi)
+        """
         call = self._call("unroll", self._axis(var))
         unroll(self.state, var)
         self._record("unroll", call)
 
     def parallel(self, var: IterVar) -> None:
-        """Share the iterations of the loop `var` out among threads."""
+        """Share the iterations of the loop `var` out among threads.
+
+        Example (table):
+            s[C].parallel(y)
+        """
         call = self._call("parallel", self._axis(var))
         parallel(self.state, var)
         self._record("parallel", call)
 
     def bind(self, ivar: IterVar, thread_ivar: IterVar) -> None:
-        """Run the iterations of `ivar` as threads of a device."""
+        """Run the iterations of `ivar` as threads of a device.
+
+        Example (add):
+            bx, tx = s[C].split(i, factor=4)
+            s[C].bind(bx, te.thread_axis("blockIdx.x"))
+            s[C].bind(tx, te.thread_axis("threadIdx.x"))
+        """
         call = self._call("bind", self._axis(ivar), self.state.schedule.recorder.value(thread_ivar))
         bind(self.state, ivar, thread_ivar)
         self._record("bind", call)
 
     def env_threads(self, threads: Sequence[IterVar]) -> None:
-        """Launch thread axes, each with a range, around all loops of this stage."""
+        """Launch thread axes, each with a range, around all loops of this stage.
+
+        Example (add):
+            s[C].env_threads([te.thread_axis((0, 4), "threadIdx.x")])
+        """
         recorder = self.state.schedule.recorder
         given = list(threads) if isinstance(threads, (list, tuple)) else [threads]
         call = self._call("env_threads", recorder.value(given))
@@ -130,19 +173,39 @@ class Stage:
         self._record("env_threads", call)
 
     def set_store_predicate(self, predicate: Any) -> None:
-        """Store the elements of this stage only where the condition `predicate`, over thread axes, holds."""
+        """Store the elements of this stage only where the condition `predicate`, over thread axes, holds.
+
+        Example (add):
+            s[C].bind(i, te.thread_axis("threadIdx.x"))
+            s[C].set_store_predicate(i.var < 8)
+        """
         call = self._call("set_store_predicate", self.state.schedule.recorder.value(predicate))
         set_store_predicate(self.state, predicate)
         self._record("set_store_predicate", call)
 
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
-        """Replace the loop `var` and all loops inside it by one use of an intrinsic whose formula they compute."""
+        """Replace the loop `var` and all loops inside it by one use of an intrinsic whose formula they compute.
+
+        Example (add):
+            x, y = te.placeholder((4,), name="x"), te.placeholder((4,), name="y")
+            z = te.compute((4,), lambda k: x[k] + y[k], name="z")
+            add4 = te.decl_tensor_intrin(z.op, lambda ins, outs: tedsl.tir.call_extern(
+                "int32", "add4", ins[0].access_ptr("r"), ins[1].access_ptr("r"), outs[0].access_ptr("w")),
+                default_buffer_params={"offset_factor": 1})
+            xo, xi = s[C].split(i, factor=4)
+            s[C].tensorize(xi, add4)
+        """
         call = self._call("tensorize", self._axis(var), self.state.schedule.recorder.value(tensor_intrin))
         tensorize(self.state, var, tensor_intrin)
         self._record("tensorize", call)
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
-        """Put a note for the passes on the loop `var`."""
+        """Put a note for the passes on the loop `var`.
+
+        Example (table):
+            yo, yi = s[C].split(y, factor=2)
+            s[C].pragma(yi, "auto_unroll_max_step", 4)
+        """
         values = [pragma_type] if pragma_value is None else [pragma_type, pragma_value]
         call = self._call("pragma", self._axis(var), *map(self.state.schedule.recorder.value, values))
         pragma(self.state, var, pragma_type, pragma_value)
@@ -151,7 +214,12 @@ class Stage:
     # --- place ---
 
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
-        """Compute this stage at the loop `scope` of `parent`, as much of it as an iteration needs."""
+        """Compute this stage at the loop `scope` of `parent`, as much of it as an iteration needs.
+
+        Example (blur):
+            xo, xi = s[C].split(x, factor=4)
+            s[B].compute_at(s[C], xo)
+        """
         host: Any = parent.state if isinstance(parent, Stage) else parent
         recorder = self.state.schedule.recorder
         known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
@@ -160,7 +228,11 @@ class Stage:
         self._record("compute_at", call)
 
     def reverse_compute_at(self, parent: Stage, scope: IterVar) -> tuple[IterVar, ...]:
-        """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns its loops inside of that."""
+        """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns its loops inside of that.
+
+        Example (chain):
+            s[C].reverse_compute_at(s[B], B.op.axis[0])
+        """
         host: Any = parent.state if isinstance(parent, Stage) else parent
         recorder = self.state.schedule.recorder
         known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
@@ -170,40 +242,73 @@ class Stage:
         return loops
 
     def compute_inline(self) -> None:
-        """Write the formula of this stage into its readers."""
+        """Write the formula of this stage into its readers.
+
+        Example (chain):
+            s[B].compute_inline()
+        """
         compute_inline(self.state)
         self._record("compute_inline", self._call("compute_inline"))
 
     def compute_root(self) -> None:
-        """Compute this stage on its own, before its readers."""
+        """Compute this stage on its own, before its readers.
+
+        Example (chain):
+            s[B].compute_at(s[C], y)
+            s[B].compute_root()
+        """
         compute_root(self.state)
         self._record("compute_root", self._call("compute_root"))
 
     def set_scope(self, scope: str) -> Stage:
-        """Keep the values of this stage in memory of that scope; returns this stage."""
+        """Keep the values of this stage in memory of that scope; returns this stage.
+
+        Example (chain):
+            s[B].set_scope("local")
+        """
         set_scope(self.state, scope)
         self._record("set_scope", self._call("set_scope", repr(scope)))
         return self
 
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
-        """Make the stride of `axis` in the memory of this stage `offset` modulo `factor`, in elements."""
+        """Make the stride of `axis` in the memory of this stage `offset` modulo `factor`, in elements.
+
+        Example (chain):
+            s[B].storage_align(B.op.axis[0], 16, 1)
+        """
         values = map(self.state.schedule.recorder.value, (factor, offset))
         call = self._call("storage_align", self._axis(axis), *values)
         storage_align(self.state, axis, factor, offset)
         self._record("storage_align", call)
 
     def double_buffer(self) -> None:
-        """Fill this stage for the next iteration of its loop while the values of this one are read."""
+        """Fill this stage for the next iteration of its loop while the values of this one are read.
+
+        Example (blur):
+            xo, xi = s[C].split(x, factor=4)
+            s[B].compute_at(s[C], xo)
+            s[B].double_buffer()
+        """
         double_buffer(self.state)
         self._record("double_buffer", self._call("double_buffer"))
 
     def rolling_buffer(self) -> None:
-        """Keep what the next iteration of its loop needs of this stage too, instead of computing it again."""
+        """Keep what the next iteration of its loop needs of this stage too, instead of computing it again.
+
+        Example (blur):
+            xo, xi = s[C].split(x, factor=4)
+            s[B].compute_at(s[C], xo)
+            s[B].rolling_buffer()
+        """
         rolling_buffer(self.state)
         self._record("rolling_buffer", self._call("rolling_buffer"))
 
     def transform_layout(self, mapping_function: Callable[..., Any]) -> list[IterVar] | None:
-        """Put the elements of this stage elsewhere in its memory, `lambda n, c: [n, c // 4, c % 4]`; returns the new loops."""
+        """Put the elements of this stage elsewhere in its memory, `lambda n, c: [n, c // 4, c % 4]`; returns the new loops.
+
+        Example (chain):
+            s[B].transform_layout(lambda y, x: [x // 4, y, x % 4])
+        """
         mapped = call_map(self.state, mapping_function)
         said = self.state.schedule.recorder.function(mapped.names(), mapped.finals, mapping_function)
         call = self._call("transform_layout", said)
@@ -212,7 +317,11 @@ class Stage:
         return loops
 
     def prefetch(self, tensor: Tensor, var: IterVar, offset: Any) -> None:
-        """In each iteration of `var`, ask the cache for what the iteration `offset` later reads of `tensor`."""
+        """In each iteration of `var`, ask the cache for what the iteration `offset` later reads of `tensor`.
+
+        Example (table):
+            s[C].prefetch(A, y, 1)
+        """
         recorder = self.state.schedule.recorder
         source = self.state.schedule.stage_map.get(tensor.op) if isinstance(tensor, Tensor) else None
         named = recorder.tensor(tensor, source) if source is not None else ""
@@ -221,12 +330,21 @@ class Stage:
         self._record("prefetch", call)
 
     def nontemporal(self) -> None:
-        """Store this output past the cache."""
+        """Store this output past the cache.
+
+        Example (table):
+            s[C].nontemporal()
+        """
         nontemporal(self.state)
         self._record("nontemporal", self._call("nontemporal"))
 
     def specialize(self, condition: Any) -> Specialized:
-        """Other loops where `condition`, on sizes and scalar arguments, holds; returns the handle of that version."""
+        """Other loops where `condition`, on sizes and scalar arguments, holds; returns the handle of that version.
+
+        Example (add_n):
+            xo, xi = s[C].split(i, factor=4)
+            s[C].specialize(n % 4 == 0)
+        """
         call = self._call("specialize", self.state.schedule.recorder.value(condition))
         made = specialize(self.state, condition)
         self._record("specialize", call, (made,))
