@@ -8,8 +8,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_page_of_directives_is_made_from_the_docstrings():
-    made = subprocess.run([sys.executable, "docs/directives.py", "--check"], cwd=ROOT, capture_output=True, text=True, timeout=120,
-                          env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, check=False)
+    made = subprocess.run([sys.executable, "docs/directives.py", "--check"], cwd=ROOT, capture_output=True, text=True,
+                          timeout=120, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
 
 
@@ -20,6 +20,6 @@ def test_every_directive_of_a_stage_has_an_example():
 
     for holder in (Stage, Schedule):
         for name, method in vars(holder).items():
-            records = callable(method) and {"_record", "record"} & set(getattr(getattr(method, "__code__", None), "co_names", ()))
-            if records and not name.startswith("_"):
+            calls = set(getattr(getattr(method, "__code__", None), "co_names", ()))
+            if calls & {"_record", "record"} and not name.startswith("_"):
                 assert f"### `{name}(" in page, f"{name} has no Example block in its docstring"
