@@ -1,0 +1,198 @@
+"""The directives, one by one: what each does to the loops, and that the result stays the same.
+
+Run it: `python tutorials/05_schedule_directives.py`. For each directive it prints the loops before and after, builds the
+schedule, runs it and compares with numpy. The page docs/directives.md lists all of them.
+"""
+
+import textwrap
+
+import numpy as np
+
+import tedsl
+from tedsl import te
+
+rng = np.random.default_rng(0)
+
+
+# --- Three small programs ---------------------------------------------------------------------------------------------
+def chain():
+    """B = A + 1, C = B * 2, eight rows of twelve."""
+    A = te.placeholder((8, 12), name="A")
+    B = te.compute((8, 12), lambda y, x: A[y, x] + 1.0, name="B")
+    C = te.compute((8, 12), lambda y, x: B[y, x] * 2.0, name="C")
+    return (A, B, C), [A, C], lambda a: (a + 1) * 2
+
+
+def blur():
+    """B = A * 2, and sums of three neighbours of B: to compute four of C takes six of B."""
+    A = te.placeholder((18,), name="A")
+    B = te.compute((18,), lambda x: A[x] * 2.0, name="B")
+    C = te.compute((16,), lambda x: B[x] + B[x + 1] + B[x + 2], name="C")
+    return (A, B, C), [A, C], lambda a: 2 * (a[:-2] + a[1:-1] + a[2:])
+
+
+def row_sum():
+    """The sum of each of eight rows of 64."""
+    A = te.placeholder((8, 64), name="A")
+    k = te.reduce_axis((0, 64), "k")
+    B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    return (A, B), [A, B], lambda a: a.sum(axis=1)
+
+
+def loops(s, args):
+    """The printed loops, without the head of the function."""
+    text = str(tedsl.lower(s, args, simple_mode=True))
+    return textwrap.dedent(text[text.index("buffer_map"):].split("\n", 1)[1].rsplit("\n}", 1)[0])
+
+
+def lesson(title, program, directives):
+    """Prints the loops before and after `directives(s, *tensors)`, and checks the result. Returns the loops after."""
+    tensors, args, expected = program()
+    s = te.create_schedule(tensors[-1].op)
+    before = loops(s, args)
+    directives(s, *tensors)
+    after = loops(s, args)
+    print(f"\n=== {title}\n--- before\n{before}\n--- {'; '.join(d.text for d in s.journal)}\n{after}")
+
+    a = rng.random([int(extent) for extent in args[0].shape], dtype="float32")
+    out = np.zeros([int(extent) for extent in args[-1].shape], "float32")
+    tedsl.build(s, args)(a, out)
+    np.testing.assert_allclose(out, expected(a), rtol=1e-5)
+    return after
+
+
+# --- 1. The loops of one stage ----------------------------------------------------------------------------------------
+after = lesson("split: a loop of twelve as three times four", chain, lambda s, A, B, C: s[C].split(C.op.axis[1], factor=4))
+assert "for (x.outer: int32, 0, 3)" in after
+
+after = lesson("split where it does not come out even: a guard, and only there", chain,
+               lambda s, A, B, C: s[C].split(C.op.axis[1], factor=5))
+assert "@tir.likely" in after
+
+after = lesson("split with a tail of its own: two full fives without a guard, and what is left behind them", chain,
+               lambda s, A, B, C: s[C].split(C.op.axis[1], factor=5, tail="partition"))
+assert "for (x.outer: int32, 0, 2)" in after
+
+after = lesson("fuse: two loops as one", chain, lambda s, A, B, C: s[C].fuse(*C.op.axis))
+assert "y.x.fused" in after
+
+lesson("reorder: the columns outside", chain, lambda s, A, B, C: s[C].reorder(C.op.axis[1], C.op.axis[0]))
+lesson("tile: blocks of 4 x 4", chain, lambda s, A, B, C: s[C].tile(*C.op.axis, 4, 4))
+
+
+def vectorized(s, A, B, C):
+    _, lanes = s[C].split(C.op.axis[1], factor=4)
+    s[C].vectorize(lanes)
+
+
+after = lesson("vectorize: four elements in one instruction", chain, vectorized)
+assert "ramp(" in after
+lesson("unroll: copies instead of a loop", row_sum, lambda s, A, B: s[B].unroll(s[B].split(B.op.reduce_axis[0], 4)[1]))
+after = lesson("parallel: rows on all cores", chain, lambda s, A, B, C: s[C].parallel(C.op.axis[0]))
+assert '"parallel"' in after
+
+
+# --- 2. Where a stage is computed -------------------------------------------------------------------------------------
+def at_tiles(s, A, B, C):
+    tile, _ = s[C].split(C.op.axis[0], factor=4)
+    s[B].compute_at(s[C], tile)
+
+
+after = lesson("compute_at: as much of B as four of C need, six with the halo", blur, at_tiles)
+assert "float32, [6])" in after
+after = lesson("compute_inline: B is nowhere, its formula stands in C", chain, lambda s, A, B, C: s[B].compute_inline())
+assert "allocate" not in after
+after = lesson("reverse_compute_at: the consumer goes to its producer", chain,
+               lambda s, A, B, C: s[C].reverse_compute_at(s[B], B.op.axis[0]))
+assert "float32, [12])" in after
+
+
+# --- 3. Memory --------------------------------------------------------------------------------------------------------
+def cached(s, A, B, C):
+    near = s.cache_read(B, "local", [C])
+    s[near].compute_at(s[C], C.op.axis[0])
+
+
+lesson("cache_read: a row of B is copied to where it is used", chain, cached)
+
+
+def write_cached(s, A, B):
+    total = s.cache_write(B, "local")
+    s[total].compute_at(s[B], B.op.axis[0])
+
+
+after = lesson("cache_write: the sum is made in a variable of its own, then stored", row_sum, write_cached)
+assert "B.local" in after
+lesson("storage_align: rows of B start 17 elements apart", chain, lambda s, A, B, C: s[B].storage_align(B.op.axis[0], 16, 1))
+after = lesson("double_buffer: the next tile is computed before this one is used", blur,
+               lambda s, A, B, C: (at_tiles(s, A, B, C), s[B].double_buffer()))
+assert "float32, [12])" in after
+after = lesson("rolling_buffer: what two tiles share is computed once", blur,
+               lambda s, A, B, C: (at_tiles(s, A, B, C), s[B].rolling_buffer()))
+assert "floormod" in after
+lesson("transform_layout: B lies in memory in columns of four", chain,
+       lambda s, A, B, C: s[B].transform_layout(lambda y, x: [x // 4, y, x % 4]))
+
+
+# --- 4. Reductions ----------------------------------------------------------------------------------------------------
+def factored(s, A, B):
+    _, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+    partial = s.rfactor(B, ki)
+    s[partial].vectorize(s[partial].op.axis[0])
+
+
+after = lesson("rfactor: sixteen partial sums side by side, then their sum", row_sum, factored)
+assert "B.rf" in after
+
+
+def decomposed(s, A, B):
+    i = B.op.axis[0]
+    _, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+    s[B].reorder(ki, i)
+    s[B].decompose_reduction(s[B].leaf_iter_vars[0])
+
+
+lesson("decompose_reduction: the zeros in a nest of their own", row_sum, decomposed)
+
+
+# --- 5. Threads of a device, run on this machine ----------------------------------------------------------------------
+def bound(s, A, B, C):
+    s[B].compute_inline()
+    s[C].bind(C.op.axis[0], te.thread_axis("blockIdx.x"))
+    s[C].bind(C.op.axis[1], te.thread_axis("threadIdx.x"))
+
+
+after = lesson("bind: rows are blocks, columns are threads", chain, bound)
+assert '"thread_extent" = 12' in after
+
+
+# --- 6. One kernel for several cases ----------------------------------------------------------------------------------
+n = te.size_var("n")
+A = te.placeholder((n,), name="A")
+C = te.compute((n,), lambda i: A[i] * 2.0, name="C")
+s = te.create_schedule(C.op)
+s[C].split(C.op.axis[0], factor=4)
+s[C].specialize(n % 4 == 0)
+print("\n=== specialize: loops without guards where four divides n\n" + loops(s, [A, C]))
+double = tedsl.build(s, [A, C])
+for size in (8, 9, 0):
+    a, c = rng.random(size, dtype="float32"), np.zeros(size, "float32")
+    double(a, c)
+    np.testing.assert_array_equal(c, a * 2)
+
+# --- 7. Taking it back ------------------------------------------------------------------------------------------------
+# A directive that cannot be applied changes nothing, and the last ones can be undone.
+tensors, args, _ = chain()
+A, B, C = tensors
+s = te.create_schedule(C.op)
+s[C].parallel(C.op.axis[0])
+try:
+    s[C].split(C.op.axis[0], factor=4)
+except tedsl.TedslError as error:
+    print("\n=== Refused, and nothing changed\n" + str(error))
+else:
+    raise AssertionError("a loop that is parallel already must not be split")
+s.undo()
+s[C].split(C.op.axis[0], factor=4)
+assert [d.name for d in s.journal] == ["split"]
+print("\nEvery result agreed with numpy.")
