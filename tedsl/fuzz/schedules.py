@@ -158,6 +158,14 @@ class Scheduler:
             self.forget()
         return True
 
+    def accepts(self, text: str) -> bool:
+        """Whether the schedule would accept the directive."""
+        try:
+            exec(text, {**self.names, "s": self.s.copy()})
+        except (ScheduleError, IndexError):
+            return False
+        return True
+
     def forget(self) -> None:
         """Leaves out the tensors that the schedule does not have any more."""
         self.tensors = [name for name in self.tensors if self.names[name].op in self.s.state.stage_map]
@@ -166,9 +174,11 @@ class Scheduler:
         """One more directive, if one of those drawn finds a place."""
         for _ in range(6):
             propose = self.draw.weighted(DIRECTIVES)
-            text = propose(self)
-            if text is not None:
-                self.attempt(propose.__name__, text)
+            found = propose(self)
+            if found is not None:
+                for kind, text in found if isinstance(found, list) else [(propose.__name__, found)]:
+                    if not self.attempt(kind, text):
+                        break
                 return
 
     def draw_all(self, longest: int = LONGEST) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.fuzz.directives.sites import SCOPES, operation, owns_memory, replaceable
+from tedsl.fuzz.directives.places import compute_at
+from tedsl.fuzz.directives.sites import SCOPES, Found, operation, owns_memory, replaceable
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.state import AttachType, StageState
 
@@ -30,17 +31,25 @@ def storage_align(s: Scheduler) -> str | None:
     return f"s[{name}].storage_align(s[{name}].op.axis[{dim}], {factor}, {s.draw.which(factor)})"
 
 
-def double_buffer(s: Scheduler) -> str | None:
-    """Of a stage that is computed at a loop."""
+def double_buffer(s: Scheduler) -> Found:
+    """Of a stage that is computed at a loop, or is put there first."""
     def fits(stage: StageState) -> bool:
         return owns_memory(stage) and not stage.storage.rolling and not stage.storage.double_buffer \
             and stage.attach_type == AttachType.SCOPE
 
     name = s.pick_stage(fits)
-    return None if name is None else f"s[{name}].double_buffer()"
+    return _attached_first(s) if name is None else f"s[{name}].double_buffer()"
 
 
-def rolling_buffer(s: Scheduler) -> str | None:
+def _attached_first(s: Scheduler, directive: str = "double_buffer") -> Found:
+    text = compute_at(s)
+    if text is None:
+        return None
+    return [("compute_at", text), (directive, f"{text.partition('.')[0]}.{directive}()")]
+
+
+def rolling_buffer(s: Scheduler) -> Found:
+    """Of a stage that is computed at a loop, or is put there first."""
     def fits(stage: StageState) -> bool:
         if stage.attach_type != AttachType.SCOPE or not owns_memory(stage) or stage.storage.double_buffer:
             return False
@@ -49,7 +58,7 @@ def rolling_buffer(s: Scheduler) -> str | None:
             and host.annotation_of(loop) in (None, "unrolled")
 
     name = s.pick_stage(fits)
-    return None if name is None else f"s[{name}].rolling_buffer()"
+    return _attached_first(s, "rolling_buffer") if name is None else f"s[{name}].rolling_buffer()"
 
 
 def prefetch(s: Scheduler) -> str | None:

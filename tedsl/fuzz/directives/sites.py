@@ -11,6 +11,7 @@ from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, StageState
 from tedsl.schedule.tails import GUARD
 
+Found = str | list[tuple[str, str]] | None  # a directive, or several with what they are called, or none
 SCOPES = ("local", "global", "shared")
 
 

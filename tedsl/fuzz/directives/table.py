@@ -32,17 +32,19 @@ from tedsl.fuzz.directives.memory import (
     transform_layout,
 )
 from tedsl.fuzz.directives.places import compute_at, compute_inline, compute_root
+from tedsl.fuzz.directives.sites import Found
 from tedsl.fuzz.directives.stages import cache_read, cache_write, rfactor
 from tedsl.fuzz.directives.threads import bind, bind_vthread, env_threads, set_store_predicate
+from tedsl.fuzz.directives.versions import on_version, reverse_compute_at, specialize
 from tedsl.fuzz.directives.whole import auto_inline, copy, create_group, group_compute_at, replay, undo
 
 if TYPE_CHECKING:
     from tedsl.fuzz.schedules import Scheduler
 
-DIRECTIVES: dict[Callable[[Scheduler], str | None], int] = {
-    split_factor: 8, split_nparts: 8, split_mask: 5, split_partition: 5, split_shift_inwards: 5, split_round_up: 8, fuse: 8,
-    tile: 8, reorder: 9, decompose_reduction: 8, vectorize: 8, unroll: 8, parallel: 8, pragma: 8, compute_at: 30,
-    compute_inline: 7, compute_root: 7, cache_read: 8, cache_write: 12, rfactor: 14, set_scope: 6, nontemporal: 5,
-    storage_align: 7, double_buffer: 8, rolling_buffer: 12, prefetch: 5, transform_layout: 8, bind: 6, bind_vthread: 6,
-    env_threads: 2, set_store_predicate: 10, tensorize: 30, create_group: 5, group_compute_at: 20, auto_inline: 3, undo: 4,
-    copy: 4, replay: 8}
+DIRECTIVES: dict[Callable[[Scheduler], Found], int] = {
+    split_factor: 7, split_nparts: 7, split_mask: 5, split_partition: 5, split_shift_inwards: 6, split_round_up: 12, fuse: 7,
+    tile: 10, reorder: 8, decompose_reduction: 14, vectorize: 8, unroll: 8, parallel: 7, pragma: 6, compute_at: 24,
+    reverse_compute_at: 40, compute_inline: 10, compute_root: 10, cache_read: 8, cache_write: 11, rfactor: 20, set_scope: 9,
+    nontemporal: 6, storage_align: 11, double_buffer: 14, rolling_buffer: 36, prefetch: 8, transform_layout: 16, bind: 5,
+    bind_vthread: 8, env_threads: 4, set_store_predicate: 10, tensorize: 40, create_group: 3, group_compute_at: 18,
+    specialize: 10, on_version: 20, auto_inline: 9, undo: 5, copy: 4, replay: 9}

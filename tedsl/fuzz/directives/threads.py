@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.fuzz.directives.sites import constant_extents, free_loops, tags_around
+from tedsl.fuzz.directives.sites import Found, constant_extents, free_loops, tags_around
 from tedsl.schedule.state import StageState
 
 if TYPE_CHECKING:
@@ -43,15 +43,20 @@ def env_threads(s: Scheduler) -> str | None:
     return f"s[{name}].env_threads([te.thread_axis((0, {s.draw.choice([1, 4, 3])}), 'threadIdx.x')])"
 
 
-def set_store_predicate(s: Scheduler) -> str | None:
-    """Of a stage with a thread: that holds for every thread, or, where all threads have the same sum, for the first."""
+def set_store_predicate(s: Scheduler) -> Found:
+    """Of a stage with a thread, or that gets one first: a condition that holds for every thread, or, where all threads have
+    the same sum, for the first."""
     def bound(stage: StageState) -> list[int]:
         return [at for at, one in enumerate(stage.leaf_iter_vars) if (axis := stage.attr_of(one).bind_thread) is not None
                 and axis not in stage.env_threads]
 
-    place = s.pick(bound)
+    place, first = s.pick(bound), None
     if place is None:
-        return None
+        place = s.pick(lambda stage: free_loops(stage) if not tags_around(stage) else [], last=60)
+        if place is None:
+            return None
+        first = f"s[{place[0]}].bind(loop({place[0]}, {place[1]}), te.thread_axis('threadIdx.x'))"
     name, at = place
     condition = ".equal(0)" if s.state(name).leaf_iter_vars[at].is_reduction else " >= 0"
-    return f"s[{name}].set_store_predicate(s[{name}].iter_var_attrs[loop({name}, {at})].bind_thread.var{condition})"
+    text = f"s[{name}].set_store_predicate(s[{name}].iter_var_attrs[loop({name}, {at})].bind_thread.var{condition})"
+    return text if first is None else [("bind", first), ("set_store_predicate", text)]

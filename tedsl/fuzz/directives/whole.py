@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.fuzz.directives.places import places_of
+from tedsl.fuzz.directives.places import compute_at, places_of
+from tedsl.fuzz.directives.sites import Found
 from tedsl.schedule.group import followers
 from tedsl.schedule.state import StageState
 
@@ -27,8 +28,8 @@ def _reads(s: Scheduler, reader: str, read: str) -> bool:
     return any(s.s.state.stage_map.get(tensor.op) is source for tensor in s.state(reader).op.input_tensors)
 
 
-def group_compute_at(s: Scheduler) -> str | None:
-    """A group at a loop where each of its stages could stand."""
+def group_compute_at(s: Scheduler) -> Found:
+    """A group at a loop where each of its stages could stand; if there is none, one of a single stage is made first."""
     names = {s.state(name): name for name in s.tensors}
     choices = []
     for number, group in enumerate(s.s.state.groups):
@@ -38,9 +39,21 @@ def group_compute_at(s: Scheduler) -> str | None:
             choices += [(number, host, loop) for host, loop in common[0] if host not in moved
                         and all((host, loop) in other for other in common[1:])]
     if not choices:
-        return None
+        return _group_first(s)
     number, host, loop = s.draw.choice(choices)
     return f"s.groups[{number}].compute_at(s[{names[host]}], loop({names[host]}, {host.leaf_iter_vars.index(loop)}))"
+
+
+def _group_first(s: Scheduler) -> Found:
+    text = compute_at(s)
+    if text is None:
+        return None
+    name = text[2:text.index("]")]
+    reads = [one for one in [*s.inputs, *s.tensors] if _reads(s, name, one)]
+    if not reads or s.state(name).group is not None:
+        return None
+    made = f"s.create_group([{name}], [{', '.join(reads)}])"
+    return [("create_group", made), ("group_compute_at", "s.groups[-1]" + text[text.index("]") + 1:])]
 
 
 def auto_inline(s: Scheduler) -> str | None:

@@ -19,4 +19,11 @@ def wild(s: Scheduler) -> str | None:
         f"s[{name}].parallel({a})", f"s[{name}].compute_at(s[{other}], loop({other}, {s.draw.which(4)}))",
         f"s[{name}].compute_inline()", f"{s.fresh('c')} = s.cache_write({name}, 'local')",
         f"{s.fresh('f')} = s.rfactor({name}, {a}, {number})", f"{s.fresh('c')} = s.cache_read({name}, 'local', [{other}])",
+        f"s[{name}].double_buffer()", f"s[{name}].rolling_buffer()", f"s[{name}].decompose_reduction({a})",
+        f"s[{name}].bind({a}, te.thread_axis('threadIdx.x'))", f"s[{name}].storage_align({a}, 4, 5)",
+        f"s[{name}].tensorize({a}, intrinsics.copy_of(4, 'float32'))", f"s[{name}].specialize({a}.var > 1)",
+        f"s[{name}].reverse_compute_at(s[{other}], {b})", f"s[{name}].transform_layout(lambda i: [i])",
+        f"s[{name}].prefetch({other}, {a}, {b})", f"s[{name}].env_threads([te.thread_axis('threadIdx.x')])",
+        f"s[{name}].split({a}, factor=2, tail='shift_inwards')", f"s[{name}].split({a}, nparts=2, tail='round_up')",
+        f"s.create_group([{name}], [{other}])", f"s[{name}].set_store_predicate({a}.var)",
         f"s[{name}].set_scope('{s.draw.choice(['local', 'nowhere'])}')", f"s[{name}].nontemporal()"])
