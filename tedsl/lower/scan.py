@@ -22,6 +22,7 @@ from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.threads import between_steps
 from tedsl.schedule.state import StageState
 
 
@@ -47,7 +48,7 @@ def scan_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buffe
     copies = [_copy(buffer_of(tensor), buffer) for tensor, buffer in zip(op.init, buffers) if buffer_of(tensor) is not buffer]
     nest = Nest(plan, buffers, buffer_of, analyzer, guests)
     last = len(plan.loops) - 1
-    step = nest.guarded(guests(last, seq()), plan.offsets, nest.starts(), nest.translate)
+    step = nest.guarded(seq(between_steps(plan), guests(last, seq())), plan.offsets, nest.starts(), nest.translate)
     return nest.marked(seq(*copies, nest.wrap(0, last, nest.inside(last, step))))
 
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Var
+from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, is_no_op
+from tedsl.ir.stmt import AttrStmt, Evaluate, IfThenElse, Stmt, is_no_op
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import extent_of
@@ -271,6 +271,13 @@ def store_predicate(plan: StagePlan) -> Expr:
               for host, until in (*hosts(plan), (plan, len(plan.loops) - 1)) for one in host.loops[:until + 1]
               if one.attr.bind_thread is not None and is_virtual(one.attr.bind_thread.thread_tag)}
     return substitute(condition, values) if values else condition
+
+
+def between_steps(plan: StagePlan) -> Stmt | None:
+    """Where the threads launched around a scan wait before each step: it reads rows that other threads have computed."""
+    if all(thread.thread_tag.startswith("blockIdx") for thread in plan.stage.env_threads):
+        return None
+    return Evaluate(build.call("tir.tvm_storage_sync", StringImm("global"), dtype_="int32"))
 
 
 def on_named_threads(plan: StagePlan, stmt: Stmt) -> Stmt:

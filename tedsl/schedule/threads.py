@@ -10,6 +10,7 @@ A stage whose memory several threads share is computed for all of them together;
 from __future__ import annotations
 
 from tedsl.schedule.attach import attach_path
+from tedsl.schedule.scans import scans_of
 from tedsl.schedule.state import StageState
 
 LAUNCHED = tuple(f"{kind}.{dim}" for kind in ("blockIdx", "threadIdx") for dim in "xyz")
@@ -45,7 +46,13 @@ def is_shared_among(scope: str, tag: str) -> bool:
 
 
 def memory_scope(stage: StageState) -> str:
-    """The scope in which `stage` is kept: as the user set it, else what suits the threads around its place."""
+    """The scope in which `stage` is kept: as the user set it, else what suits the threads around its place.
+
+    The update of a scan is kept in the memory of the scan.
+    """
+    scan = scans_of(stage.schedule).updates.get(stage)
+    if scan is not None:
+        return memory_scope(scan)
     if stage.scope:
         return stage.scope
     tags = [bound.thread_tag for host, loop in attach_path(stage) if (bound := host.attr_of(loop).bind_thread) is not None]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import InternalError
 from tedsl.ir import build
-from tedsl.ir.expr import BufferLoad, Call, CommReducer, Load, Var
+from tedsl.ir.expr import BufferLoad, Call, CommReducer, Load, StringImm, Var
 from tedsl.ir.interpreter.launch import Request, run_kernel
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
@@ -36,7 +36,7 @@ class KernelScope:
         self.number = 0
         self.prefix: list[str] = []
         self.reducer: CommReducer | None = None
-        self.in_step = not any(isinstance(node, Call) and node.op.name == SYNC for node in nodes)
+        self.in_step = not any(isinstance(node, Call) and node.op.name == SYNC and not _of_schedule(node) for node in nodes)
         self.private = {data for node in nodes if (data := _allocated(node)) is not None and scope_of(data) == "local"}
 
     def position(self) -> str:
@@ -63,6 +63,11 @@ class KernelScope:
         if isinstance(node, BufferLoad):
             return node.buffer.data not in self.private
         return isinstance(node, Call) and node.op.effect == "opaque"
+
+
+def _of_schedule(call: Call) -> bool:
+    """Whether the barrier is one between the steps of a scan, which stands there before the others are inserted."""
+    return bool(call.args) and isinstance(call.args[0], StringImm) and call.args[0].value == "global"
 
 
 def _allocated(node: Node) -> Var | None:
