@@ -20,7 +20,7 @@ from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
 from tedsl.ir.visitor import variables
-from tedsl.lang.operation import ComputeOp, extent_of
+from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged, loads_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
 from tedsl.lower.cross_thread import cross_thread, crosses_threads

@@ -169,10 +169,10 @@ class StageState:
         scan = self.scan_of_state
         if scan is not None:
             assert isinstance(scan.op, ScanOp)
-            raise self.refuse(directive, f"{self.name} is a state of {scan.name}: it stands for the rows that earlier steps have "
-                              "computed, no loop of its own computes them",
-                              hint=f"schedule the update, s[{scan.op.update[0].name}], or the steps, s[{scan.name}]; or copy it: "
-                                   f's.cache_read({self.name}, "local", readers)')
+            raise self.refuse(directive, f"{self.name} is a state of {scan.name}: it stands for the rows that earlier steps "
+                              "have computed, no loop of its own computes them",
+                              hint=f"schedule the update, s[{scan.op.update[0].name}], or the steps, s[{scan.name}]; or copy "
+                                   f'it: s.cache_read({self.name}, "local", readers)')
         if self.is_placeholder:
             raise self.refuse(directive, f"{self.name} is a placeholder: its values are given by the caller, "
                               "no loop computes them",
