@@ -3,7 +3,7 @@
 Names are those of TVM's topi. `topi.nn` holds the operators of neural networks; loops and targets live in schedules.
 """
 
-from topi import nn, tag
+from topi import cuda, generic, nn, tag, testing, utils, x86
 from topi.broadcast import (
     add,
     bitwise_and,
@@ -72,6 +72,22 @@ from topi.elementwise import (
     trunc,
 )
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
+from topi.transform import (
+    concatenate,
+    expand_dims,
+    expand_like,
+    flip,
+    repeat,
+    reshape,
+    reverse_sequence,
+    split,
+    squeeze,
+    stack,
+    strided_set,
+    strided_slice,
+    tile,
+    transpose,
+)
 
 broadcast_add, broadcast_subtract, broadcast_multiply, broadcast_divide = add, subtract, multiply, divide
 broadcast_floor_divide, broadcast_mod, broadcast_floor_mod, broadcast_power = floor_divide, mod, floor_mod, power
@@ -89,10 +105,14 @@ __all__ = [
     "broadcast_greater", "broadcast_greater_equal", "broadcast_left_shift", "broadcast_less", "broadcast_less_equal",
     "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "broadcast_maximum", "broadcast_minimum",
     "broadcast_mod", "broadcast_multiply", "broadcast_not_equal", "broadcast_power", "broadcast_right_shift",
-    "broadcast_subtract", "broadcast_to", "cast", "ceil", "clip", "cos", "cosh", "divide", "elemwise_sum", "equal",
-    "erf", "exp", "floor", "floor_divide", "floor_mod", "full", "full_like", "greater", "greater_equal", "identity",
+    "broadcast_subtract", "broadcast_to", "cast", "ceil", "clip", "cos", "cosh", "cuda", "divide", "elemwise_sum", "equal",
+    "erf", "exp", "floor", "floor_divide", "floor_mod", "full", "full_like", "generic", "greater", "greater_equal", "identity",
     "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "max", "maximum", "min", "minimum", "mod", "multiply", "negative", "nn",
     "not_equal", "power", "prod", "right_shift", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "subtract",
-    "sum", "tag", "tan", "tanh", "trunc",
+    "sum", "tag", "tan", "tanh", "testing", "trunc", "utils", "x86",
+]
+__all__ += [
+    "concatenate", "expand_dims", "expand_like", "flip", "repeat", "reshape", "reverse_sequence", "split", "squeeze", "stack",
+    "strided_set", "strided_slice", "tile", "transpose",
 ]

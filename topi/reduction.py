@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
+from topi.elementwise import full
 from topi.kinds import ReduceOp
 from topi.tag import COMM_REDUCE, COMM_REDUCE_IDX, ELEMWISE
 
@@ -86,12 +87,14 @@ def _accumulate(operator: str, reducer: Callable[..., Any], data: te.Tensor, axi
     return made
 
 
-def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool, name: str = "") -> Any:
+def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool,
+            name: str = "") -> te.Tensor:
     axes = reduced_axes(axis, data.ndim, f"{operator} of {data.name}")
     if not axes:
         return data
-    return _reduced(data, axes, keepdims, lambda e, loops: reducer(e, axis=loops), name or f"{data.op.name}_red", COMM_REDUCE,
-                    operator)
+    made: te.Tensor = _reduced(data, axes, keepdims, lambda e, loops: reducer(e, axis=loops), name or f"{data.op.name}_red",
+                               COMM_REDUCE, operator)
+    return made
 
 
 def _reduced(data: te.Tensor, axes: tuple[int, ...], keepdims: bool, combine: Callable[..., Any], name: str, tag: str,
@@ -118,9 +121,9 @@ def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: 
         if getattr(data.shape[d], "value", 1) == 0:
             raise ShapeError(f"{where}: dimension {d} of shape {tuple(data.shape)} is empty, it has no element to point at")
     if not axes:
-        return te.compute(data.shape, lambda *i: te.const(0, "int32"), name=f"{data.op.name}_red", tag=ELEMWISE, axes="ax")  # type: ignore[no-any-return]
-    reducer = te.comm_reducer(lambda x, y: _better(operator, x, y, last), lambda t, of: (_worst_place(last), _worst(operator, of)),
-                              name=operator)
+        return full(data.shape, "int32", 0)
+    reducer = te.comm_reducer(lambda x, y: _better(operator, x, y, last),
+                              lambda t, of: (_worst_place(last), _worst(operator, of)), name=operator)
     name = f"{data.op.name}_red"
     place, _ = _reduced(data, axes, keepdims, lambda e, loops: reducer((_flat(loops), e), axis=loops), f"{name}_temp",
                         COMM_REDUCE_IDX, operator)

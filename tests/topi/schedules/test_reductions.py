@@ -1,0 +1,90 @@
+"""Reductions along any axes by every schedule: rows, columns, all, pairs, narrow and symbolic ones, with their neighbours."""
+
+import numpy as np
+import pytest
+
+import topi
+from tedsl import te
+from tests.topi.run import run
+
+rng = np.random.default_rng(0)
+SHAPES = [((7,), None), ((3, 100), 1), ((3, 100), 0), ((1, 1), 1), ((5, 3, 67), (0, 2)), ((5, 3, 67), (1,)),
+          ((5, 33, 17), (1, 2)), ((2, 300, 3), 1), ((4, 130), None), ((2, 3, 4, 5), (1, 3)), ((300, 300), None), ((6, 1000), 0)]
+
+
+@pytest.mark.parametrize("schedule", ["x86", "generic", "cuda"])
+@pytest.mark.parametrize("shape, axis", SHAPES, ids=str)
+def test_sums(shape, axis, schedule):
+    data = rng.random(shape, "float32")
+    x = te.placeholder(shape, name="x")
+    np.testing.assert_allclose(run(topi.sum(x, axis), {x: data}, schedule), data.sum(axis), rtol=2e-5)
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 100), 1), ((3, 100), 0), ((5, 3, 67), (0, 2)), ((70,), None)], ids=str)
+@pytest.mark.parametrize("operator", ["max", "min", "prod", "argmax", "argmin"])
+def test_other_reductions(operator, shape, axis):
+    data = rng.random(shape, "float32") + np.float32(0.5)
+    if operator != "prod":
+        data.flat[[1, 60]] = np.nan, 7
+    x = te.placeholder(shape, name="x")
+    result = run(getattr(topi, operator)(x, axis, keepdims=True), {x: data})
+    if "arg" in operator and isinstance(axis, tuple):
+        moved = np.moveaxis(data, axis, (1, 2)).reshape(shape[1], -1)
+        expected = getattr(np, operator)(moved, axis=1).reshape(1, -1, 1)
+    else:
+        expected = getattr(np, operator)(data, axis=axis, keepdims=True)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("last, expected", [(False, [1, 0]), (True, [100, 102])])
+def test_ties_of_argmax(last, expected):
+    data = np.zeros((2, 103), "float32")
+    data[0, [1, 50, 100]] = 3
+    x = te.placeholder(data.shape, name="x")
+    assert run(topi.argmax(x, 1, select_last_index=last), {x: data}).tolist() == expected
+    assert run(topi.argmin(x, 1, select_last_index=last), {x: -data}).tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int64"])
+def test_dtypes(dtype):
+    data = (rng.random((5, 200)) * 3).astype(dtype)
+    x = te.placeholder(data.shape, dtype, name="x")
+    with np.errstate(over="ignore"):
+        expected = data.astype("float32").sum(1).astype(dtype) if dtype == "float16" else data.sum(1, dtype=dtype)
+    np.testing.assert_allclose(run(topi.sum(x, 1), {x: data}), expected, rtol=1e-3 if dtype == "float16" else 1e-12)
+    np.testing.assert_array_equal(run(topi.max(x, 0), {x: data}), data.max(0))
+
+
+def test_float16_adds_up_in_float32():
+    data = np.ones((2, 5000), "float16")
+    x = te.placeholder(data.shape, "float16", name="x")
+    assert run(topi.sum(x, 1), {x: data}).tolist() == [5000, 5000]
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("schedule", ["x86", "generic", "cuda"])
+def test_symbolic_shapes(axis, schedule):
+    n, m = te.var("n"), te.var("m")
+    x = te.placeholder((n, m), name="x")
+    data = rng.random((13, 77), "float32")
+    np.testing.assert_allclose(run(topi.sum(x, axis), {x: data}, schedule), data.sum(axis), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_what_is_around_a_reduction_is_computed_in_its_loops(axis):
+    data = rng.standard_normal((40, 50), "float32")
+    x = te.placeholder(data.shape, name="x")
+    y = topi.exp(topi.sum(topi.nn.relu(x) * 2.0, axis) * 0.01) + 1.0
+    s = topi.x86.schedule_reduce(y)
+    assert str(s).count("computed inline") == 4, s
+    expected = np.exp((np.maximum(data, 0) * 2).sum(axis) * np.float32(0.01)) + 1
+    np.testing.assert_allclose(run(y, {x: data}), expected, rtol=1e-5)
+
+
+def test_empty_axis():
+    x = te.placeholder((3, 0), name="x")
+    assert run(topi.sum(x, 1), {x: np.ones((3, 0), "float32")}).tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match=r"argmax of x: dimension 1 of shape .* is empty"):
+        topi.argmax(x, 1)
+    with pytest.raises(TypeError, match="bool values have no order"):
+        topi.argmin(te.placeholder((3,), "bool", name="x"))

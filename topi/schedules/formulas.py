@@ -1,0 +1,119 @@
+"""What schedules ask about formulas: what they read and at which indices, what an element costs, which axes lie in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tedsl import te, tir
+
+# Functions that cost more than reading an element again.
+_CHEAP_CALLS = frozenset(("tir.if_then_else", "tir.likely", "tir.fabs", "tir.floor", "tir.ceil", "tir.trunc",
+                          "tir.reinterpret"))
+_CALL_COST = 20
+_LEAVES = (tir.Var, tir.IntImm, tir.FloatImm, tir.ProducerLoad, tir.StringImm)
+
+
+@dataclass
+class Formula:
+    """The reads of some expressions, the arithmetic on what is read, and the variables that do more than index plainly."""
+
+    loads: list[Any] = field(default_factory=list)
+    cost: int = 0
+    entangled: set[Any] = field(default_factory=set)
+
+    def reads_of(self, op: te.Operation) -> list[Any]:
+        """The loads of outputs of `op`."""
+        return [load for load in self.loads if load.producer.op is op]
+
+
+def formula_of(bodies: Iterable[Any]) -> Formula:
+    """Looks through expressions, each shared node once."""
+    found = Formula()
+    seen: set[Any] = set()
+    stack = list(bodies)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, tir.ProducerLoad):
+            found.loads.append(node)
+            for index in node.indices:
+                if not isinstance(index, tir.Var):
+                    found.entangled |= variables_in(index)
+                    stack += [n for n in nodes_of(index) if isinstance(n, tir.ProducerLoad)]
+            continue
+        if isinstance(node, tir.Var):
+            found.entangled.add(node)
+        elif isinstance(node, tir.Call):
+            found.cost += 1 if str(node.op.name) in _CHEAP_CALLS else _CALL_COST
+        elif isinstance(node, tir.Reduce):
+            stack += [*node.source, node.condition, *node.init]
+            continue
+        elif not isinstance(node, _LEAVES):
+            found.cost += 1
+        stack += node.child_nodes()
+    return found
+
+
+def nodes_of(expr: Any) -> list[Any]:
+    """All nodes of an expression."""
+    found: list[Any] = []
+    tir.stmt_functor.post_order_visit(expr, found.append)
+    return found
+
+
+def variables_in(expr: Any) -> set[Any]:
+    """The variables that an expression uses."""
+    return {node for node in nodes_of(expr) if isinstance(node, tir.Var)}
+
+
+def constant(extent: Any) -> int | None:
+    """The value of a constant extent, else None."""
+    value = getattr(extent, "value", extent)
+    return value if isinstance(value, int) else None
+
+
+def extent_of(axis: Any) -> int | None:
+    """The number of iterations of an axis; None if it is known only at the call, and for loops that were made of others."""
+    return None if axis.dom is None else constant(axis.dom.extent)
+
+
+def product(extents: Iterable[int | None]) -> int | None:
+    """The product, None if a factor is unknown."""
+    made = 1
+    for extent in extents:
+        if extent is None:
+            return None
+        made *= extent
+    return made
+
+
+def runs(axes: Sequence[Any], formula: Formula) -> list[list[Any]]:
+    """`axes` cut into runs of neighbours that lie one after the other in every tensor read: each run can be one loop.
+
+    Only constant extents are joined: of symbolic shapes the strides are not known either.
+    """
+    made: list[list[Any]] = []
+    for axis in axes:
+        if made and _follows(made[-1][-1], axis, formula):
+            made[-1].append(axis)
+        else:
+            made.append([axis])
+    return made
+
+
+def _follows(outer: Any, inner: Any, formula: Formula) -> bool:
+    if extent_of(inner) is None or extent_of(outer) is None or {outer.var, inner.var} & formula.entangled:
+        return False
+    for load in formula.loads:
+        places = [[at for at, index in enumerate(load.indices) if index is axis.var] for axis in (outer, inner)]
+        if not places[0] and not places[1]:
+            continue
+        if len(places[0]) != 1 or places[1] != [places[0][0] + 1]:
+            return False
+        if constant(load.producer.shape[places[1][0]]) != extent_of(inner):
+            return False
+    return True

@@ -1,0 +1,5 @@
+"""Schedules for graphics processors: loops bound to blocks and threads, reductions across the threads of a block."""
+
+from topi.schedules.gpu import injective, reduce
+
+__all__ = ["injective", "reduce"]

@@ -1,0 +1,64 @@
+"""Reductions: the threads of a block reduce one result together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from topi.schedules.formulas import extent_of, product
+from topi.schedules.gpu.injective import THREADS, bind_elements, fused_axes
+from topi.schedules.kernel import Kernel
+
+_WARP = 32
+_ROWS = 8  # results of a block, where there are several
+
+
+def schedule_reduce(kernel: Kernel) -> None:
+    """Long reductions across threads; short ones by one thread for each result."""
+    extent = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
+    if extent is not None and extent < _WARP:
+        _one_thread(kernel)
+    else:
+        _across_threads(kernel)
+
+
+def _one_thread(kernel: Kernel) -> None:
+    s = kernel.schedule
+    thread = bind_elements(s[kernel.tail])
+    if kernel.fused:
+        s[kernel.anchor].compute_at(s[kernel.tail], thread)
+        s[kernel.anchor].set_scope("local")
+
+
+def _across_threads(kernel: Kernel) -> None:
+    """threadIdx.x goes along the reduction; threadIdx.y, where there are several results, over some of them."""
+    s, op = kernel.schedule, kernel.anchor
+    alone = product([extent_of(axis) for axis in kernel.tail.axis]) == 1
+    thread = te.thread_axis((0, THREADS if alone else _WARP), "threadIdx.x")
+    reduce_across(s, op, thread)
+    tail = s[kernel.tail]
+    place = fused_axes(tail) if kernel.fused or not alone or tail.op.axis else None
+    if place is None:
+        s[op].set_store_predicate(thread.var.equal(0))
+        return
+    if alone:
+        tail.bind(place, te.thread_axis("blockIdx.x"))
+    else:
+        block, place = tail.split(place, factor=_ROWS)
+        tail.bind(block, te.thread_axis("blockIdx.x"))
+        tail.bind(place, te.thread_axis("threadIdx.y"))
+    if kernel.fused:
+        s[op].compute_at(tail, place)
+    tail.set_store_predicate(thread.var.equal(0))
+
+
+def reduce_across(s: te.Schedule, op: Any, thread: Any) -> None:
+    """Partial results of the reduction `op` by each thread, combined across the threads."""
+    axes = list(op.reduce_axis)
+    loop = s[op].fuse(*axes) if len(axes) > 1 else axes[0]
+    _, inner = s[op].split(loop, factor=extent_of(thread))
+    made = s.rfactor(op.output(0), inner)
+    partial = made[0] if isinstance(made, list) else made
+    (across,) = s[op].op.reduce_axis
+    s[op].bind(across, thread)
+    s[partial].compute_at(s[op], across)

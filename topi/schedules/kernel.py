@@ -1,0 +1,55 @@
+"""One loop nest of a schedule: what decides its loops, and what is stored at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tedsl import te
+from tedsl.target import Target
+from topi.schedules.formulas import Formula, formula_of
+
+
+@dataclass
+class Kernel:
+    """`anchor` decides the loops (a reduction, a convolution); `tail` is the element-wise end of it that is stored.
+
+    Without such an end they are the same operation. What stands between them is inlined already, and so is what the anchor
+    reads, where that is cheap. A function of the table places the loops of both, `s[kernel.tail]` and `s[kernel.anchor]`.
+    """
+
+    schedule: te.Schedule
+    anchor: Any
+    tail: Any
+    target: Target
+
+    @property
+    def record(self) -> Any:
+        """The typed record of the anchor."""
+        return self.anchor.info
+
+    @cached_property
+    def inlined(self) -> te.Schedule:
+        """The schedule with inlined stages written into their readers: its operations are the whole formulas."""
+        return self.schedule.normalize()
+
+    def body(self, op: Any) -> tuple[Any, ...]:
+        """The formulas of `op` after inlining."""
+        made: tuple[Any, ...] = self.inlined[op].op.body
+        return made
+
+    def formula(self, op: Any) -> Formula:
+        """What `op` reads and costs, after inlining."""
+        return formula_of(self.body(op))
+
+    @property
+    def fused(self) -> bool:
+        """Whether the anchor is computed in the loops of another stage."""
+        return self.anchor is not self.tail
+
+    def lanes(self, op: Any) -> int:
+        """How many elements of the widest dtype that `op` computes with fill a vector of the target."""
+        dtypes = [op.output(v).dtype for v in range(op.num_outputs)]
+        dtypes += [load.producer.dtype for load in self.formula(op).loads]
+        return min(self.target.vector_lanes(dtype) for dtype in dtypes)

@@ -1,0 +1,44 @@
+"""`schedule(outs)`: the way from operators to loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from tedsl.target import Target
+from topi.kinds import InjectiveOp
+from topi.schedules.fusion import kernels
+from topi.schedules.table import Rule, rule_of, rules_for
+
+_INJECTIVE = (te.ElementwiseOp, InjectiveOp)
+
+
+def schedule(outs: Any, target: Any = None) -> te.Schedule:
+    """A schedule of `outs` (a tensor or a list of them) for `target`; None: that of the `with` block, else the host.
+
+    Any graph of operators is taken: each reduction, softmax, convolution, ... becomes a loop nest by the table, with the
+    element-wise operators around it inlined or computed in its loops.
+    """
+    made = as_target(target)
+    return schedule_with(outs, rules_for(made), made)
+
+
+def as_target(target: Any) -> Target:
+    """A target from any notation; None is the current one, else the host."""
+    if target is None:
+        return Target.current() or Target("llvm")
+    return target if isinstance(target, Target) else Target(target)
+
+
+def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Schedule:
+    """The schedule of `outs` by a table of rules."""
+    listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    s = te.create_schedule([out.op for out in listed])
+
+    def is_anchor(op: Any) -> bool:
+        return type(op) is te.ComputeOp and (bool(op.reduce_axis) or
+                                             (type(op.info) in rules and not isinstance(op.info, _INJECTIVE)))
+
+    for kernel in kernels(s, is_anchor, target):
+        rule_of(kernel.anchor, rules)(kernel)
+    return s

@@ -1,0 +1,42 @@
+"""Which schedule an operator gets: by the type of its record and the kind of the target. A literal table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl import te
+from tedsl.target import Target
+from topi.kinds import InjectiveOp, ReduceOp
+from topi.schedules import cpu, gpu
+from topi.schedules.default import schedule_default
+from topi.schedules.kernel import Kernel
+
+Rule = Callable[[Kernel], None]
+
+CPU: dict[type, Rule] = {
+    te.ElementwiseOp: cpu.injective.schedule_injective,
+    InjectiveOp: cpu.injective.schedule_injective,
+    ReduceOp: cpu.reduce.schedule_reduce,
+}
+GPU: dict[type, Rule] = {
+    te.ElementwiseOp: gpu.injective.schedule_injective,
+    InjectiveOp: gpu.injective.schedule_injective,
+    ReduceOp: gpu.reduce.schedule_reduce,
+}
+BY_TARGET: dict[str, dict[type, Rule]] = {"llvm": CPU, "c": CPU, "cuda": GPU, "nvptx": GPU}
+
+
+def rules_for(target: Target) -> dict[type, Rule]:
+    """The schedules for a target."""
+    return BY_TARGET.get(target.kind.name, {})
+
+
+def rule_of(op: Any, rules: dict[type, Rule]) -> Rule:
+    """The schedule of a kernel with the anchor `op`; formulas without a record count as element-wise or as a reduction."""
+    if type(op) is not te.ComputeOp:
+        return schedule_default
+    found = rules.get(type(op.info))
+    if found is None:
+        found = rules.get(ReduceOp if op.reduce_axis else te.ElementwiseOp)
+    return found or schedule_default

@@ -1,0 +1,19 @@
+"""What tests of operators need: numpy references, and schedules by target."""
+
+from topi.testing.schedules import (
+    dispatch,
+    get_broadcast_schedule,
+    get_elemwise_schedule,
+    get_injective_schedule,
+    get_reduce_schedule,
+)
+from topi.testing.transform import (
+    matrix_set_diag,
+    reverse_sequence_python,
+    sequence_mask_python,
+    strided_set_python,
+    strided_slice_python,
+)
+
+__all__ = ["dispatch", "get_broadcast_schedule", "get_elemwise_schedule", "get_injective_schedule", "get_reduce_schedule"]
+__all__ += ["matrix_set_diag", "reverse_sequence_python", "sequence_mask_python", "strided_set_python", "strided_slice_python"]

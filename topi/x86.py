@@ -1,0 +1,49 @@
+"""Schedules for processors by the names of TVM's topi.x86: threads, vectors of the target's width, tiles of registers.
+
+Each takes the results (a tensor or a list) and returns a Schedule for the target of the `with Target(...)` block, or this
+machine. What is inside `outs` decides, by the table in `topi/schedules/table.py`; the names are TVM's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from tedsl.target import Target
+from topi.schedules.schedule import as_target, schedule_with
+from topi.schedules.table import CPU
+
+
+def schedule_injective(outs: Any) -> te.Schedule:
+    """The schedule of `outs` for a processor."""
+    return schedule_with(outs, CPU, _processor())
+
+
+def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
+    """The schedule of a pooling; its record says the layout."""
+    return schedule_injective(outs)
+
+
+def schedule_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Schedule:
+    """The schedule `sch` with threads and vectors for the loops of `out`."""
+    from topi.schedules.cpu.injective import map_elements
+    from topi.schedules.kernel import Kernel
+
+    map_elements(Kernel(sch, out.op, out.op, _processor()), out.op)
+    return sch
+
+
+def _processor() -> Target:
+    target = as_target(None)
+    return target if "cpu" in target.keys else Target("llvm")
+
+
+schedule_elemwise = schedule_broadcast = schedule_concatenate = schedule_extern = schedule_reduce = schedule_injective
+schedule_softmax = schedule_fast_softmax = schedule_layer_norm = schedule_batch_norm = schedule_lrn = schedule_injective
+schedule_dense = schedule_dense_nopack = schedule_dense_pack = schedule_matmul = schedule_batch_matmul = schedule_injective
+schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = schedule_injective
+schedule_conv2d_nchw = schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_NCHWc = schedule_injective
+schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw = schedule_injective
+schedule_conv2d_transpose_nchw = schedule_injective
+schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_depthwise_conv2d_NCHWc = schedule_injective
+schedule_group_conv2d_nchw = schedule_group_conv2d_nhwc = schedule_adaptive_pool = schedule_pool_grad = schedule_injective
