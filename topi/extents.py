@@ -1,0 +1,87 @@
+"""Axes and extents of tensors as operators take them: negative axes, constants, equal dimensions, row-major positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te, tir
+from tedsl.errors import DTypeError, ShapeError
+
+
+def as_int(value: Any) -> int | None:
+    """The value of a Python int or a constant expression; None where it is symbolic."""
+    if isinstance(value, int):
+        return int(value)
+    return int(value.value) if isinstance(value, tir.IntImm) else None
+
+
+def axis_of(axis: Any, rank: int, where: str, name: str = "axis") -> int:
+    """`axis` counted from 0; ShapeError where a tensor of `rank` dimensions has none such."""
+    given = as_int(axis)
+    if given is None:
+        raise ShapeError(f"{where}: {name}={axis!r} is not a constant", hint="write an int")
+    if not -rank <= given < rank:
+        raise ShapeError(f"{where}: {name} {given} of a tensor of rank {rank}",
+                         hint=f"axes are {-rank} to {rank - 1}" if rank else "a scalar has no axes")
+    return given % rank
+
+
+def axes_of(axes: Any, rank: int, where: str, name: str = "axis") -> tuple[int, ...]:
+    """The axes in the order given, counted from 0; ShapeError where one is not there or is named twice."""
+    given = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    found = tuple([axis_of(axis, rank, where, name) for axis in given])
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{where}: {name}={given} names a dimension twice")
+    return found
+
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether two extents are constants and not equal; symbolic ones are taken to fit."""
+    a, b = as_int(one), as_int(other)
+    return a is not None and b is not None and a != b
+
+
+def shown(shape: Sequence[Any]) -> str:
+    """A shape as messages print it."""
+    return f"({', '.join(map(repr, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def product(extents: Sequence[Any]) -> Any:
+    """The number of elements of a shape; 1 for none."""
+    total: Any = 1
+    for extent in extents:
+        total = total * extent if as_int(total) != 1 else extent
+    return total
+
+
+def row_major(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
+    """The position of the element at `indices` in a compact row-major tensor of `shape`."""
+    position: Any = 0
+    for index, extent in zip(indices, shape):
+        position = index if as_int(position) == 0 else position * extent + index
+    return position
+
+
+def indices_at(position: Any, shape: Sequence[Any]) -> list[Any]:
+    """The indices of the element at a row-major position: the inverse of `row_major`."""
+    found: list[Any] = []
+    for place in reversed(range(len(shape))):
+        found.append(position % shape[place] if place else position)
+        position = position // shape[place] if place else position
+    return found[::-1]
+
+
+def require_integers(tensor: te.Tensor, where: str, name: str = "indices") -> None:
+    """DTypeError where the elements of `tensor` are no integers."""
+    if not tensor.dtype.is_integer or tensor.dtype == "bool":
+        raise DTypeError(f"{where}: {name} {tensor.name} holds {tensor.dtype}, not integers",
+                         hint=f"convert it: topi.cast({tensor.name}, 'int32')")
+
+
+def require_one_dtype(tensors: Sequence[te.Tensor], where: str) -> None:
+    """DTypeError where the dtypes of the tensors differ."""
+    for tensor in tensors[1:]:
+        if tensor.dtype != tensors[0].dtype:
+            raise DTypeError(f"{where}: {tensors[0].name} holds {tensors[0].dtype} and {tensor.name} {tensor.dtype}",
+                             hint=f"convert one of them: topi.cast({tensor.name}, {str(tensors[0].dtype)!r})")
