@@ -180,7 +180,8 @@ def test_llvm_intrinsics_by_name():
     kernel, _ = body(AVX2, call("llvm.bitreverse"), "int32")
     assert "llvm.bitreverse" in kernel.text
     assert "vrcpps" in body(AVX2, call("llvm.x86.avx.rcp.ps.256"))[1]
-    for name, words in (("sinf", "names an intrinsic of LLVM, not 'sinf'"), ("llvm.frobnicate", "there is no intrinsic of that name"),
+    for name, words in (("sinf", "names an intrinsic of LLVM, not 'sinf'"),
+                        ("llvm.frobnicate", "there is no intrinsic of that name"),
                         ("llvm.aarch64.neon.frecpe", "cannot be called"), ("llvm.x86.avx.rcp.ps.256", "needs avx")):
         with pytest.raises(LoweringError, match=words):
             body(PLAIN, call(name))
