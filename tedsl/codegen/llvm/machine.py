@@ -40,14 +40,18 @@ def _binding() -> Any:
 
 @lru_cache(maxsize=64)
 def target_machine(target: Target, effort: int = 3) -> Any:
-    """The TargetMachine of `target`, made once; `effort` from 0 (compiles six times as fast) to 3. Use it under the lock of this file's functions only."""
+    """The TargetMachine of `target`, made once; `effort` from 0 (compiles six times as fast) to 3.
+
+    Use it under the lock of this file's functions only.
+    """
     llvm = _binding()
     try:
         found = llvm.Target.from_triple(target.triple)
     except RuntimeError:
         raise ArgumentError(f"LLVM makes no code for the machine {target.triple!r}",
                             hint="write -mtriple=x86_64-linux-gnu or -mtriple=aarch64-linux-gnu") from None
-    return found.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic", codemodel="default")
+    return found.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic",
+                                       codemodel="default")
 
 
 def needs_vectorizer(func: PrimFunc) -> bool:

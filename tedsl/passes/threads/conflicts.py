@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -75,7 +76,7 @@ class Conflicts:
             return False
         digits = sorted(digits + first[0], key=lambda d: d[0])
         return digits[0][0] > 0 and all(count is not None and above >= c * count
-                                        for (c, count), (above, _) in zip(digits, digits[1:]))
+                                        for (c, count), (above, _) in pairwise(digits))
 
     def _digits(self, rest: Expr, fixed: Set[Var]) -> tuple[list[tuple[int, int | None]], Expr] | None:
         """`rest` as factors and counts of the loops that are not fixed, in order, and what is left."""
@@ -113,7 +114,7 @@ class Conflicts:
     def _distance(self, factors: tuple[int, ...]) -> int | None:
         """The least distance between the parts of two different threads; None if two may be equal."""
         digits = sorted(((abs(c), build.as_int(one.count)) for c, one in zip(factors, self.threads)), key=lambda d: d[0])
-        for (c, count), (above, _) in zip(digits, digits[1:]):
+        for (c, count), (above, _) in pairwise(digits):
             if count is None or above < c * count:
                 return None
         return digits[0][0] or None

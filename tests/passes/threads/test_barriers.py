@@ -124,22 +124,22 @@ def test_a_loop_that_may_not_run_is_no_barrier():
 def test_a_barrier_that_only_some_threads_come_to_is_refused(condition):
     func = gather_threads(FUNC(when(condition, seq(put(T, F.load("A", T)), barrier(), F.store("B", T, get(build.sub(7, T)))))))
     for step in (insert_barriers, lower_threads):
-        with pytest.raises(LoweringError, match="the barrier tvm_storage_sync stands under the condition"):
+        with pytest.raises(LoweringError, match=r"the barrier tvm_storage_sync stands under the condition"):
             step(func)
-    with pytest.raises(InternalError, match="wait at a barrier that the others do not come to"):
+    with pytest.raises(InternalError, match=r"wait at a barrier that the others do not come to"):
         run(func, [whole_numbers(64), np.zeros(64, "float32")])
 
 
 def test_a_barrier_in_a_loop_of_different_lengths_is_refused():
     func = gather_threads(FUNC(loop(K, T, seq(put(T, 0.0), F.store("B", K, get(build.sub(7, T)))))))
-    with pytest.raises(LoweringError, match="stands under the loop k, one of whose bounds is threadIdx.x"):
+    with pytest.raises(LoweringError, match=r"stands under the loop k, one of whose bounds is threadIdx.x"):
         insert_barriers(func)
 
 
 def test_needed_barriers_under_a_condition_on_data_are_refused():
     condition = build.less(build.cast("int32", F.load("A", T)), 0)
     func = gather_threads(FUNC(when(condition, seq(put(T, 1.0), F.store("B", T, get(build.sub(7, T)))))))
-    with pytest.raises(LoweringError, match="which reads memory and differs among the threads"):
+    with pytest.raises(LoweringError, match=r"which reads memory and differs among the threads"):
         insert_barriers(func)
 
 

@@ -79,7 +79,7 @@ def test_different_variables_of_one_tag_are_one_thread():
 def test_one_number_of_threads_per_launch():
     block, other = Var("blockIdx.x"), Var("threadIdx.x")
     body = seq(on_threads(F.store("B", T, 0.0)), on_threads(F.store("B", other, 1.0), other, count=4))
-    with pytest.raises(LoweringError, match="launches 8 threads of threadIdx.x and then 4|launches 4 threads .* then 8"):
+    with pytest.raises(LoweringError, match=r"launches 8 threads of threadIdx.x and then 4|launches 4 threads .* then 8"):
         gather_threads(F.func(on_threads(body, block, "blockIdx.x", 1)))
 
 
@@ -98,7 +98,7 @@ def test_a_reduction_whose_elements_no_thread_owns_races():
     s[B].bind(s[B].op.axis[0], te.thread_axis("blockIdx.x"))
     s[kept].compute_at(s[B], s[B].op.axis[0])
     s[kept].bind(s[kept].op.axis[1], te.thread_axis("threadIdx.x"))
-    with pytest.raises(LoweringError, match="all 8 threads of threadIdx.x update B"):
+    with pytest.raises(LoweringError, match=r"all 8 threads of threadIdx.x update B"):
         tedsl.build(s, [A, B])
 
 
