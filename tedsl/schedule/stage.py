@@ -228,7 +228,7 @@ class Stage:
         self._record("compute_at", call)
 
     def reverse_compute_at(self, parent: Stage, scope: IterVar) -> tuple[IterVar, ...]:
-        """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns its loops inside of that.
+        """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns its loops.
 
         Example (chain):
             s[C].reverse_compute_at(s[B], B.op.axis[0])

@@ -40,7 +40,7 @@ def tiled(p):
 def test_the_same_loops_as_compute_at_by_hand():
     p, q = relu_of_matmul(20, 10), relu_of_matmul(20, 10)
     _, jo, _, _ = tiled(p)
-    _, lanes = p.s[p.C].reverse_compute_at(p.s[p.P], jo)
+    *_, lanes = p.s[p.C].reverse_compute_at(p.s[p.P], jo)
     p.s[p.C].vectorize(lanes)
     s = q.s
     xo, yo, _, yi = s[q.C].tile(*q.C.op.axis, 8, 4)
@@ -61,7 +61,7 @@ def test_tiles_of_a_matmul(place, swap, n, m):
     p = relu_of_matmul(n, m, swap)
     loop = tiled(p)[place]
     inner = p.s[p.C].reverse_compute_at(p.s[p.P], loop)
-    assert len(inner) == 2 and p.s[p.P].attach_stage is p.s[p.C]
+    assert len(inner) == 3 + place and p.s[p.P].attach_stage is p.s[p.C]
     if place == 1 and not swap:
         p.s[p.C].vectorize(inner[-1])
     check_both(p.s, p.args, values(p, n, m))
@@ -125,11 +125,13 @@ def test_the_journal_copies_and_undo():
     _, jo, _, _ = tiled(p)
     before = str(p.s)
     p.s[p.C].reverse_compute_at(p.s[p.P], jo)
-    assert str(p.s.journal).splitlines()[-1] == "i_inner_1, j_inner_1 = s[C].reverse_compute_at(s[P], j_outer)"
+    assert str(p.s.journal).splitlines()[-1] == \
+        "i_outer_1, j_outer_1, i_inner_1, j_inner_1 = s[C].reverse_compute_at(s[P], j_outer)"
+    p.s[p.C].unroll(p.s[p.C].leaf_iter_vars[1])
     twin = create_schedule(p.C.op)
     twin.replay(p.s.journal)
     assert loops(twin, p.args) == loops(p.s, p.args) == loops(p.s.copy(), p.args) == loops(p.s.normalize(), p.args)
-    p.s.undo()
+    p.s.undo(2)
     assert str(p.s) == before
 
 

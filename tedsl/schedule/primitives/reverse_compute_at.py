@@ -33,7 +33,7 @@ Axes = dict[IterVar, IterVar]
 def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[IterVar, ...]:
     """Compute the elements of `stage` that an iteration of `loop` of `producer` makes possible at the end of that iteration.
 
-    Returns the loops of `stage` inside of that place. Schedule the producer first: its loops are taken as they are.
+    Returns the loops of `stage`, those of the producer first. Schedule the producer first: its loops are taken as they are.
     """
     directive = f"reverse_compute_at({show(producer)}, {show(loop)})"
     axes = _check_stages(stage, producer, directive)
@@ -49,7 +49,7 @@ def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[Ite
     if problem:
         raise producer.refuse(directive, problem, hint=_other_way(stage, producer))
     mirror.apply(stage)
-    return tuple(stage.leaf_iter_vars[place + 1:])
+    return tuple(stage.leaf_iter_vars)
 
 
 def _other_way(stage: StageState, producer: StageState) -> str:
