@@ -103,7 +103,7 @@ def program():
 def test_the_passes_of_lower_one_by_one():
     t = tir.transform
     steps = [t.StorageFlatten(64), t.NarrowDataType(32), t.Simplify(), t.LoopPartition(), t.VectorizeLoop(True),
-             t.InjectDoubleBuffer(), t.StorageRewrite(), t.UnrollLoop(), t.Simplify(), t.RemoveNoOp(), t.RewriteUnsafeSelect(),
+             t.InjectVirtualThread(), t.InjectDoubleBuffer(), t.StorageRewrite(), t.UnrollLoop(), t.Simplify(), t.RemoveNoOp(), t.RewriteUnsafeSelect(),
              t.HoistIfThenElse(), t.VerifyMemory()]
     before = program()
     text = str(before)
@@ -113,6 +113,15 @@ def test_the_passes_of_lower_one_by_one():
     a, b = np.arange(21, dtype="float32"), np.zeros(21, "float32")
     run(transform.Sequential([t.LowerIntrin()])(after)["main"], [a, b])
     np.testing.assert_array_equal(b, a + 1)
+
+
+def test_the_driver_by_its_old_name():
+    from tedsl.driver import build_module
+
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    module = build_module.schedule_to_module(te.create_schedule(B.op), [A, B], "main", None)
+    assert isinstance(module, tedsl.IRModule) and build_module.lower is tedsl.lower
 
 
 def test_options_of_the_context_and_arguments():
