@@ -71,6 +71,24 @@ from topi.elementwise import (
     tanh,
     trunc,
 )
+from topi.linalg import matmul, tensordot
+from topi.indexing import (
+    adv_index,
+    argwhere,
+    gather,
+    gather_nd,
+    invert_permutation,
+    matrix_set_diag,
+    one_hot,
+    scatter,
+    scatter_add,
+    scatter_nd,
+    sequence_mask,
+    sparse_to_dense,
+    take,
+    unravel_index,
+    where,
+)
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
 from topi.transform import (
     concatenate,
@@ -108,11 +126,15 @@ __all__ = [
     "broadcast_subtract", "broadcast_to", "cast", "ceil", "clip", "cos", "cosh", "cuda", "divide", "elemwise_sum", "equal",
     "erf", "exp", "floor", "floor_divide", "floor_mod", "full", "full_like", "generic", "greater", "greater_equal", "identity",
     "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "max", "maximum", "min", "minimum", "mod", "multiply", "negative", "nn",
-    "not_equal", "power", "prod", "right_shift", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "subtract",
-    "sum", "tag", "tan", "tanh", "testing", "trunc", "utils", "x86",
+    "logical_not", "logical_or", "logical_xor", "matmul", "max", "maximum", "min", "minimum", "mod", "multiply", "negative",
+    "nn", "not_equal", "power", "prod", "right_shift", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "subtract",
+    "sum", "tag", "tan", "tanh", "tensordot", "testing", "trunc", "utils", "x86",
 ]
 __all__ += [
     "concatenate", "expand_dims", "expand_like", "flip", "repeat", "reshape", "reverse_sequence", "split", "squeeze", "stack",
     "strided_set", "strided_slice", "tile", "transpose",
+]
+__all__ += [
+    "adv_index", "argwhere", "gather", "gather_nd", "invert_permutation", "matrix_set_diag", "one_hot", "scatter", "scatter_add",
+    "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
 ]

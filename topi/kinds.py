@@ -25,3 +25,67 @@ class ReduceOp:
     source: te.Tensor
     axes: tuple[int, ...]
     keepdims: bool
+
+
+@dataclass(frozen=True)
+class SoftmaxOp:
+    """softmax or log_softmax of `source` along `axis`; `stages` are what is computed for it before."""
+
+    source: te.Tensor
+    axis: int
+    peak: te.Tensor
+    exp: te.Tensor | None
+    total: te.Tensor
+
+    @property
+    def stages(self) -> tuple[te.Tensor, ...]:
+        """The stages that the schedule of the family places."""
+        return (self.peak, self.total) if self.exp is None else (self.peak, self.exp, self.total)
+
+
+@dataclass(frozen=True)
+class NormalizeOp:
+    """Each row of `source`, over its dimensions `axes` (sorted, from 0), by its own statistics; `stages` in their order."""
+
+    operator: str
+    source: te.Tensor
+    axes: tuple[int, ...]
+    stages: tuple[te.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class MatmulOp:
+    """A product of matrices, a[..., i, k] * b[..., k, j], either of them stored transposed; `batched`: of several."""
+
+    operator: str
+    a: te.Tensor
+    b: te.Tensor
+    transpose_a: bool
+    transpose_b: bool
+    batched: bool = False
+
+
+@dataclass(frozen=True)
+class ScatterOp:
+    """Elements are written at places that another tensor holds; `axis`: the only dimension in which they move, or None."""
+
+    operator: str
+    axis: int | None
+
+
+@dataclass(frozen=True)
+class CumulativeOp:
+    """Running sums or products of `source` along `axis`."""
+
+    operator: str
+    source: te.Tensor
+    axis: int
+
+
+@dataclass(frozen=True)
+class SortOp:
+    """`source` put in order along `axis`, whole or the first elements of it; or places in that order."""
+
+    operator: str
+    source: te.Tensor
+    axis: int

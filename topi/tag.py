@@ -5,6 +5,11 @@ BROADCAST = "broadcast"
 INJECTIVE = "injective"
 COMM_REDUCE = "comm_reduce"
 COMM_REDUCE_IDX = "comm_reduce_idx"
+SOFTMAX_OUTPUT = "softmax_output"
+LOG_SOFTMAX_OUTPUT = "log_softmax_output"
+DENSE = "dense"
+MATMUL = "matmul"
+BATCH_MATMUL = "batch_matmul"
 
 
 def is_broadcast(tag: str) -> bool:

@@ -1,0 +1,123 @@
+"""Products of matrices: dense, matmul, batch_matmul."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import DTypeError, ShapeError
+from topi.extents import as_int, differ, shown
+from topi.kinds import MatmulOp
+from topi.tag import BATCH_MATMUL, BROADCAST, DENSE, ELEMWISE, MATMUL
+
+
+def dense(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None,
+          auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
+    """data[i, k] * weight[j, k] summed over k, + bias[j]: a fully connected layer.
+
+    data: (batch, in_dim). weight: (out_dim, in_dim). bias: (out_dim,) or None. Returns: (batch, out_dim) of out_dtype, by
+    default that of `data`. Float16 and bfloat16 add up in float32. Same as torch.nn.functional.linear.
+    """
+    return _matmul("dense", data, weight, bias, out_dtype, False, True, "T_dense", DENSE)
+
+
+def matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None,
+           transpose_a: bool = False, transpose_b: bool = False, auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
+    """tensor_a[i, k] * tensor_b[k, j] summed over k, + bias[j].
+
+    tensor_a: (M, K), or (K, M) with transpose_a. tensor_b: (K, N), or (N, K) with transpose_b. bias: (N,) or None.
+    Returns: (M, N) of out_dtype, by default that of `tensor_a`.
+    """
+    name = f"T_matmul_{'T' if transpose_a else 'N'}{'T' if transpose_b else 'N'}"
+    return _matmul("matmul", tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b, name, MATMUL)
+
+
+def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Any = None, out_dtype: Any = None, transpose_a: bool = False,
+                 transpose_b: bool = True, auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
+    """tensor_a[b, i, k] * tensor_b[b, j, k] summed over k, for each b.
+
+    tensor_a: (B, M, K), or (B, K, M) with transpose_a. tensor_b: (B, N, K), or (B, K, N) without transpose_b. A batch of 1 is
+    used for all of the other. oshape: the shape of the result, where it is known better than from the arguments.
+    Returns: (B, M, N) of out_dtype, by default that of `tensor_a`.
+    """
+    where = f"batch_matmul of {tensor_a.name} and {tensor_b.name}"
+    for name, tensor in (("tensor_a", tensor_a), ("tensor_b", tensor_b)):
+        if tensor.ndim != 3:
+            raise ShapeError(f"{where}: {name} has the shape {shown(tensor.shape)}, not 3 dimensions (batch, rows, columns)",
+                             hint="topi.reshape or topi.expand_dims it first")
+    a, b = tensor_a.shape[0], tensor_b.shape[0]
+    if as_int(a) != 1 and as_int(b) != 1 and differ(a, b):
+        raise ShapeError(f"{where}: batches of {a!r} and {b!r}, shapes {shown(tensor_a.shape)} and {shown(tensor_b.shape)}",
+                         hint="they must be equal, or one of them 1")
+    rows, columns, k = _extents(where, tensor_a, tensor_b, transpose_a, transpose_b)
+    batch = b if as_int(a) == 1 else a
+    shape = (batch, rows, columns) if oshape is None else tuple(oshape)
+    if len(shape) != 3 or any(differ(x, y) for x, y in zip(shape, (batch, rows, columns))):
+        raise ShapeError(f"{where}: oshape is {shown(shape)}, the product has the shape {shown((batch, rows, columns))}")
+    wide, final = _dtypes(where, tensor_a, tensor_b, out_dtype)
+
+    def formula(n: Any, i: Any, j: Any) -> Any:
+        left = (0 if as_int(a) == 1 else n, *((k, i) if transpose_a else (i, k)))
+        right = (0 if as_int(b) == 1 else n, *((j, k) if transpose_b else (k, j)))
+        return te.sum(tensor_a(*left).astype(wide) * tensor_b(*right).astype(wide), axis=k)
+
+    name = f"T_batch_matmul_{'T' if transpose_a else 'N'}{'T' if transpose_b else 'N'}"
+    made = te.compute(shape, formula, name=name, tag=BATCH_MATMUL,
+                      info=MatmulOp("batch_matmul", tensor_a, tensor_b, transpose_a, transpose_b, batched=True))
+    return _narrowed(made, final)
+
+
+def _matmul(operator: str, a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, out_dtype: Any, transpose_a: bool,
+            transpose_b: bool, name: str, tag: str) -> te.Tensor:
+    where = f"{operator} of {a.name} and {b.name}"
+    for tensor in (a, b):
+        if tensor.ndim != 2:
+            raise ShapeError(f"{where}: {tensor.name} has the shape {shown(tensor.shape)}, not 2 dimensions",
+                             hint="topi.reshape it first")
+    rows, columns, k = _extents(where, a, b, transpose_a, transpose_b)
+    if bias is not None and (bias.ndim != 1 or differ(bias.shape[0], columns)):
+        raise ShapeError(f"{where}: bias {bias.name} has the shape {shown(bias.shape)}, the result {shown((rows, columns))}",
+                         hint=f"bias has the shape ({columns!r},)")
+    wide, final = _dtypes(where, a, b, out_dtype)
+
+    def formula(i: Any, j: Any) -> Any:
+        left, right = (k, i) if transpose_a else (i, k), (j, k) if transpose_b else (k, j)
+        return te.sum(a(*left).astype(wide) * b(*right).astype(wide), axis=k)
+
+    made = te.compute((rows, columns), formula, name=name, tag=tag, info=MatmulOp(operator, a, b, transpose_a, transpose_b))
+    return _narrowed(made if bias is None else _with_bias(made, bias), final)
+
+
+def _with_bias(x: te.Tensor, bias: te.Tensor) -> Any:
+    return te.compute(x.shape, lambda i, j: x(i, j) + bias(j).astype(x.dtype), name=f"{x.name}_bias", tag=BROADCAST,
+                      info=te.ElementwiseOp("add", broadcasts=True))
+
+
+def _extents(where: str, a: te.Tensor, b: te.Tensor, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any, Any]:
+    """Rows and columns of the product, and the axis that is summed over."""
+    rows, inner = (a.shape[-1], a.shape[-2]) if transpose_a else (a.shape[-2], a.shape[-1])
+    other, columns = (b.shape[-1], b.shape[-2]) if transpose_b else (b.shape[-2], b.shape[-1])
+    if differ(inner, other):
+        turned = ", ".join(f"{t.name} transposed" for t, is_turned in ((a, transpose_a), (b, transpose_b)) if is_turned)
+        raise ShapeError(f"{where}: {inner!r} and {other!r} terms to sum, shapes {shown(a.shape)} and {shown(b.shape)}"
+                         f"{f' ({turned})' if turned else ''}", hint="see transpose_a and transpose_b" if turned else
+                         "the columns of the first are the rows of the second")
+    return rows, columns, te.reduce_axis((0, inner), name="k")
+
+
+def _dtypes(where: str, a: te.Tensor, b: te.Tensor, out_dtype: Any) -> tuple[Any, Any]:
+    """In which dtype terms are added up, and the dtype of the result."""
+    if a.dtype.is_float != b.dtype.is_float:
+        raise DTypeError(f"{where}: {a.name} holds {a.dtype} and {b.name} {b.dtype}",
+                         hint=f"convert one of them: topi.cast({b.name}, {str(a.dtype)!r})")
+    final = a.dtype if out_dtype is None else te.const(0, out_dtype).dtype
+    return ("float32" if final in ("float16", "bfloat16") else final), final
+
+
+def _narrowed(wide: te.Tensor, dtype: Any) -> te.Tensor:
+    """`wide` in `dtype`, if that is another."""
+    if wide.dtype == dtype:
+        return wide
+    made: te.Tensor = te.compute(wide.shape, lambda *i: wide(*i).astype(dtype), name=f"{wide.name}_{dtype}", tag=ELEMWISE,
+                                 info=te.ElementwiseOp("cast"))
+    return made

@@ -1,0 +1,76 @@
+"""The softmax family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import DTypeError
+from topi.extents import axis_of
+from topi.kinds import SoftmaxOp
+from topi.tag import LOG_SOFTMAX_OUTPUT, SOFTMAX_OUTPUT
+
+
+def softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """exp(x - max(x)) / sum(exp(x - max(x))) along `axis`.
+
+    x: any shape, a float dtype. Returns: the shape and dtype of `x`. The maximum is subtracted, so that nothing overflows;
+    float16 and bfloat16 are computed in float32. Same formula as scipy.special.softmax.
+    """
+    return _softmax(x, axis, "softmax", te.exp)
+
+
+def fast_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """softmax; TVM's name for the one that approximates exp. The exp here is a polynomial in vectors anyway."""
+    return _softmax(x, axis, "fast_softmax", te.exp)
+
+
+def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """x - max(x) - log(sum(exp(x - max(x)))) along `axis`.
+
+    x: any shape, a float dtype. Returns: the shape and dtype of `x`. Same formula as scipy.special.log_softmax.
+    """
+    along, outer, without, within = _places(x, axis, "log_softmax")
+    peak = _reduced(x, along, outer, lambda i, k: _wide(x(*within(i, k))), te.max, "T_softmax_maxelem")
+    total = _reduced(x, along, outer, lambda i, k: te.exp(_wide(x(*within(i, k))) - peak(*i)), te.sum, "T_softmax_expsum")
+
+    def formula(*i: Any) -> Any:
+        rest = without(i)
+        return (_wide(x(*i)) - peak(*rest) - te.log(total(*rest))).astype(x.dtype)
+
+    made: te.Tensor = te.compute(x.shape, formula, name="T_log_softmax", tag=LOG_SOFTMAX_OUTPUT, attrs={"axis": along},
+                                 info=SoftmaxOp(x, along, peak, None, total))
+    return made
+
+
+def _softmax(x: te.Tensor, axis: int, operator: str, exponential: Callable[[Any], Any]) -> te.Tensor:
+    along, outer, without, within = _places(x, axis, operator)
+    peak = _reduced(x, along, outer, lambda i, k: _wide(x(*within(i, k))), te.max, "T_softmax_maxelem")
+    exp = te.compute(x.shape, lambda *i: exponential(_wide(x(*i)) - peak(*without(i))), name="T_softmax_exp",
+                     attrs={"axis": along})
+    total = _reduced(x, along, outer, lambda i, k: exp(*within(i, k)), te.sum, "T_softmax_expsum")
+    made: te.Tensor = te.compute(x.shape, lambda *i: (exp(*i) / total(*without(i))).astype(x.dtype), name="T_softmax_norm",
+                                 tag=SOFTMAX_OUTPUT, attrs={"axis": along}, info=SoftmaxOp(x, along, peak, exp, total))
+    return made
+
+
+def _places(x: te.Tensor, axis: int, operator: str) -> tuple[int, list[Any], Callable[..., Any], Callable[..., Any]]:
+    """The axis from 0, the shape without it, and indices without it and with one for it."""
+    where = f"{operator} of {x.name}"
+    along = axis_of(axis, x.ndim, where)
+    if not x.dtype.is_float:
+        raise DTypeError(f"{where}: its elements are {x.dtype}, not floats", hint="cast first: topi.cast(x, 'float32')")
+    outer = [*x.shape[:along], *x.shape[along + 1:]]
+    return along, outer, lambda i: (*i[:along], *i[along + 1:]), lambda i, k: (*i[:along], k, *i[along:])
+
+
+def _reduced(x: te.Tensor, along: int, outer: list[Any], element: Callable[..., Any], reducer: Callable[..., Any],
+             name: str) -> Any:
+    k = te.reduce_axis((0, x.shape[along]), name="k")
+    return te.compute(outer, lambda *i: reducer(element(i, k), axis=k), name=name)
+
+
+def _wide(element: Any) -> Any:
+    """A narrow float as float32."""
+    return element.astype("float32") if element.dtype.bits < 32 else element
