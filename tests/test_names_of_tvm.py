@@ -103,8 +103,8 @@ def program():
 def test_the_passes_of_lower_one_by_one():
     t = tir.transform
     steps = [t.StorageFlatten(64), t.NarrowDataType(32), t.Simplify(), t.LoopPartition(), t.VectorizeLoop(True),
-             t.InjectVirtualThread(), t.InjectDoubleBuffer(), t.StorageRewrite(), t.UnrollLoop(), t.Simplify(), t.RemoveNoOp(), t.RewriteUnsafeSelect(),
-             t.HoistIfThenElse(), t.VerifyMemory()]
+             t.InjectVirtualThread(), t.InjectDoubleBuffer(), t.StorageRewrite(), t.UnrollLoop(), t.Simplify(), t.RemoveNoOp(),
+             t.RewriteUnsafeSelect(), t.HoistIfThenElse(), t.VerifyMemory()]
     before = program()
     text = str(before)
     after = transform.Sequential(steps)(before)
