@@ -239,6 +239,37 @@ def compile_times() -> list[Case]:
     return cases
 
 
+def chain_program(stages: int, tiled: bool) -> tuple[Any, list[Any]]:
+    """A chain of `stages` element-wise formulas; tiled: each with its own tiles, vectors and threads, else computed at the
+    rows of the last."""
+    A = last = te.placeholder((128, 130), name="A")
+    made = []
+    for k in range(stages):
+        last = te.compute((128, 130), lambda y, x, source=last: source[y, x] * 0.5 + 1.0, name=f"T{k}")
+        made.append(last)
+    s = te.create_schedule(last.op)
+    rows, _ = s[last].split(last.op.axis[0], 8)
+    for T in made if tiled else made[:-1]:
+        if tiled:
+            _, lanes = s[T].split(s[T].leaf_iter_vars[-1], 16)
+            s[T].vectorize(lanes)
+            s[T].parallel(s[T].leaf_iter_vars[0])
+        else:
+            s[T].compute_at(s[last], rows)
+    return s, [A, last]
+
+
+def lowering_times() -> list[Case]:
+    """How the time of `lower` grows with the number of stages: it should be linear."""
+    cases = []
+    for tiled in (True, False):
+        for stages in (50, 100, 200):
+            s, args = chain_program(stages, tiled)
+            name = f"lower a chain of {stages} stages, {'tiled' if tiled else 'attached'}"
+            cases.append(Case(name, {"tedsl": lambda s=s, args=args: tedsl.lower(s, args)}))
+    return cases
+
+
 def import_seconds() -> float:
     """`import tedsl` beyond `import numpy`: the best of five."""
     code = "import time, numpy; t = time.perf_counter(); import tedsl; print(time.perf_counter() - t)"
@@ -254,5 +285,5 @@ def all_cases(threads: int, quick: bool) -> list[Any]:
              lambda: matrix_sum(0, threads), lambda: softmax(512, 512, threads), lambda: softmax(4096, 1024, threads)]
     if threads == 1:
         made.append(lambda: call_overhead(threads))
-        made += [lambda c=c: c for c in (*symbolic(threads), *compile_times())]
+        made += [lambda c=c: c for c in (*symbolic(threads), *compile_times(), *lowering_times())]
     return made
