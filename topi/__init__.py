@@ -71,7 +71,6 @@ from topi.elementwise import (
     tanh,
     trunc,
 )
-from topi.linalg import matmul, tensordot
 from topi.indexing import (
     adv_index,
     argwhere,
@@ -89,6 +88,7 @@ from topi.indexing import (
     unravel_index,
     where,
 )
+from topi.linalg import matmul, tensordot
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
 from topi.transform import (
     concatenate,
@@ -135,6 +135,6 @@ __all__ += [
     "strided_set", "strided_slice", "tile", "transpose",
 ]
 __all__ += [
-    "adv_index", "argwhere", "gather", "gather_nd", "invert_permutation", "matrix_set_diag", "one_hot", "scatter", "scatter_add",
-    "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
+    "adv_index", "argwhere", "gather", "gather_nd", "invert_permutation", "matrix_set_diag", "one_hot", "scatter",
+    "scatter_add", "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
 ]

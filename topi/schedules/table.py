@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
-from topi.kinds import InjectiveOp, ReduceOp
+from topi.kinds import InjectiveOp, NormalizeOp, ReduceOp, SoftmaxOp
 from topi.schedules import cpu, gpu
 from topi.schedules.default import schedule_default
 from topi.schedules.kernel import Kernel
@@ -18,6 +18,8 @@ CPU: dict[type, Rule] = {
     te.ElementwiseOp: cpu.injective.schedule_injective,
     InjectiveOp: cpu.injective.schedule_injective,
     ReduceOp: cpu.reduce.schedule_reduce,
+    SoftmaxOp: cpu.rows.schedule_softmax,
+    NormalizeOp: cpu.rows.schedule_normalize,
 }
 GPU: dict[type, Rule] = {
     te.ElementwiseOp: gpu.injective.schedule_injective,

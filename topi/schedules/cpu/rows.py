@@ -1,0 +1,100 @@
+"""Operators that look at each row several times: softmax, layer_norm. A row is done with while it is in the nearest cache.
+
+    reduced dimensions last:     for each row in parallel: statistics, what is kept of it, the result; all in vectors along it
+    reduced dimension not last:  the same for some neighbouring rows at a time, one in each lane of the vectors
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from topi.schedules.cpu.injective import vectorize
+from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.reduce import reduce_in_lanes
+from topi.schedules.formulas import extent_of, product
+from topi.schedules.kernel import Kernel
+
+_UNROLL = 4  # vectors of a row at a time
+_NEIGHBOURS = 4  # vectors of neighbouring rows
+
+
+def schedule_softmax(kernel: Kernel) -> None:
+    """Maximum, exponentials and their sum for each row."""
+    _schedule(kernel, (kernel.record.axis,))
+
+
+def schedule_normalize(kernel: Kernel) -> None:
+    """Mean and variance for each row; what is computed of them once per row is not computed again for each element."""
+    _schedule(kernel, kernel.record.axes)
+
+
+def _schedule(kernel: Kernel, axes: Sequence[int]) -> None:
+    s = kernel.schedule
+    if kernel.fused:
+        s[kernel.anchor].compute_inline()
+    rank = len(kernel.tail.axis)
+    if tuple(axes) == tuple(range(rank - len(axes), rank)):
+        _along_rows(kernel, len(axes))
+    elif rank - 1 not in axes:
+        _across_rows(kernel, axes)
+
+
+def _stages(kernel: Kernel) -> list[Any]:
+    return [tensor.op for tensor in kernel.record.stages]
+
+
+def _work(kernel: Kernel) -> int | None:
+    count = product([extent_of(axis) for axis in kernel.tail.axis])
+    return None if count is None else 4 * count
+
+
+def _along_rows(kernel: Kernel, reduced: int) -> None:
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    axes = list(kernel.tail.axis)
+    inside: list[Any] = []
+    for op in _stages(kernel):
+        if op.reduce_axis:
+            inside += reduce_in_lanes(kernel, op, kernel.formula(op))
+        inside.append(op)
+    own = axes[len(axes) - reduced:]
+    row = share_out(tail, axes[:len(axes) - reduced], _work(kernel))
+    for op in inside:
+        if row is not None:
+            s[op].compute_at(tail, row)
+    for op in _stages(kernel):
+        if not op.reduce_axis and len(op.axis) == len(axes):
+            vectors(s[op], list(op.axis)[len(axes) - reduced:], kernel.lanes(op))
+    vectors(tail, own, kernel.lanes(kernel.tail))
+
+
+def vectors(stage: te.Stage, axes: list[Any], lanes: int) -> None:
+    """The elements of a row in some vectors at a time."""
+    loop = stage.fuse(*axes) if len(axes) > 1 else axes[0]
+    extent = product([extent_of(axis) for axis in axes])
+    vectorize(stage, loop, extent, lanes * (_UNROLL if extent is None or extent % (lanes * _UNROLL) == 0 else 1))
+
+
+def _across_rows(kernel: Kernel, axes: Sequence[int]) -> None:
+    """Neighbouring rows in lanes: all that is outside of the reduced dimension and a block of the last one."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    own = list(kernel.tail.axis)
+    lanes = kernel.lanes(kernel.tail)
+    extent, width = extent_of(own[-1]), lanes * _NEIGHBOURS
+    if extent is not None and extent < width:
+        width = -(-extent // lanes) * lanes if extent > lanes else extent
+    block, lane = tail.split(own[-1], factor=width)
+    kept = [own[d] for d in range(len(own) - 1) if d not in axes]
+    along = [own[d] for d in axes]
+    tail.reorder(*kept, block, *along, lane)
+    row = share_out(tail, [*kept, block], _work(kernel))
+    tail.vectorize(lane)
+    for op in _stages(kernel):
+        stage = s[op]
+        stage.compute_at(tail, row)
+        last = op.axis[-1]
+        if op.reduce_axis:
+            stage.reorder(*op.axis[:-1], *op.reduce_axis, last)
+        _, lane = stage.split(last, factor=width)
+        stage.vectorize(lane)
