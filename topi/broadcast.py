@@ -45,8 +45,11 @@ def floor_divide(lhs: Any, rhs: Any) -> Any:
 
 
 def mod(lhs: Any, rhs: Any) -> Any:
-    """The remainder of the division of integers rounded towards zero: the sign of lhs."""
-    return te.combine_elements("mod", lhs, rhs)
+    """The remainder of floor_divide, as numpy.mod: the sign of rhs; of integers and floats. The same as floor_mod.
+
+    TVM v0.8 gives the sign of lhs here, unlike numpy and `a % b`: that is te.truncmod.
+    """
+    return te.combine_elements("floor_mod", lhs, rhs, name="T_mod")
 
 
 def floor_mod(lhs: Any, rhs: Any) -> Any:

@@ -39,6 +39,7 @@ class ExternOp(Operation):
 
     input_placeholders, output_placeholders: the buffers that the body uses in place of the tensors. Lowering puts the real
     memory there: their data pointers, and variables in their shapes, strides and offsets get values.
+    info: a typed record of the operator family that made it, as of ComputeOp.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ExternOp(Operation):
     shapes: tuple[tuple[Expr, ...], ...]
     body: Stmt
     source: SourceLine | None = None
+    info: Any = None
 
     @property
     def num_outputs(self) -> int:
@@ -79,13 +81,15 @@ class ExternOp(Operation):
 
 
 def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
-           in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None) -> Any:
+           in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
+           info: Any = None) -> Any:
     """Tensors by statements: `fcompute(ins, outs)` gets a buffer for each input and output and returns a Stmt, such as
     `ib.get()` of an ir_builder, or an expression to evaluate, such as tir.call_packed(...).
 
     shape: that of the output; a list of shapes makes several, returned as a list. dtype: one for all outputs, or a list;
     None takes the inputs' if they agree. in_buffers, out_buffers: buffers of the caller's making (tir.decl_buffer) to pass to
     `fcompute`, for strides and offsets; without them the buffers are compact and row-major.
+    info (ours): a typed record of the operator family, `op.info`.
     """
     where = opening("extern", name)
     tag = current_tag(tag, where)
@@ -97,7 +101,7 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
     ins = _given(in_buffers, ins, "in_buffers", where)
     outs = _given(out_buffers, outs, "out_buffers", where)
     body = _body(fcompute, ins, outs, where)
-    op = ExternOp(name, tag, FrozenDict(attrs), tensors, tuple(ins), tuple(outs), shapes, body, user_line())
+    op = ExternOp(name, tag, FrozenDict(attrs), tensors, tuple(ins), tuple(outs), shapes, body, user_line(), info)
     outputs = [Tensor(op, index) for index in range(op.num_outputs)]
     return outputs[0] if len(outputs) == 1 else outputs
 

@@ -1,5 +1,14 @@
 """What tests of operators need: numpy references, and schedules by target."""
 
+from topi.testing.indexing import (
+    gather_nd_python,
+    gather_python,
+    one_hot,
+    scatter_nd_python,
+    scatter_python,
+    sparse_to_dense,
+    take_python,
+)
 from topi.testing.schedules import (
     dispatch,
     get_broadcast_schedule,
@@ -17,3 +26,5 @@ from topi.testing.transform import (
 
 __all__ = ["dispatch", "get_broadcast_schedule", "get_elemwise_schedule", "get_injective_schedule", "get_reduce_schedule"]
 __all__ += ["matrix_set_diag", "reverse_sequence_python", "sequence_mask_python", "strided_set_python", "strided_slice_python"]
+__all__ += ["gather_nd_python", "gather_python", "one_hot", "scatter_nd_python", "scatter_python", "sparse_to_dense",
+            "take_python"]

@@ -48,7 +48,7 @@ def sequence_mask_python(data: Array, valid_length: Array, mask_value: float = 0
     """`data` with what lies at or behind valid_length[b] along `axis` replaced; b is the other one of the first two axes."""
     moved = np.moveaxis(data, axis, 0).copy()
     for place, length in enumerate(valid_length):
-        moved[int(length):, place] = mask_value
+        moved[max(int(length), 0):, place] = mask_value
     return np.moveaxis(moved, 0, axis)
 
 

@@ -1,0 +1,116 @@
+"""Operators that choose elements by a condition on their values or places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ArgumentError, ShapeError
+from topi.extents import as_int, axis_of, differ, require_integers, require_one_dtype, shown
+from topi.injective import injective
+from topi.tag import BROADCAST
+
+
+def where(condition: te.Tensor, x: te.Tensor, y: te.Tensor) -> te.Tensor:
+    """x where `condition` is not zero, else y; the three shapes broadcast. Same as numpy.where, for x and y of one dtype."""
+    require_one_dtype([x, y], "where")
+    pair = te.placeholder(te.broadcast_shape(x, y, "where"), x.dtype, name=f"{x.name} with {y.name}")
+    shape = te.broadcast_shape(condition, pair, "where")
+
+    def formula(*i: Any) -> Any:
+        chosen = te.broadcast_element(condition, i, shape)
+        holds = chosen if chosen.dtype == "bool" else chosen != te.const(0, chosen.dtype)
+        return te.select(holds, te.broadcast_element(x, i, shape), te.broadcast_element(y, i, shape))
+
+    made: te.Tensor = te.compute(shape, formula, name="T_where", tag=BROADCAST, info=te.ElementwiseOp("where", broadcasts=True),
+                                 axes="ax")
+    return made
+
+
+def sequence_mask(data: te.Tensor, valid_length: te.Tensor, mask_value: float = 0, axis: int = 0) -> te.Tensor:
+    """`data` with the elements at or behind valid_length[b] along `axis` replaced by `mask_value`.
+
+    data: (length, batch, ...) for axis 0, (batch, length, ...) for axis 1; valid_length: (batch,) of integers.
+    """
+    place = f"sequence_mask of {data.name}"
+    if data.ndim < 2 or axis not in (0, 1):
+        raise ShapeError(f"{place}: axis {axis} of the shape {shown(data.shape)}",
+                         hint="the axis is 0 or 1 and the other one of the two is the batch")
+    require_integers(valid_length, place, "valid_length")
+    if valid_length.ndim != 1 or differ(valid_length.shape[0], data.shape[1 - axis]):
+        raise ShapeError(f"{place}: valid_length {valid_length.name} has the shape {shown(valid_length.shape)} and the data "
+                         f"{shown(data.shape)}", hint=f"give one length for each position of dimension {1 - axis}")
+    value = te.const(mask_value, data.dtype)
+    return injective("sequence_mask", data.shape,
+                     lambda *i: te.select(i[axis] >= valid_length(i[1 - axis]), value, data(*i)))
+
+
+def one_hot(indices: te.Tensor, on_value: Any, off_value: Any, depth: int, axis: int, dtype: Any) -> te.Tensor:
+    """`on_value` where the position along a new dimension `axis` of extent `depth` is the index, else `off_value`; of `dtype`.
+
+    indices: integers of any shape; an index outside of 0 to depth - 1 gives no `on_value`. axis -1 is the last of the result.
+    """
+    at = f"one_hot of {indices.name}"
+    require_integers(indices, at)
+    along = axis_of(axis, indices.ndim + 1, at)
+    if (as_int(depth) or 0) < 0:
+        raise ShapeError(f"{at}: depth is {depth!r}, below 0")
+    on, off = (te.const(v, dtype) if isinstance(v, (bool, int, float)) else v.astype(dtype) for v in (on_value, off_value))
+    shape = (*indices.shape[:along], depth, *indices.shape[along:])
+    return injective("one_hot", shape, lambda *i: te.select(indices(*i[:along], *i[along + 1:]) == i[along], on, off))
+
+
+def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Any = 0, align: str = "RIGHT_LEFT") -> te.Tensor:
+    """`data` with the diagonals k of its last two dimensions replaced. Same as tf.linalg.set_diag.
+
+    data: (..., rows, columns). k: 0 the main diagonal, positive above it, negative below; a pair is a band k[0] <= k[1].
+    diagonal: (..., length) for one diagonal, (..., k[1] - k[0] + 1, length) for a band, the topmost first; its length is that
+    of the longest. align: where shorter ones stand in their row, for those above and those below: LEFT or RIGHT each.
+    """
+    at = f"matrix_set_diag of {data.name}"
+    low, high = (k[0], k[-1]) if isinstance(k, (tuple, list)) else (k, k)
+    if align not in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"):
+        raise ArgumentError(f"{at}: there is no align {align!r}", hint="RIGHT_LEFT, LEFT_RIGHT, LEFT_LEFT or RIGHT_RIGHT")
+    require_one_dtype([data, diagonal], at)
+    _check_diagonals(data, diagonal, low, high, at)
+    above, below = (side == "RIGHT" for side in align.split("_"))
+    rows, columns = data.shape[-2:]
+    length = diagonal.shape[-1]
+
+    def formula(*i: Any) -> Any:
+        row, column = i[-2:]
+        offset = column - row
+        own = te.min(rows + te.min(offset, 0), columns - te.max(offset, 0))  # how many elements this diagonal has
+        pushed = _pushed(offset, length - own, above, below)
+        place = te.min(row, column) + pushed
+        value = diagonal(*i[:-2], place) if low == high else diagonal(*i[:-2], high - offset, place)
+        inside = offset == low if low == high else te.all(offset >= low, offset <= high)
+        return te.if_then_else(inside, value, data(*i))
+
+    return injective("matrix_set_diag", data.shape, formula)
+
+
+def _pushed(offset: Any, gap: Any, above: bool, below: bool) -> Any:
+    """How far a diagonal stands from the left end of its row."""
+    return gap if above and below else 0 if not above and not below else te.select(offset >= 0 if above else offset < 0, gap, 0)
+
+
+def _check_diagonals(data: te.Tensor, diagonal: te.Tensor, low: int, high: int, where: str) -> None:
+    wanted = data.ndim - 1 if low == high else data.ndim
+    if data.ndim < 2 or low > high or diagonal.ndim != wanted:
+        raise ShapeError(f"{where}: diagonals {low} to {high} of the shape {shown(data.shape)} from {shown(diagonal.shape)}",
+                         hint=f"the diagonals have {wanted} dimensions")
+    rows, columns = (as_int(extent) for extent in data.shape[-2:])
+    if any(differ(a, b) for a, b in zip(data.shape[:-2], diagonal.shape)):
+        raise ShapeError(f"{where}: the leading dimensions of {shown(data.shape)} and {shown(diagonal.shape)} differ")
+    if low != high and differ(diagonal.shape[-2], high - low + 1):
+        raise ShapeError(f"{where}: {shown(diagonal.shape)} has {diagonal.shape[-2]!r} diagonals, {low} to {high} are "
+                         f"{high - low + 1}")
+    if rows is None or columns is None:
+        return
+    if not -rows < low <= high < columns and rows and columns:
+        raise ShapeError(f"{where}: diagonals {low} to {high} do not exist in {rows} rows and {columns} columns")
+    longest = min(rows + min(high, 0), columns - max(low, 0))
+    if differ(diagonal.shape[-1], longest):
+        raise ShapeError(f"{where}: the diagonals have {diagonal.shape[-1]!r} elements each, the longest of {low} to {high} in "
+                         f"{shown(data.shape)} has {longest}")

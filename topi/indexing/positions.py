@@ -1,0 +1,96 @@
+"""Operators whose result is positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te, tir
+from tedsl.errors import ShapeError
+from topi.extents import as_int, differ, require_integers, shown
+from topi.injective import injective
+from topi.kinds import ScatterOp
+from topi.statements import fill, loops
+
+
+def unravel_index(indices: te.Tensor, shape: Any) -> te.Tensor:
+    """result[d, i] is the index in dimension d of the element at the row-major position indices[i] of a tensor of `shape`.
+
+    shape: a vector (rank,) of integers of constant length, or a sequence of extents. As numpy.unravel_index, in one tensor.
+    """
+    where = f"unravel_index of {indices.name}"
+    require_integers(indices, where)
+    extents = [shape(d) for d in range(_length(shape, where))] if isinstance(shape, te.Tensor) else list(shape)
+    if not extents:
+        raise ShapeError(f"{where}: the shape has no dimensions")
+
+    def formula(d: Any, *i: Any) -> Any:
+        position: Any = indices(*i)
+        found: Any = None
+        for place in reversed(range(len(extents))):
+            own = te.floormod(position, extents[place])
+            found = own if found is None else te.select(d == place, own, found)
+            position = te.floordiv(position, extents[place])
+        return found.astype(indices.dtype)
+
+    return injective("unravel_index", (len(extents), *indices.shape), formula, name="T_unravel")
+
+
+def _length(shape: te.Tensor, where: str) -> int:
+    require_integers(shape, where, "shape")
+    length = as_int(shape.shape[0]) if shape.ndim == 1 else None
+    if length is None:
+        raise ShapeError(f"{where}: shape {shape.name} has the shape {shown(shape.shape)}, not that of a vector of constant "
+                         "length")
+    return length
+
+
+def invert_permutation(data: te.Tensor) -> te.Tensor:
+    """result[data[i]] = i, for a vector of integers that holds each of 0 to n - 1 once. Same as tf.math.invert_permutation."""
+    where = f"invert_permutation of {data.name}"
+    require_integers(data, where)
+    if data.ndim != 1:
+        raise ShapeError(f"{where}: the shape is {shown(data.shape)}, not that of a vector")
+
+    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with loops(ib, data.shape) as (i,):
+            place = ib.let("place", source[i])
+            with ib.if_scope(tir.all(place >= 0, place < data.shape[0])):
+                target[place] = i.astype(data.dtype)
+        return ib.get()
+
+    made: te.Tensor = te.extern(data.shape, [data], body, name="invert_permutation", dtype=data.dtype,
+                                info=ScatterOp("invert_permutation", 0))
+    return made
+
+
+def argwhere(output_shape: Any, condition: te.Tensor) -> te.Tensor:
+    """The indices of the elements that are not zero, one row each, in row-major order; int32. As numpy.argwhere.
+
+    output_shape: (rows, rank), as a sequence or as a tensor of that shape: how many rows there is room for. Those behind the
+    last element found are zero; elements for which there is no row left are left out.
+    """
+    where = f"argwhere of {condition.name}"
+    shape = tuple(output_shape.shape if isinstance(output_shape, te.Tensor) else output_shape)
+    if not condition.ndim or len(shape) != 2 or differ(shape[1], condition.ndim):
+        raise ShapeError(f"{where}: the result has the shape {shown(shape)} and the condition {shown(condition.shape)}",
+                         hint="the result has a row for each element and a column for each dimension of the condition")
+
+    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        fill(ib, target, shape, 0)
+        found = ib.allocate("int32", (1,), name="found", scope="local")
+        found[0] = 0
+        with loops(ib, condition.shape) as i:
+            holds = source[i] if condition.dtype == "bool" else source[i] != tir.const(0, condition.dtype)
+            with ib.if_scope(tir.all(holds, found[0] < shape[0])):
+                for d in range(condition.ndim):
+                    target[found[0], d] = i[d].astype("int32")
+                found[0] = found[0] + 1
+        return ib.get()
+
+    made: te.Tensor = te.extern([shape], [condition], body, name="argwhere", dtype="int32", info=ScatterOp("argwhere", None))
+    return made

@@ -1,0 +1,136 @@
+"""Operators that write at positions held in other tensors: one after the other, so that of equal positions the last counts.
+
+A position outside of the tensor is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl import te, tir
+from tedsl.errors import ArgumentError, ShapeError
+from topi.extents import as_int, axis_of, differ, require_integers, require_one_dtype, shown
+from topi.indexing.take import from_end
+from topi.kinds import ScatterOp
+from topi.statements import copy, fill, loops
+
+
+def scatter(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0) -> te.Tensor:
+    """`data` with updates[i] stored at i with i[axis] replaced by indices[i], for all i.
+
+    indices: integers of the rank of `data`, negative ones count from the end; updates: of their shape, of the dtype of `data`.
+    Same as torch.scatter and ONNX ScatterElements.
+    """
+    return _scatter("scatter", data, indices, updates, axis, lambda old, new: new)
+
+
+def scatter_add(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0) -> te.Tensor:
+    """As `scatter`, but added to what is there. Same as torch.scatter_add."""
+    return _scatter("scatter_add", data, indices, updates, axis, lambda old, new: old + new)
+
+
+def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int,
+             joined: Callable[[Any, Any], Any]) -> te.Tensor:
+    where = f"{operator} of {data.name}"
+    along = axis_of(axis, data.ndim, where)
+    require_integers(indices, where)
+    require_one_dtype([data, updates], where)
+    if indices.ndim != data.ndim or updates.ndim != data.ndim or any(map(differ, indices.shape, updates.shape)) or \
+            any(_larger(indices.shape[d], data.shape[d]) for d in range(data.ndim) if d != along):
+        raise ShapeError(f"{where}: the shapes are {shown(data.shape)}, {shown(indices.shape)} of the indices and "
+                         f"{shown(updates.shape)} of the updates",
+                         hint=f"indices and updates have one shape that fits into the data beside axis {along}")
+
+    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, places, values, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
+        copy(ib, source, target, data.shape)
+        with loops(ib, indices.shape) as i:
+            place = ib.let("place", from_end(places[i], data.shape[along]))
+            with ib.if_scope(tir.all(place >= 0, place < data.shape[along])):
+                at = (*i[:along], place, *i[along + 1:])
+                target[at] = joined(target[at], values[i])
+        return ib.get()
+
+    made: te.Tensor = te.extern(data.shape, [data, indices, updates], body, name=f"{operator}_generic", dtype=data.dtype,
+                                tag=f"{operator}_generic", info=ScatterOp(operator, along))
+    return made
+
+
+def _larger(one: Any, other: Any) -> bool:
+    a, b = as_int(one), as_int(other)
+    return a is not None and b is not None and a > b
+
+
+def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: str) -> te.Tensor:
+    """`data` with data[indices[0, y], ..., indices[M - 1, y], x] = updates[y, x]; mode "add" adds, "update" replaces.
+
+    data: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) of integers with M <= N; updates: (Y_0, ..., X_M, ..., X_{N-1}).
+    Negative indices count from the end.
+    """
+    where = f"scatter_nd of {data.name}"
+    if mode not in ("add", "update"):
+        raise ArgumentError(f"{where}: there is no mode {mode!r}", hint="choose 'add' or 'update'")
+    require_integers(indices, where)
+    require_one_dtype([data, updates], where)
+    count = as_int(indices.shape[0]) if indices.ndim else None
+    wanted = (*indices.shape[1:], *data.shape[count:]) if count is not None and count <= data.ndim else None
+    if wanted is None or len(wanted) != updates.ndim or any(map(differ, wanted, updates.shape)):
+        raise ShapeError(f"{where}: the shapes are {shown(data.shape)}, {shown(indices.shape)} of the indices and "
+                         f"{shown(updates.shape)} of the updates" + (f", which must have {shown(wanted)}" if wanted else ""),
+                         hint="the first dimension of the indices is a constant, at most the rank of the data")
+
+    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        source, places, values, target = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
+        copy(ib, source, target, data.shape)
+        with loops(ib, indices.shape[1:], name="y") as y:
+            at = [ib.let(f"place{d}", from_end(places[(d, *y)], data.shape[d])) for d in range(count or 0)]
+            with ib.if_scope(inside(at, data.shape)), loops(ib, data.shape[count:], name="x") as x:
+                old = target[(*at, *x)]
+                target[(*at, *x)] = values[(*y, *x)] if mode == "update" else old + values[(*y, *x)]
+        return ib.get()
+
+    made: te.Tensor = te.extern(data.shape, [data, indices, updates], body, name="scatter_nd_generic", dtype=data.dtype,
+                                tag="scatter_nd_generic", info=ScatterOp("scatter_nd", None))
+    return made
+
+
+def inside(places: Sequence[Any], shape: Sequence[Any]) -> Any:
+    """Whether all indices lie inside of the first dimensions of `shape`."""
+    conditions = [c for place, extent in zip(places, shape) for c in (place >= 0, place < extent)]
+    return tir.all(*conditions) if conditions else tir.const(True, "bool")
+
+
+def sparse_to_dense(sparse_indices: te.Tensor, output_shape: Sequence[Any], sparse_values: te.Tensor,
+                    default_value: Any = 0) -> te.Tensor:
+    """A tensor of `output_shape` that holds sparse_values[n] at the indices sparse_indices[n] and `default_value` elsewhere.
+
+    sparse_indices: integers (N, rank), or (N,) or () for a vector; sparse_values: (N,), or () for one value at all places.
+    default_value: a number or a tensor (). The dtype is that of the values.
+    """
+    where = f"sparse_to_dense of {sparse_indices.name}"
+    require_integers(sparse_indices, where)
+    shape = tuple(output_shape)
+    rank = 1 if sparse_indices.ndim < 2 else as_int(sparse_indices.shape[1])
+    if sparse_indices.ndim > 2 or rank != len(shape) or sparse_values.ndim > 1 or \
+            (sparse_values.ndim and (not sparse_indices.ndim or differ(sparse_values.shape[0], sparse_indices.shape[0]))):
+        raise ShapeError(f"{where}: the shapes are {shown(sparse_indices.shape)} of the indices, {shown(sparse_values.shape)} "
+                         f"of the values and {shown(shape)} of the result", hint="give (N, rank) indices and (N,) values")
+    tensors = [sparse_indices, sparse_values, *([default_value] if isinstance(default_value, te.Tensor) else [])]
+
+    def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
+        ib = tir.ir_builder.create()
+        places, values, *default = (ib.buffer_ptr(buffer) for buffer in ins)
+        target = ib.buffer_ptr(outs[0])
+        fill(ib, target, shape, default[0][()].astype(sparse_values.dtype) if default else default_value)
+        with loops(ib, sparse_indices.shape[:1]) as n:
+            at = [ib.let(f"place{d}", places[(*n, d) if sparse_indices.ndim == 2 else n]) for d in range(len(shape))]
+            with ib.if_scope(inside(at, shape)):
+                target[tuple(at)] = values[n if sparse_values.ndim else ()]
+        return ib.get()
+
+    made: te.Tensor = te.extern([shape], tensors, body, name="T_sparse_to_dense", dtype=sparse_values.dtype,
+                                tag="sparse_to_dense", info=ScatterOp("sparse_to_dense", None))
+    return made

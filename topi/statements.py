@@ -1,0 +1,38 @@
+"""Loops of operators that are written as statements (te.extern) because a formula cannot say them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tedsl import tir
+from topi.extents import as_int, product
+
+SMALL = 1 << 14  # elements that one thread moves faster than several can be woken
+
+
+@contextmanager
+def loops(ib: Any, shape: Sequence[Any], kind: str = "serial", name: str = "i") -> Iterator[tuple[tir.Var, ...]]:
+    """Loops over all indices of `shape`, which are given; kind: that of the outermost one."""
+    with ExitStack() as nest:
+        yield tuple([nest.enter_context(ib.for_range(0, extent, name=f"{name}{d}", kind=kind if d == 0 else "serial"))
+                     for d, extent in enumerate(shape)])
+
+
+def rows_kind(shape: Sequence[Any]) -> str:
+    """The kind of loops whose iterations are independent: parallel where there may be enough to do."""
+    elements = as_int(product(shape))
+    return "parallel" if elements is None or elements > SMALL else "serial"
+
+
+def copy(ib: Any, source: Any, target: Any, shape: Sequence[Any]) -> None:
+    """Copies a tensor of `shape`."""
+    with loops(ib, shape, rows_kind(shape), "c") as i:
+        target[i] = source[i]
+
+
+def fill(ib: Any, target: Any, shape: Sequence[Any], value: Any) -> None:
+    """Stores `value` in all elements."""
+    with loops(ib, shape, rows_kind(shape), "c") as i:
+        target[i] = value
