@@ -74,7 +74,7 @@ def scheduled(case: Case, given: Mapping[str, Any] | None = None) -> dict[str, A
     for text in case.schedule:
         try:
             exec(text, names)
-        except (ScheduleError, NameError, LookupError, AttributeError):  # what an earlier directive made is not there
+        except (TedslError, NameError, LookupError, AttributeError):  # what an earlier directive made is not there
             continue
     return names
 
@@ -215,8 +215,11 @@ class Scheduler:
     def settle(self) -> None:
         """Producers that do not stand before all their readers go to the root: lowering would refuse them."""
         while wrong := misplaced(self.s.state):
-            name = next(n for n in self.tensors if self.state(n) is wrong[0].producer)
-            self.attempt("compute_root", f"s[{name}].compute_root()")
+            stage = wrong[0].producer
+            at = next((at for at, group in enumerate(self.s.state.groups) if group in self.s.state.group_hosts
+                       and stage.group is not None and group in stage.group.chain()), None)
+            name = next(n for n in self.tensors if self.state(n) is stage)
+            self.attempt("compute_root", f"s[{name}].compute_root()" if at is None else f"s.groups[{at}].compute_root()")
 
 
 def snapshot(state: Any) -> tuple[Any, ...]:

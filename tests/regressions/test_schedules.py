@@ -40,3 +40,16 @@ def test_a_store_predicate_over_virtual_threads(rows):
     tedsl.build(s, [A, B])(a, b)
     np.testing.assert_array_equal(b[::2], 1)
     np.testing.assert_array_equal(b[1::2], 0)
+
+
+def test_auto_inline_leaves_out_a_stage_with_versions():
+    """compute_inline refused it, after the stages before it had been inlined."""
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((n,), lambda i: B[i] + 1.0, name="C")
+    D = te.compute((n,), lambda i: C[i] + 1.0, name="D")
+    s = te.create_schedule(D.op)
+    s[C].specialize(n > 3)
+    te.schedule.AutoInlineInjective(s)
+    assert [s[t].attach_type.name for t in (B, C)] == ["INLINE", "ROOT"]

@@ -45,7 +45,7 @@ def is_scheduled(stage: StageState) -> bool:
     """Whether a directive changed the loops or the place of this stage."""
     axes = root_axes(stage.op)
     moved = any(a is not b for a, b in zip(stage.leaf_iter_vars, axes))
-    return bool(stage.relations or stage.iter_var_attrs) or stage.attach_type != AttachType.ROOT or moved
+    return bool(stage.relations or stage.iter_var_attrs or stage.versions) or stage.attach_type != AttachType.ROOT or moved
 
 
 def is_elementwise(op: ComputeOp) -> bool:
