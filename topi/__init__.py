@@ -33,6 +33,7 @@ from topi.broadcast import (
     right_shift,
     subtract,
 )
+from topi.creation import arange, meshgrid, ndarray_size, shape
 from topi.elementwise import (
     abs,
     acos,
@@ -60,6 +61,7 @@ from topi.elementwise import (
     log2,
     log10,
     negative,
+    reinterpret,
     round,
     rsqrt,
     sigmoid,
@@ -71,6 +73,7 @@ from topi.elementwise import (
     tanh,
     trunc,
 )
+from topi.fast_math import fast_erf, fast_exp, fast_tanh
 from topi.indexing import (
     adv_index,
     argwhere,
@@ -138,3 +141,4 @@ __all__ += [
     "adv_index", "argwhere", "gather", "gather_nd", "invert_permutation", "matrix_set_diag", "one_hot", "scatter",
     "scatter_add", "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
 ]
+__all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]

@@ -187,6 +187,11 @@ def cast(x: Any, dtype: Any) -> Any:
     return te.map_elements("cast", lambda e: e.astype(dtype), x)
 
 
+def reinterpret(x: Any, dtype: Any) -> Any:
+    """The bits of x as a value of `dtype`, of equal width. Same as ndarray.view of numpy."""
+    return te.map_elements("reinterpret", lambda e: te.reinterpret(e, dtype), x)
+
+
 def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
     """The sum of tensors of one shape."""
     if not xs:

@@ -33,9 +33,34 @@ class ElementwiseOp:
     broadcasts: bool = False
 
 
+def _floor_mod(a: Any, b: Any) -> Expr:
+    """`a % b` as numpy has it: of floats exact, and right where one of them is infinite (te.floormod is neither, but fast)."""
+    x, y = build.match_operands(a, b)
+    if not x.dtype.is_float:
+        return build.floormod(x, y)
+    rest = build.call("tir.fmod", x, y)
+    return build.select(_opposite(rest, y), build.add(rest, y), rest)
+
+
+def _floor_divide(a: Any, b: Any) -> Expr:
+    """`a // b` as numpy has it: of floats the quotient without the remainder of `_floor_mod`."""
+    x, y = build.match_operands(a, b)
+    if not x.dtype.is_float:
+        return build.floordiv(x, y)
+    rest = build.call("tir.fmod", x, y)
+    towards_zero = build.div(build.sub(x, rest), y)
+    whole = build.call("tir.round", build.select(_opposite(rest, y), build.sub(towards_zero, 1.0), towards_zero))
+    return build.select(build.equal(y, 0.0), build.div(x, y), whole)
+
+
+def _opposite(rest: Expr, divisor: Expr) -> Expr:
+    """Whether a remainder lies on the other side of zero than its divisor."""
+    return build.logical_and(build.not_equal(rest, 0.0), build.not_equal(build.less(rest, 0.0), build.less(divisor, 0.0)))
+
+
 BINARY: dict[str, Callable[[Any, Any], Expr]] = {
     "add": build.add, "subtract": build.sub, "multiply": build.mul, "divide": build.div,
-    "floor_divide": build.floordiv, "floor_mod": build.floormod, "truncdiv": build.truncdiv, "mod": build.truncmod,
+    "floor_divide": _floor_divide, "floor_mod": _floor_mod, "truncdiv": build.truncdiv, "mod": build.truncmod,
     "power": build.power, "maximum": build.maximum, "minimum": build.minimum,
     "left_shift": build.shift_left, "right_shift": build.shift_right,
     "bitwise_and": build.bitwise_and, "bitwise_or": build.bitwise_or, "bitwise_xor": build.bitwise_xor,

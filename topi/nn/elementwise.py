@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tedsl import te
+from tedsl.errors import ShapeError
+from topi.extents import axis_of, differ, require_one_dtype, shown
+from topi.tag import BROADCAST
 
 
 def relu(x: te.Tensor) -> te.Tensor:
@@ -14,4 +19,24 @@ def relu(x: te.Tensor) -> te.Tensor:
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
     """x where x > 0, else x * alpha, in the dtype of `x`."""
     made: te.Tensor = te.map_elements("leaky_relu", lambda e: te.select(e > 0, e, e * te.const(alpha, x.dtype)), x)
+    return made
+
+
+def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
+    """x where x > 0, else x * slope[i[axis]]: leaky_relu with one slope for each channel.
+
+    slope: (x.shape[axis],) of the dtype of `x`.
+    """
+    where = f"prelu of {x.name}"
+    along = axis_of(axis, x.ndim, where)
+    require_one_dtype([x, slope], where)
+    if slope.ndim != 1 or differ(slope.shape[0], x.shape[along]):
+        raise ShapeError(f"{where}: slope {slope.name} has the shape {shown(slope.shape)} and dimension {along} of "
+                         f"{shown(x.shape)} has extent {x.shape[along]!r}", hint="give one slope for each channel")
+
+    def formula(*i: Any) -> Any:
+        return te.select(x(*i) > 0, x(*i), x(*i) * slope(i[along]))
+
+    made: te.Tensor = te.compute(x.shape, formula, name="T_prelu", tag=BROADCAST,
+                                 info=te.ElementwiseOp("prelu", broadcasts=True), axes="ax")
     return made
