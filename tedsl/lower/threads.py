@@ -213,9 +213,11 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
     tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
     around = next((host for host, until in hosts(plan) if any(k <= until and _tag(host.loops[k]) == tag for k in _bound(host))),
                   None)
-    if around is not None and tag.startswith("blockIdx"):
-        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is a loop of {around.name} around "
-                            "it: blocks cannot wait for each other",
+    launched = next(((host, host.loops[k]) for host, until in hosts(plan) for k in _bound(host) if k <= until), None)
+    if launched is not None and tag.startswith("blockIdx"):
+        so = "so is a loop" if around is not None else f"{launched[1].leaf.name}, to {_tag(launched[1])}, is a loop"
+        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {so} of "
+                            f"{(around or launched[0]).name} around it: blocks cannot wait for each other",
                             hint=f"leave loop {loop.leaf.name} unbound, or s[{plan.name}].compute_root()",
                             about=annotated(plan.stage, loop.leaf))
     if not is_shared_among(scope, tag):

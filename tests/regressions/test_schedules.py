@@ -5,7 +5,7 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.errors import ScheduleError
+from tedsl.errors import LoweringError, ScheduleError
 
 
 def sum_of_rows():
@@ -53,3 +53,18 @@ def test_auto_inline_leaves_out_a_stage_with_versions():
     s[C].specialize(n > 3)
     te.schedule.AutoInlineInjective(s)
     assert [s[t].attach_type.name for t in (B, C)] == ["INLINE", "ROOT"]
+
+
+def test_blocks_that_wait_for_each_other_are_refused():
+    """A producer shared out among blocks inside the threads of its reader: each block read what others had yet to compute."""
+    A = te.placeholder((7, 17), name="A")
+    B = te.compute((7, 17), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((7, 17), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(C.op.axis[1], te.thread_axis("threadIdx.x"))
+    s[C].reorder(C.op.axis[1], C.op.axis[0])
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].bind(B.op.axis[0], te.thread_axis("blockIdx.y"))
+    s[B].set_scope("global")
+    with pytest.raises(LoweringError, match="blocks cannot wait for each other"):
+        tedsl.lower(s, [A, C])

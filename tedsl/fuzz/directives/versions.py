@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tedsl.fuzz.directives.sites import Found, free_loops, operation, plain_loops
@@ -36,7 +37,8 @@ def specialize(s: Scheduler) -> Found:
     name = s.pick_stage(lambda stage: stage.attach_type != AttachType.INLINE and len(stage.versions) < 2)
     if name is None:
         return None
-    sizes = [size for size in s.case.sizes if size.startswith("n")]
+    shapes = " ".join(line for line in s.case.lines if " = te.placeholder(" in line and line[0] in s.case.args)
+    sizes = [size for size in s.case.sizes if re.search(rf"\b{size}\b", shapes)]  # those that a call knows
     size = s.draw.choice(sizes) if sizes else "True"
     form = s.draw.choice(["{} % {} == 0", "{} == {}", "{} >= {}", "{} < {}"]) if sizes else "{}"
     text = f"s[{name}].specialize({form.format(size, s.draw.choice([2, 3, 4, 8]))})"
