@@ -89,3 +89,53 @@ class SortOp:
     operator: str
     source: te.Tensor
     axis: int
+
+
+@dataclass(frozen=True)
+class ConvOp:
+    """A convolution of `data` with `kernel`; `padded` is what it reads: `data` with zeros around it.
+
+    layout, kernel_layout: a letter for each dimension, "NCHW" and "OIHW". The rest has an entry for each of D, H, W.
+    """
+
+    operator: str
+    data: te.Tensor
+    padded: te.Tensor
+    kernel: te.Tensor
+    layout: str
+    kernel_layout: str
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class DepthwiseConvOp(ConvOp):
+    """A convolution of each channel alone; the kernel's letters are C (channel) and M (results for each channel)."""
+
+
+@dataclass(frozen=True)
+class PackedConvOp(ConvOp):
+    """A convolution of layouts with blocks of channels innermost, "NCHWc" and "OIHWio"."""
+
+
+@dataclass(frozen=True)
+class PackedDepthwiseConvOp(ConvOp):
+    """A convolution of each channel alone, of layouts with blocks of channels innermost."""
+
+
+@dataclass(frozen=True)
+class TransposedConvOp:
+    """A transposed convolution, as one with stride 1 of `padded` (dilated data with zeros around it) and `flipped` kernel."""
+
+    operator: str
+    data: te.Tensor
+    kernel: te.Tensor
+    padded: te.Tensor
+    flipped: te.Tensor
+    layout: str
+    kernel_layout: str
+    strides: tuple[int, ...]
+    groups: int = 1

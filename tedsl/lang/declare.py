@@ -96,23 +96,28 @@ def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
 
 
 def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",
-            attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str = "") -> Any:
+            attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str | Sequence[str] = "") -> Any:
     """A new tensor by a formula: its element [i, j] is `fcompute(i, j)`.
 
     shape: as of te.placeholder. fcompute: takes one index per dimension (or *indices) and returns the value; a tuple of values
     makes several tensors, which are returned as a tuple. A reduction (te.sum, te.max, ...) must be the whole value.
     tag, attrs: for schedules to find the operation by. info (ours): a typed record of the operator family, `op.info`.
-    axes (ours): what to name the axes, with their numbers: "ax" makes ax0, ax1, ...; else after the parameters of fcompute.
+    axes (ours): what to name the axes, with their numbers: "ax" makes ax0, ax1, ...; or a name for each; else after the
+    parameters of fcompute.
     The dtype is that of the value: an integer with a float takes the float's dtype, otherwise the wider, at equal width
     unsigned; a Python number takes the dtype beside it if it fits. All rules: the head of `lang/declare.py`.
     """
     where = opening("compute", name)
     tag = current_tag(tag, where)
     dims = check_shape(_whole_numbers(shape), where)
-    names = [f"{axes}{d}" for d in range(len(dims))] if axes else axis_names(fcompute, len(dims), where, fewer=True)
+    names = _names(axes, len(dims)) if axes else axis_names(fcompute, len(dims), where, fewer=True)
     op = define(dims, fcompute, names, name, tag=tag, attrs=attrs, info=info)
     outputs = tuple([Tensor(op, i) for i in range(op.num_outputs)])
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _names(axes: str | Sequence[str], rank: int) -> Sequence[str]:
+    return [f"{axes}{d}" for d in range(rank)] if isinstance(axes, str) else axes
 
 
 def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequence[str], name: str, *, tag: str = "",

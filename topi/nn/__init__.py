@@ -1,12 +1,42 @@
 """Operators of neural networks."""
 
+from topi.nn import utils
 from topi.nn.bias_add import bias_add
+from topi.nn.conv import (
+    conv1d,
+    conv1d_ncw,
+    conv1d_nwc,
+    conv1d_transpose_ncw,
+    conv2d,
+    conv2d_hwcn,
+    conv2d_nchw,
+    conv2d_NCHWc,
+    conv2d_nhwc,
+    conv2d_pack_weights,
+    conv2d_transpose_nchw,
+    conv3d_ncdhw,
+    conv3d_ndhwc,
+    conv3d_transpose_ncdhw,
+    depthwise_conv2d_nchw,
+    depthwise_conv2d_NCHWc,
+    depthwise_conv2d_nhwc,
+    group_conv2d_nchw,
+    group_conv2d_nhwc,
+    group_conv2d_transpose_nchw,
+)
 from topi.nn.dense import batch_matmul, dense, matmul
+from topi.nn.dilate import dilate
 from topi.nn.elementwise import leaky_relu, prelu, relu
 from topi.nn.layer_norm import layer_norm
 from topi.nn.pad import pad
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
 
-__all__ = ["leaky_relu", "pad", "relu"]
+__all__ = ["leaky_relu", "pad", "relu", "utils"]
 __all__ += ["batch_matmul", "bias_add", "dense", "fast_softmax", "layer_norm", "log_softmax", "matmul", "softmax"]
+__all__ += [
+    "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn", "conv2d_nchw",
+    "conv2d_nhwc", "conv2d_pack_weights", "conv2d_transpose_nchw", "conv3d_ncdhw", "conv3d_ndhwc", "conv3d_transpose_ncdhw",
+    "depthwise_conv2d_NCHWc", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "dilate", "group_conv2d_nchw",
+    "group_conv2d_nhwc", "group_conv2d_transpose_nchw",
+]
 __all__ += ["prelu"]

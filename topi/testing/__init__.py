@@ -1,5 +1,21 @@
 """What tests of operators need: numpy references, and schedules by target."""
 
+from topi.testing.convolution import (
+    conv1d_ncw_python,
+    conv1d_transpose_ncw_python,
+    conv2d_hwcn_python,
+    conv2d_nchw_python,
+    conv2d_nhwc_python,
+    conv2d_transpose_nchw_python,
+    conv3d_ncdhw_python,
+    conv3d_ndhwc_python,
+    conv3d_transpose_ncdhw_python,
+    conv_python,
+    conv_transpose_python,
+    depthwise_conv2d_python_nchw,
+    depthwise_conv2d_python_nhwc,
+    dilate_python,
+)
 from topi.testing.indexing import (
     gather_nd_python,
     gather_python,
@@ -28,3 +44,8 @@ __all__ = ["dispatch", "get_broadcast_schedule", "get_elemwise_schedule", "get_i
 __all__ += ["matrix_set_diag", "reverse_sequence_python", "sequence_mask_python", "strided_set_python", "strided_slice_python"]
 __all__ += ["gather_nd_python", "gather_python", "one_hot", "scatter_nd_python", "scatter_python", "sparse_to_dense",
             "take_python"]
+__all__ += [
+    "conv1d_ncw_python", "conv1d_transpose_ncw_python", "conv2d_hwcn_python", "conv2d_nchw_python", "conv2d_nhwc_python",
+    "conv2d_transpose_nchw_python", "conv3d_ncdhw_python", "conv3d_ndhwc_python", "conv3d_transpose_ncdhw_python",
+    "conv_python", "conv_transpose_python", "depthwise_conv2d_python_nchw", "depthwise_conv2d_python_nhwc", "dilate_python",
+]

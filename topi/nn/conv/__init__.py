@@ -1,0 +1,30 @@
+"""Convolutions."""
+
+from topi.nn.conv.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
+from topi.nn.conv.direct import (
+    conv1d,
+    conv1d_ncw,
+    conv1d_nwc,
+    conv2d,
+    conv2d_hwcn,
+    conv2d_nchw,
+    conv2d_nhwc,
+    conv3d_ncdhw,
+    conv3d_ndhwc,
+    group_conv2d_nchw,
+    group_conv2d_nhwc,
+)
+from topi.nn.conv.packed import conv2d_NCHWc, conv2d_pack_weights, depthwise_conv2d_NCHWc
+from topi.nn.conv.transposed import (
+    conv1d_transpose_ncw,
+    conv2d_transpose_nchw,
+    conv3d_transpose_ncdhw,
+    group_conv2d_transpose_nchw,
+)
+
+__all__ = [
+    "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn", "conv2d_nchw",
+    "conv2d_nhwc", "conv2d_pack_weights", "conv2d_transpose_nchw", "conv3d_ncdhw", "conv3d_ndhwc", "conv3d_transpose_ncdhw",
+    "depthwise_conv2d_NCHWc", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "group_conv2d_nchw", "group_conv2d_nhwc",
+    "group_conv2d_transpose_nchw",
+]

@@ -1,0 +1,95 @@
+"""Convolutions by TVM's names, one for each layout.
+
+stride, dilation: an int or one for each spatial dimension. padding: see `topi.nn.utils`. out_dtype: what to add up in and to
+return, None for the dtype of the data; 16-bit floats are added up in float32. Formula and source: `topi.nn.conv.formula`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ArgumentError
+from topi.nn.conv.formula import convolve
+
+
+def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any, layout: str = "NCHW",
+           out_dtype: Any = None) -> te.Tensor:
+    """The convolution for `layout` "NCHW", "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc" with blocked tensors."""
+    if layout == "NCHWc" and input.ndim == 5:
+        from topi.nn.conv.packed import conv2d_NCHWc
+
+        return conv2d_NCHWc(input, filter, strides, padding, dilation, layout, layout, out_dtype)
+    made = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}.get(layout)
+    if made is None:
+        raise ArgumentError(f'conv2d of {input.name}: layout is "{layout}"', hint='"NCHW", "NHWC", "HWCN" or "NCHWc"')
+    return made(input, filter, strides, padding, dilation, out_dtype)
+
+
+def conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+                out_dtype: Any = None) -> te.Tensor:
+    """Input (batch, channel, height, width), Filter (result, channel, height, width) -> (batch, result, height, width)."""
+    return convolve("conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, layout="NCHW", kernel_layout="OIHW")
+
+
+def conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+                out_dtype: Any = None) -> te.Tensor:
+    """Input (batch, height, width, channel), Filter (height, width, channel, result) -> (batch, height, width, result)."""
+    return convolve("conv2d_nhwc", Input, Filter, stride, padding, dilation, out_dtype, layout="NHWC", kernel_layout="HWIO",
+                    name="Conv2dOutput")
+
+
+def conv2d_hwcn(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
+                out_dtype: Any = None) -> te.Tensor:
+    """Input (height, width, channel, batch), Filter (height, width, channel, result) -> (height, width, result, batch)."""
+    return convolve("conv2d_hwcn", Input, Filter, stride, padding, dilation, out_dtype, layout="HWCN", kernel_layout="HWIO",
+                    name="Conv2dOutput")
+
+
+def group_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
+                      out_dtype: Any = None) -> te.Tensor:
+    """As conv2d_nchw; Filter (result, channel / groups, height, width). The results of a group read its channels alone."""
+    return convolve("group_conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, layout="NCHW",
+                    kernel_layout="OIHW", groups=groups)
+
+
+def group_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
+                      out_dtype: Any = None) -> te.Tensor:
+    """As conv2d_nhwc; Filter (height, width, channel / groups, result)."""
+    return convolve("group_conv2d_nhwc", Input, Filter, stride, padding, dilation, out_dtype, layout="NHWC",
+                    kernel_layout="HWIO", groups=groups)
+
+
+def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
+           layout: str = "NCW", out_dtype: Any = None) -> te.Tensor:
+    """The convolution for `layout` "NCW" or "NWC"."""
+    made = {"NCW": conv1d_ncw, "NWC": conv1d_nwc}.get(layout)
+    if made is None:
+        raise ArgumentError(f'conv1d of {data.name}: layout is "{layout}"', hint='"NCW" or "NWC"')
+    return made(data, kernel, strides, padding, dilation, out_dtype)
+
+
+def conv1d_ncw(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
+               out_dtype: Any = None) -> te.Tensor:
+    """data (batch, channel, width), kernel (result, channel, width) -> (batch, result, width)."""
+    return convolve("conv1d_ncw", data, kernel, strides, padding, dilation, out_dtype, layout="NCW", kernel_layout="OIW")
+
+
+def conv1d_nwc(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
+               out_dtype: Any = None) -> te.Tensor:
+    """data (batch, width, channel), kernel (width, channel, result) -> (batch, width, result)."""
+    return convolve("conv1d_nwc", data, kernel, strides, padding, dilation, out_dtype, layout="NWC", kernel_layout="WIO")
+
+
+def conv3d_ncdhw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
+                 out_dtype: Any = None) -> te.Tensor:
+    """Input (batch, channel, depth, height, width), Filter (result, channel / groups, depth, height, width)."""
+    return convolve("conv3d_ncdhw", Input, Filter, stride, padding, dilation, out_dtype, layout="NCDHW",
+                    kernel_layout="OIDHW", groups=groups)
+
+
+def conv3d_ndhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
+                 out_dtype: Any = None) -> te.Tensor:
+    """Input (batch, depth, height, width, channel), Filter (depth, height, width, channel / groups, result)."""
+    return convolve("conv3d_ndhwc", Input, Filter, stride, padding, dilation, out_dtype, layout="NDHWC",
+                    kernel_layout="DHWIO", groups=groups, name="Conv3dOutput")

@@ -1,0 +1,108 @@
+"""Convolutions of layouts with blocks of channels innermost, one vector wide or several: NCHWc.
+
+    out[n, O, y, x, o] = sum over c, ky, kx of  data[n, c / block, y * stride + ky * dilation, ..., c % block]
+                                              * kernel[O, c / block, ky, kx, c % block, o]
+
+Liu et al., Optimizing CNN Model Inference on CPUs (2019). Arguments are those of `topi.nn.conv.direct`; layout and out_layout
+are names like "NCHW16c", for programs that carry them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ShapeError
+from topi.extents import as_int, differ, shown
+from topi.kinds import InjectiveOp, PackedConvOp, PackedDepthwiseConvOp
+from topi.nn.conv.formula import accumulated, pad_space, require_rank, result_dtype, windows
+
+_AXES = ("n", "oc_chunk", "oh", "ow", "oc_block")
+
+
+def conv2d_NCHWc(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, layout: str = "NCHWc",
+                 out_layout: str = "NCHWc", out_dtype: Any = None) -> te.Tensor:
+    """data (batch, chunks, height, width, block), kernel (out chunks, chunks / groups, height, width, block, out block).
+
+    Returns (batch, out chunks, height, width, out block). Groups follow from the chunks of the kernel.
+    """
+    where = f"conv2d_NCHWc of {data.name} and {kernel.name}"
+    require_rank(data, "NCHWc", where)
+    require_rank(kernel, "OIHWio", where)
+    batch, chunks, height, width, block = data.shape
+    outer, inner, kernel_h, kernel_w, kernel_block, out_block = kernel.shape
+    groups = (as_int(chunks) or 1) // max(as_int(inner) or 1, 1) if differ(chunks, inner) else 1
+    if differ(block, kernel_block) or differ(chunks, inner * groups) or (as_int(outer) or 0) % max(groups, 1):
+        raise ShapeError(f"{where}: {chunks!r} chunks of {block!r} channels and a kernel for {inner!r} of {kernel_block!r}: "
+                         f"{data.name} {shown(data.shape)}, {kernel.name} {shown(kernel.shape)}", hint="the kernel is OIHWio")
+    w = windows([kernel_h, kernel_w], stride, padding, dilation, where)
+    padded, per_group = pad_space(data, "NCHWc", w), outer // groups
+    ic, kh, kw = (te.reduce_axis((0, n), name=k) for n, k in ((inner * block, "ic"), (kernel_h, "kh"), (kernel_w, "kw")))
+
+    def formula(total: Any, n: Any, chunk: Any, oh: Any, ow: Any, o: Any) -> Any:
+        first = 0 if groups == 1 else chunk // per_group * inner
+        element = padded(n, first + ic // block, oh * w.strides[0] + kh * w.dilation[0], ow * w.strides[1] + kw * w.dilation[1],
+                         ic % block)
+        return te.sum(total(element) * total(kernel(chunk, ic // block, kh, kw, ic % block, o)), axis=[ic, kh, kw])
+
+    record = PackedConvOp("conv2d_NCHWc", data, padded, kernel, "NCHWc", "OIHWio", w.strides, w.dilation, w.before, w.after,
+                          groups)
+    return accumulated([batch, outer, *w.results([height, width], where), out_block], formula, record,
+                       result_dtype(data, kernel, out_dtype, where), name="conv2d_NCHWc", tag="conv2d_NCHWc", axes=_AXES)
+
+
+def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, layout: str = "NCHWc",
+                           out_layout: str = "NCHWc", out_dtype: Any = None) -> te.Tensor:
+    """Each channel alone: Input (batch, chunks, height, width, block), Filter (out chunks, 1, height, width, 1, out block).
+
+    Channel c of the result reads channel c / multiplier, where multiplier is the number of results for each channel.
+    """
+    where = f"depthwise_conv2d_NCHWc of {Input.name} and {Filter.name}"
+    require_rank(Input, "NCHWc", where)
+    require_rank(Filter, "OIHWio", where)
+    batch, chunks, height, width, block = Input.shape
+    outer, one, kernel_h, kernel_w, single, out_block = Filter.shape
+    channels, results = as_int(chunks * block), as_int(outer * out_block)
+    if differ(one, 1) or differ(single, 1) or channels is None or results is None or not channels or results % channels:
+        raise ShapeError(f"{where}: {Input.name} {shown(Input.shape)} has not channels for {Filter.name} {shown(Filter.shape)}",
+                         hint="the kernel is (out chunks, 1, height, width, 1, out block), a multiple of the channels")
+    w, multiplier = windows([kernel_h, kernel_w], stride, padding, dilation, where), results // channels
+    padded = pad_space(Input, "NCHWc", w)
+    kh, kw = te.reduce_axis((0, kernel_h), name="kh"), te.reduce_axis((0, kernel_w), name="kw")
+
+    def formula(total: Any, n: Any, chunk: Any, oh: Any, ow: Any, o: Any) -> Any:
+        channel = (chunk * out_block + o) // multiplier
+        same = multiplier == 1 and not differ(block, out_block)
+        place = (chunk, o) if same else (channel // block, channel % block)
+        element = padded(n, place[0], oh * w.strides[0] + kh * w.dilation[0], ow * w.strides[1] + kw * w.dilation[1], place[1])
+        return te.sum(total(element) * total(Filter(chunk, 0, kh, kw, 0, o)), axis=[kh, kw])
+
+    record = PackedDepthwiseConvOp("depthwise_conv2d_NCHWc", Input, padded, Filter, "NCHWc", "OIHWio", w.strides, w.dilation,
+                                   w.before, w.after, channels)
+    return accumulated([batch, outer, *w.results([height, width], where), out_block], formula, record,
+                       result_dtype(Input, Filter, out_dtype, where), name="DepthwiseConv2d", tag="depthwise_conv2d_NCHWc",
+                       axes=("b", "oco", "oh", "ow", "oci"))
+
+
+def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = None, layout: str = "OIHW") -> te.Tensor:
+    """The weights of conv2d_NCHWc from those of conv2d_nchw ("OIHW") or conv2d_nhwc ("HWIO"): OIHWio, to be packed once.
+
+    block: channels in a chunk of the data; out_block: results in a chunk, None for `block`. What is missing to a whole
+    chunk is filled with zeros.
+    """
+    where = f"conv2d_pack_weights of {kernel.name}"
+    require_rank(kernel, layout, where)
+    size, wide = dict(zip(layout, kernel.shape)), block if out_block is None else out_block
+    if sorted(layout) != sorted("OIHW") or block < 1 or wide < 1:
+        raise ShapeError(f'{where}: layout is "{layout}", the blocks are {block} and {wide}', hint='"OIHW" or "HWIO", from 1')
+    outer, inner = (size["O"] + wide - 1) // wide, (size["I"] + block - 1) // block
+
+    def formula(O: Any, I: Any, h: Any, w: Any, i: Any, o: Any) -> Any:
+        at = {"O": O * wide + o, "I": I * block + i, "H": h, "W": w}
+        element = kernel(*[at[letter] for letter in layout])
+        inside = [at[k] < size[k] for k, n in (("O", wide), ("I", block)) if (as_int(size[k]) or 1) % n]
+        return te.if_then_else(te.all(*inside), element, te.const(0, kernel.dtype)) if inside else element
+
+    made: te.Tensor = te.compute((outer, inner, size["H"], size["W"], block, wide), formula, name="packed_kernel",
+                                 tag="injective", info=InjectiveOp("conv2d_pack_weights"))
+    return made

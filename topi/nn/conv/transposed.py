@@ -1,0 +1,113 @@
+"""Transposed convolutions: what the gradient of a convolution with respect to its data computes.
+
+    out[n, o, y, x] = sum over c, ky, kx with y + before - ky = stride * iy ... of  data[n, c, iy, ix] * kernel[c, o, ky, kx]
+
+The extents are (n - 1) * stride + kernel - before - behind + output_padding. Computed as a convolution with stride 1 of the
+dilated data with the flipped kernel. The kernel is (channel, result / groups, ...). Dumoulin and Visin, A guide to convolution
+arithmetic for deep learning (2016), chapter 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ShapeError
+from topi.extents import as_int, differ, shown
+from topi.kinds import InjectiveOp, TransposedConvOp
+from topi.nn.conv.formula import accumulated, require_rank, result_dtype
+from topi.nn.dilate import dilate
+from topi.nn.pad import pad
+from topi.nn.utils import pad_widths, spatial
+
+_LOOPS = {"N": "b", "C": "c", "D": "d", "H": "h", "W": "w"}
+_REDUCED = {"D": "dd", "H": "dh", "W": "dw"}
+
+
+def conv1d_transpose_ncw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
+                         output_padding: Any) -> te.Tensor:
+    """data (batch, channel, width), kernel (channel, result, width) -> (batch, result, width)."""
+    return _transposed("conv1d_transpose_ncw", data, kernel, stride, padding, out_dtype, output_padding, 1, "NCW")
+
+
+def conv2d_transpose_nchw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
+                          output_padding: Any) -> te.Tensor:
+    """Input (batch, channel, height, width), Filter (channel, result, height, width) -> (batch, result, height, width)."""
+    return _transposed("conv2d_transpose_nchw", Input, Filter, strides, padding, out_dtype, output_padding, 1, "NCHW")
+
+
+def group_conv2d_transpose_nchw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
+                                output_padding: Any, groups: int) -> te.Tensor:
+    """As conv2d_transpose_nchw; kernel (channel, result / groups, height, width)."""
+    return _transposed("group_conv2d_transpose_nchw", data, kernel, stride, padding, out_dtype, output_padding, groups, "NCHW")
+
+
+def conv3d_transpose_ncdhw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
+                           output_padding: Any) -> te.Tensor:
+    """Input (batch, channel, depth, height, width), Filter (channel, result, depth, height, width)."""
+    return _transposed("conv3d_transpose_ncdhw", Input, Filter, strides, padding, out_dtype, output_padding, 1, "NCDHW")
+
+
+def _transposed(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
+                output_padding: Any, groups: int, layout: str) -> te.Tensor:
+    where = f"{operator} of {data.name} and {kernel.name}"
+    kernel_layout = "IO" + layout[2:]
+    require_rank(data, layout, where)
+    require_rank(kernel, kernel_layout, where)
+    inputs, results = _channels(data, kernel, groups, where)
+    padded, strides = _spread(data, kernel, stride, padding, output_padding, where)
+    extents = kernel.shape[2:]
+    flipped = te.compute((kernel.shape[1], kernel.shape[0], *extents), lambda o, i, *k: kernel(
+        i, o, *[n - 1 - at for n, at in zip(extents, k)]), name="kernel_transform", tag="injective", info=InjectiveOp("flip"))
+    dc = te.reduce_axis((0, inputs), name="dc")
+    loops = [te.reduce_axis((0, n), name=_REDUCED[letter]) for n, letter in zip(extents, layout[2:])]
+
+    def formula(total: Any, b: Any, c: Any, *at: Any) -> Any:
+        channel = dc if groups == 1 else c // results * inputs + dc
+        element = padded(b, channel, *[i + k for i, k in zip(at, loops)])
+        return te.sum(total(element) * total(flipped(c if groups == 1 else c % results, channel, *loops)), axis=[dc, *loops])
+
+    shape = [data.shape[0], results * groups, *[n - k + 1 for n, k in zip(padded.shape[2:], extents)]]
+    record = TransposedConvOp(operator, data, kernel, padded, flipped, layout, kernel_layout, strides, groups)
+    return accumulated(shape, formula, record, result_dtype(data, kernel, out_dtype, where), name=operator, tag=operator,
+                       axes=[_LOOPS[letter] for letter in layout])
+
+
+def _channels(data: te.Tensor, kernel: te.Tensor, groups: int, where: str) -> tuple[Any, Any]:
+    """The channels that a result reads, and the results of a group."""
+    both = f"{data.name} {shown(data.shape)}, {kernel.name} {shown(kernel.shape)}"
+    channels = data.shape[1]
+    if differ(channels, kernel.shape[0]):
+        raise ShapeError(f"{where}: the data has {channels!r} channels and the kernel takes {kernel.shape[0]!r}: {both}",
+                         hint="the kernel is (channel, result, ...)")
+    if groups < 1 or (as_int(channels) or 0) % groups:
+        raise ShapeError(f"{where}: {channels!r} channels of the data are not divisible into {groups} groups: {both}")
+    return channels // groups, kernel.shape[1]
+
+
+def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, output_padding: Any,
+            where: str) -> tuple[te.Tensor, tuple[int, ...]]:
+    """The data with holes of the strides and zeros around it: what a convolution with stride 1 reads."""
+    rank = data.ndim - 2
+    extents = spatial(kernel.shape[2:], rank, where, "kernel")
+    strides = spatial(stride, rank, where, "strides")
+    before, after = pad_widths(padding, extents, where)
+    more = _output_padding(output_padding, strides, where)
+    low = [k - 1 - p for k, p in zip(extents, before)]
+    high = [k - 1 - p + m for k, p, m in zip(extents, after, more)]
+    if min(*low, *high) < 0:
+        raise ShapeError(f"{where}: padding {before} and {after} is more than the kernel {shown(extents)} reaches",
+                         hint="at most the kernel's extent - 1 on each side")
+    dilated = dilate(data, [1, 1, *strides], name="data_dilate")
+    return pad(dilated, [0, 0, *low], [0, 0, *high], name="data_pad"), strides
+
+
+def _output_padding(given: Any, strides: Sequence[int], where: str) -> tuple[int, ...]:
+    numbers = tuple(given) if isinstance(given, (tuple, list)) else (given,) * len(strides)
+    if len(numbers) != len(strides) or any(not 0 <= n < max(step, 1) for n, step in zip(numbers, strides)):
+        raise ShapeError(f"{where}: output_padding is {numbers} and strides {tuple(strides)}",
+                         hint="one number for each spatial dimension, from 0 to the stride - 1")
+    return numbers
+
+
