@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, Load, StringImm, Var
+from tedsl.ir.expr import Call, Expr, Load, StringImm, Var, pointer_var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import Op
 from tedsl.ir.rewriter import ScopedRewriter
@@ -34,6 +34,7 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
+from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
 from tedsl.passes.facts.threads import has_launch, launched, scope_of
 from tedsl.passes.threads.conflicts import Access, Conflicts
@@ -261,6 +262,10 @@ class _KernelBarriers:
                                 hint="compute the condition from the axes alone, or end it before other threads' values are "
                                      "used")
         parts = [guarded(branch.condition, branch.then_case, self.uniform)]
+        if isinstance(parts[0], IfThenElse) and parts[0].then_case is side:
+            raise LoweringError(f"threads must wait for each other inside of a loop or branch that reads memory to decide, under "
+                                f"the condition {branch.condition!r}, which differs among the threads of a block",
+                                hint="put the condition into that loop or branch")
         if branch.else_case is not None:
             parts.append(guarded(build.logical_not(branch.condition), branch.else_case, self.uniform))
         return seq(*parts)
@@ -277,10 +282,21 @@ def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
             return stmt.replace(body=guarded(condition, stmt.body, uniform))
         case LetStmt() if uniform.is_pure(stmt.value):
             return stmt.replace(body=guarded(condition, stmt.body, uniform))
-        case IfThenElse(else_case=None) if uniform.is_pure(stmt.condition):
-            return stmt.replace(then_case=guarded(condition, stmt.then_case, uniform))
+        case LetStmt():
+            return guarded(condition, kept(stmt), uniform)
+        case IfThenElse(else_case=other) if uniform.is_pure(stmt.condition):
+            return stmt.replace(then_case=guarded(condition, stmt.then_case, uniform),
+                                else_case=None if other is None else guarded(condition, other, uniform))
         case _:
             return IfThenElse(condition, stmt)
+
+
+def kept(stmt: LetStmt) -> Allocate:
+    """`stmt` with its value in memory of the thread, where it stays until after a barrier."""
+    memory, first = pointer_var(stmt.var.name, stmt.value.dtype, "local"), build.const(0, "int32")
+    body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, first)})
+    return Allocate(memory, stmt.value.dtype, (build.const(1, "int32"),), build.true(),
+                    seq(Store(memory, stmt.value, first), body))
 
 
 def _sure(entries: Sequence[Entry]) -> list[Entry]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tedsl.ir import build
-from tedsl.ir.expr import And, BufferLoad, Call, Expr, Let, Load, Or, Select
+from tedsl.ir.expr import And, BufferLoad, Call, Expr, IntImm, Let, Load, Or, Select
 from tedsl.ir.node import Node
 from tedsl.ir.substitute import substitute
 
@@ -59,6 +59,10 @@ def _parts(node: Expr, conditions: tuple[Expr, ...]) -> Iterator[tuple[Expr, tup
         case Let(var=var, value=value, body=body):
             yield value, conditions
             yield substitute(body, {var: value}), conditions
+        case Call(args=(IntImm(value=count), *rest)) if node.op.name == "tir.tvm_thread_allreduce":
+            yield rest[count], conditions  # a thread takes part with its values where this holds
+            for value in rest[:count]:
+                yield value, (*conditions, rest[count])
         case _:
             for child in node.child_nodes():
                 if isinstance(child, Expr):

@@ -47,6 +47,7 @@ from tedsl.ir.substitute import fresh_copy
 from tedsl.ir.visitor import post_order
 from tedsl.passes.checked.accesses import Read, reads_of
 from tedsl.passes.checked.memory import Memory, over, with_shadow
+from tedsl.passes.facts.threads import scope_of
 from tedsl.runtime.faults import ANY, FAULT
 
 SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
@@ -117,11 +118,12 @@ class _Checker(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:
             case BufferRealize(buffer=buffer, bounds=bounds):
-                memory = Memory(buffer.name, tuple(b.min for b in bounds), tuple(map(_extent, bounds)))
+                memory = Memory(buffer.name, tuple(b.min for b in bounds), tuple(map(_extent, bounds)),
+                                scope_of(buffer.data.type_annotation))
                 return self.allocated(buffer, buffer.data, memory, stmt)
             case Allocate(buffer_var=var, extents=extents):
                 size = functools.reduce(build.mul, extents, build.const(1, "int32"))
-                return self.allocated(var, var, Memory(var.name, _zeros((size,)), (size,)), stmt)
+                return self.allocated(var, var, Memory(var.name, _zeros((size,)), (size,), scope_of(var.type_annotation)), stmt)
             case AttrStmt(attr_key=key, value=StringImm(value=name), body=body) if key == STAGE_SOURCE:
                 outer, self.stage = self.stage, name
                 made = self.stmt(body)
@@ -144,6 +146,8 @@ class _Checker(ScopedRewriter):
                 return self.store(stmt, var, inputs, _lanes((index,)), predicate)
             case IfThenElse(condition=condition) | AssertStmt(condition=condition):
                 return seq(*self.reads(condition), self.descend(stmt))
+            case AttrStmt(attr_key="reduce_scope", body=Evaluate(value=combined)):  # nothing comes between these two
+                return seq(*self.reads(combined), stmt)
             case LetStmt(value=value) | Evaluate(value=value) | AttrStmt(value=value):
                 return seq(*self.reads(value), self.descend(stmt))
             case _:

@@ -18,18 +18,20 @@ class Memory:
 
     written: a bool per element, whether something was stored there; None where the content is known to be defined, or where
     code that cannot be looked into reaches the buffer.
+    scope: of the memory and so of its shadows: what each thread has for itself, it has a shadow of for itself.
     """
 
     name: str
     mins: tuple[Expr, ...]
     extents: tuple[Expr, ...]
+    scope: str = ""
     written: Buffer | None = None
     shadows: int = field(default=0)
 
     def shadow(self, what: str, dtype: str) -> Buffer:
         """A new buffer with an element for each of this one."""
         self.shadows += 1
-        return decl_buffer(self.extents, dtype, f"{self.name}.{what}")
+        return decl_buffer(self.extents, dtype, f"{self.name}.{what}", scope=self.scope)
 
     def at(self, shadow: Buffer, place: Sequence[Expr]) -> BufferLoad:
         """The element of `shadow` that belongs to `place`."""

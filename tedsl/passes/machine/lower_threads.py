@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, IntImm, Load, Var, pointer_var
+from tedsl.ir.expr import Call, Expr, IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import (
@@ -36,7 +36,7 @@ from tedsl.ir.stmt import (
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import post_order
 from tedsl.passes.facts.threads import has_launch, launched
-from tedsl.passes.insert_barriers import divergent, is_allreduce, is_barrier, meeting
+from tedsl.passes.insert_barriers import divergent, is_allreduce, is_barrier, kept, meeting
 from tedsl.passes.threads.allreduce import across_threads
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of, loops_over
 from tedsl.passes.threads.private import PrivateMemory
@@ -134,12 +134,8 @@ class _Fission:
             return stmt.replace(body=self(stmt.body))
         if self.uniform.is_pure(stmt.value):
             return self(substitute(stmt.body, {stmt.var: stmt.value}))
-        memory = pointer_var(stmt.var.name, stmt.value.dtype, "local")
-        index = build.const(0, "int32")
-        body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, index)})
-        whole = Allocate(memory, stmt.value.dtype, (build.const(1, "int32"),), build.true(),
-                         seq(Store(memory, stmt.value, index), body))
-        self.private.add(memory, whole)
+        whole = kept(stmt)
+        self.private.add(whole.buffer_var, whole)
         return self.allocation(whole)
 
     def allocation(self, stmt: Allocate) -> Stmt:

@@ -1,0 +1,105 @@
+"""Schedules for threads of a device that were refused, or sent the compiler round in circles."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tedsl.errors import LoweringError
+
+
+def on_threads(body):
+    """What `body(builder, read, write, shared, thread)` computes of 0.0 .. 7.0 on the eight threads of a block."""
+
+    def statements(ins, outs):
+        builder = tir.ir_builder.create()
+        thread = te.thread_axis("threadIdx.x")
+        builder.scope_attr(thread, "thread_extent", 8)
+        shared = builder.allocate("float32", (8,), name="S", scope="shared")
+        body(builder, builder.buffer_ptr(ins[0]), builder.buffer_ptr(outs[0]), shared, thread)
+        return builder.get()
+
+    A = te.placeholder((8,), name="A")
+    B = te.extern((8,), [A], statements, name="B", dtype="float32")
+    b = np.zeros(8, "float32")
+    tedsl.build(te.create_schedule(B.op), [A, B])(np.arange(8, dtype="float32"), b)
+    return b
+
+
+@pytest.mark.parametrize("rows", [8, 7])
+def test_checked_mode_of_a_reduction_across_threads(rows):
+    """The checks of what is combined stood between the combination and its attribute, and were without its condition."""
+    A = te.placeholder((rows, 20), name="A")
+    k = te.reduce_axis((0, 20), "k")
+    B = te.compute((rows,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    _, inner = s[B].split(B.op.reduce_axis[0], factor=8)
+    parts = s.rfactor(B, inner)
+    block, row = s[B].split(s[B].op.axis[0], factor=2)
+    thread = te.thread_axis("threadIdx.x")
+    s[B].bind(block, te.thread_axis("blockIdx.x"))
+    s[B].bind(row, te.thread_axis("threadIdx.y"))
+    s[B].bind(s[B].op.reduce_axis[0], thread)
+    s[parts].compute_at(s[B], s[B].op.reduce_axis[0])
+    s[B].set_store_predicate(thread.var.equal(0))
+    a, b = np.random.default_rng(0).random((rows, 20), "float32"), np.zeros(rows, "float32")
+    tedsl.build(s, [A, B], checked=True)(a, b)
+    np.testing.assert_allclose(b, a.sum(1), rtol=1e-5)
+
+
+def test_what_is_written_is_known_for_each_thread():
+    """Checked mode remembered for the memory of one thread what another thread had written to its own."""
+    A = te.placeholder((8,), name="A")
+
+    def statements(ins, outs):
+        builder = tir.ir_builder.create()
+        thread = te.thread_axis("threadIdx.x")
+        builder.scope_attr(thread, "thread_extent", 8)
+        own = builder.allocate("float32", (1,), name="own", scope="local")
+        read, write = builder.buffer_ptr(ins[0]), builder.buffer_ptr(outs[0])
+        with builder.if_scope(thread < 4):
+            own[0] = read[thread]
+        write[thread] = own[0]
+        return builder.get()
+
+    B = te.extern((8,), [A], statements, name="B", dtype="float32")
+    kernel = tedsl.build(te.create_schedule(B.op), [A, B], checked=True)
+    with pytest.raises(tedsl.TedslError, match=r"reads own\[0\], to which nothing was written before"):
+        kernel(np.zeros(8, "float32"), np.zeros(8, "float32"))
+
+
+def test_a_value_read_under_a_condition_before_threads_wait():
+    """A let that loads could not be divided at the barrier, and was tried again without end."""
+
+    def body(builder, read, write, shared, thread):
+        shared[thread] = read[thread]
+        with builder.if_scope(thread < 4):
+            value = builder.let("value", shared[thread])
+            shared[thread] = value + 1.0
+            write[thread] = shared[3 - thread]
+
+    np.testing.assert_array_equal(on_threads(body), [4, 3, 2, 1, 0, 0, 0, 0])
+
+
+def test_a_branch_with_two_sides_under_a_condition_where_threads_wait():
+    def body(builder, read, write, shared, thread):
+        with builder.if_scope(thread < 4):
+            with builder.if_scope(thread < 2):
+                shared[thread] = read[thread]
+                write[thread] = shared[1 - thread]
+            with builder.else_scope():
+                write[thread] = 9.0
+
+    np.testing.assert_array_equal(on_threads(body), [1, 0, 9, 9, 0, 0, 0, 0])
+
+
+def test_a_loop_that_reads_its_extent_under_a_condition_where_threads_wait():
+    def body(builder, read, write, shared, thread):
+        with builder.if_scope(thread < 4):
+            with builder.for_range(0, read[0].astype("int32"), name="i"):
+                shared[thread] = read[thread]
+                write[thread] = shared[3 - thread]
+
+    with pytest.raises(LoweringError, match="which differs among the threads of a block") as refused:
+        on_threads(body)
+    assert "put the condition into that loop" in str(refused.value)
