@@ -113,6 +113,7 @@ class Recorder:
         made = [self.bind(r, stage) for r in results]
         text = f"{', '.join(made)} = {call}" if made else call
         self.directives.append(Directive(name, "" if on_schedule else stage.name, text, self.line or user_line()))
+        stage.schedule.sync_versions()
         self.history.take(stage.schedule)
 
     def take_back(self, state: ScheduleState, count: int) -> Journal:

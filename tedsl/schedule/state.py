@@ -262,6 +262,11 @@ class StageState:
             stage.op = op
 
 
+# The fields of a stage that its versions share.
+OF_STAGE = ("op", "scope", "is_output", "attach_type", "attach_stage", "attach_ivar", "nontemporal", "storage",
+            "store_predicate", "env_threads", "group")
+
+
 @dataclass(eq=False)
 class ScheduleState:
     """Stages, producers first. `outputs` are the operations that the user asked for; `stage_map` knows these, their
@@ -285,6 +290,12 @@ class ScheduleState:
     def with_versions(self) -> list[StageState]:
         """The stages, each followed by its versions."""
         return [one for stage in self.stages for one in (stage, *stage.versions)]
+
+    def sync_versions(self) -> None:
+        """What is said of a stage as a whole, such as its place, is said of its versions."""
+        for stage in self.stages:
+            for version in stage.versions:
+                version.__dict__.update({name: getattr(stage, name) for name in OF_STAGE})
 
     def position(self, stage: StageState) -> int:
         return next(at for at, one in enumerate(self.stages) if one is stage)

@@ -114,7 +114,7 @@ def must_have_one_version(stage: StageState, directive: str) -> None:
     """Refuses a directive that would lose the specialized versions."""
     if stage.versions:
         raise stage.refuse(directive, f"{stage.name} has a version of its own where {stage.versions[0].condition!r}, which "
-                           "would be lost", hint=f"call {directive.split('(')[0]} first, then specialize")
+                           "this would lose", hint=f"call {directive.split('(')[0]} first, then specialize")
 
 
 def below(loop: IterVar, relations: list[Relation]) -> set[IterVar]:

@@ -223,9 +223,9 @@ def test_directives_for_the_stage_as_a_whole():
 def test_directives_that_would_lose_the_versions():
     s, n, A, P, C, outer, inner = chain()
     s[P].specialize(n > 3)
-    assert "P has a version of its own where (n > 3), which would be lost" in refusal(lambda: s[P].compute_inline())
-    assert "which would be lost" in refusal(lambda: s.cache_write(P, "local"))
-    assert "would be lost" in refusal(lambda: s[P].bind(P.op.axis[0], te.thread_axis("threadIdx.x")))
+    assert "P has a version of its own where (n > 3), which this would lose" in refusal(lambda: s[P].compute_inline())
+    assert "which this would lose" in refusal(lambda: s.cache_write(P, "local"))
+    assert "this would lose" in refusal(lambda: s[P].bind(P.op.axis[0], te.thread_axis("threadIdx.x")))
 
 
 def test_guests_and_the_loops_of_versions():
@@ -251,3 +251,38 @@ def test_loops_that_start_at_0_are_the_same_in_all_versions():
     s, n, A, P, C, _, _ = chain()
     s[P].specialize(n % 4 == 0)
     right(s.normalize(), n, A, C, (0, 7, 8))
+
+
+def test_versions_stand_where_the_stage_is_put_later():
+    s, n, A, P, C, outer, inner = chain()
+    version = s[P].specialize(n % 8 == 0)
+    s[P].compute_at(s[C], outer)
+    s[P].set_scope("local")
+    assert version.attach_stage is s[C] and version.attach_ivar is outer and version.scope == "local"
+    right(s, n, A, C)
+    s[P].compute_root()
+    assert version.attach_stage is None
+    s[P].compute_at(s[C], inner)
+    s[C].vectorize(inner)
+    assert "which is vectorized" in refusal(lambda: version.parallel(P.op.axis[0]))
+    right(s, n, A, C)
+
+
+def test_versions_among_virtual_threads():
+    n = te.var("n")
+    A = te.placeholder((4, n), name="A")
+    P = te.compute((4, n), lambda i, j: A[i, j] + 1.0, name="P")
+    C = te.compute((4, n), lambda i, j: P[i, j] * 2.0, name="C")
+    s = create_schedule(C.op)
+    s[P].specialize(n == 3)
+    s[C].bind(C.op.axis[0], te.thread_axis("vthread"))
+    s[P].compute_at(s[C], C.op.axis[0])
+    check_calls(s, [A, C], [({A: whole_numbers((4, size))}, {n: size}) for size in (0, 2, 3)])
+
+
+def test_memory_that_is_kept_has_one_version():
+    s, n, A, P, C, outer, inner = chain()
+    s[P].compute_at(s[C], outer)
+    s[P].specialize(n % 8 == 0)
+    for directive in (s[P].double_buffer, s[P].rolling_buffer, lambda: s[P].env_threads([te.thread_axis((0, 4), "threadIdx.x")])):
+        assert "P has a version of its own" in refusal(directive)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.schedule.primitives.bind import check_thread
 from tedsl.schedule.state import StageState, find, show
+from tedsl.schedule.tails import must_have_one_version
 
 
 def env_threads(stage: StageState, threads: Any) -> None:
@@ -18,6 +19,7 @@ def env_threads(stage: StageState, threads: Any) -> None:
     given = list(threads) if isinstance(threads, (list, tuple)) else [threads]
     directive = f"env_threads({show(given)})"
     stage.must_have_loops(directive)
+    must_have_one_version(stage, directive)
     if stage.env_threads:
         raise stage.refuse(directive, f"{stage.name} has the threads {show(list(stage.env_threads))} around it already",
                            hint="name all axes in one call")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import StageState
+from tedsl.schedule.tails import must_have_one_version
 
 
 def double_buffer(stage: StageState) -> None:
@@ -15,6 +16,7 @@ def double_buffer(stage: StageState) -> None:
     """
     directive = "double_buffer()"
     must_own_memory(stage, directive, "double-buffered")
+    must_have_one_version(stage, directive)
     if stage.storage.rolling:
         raise stage.refuse(directive, f"{stage.name} is in a rolling buffer, which keeps what the next iteration needs already",
                            hint="use one of the two")

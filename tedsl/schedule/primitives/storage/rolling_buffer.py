@@ -7,6 +7,7 @@ from dataclasses import replace
 from tedsl.ir.iters import IterType
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import AttachType, StageState
+from tedsl.schedule.tails import must_have_one_version
 
 
 def rolling_buffer(stage: StageState) -> None:
@@ -19,6 +20,7 @@ def rolling_buffer(stage: StageState) -> None:
     """
     directive = "rolling_buffer()"
     must_own_memory(stage, directive, "rolled")
+    must_have_one_version(stage, directive)
     if stage.attach_type != AttachType.SCOPE:
         raise stage.refuse(directive, f"{stage.name} is computed at the root, all of it at once: there is nothing to keep",
                            hint=f"call s[{stage.name}].compute_at(s[C], loop) first, at the loop along which it rolls")
