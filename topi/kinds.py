@@ -29,18 +29,11 @@ class ReduceOp:
 
 @dataclass(frozen=True)
 class SoftmaxOp:
-    """softmax or log_softmax of `source` along `axis`; `stages` are what is computed for it before."""
+    """softmax or log_softmax of `source` along `axis`; `stages` are computed for it before: maximum, exponentials, sum, ..."""
 
     source: te.Tensor
     axis: int
-    peak: te.Tensor
-    exp: te.Tensor | None
-    total: te.Tensor
-
-    @property
-    def stages(self) -> tuple[te.Tensor, ...]:
-        """The stages that the schedule of the family places."""
-        return (self.peak, self.total) if self.exp is None else (self.peak, self.exp, self.total)
+    stages: tuple[te.Tensor, ...]
 
 
 @dataclass(frozen=True)

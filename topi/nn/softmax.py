@@ -40,7 +40,7 @@ def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
         return (_wide(x(*i)) - peak(*rest) - te.log(total(*rest))).astype(x.dtype)
 
     made: te.Tensor = te.compute(x.shape, formula, name="T_log_softmax", tag=LOG_SOFTMAX_OUTPUT, attrs={"axis": along},
-                                 info=SoftmaxOp(x, along, peak, None, total))
+                                 info=SoftmaxOp(x, along, (peak, total)))
     return made
 
 
@@ -50,8 +50,10 @@ def _softmax(x: te.Tensor, axis: int, operator: str, exponential: Callable[[Any]
     exp = te.compute(x.shape, lambda *i: exponential(_wide(x(*i)) - peak(*without(i))), name="T_softmax_exp",
                      attrs={"axis": along})
     total = _reduced(x, along, outer, lambda i, k: exp(*within(i, k)), te.sum, "T_softmax_expsum")
-    made: te.Tensor = te.compute(x.shape, lambda *i: (exp(*i) / total(*without(i))).astype(x.dtype), name="T_softmax_norm",
-                                 tag=SOFTMAX_OUTPUT, attrs={"axis": along}, info=SoftmaxOp(x, along, peak, exp, total))
+    scale = te.compute(outer, lambda *i: 1.0 / total(*i), name="T_softmax_scale")  # one division for all of a row
+    made: te.Tensor = te.compute(x.shape, lambda *i: (exp(*i) * scale(*without(i))).astype(x.dtype), name="T_softmax_norm",
+                                 tag=SOFTMAX_OUTPUT, attrs={"axis": along},
+                                 info=SoftmaxOp(x, along, (peak, exp, total, scale)))
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
-from topi.kinds import InjectiveOp, NormalizeOp, ReduceOp, SoftmaxOp
+from topi.kinds import InjectiveOp, MatmulOp, NormalizeOp, ReduceOp, SoftmaxOp
 from topi.schedules import cpu, gpu
 from topi.schedules.default import schedule_default
 from topi.schedules.kernel import Kernel
@@ -20,6 +20,7 @@ CPU: dict[type, Rule] = {
     ReduceOp: cpu.reduce.schedule_reduce,
     SoftmaxOp: cpu.rows.schedule_softmax,
     NormalizeOp: cpu.rows.schedule_normalize,
+    MatmulOp: cpu.matmul.schedule_matmul,
 }
 GPU: dict[type, Rule] = {
     te.ElementwiseOp: gpu.injective.schedule_injective,

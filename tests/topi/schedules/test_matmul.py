@@ -1,0 +1,101 @@
+"""Products of matrices by every schedule, over shapes that no tile divides, dtypes, transposed and symbolic ones."""
+
+import numpy as np
+import pytest
+
+import topi
+from tedsl import te
+from tests.topi.run import run
+
+rng = np.random.default_rng(0)
+SHAPES = [(1, 1, 1), (1, 70, 33), (3, 5, 7), (4, 300, 6), (13, 1, 40), (12, 64, 32), (25, 17, 65), (40, 33, 100), (17, 130, 1)]
+
+
+def tensors(*arrays):
+    return [te.placeholder(a.shape, str(a.dtype), name=name) for a, name in zip(arrays, "abcd")]
+
+
+def floats(*shape):
+    return rng.standard_normal(shape, "float32")
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_dense_with_what_follows(shape):
+    m, k, n = shape
+    x, w, bias = floats(m, k), floats(n, k), floats(n)
+    a, b, c = tensors(x, w, bias)
+    out = topi.nn.relu(topi.nn.dense(a, b, c))
+    np.testing.assert_allclose(run(out, {a: x, b: w, c: bias}), np.maximum(x @ w.T + bias, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("schedule", ["x86", "generic", "cuda"])
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)], ids=str)
+def test_matmul(turned, schedule):
+    x, y = floats(19, 37), floats(37, 45)
+    a, b = tensors(np.ascontiguousarray(x.T) if turned[0] else x, np.ascontiguousarray(y.T) if turned[1] else y)
+    out = topi.matmul(a, b, *turned)
+    arrays = {a: x.T if turned[0] else x, b: y.T if turned[1] else y}
+    np.testing.assert_allclose(run(out, arrays, schedule), x @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 3, 4), (3, 20, 70, 33), (2, 12, 300, 5), (5, 1, 8, 40)], ids=str)
+@pytest.mark.parametrize("batches", ["both", "first", "second"])
+def test_batch_matmul(shape, batches):
+    n, m, k, p = shape
+    x, y = floats(1 if batches == "second" else n, m, k), floats(1 if batches == "first" else n, p, k)
+    a, b = tensors(x, y)
+    np.testing.assert_allclose(run(topi.nn.batch_matmul(a, b), {a: x, b: y}), x @ y.transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
+
+
+def test_batch_matmul_by_other_layouts():
+    x, y = floats(2, 9, 21), floats(2, 9, 34)
+    a, b = tensors(x, y)
+    out = topi.nn.batch_matmul(a, b, transpose_a=True, transpose_b=False)
+    np.testing.assert_allclose(run(out, {a: x, b: y}), x.transpose(0, 2, 1) @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype, out_dtype", [("float64", None), ("float16", None), ("int8", "int32"), ("int32", None)])
+def test_dtypes(dtype, out_dtype):
+    x, w = (rng.integers(-5, 5, shape).astype(dtype) for shape in ((7, 40), (20, 40)))
+    a, b = tensors(x, w)
+    out = topi.nn.dense(a, b, out_dtype=out_dtype)
+    assert out.dtype == (out_dtype or dtype)
+    expected = x.astype("float64") @ w.T.astype("float64")
+    np.testing.assert_array_equal(run(out, {a: x, b: w}), expected.astype(out_dtype or dtype))
+
+
+@pytest.mark.parametrize("schedule", ["x86", "generic"])
+def test_symbolic_batch(schedule):
+    n = te.var("n")
+    x, w = floats(19, 24), floats(20, 24)
+    a, b = te.placeholder((n, 24), name="a"), te.placeholder((20, 24), name="b")
+    np.testing.assert_allclose(run(topi.nn.dense(a, b), {a: x, b: w}, schedule), x @ w.T, rtol=1e-4, atol=1e-4)
+    c, d = te.placeholder((n, 7, 24), name="c"), te.placeholder((n, 20, 24), name="d")
+    y, z = floats(3, 7, 24), floats(3, 20, 24)
+    np.testing.assert_allclose(run(topi.nn.batch_matmul(c, d), {c: y, d: z}, schedule), y @ z.transpose(0, 2, 1), rtol=1e-4,
+                               atol=1e-4)
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, ((0,), (1,)), ((1, 0), (0, 1)), (1, 0)], ids=str)
+def test_tensordot(axes):
+    x, y = floats(4, 4), floats(4, 4)
+    a, b = tensors(x, y)
+    np.testing.assert_allclose(run(topi.tensordot(a, b, axes), {a: x, b: y}), np.tensordot(x, y, axes), rtol=1e-4, atol=1e-5)
+
+
+def test_refusals():
+    a, b = te.placeholder((3, 4), name="a"), te.placeholder((5, 6), name="b")
+    with pytest.raises(ValueError, match=r"dense of a and b: 4 and 6 terms to sum, shapes \(3, 4\) and \(5, 6\)"):
+        topi.nn.dense(a, b)
+    with pytest.raises(ValueError, match=r"matmul of a and b: 4 and 5 terms"):
+        topi.matmul(a, b)
+    with pytest.raises(ValueError, match=r"bias c has the shape \(3,\), the result \(3, 5\)"):
+        topi.nn.dense(a, te.placeholder((5, 4), name="b"), te.placeholder((3,), name="c"))
+    with pytest.raises(ValueError, match="not 3 dimensions"):
+        topi.nn.batch_matmul(a, b)
+    with pytest.raises(ValueError, match=r"batches of 2 and 3"):
+        topi.nn.batch_matmul(te.placeholder((2, 3, 4), name="a"), te.placeholder((3, 5, 4), name="b"))
+    with pytest.raises(TypeError, match="a holds float32 and c int8"):
+        topi.nn.dense(a, te.placeholder((5, 4), "int8", name="c"))
+    with pytest.raises(ValueError, match=r"tensordot of a and b: the axes \(1,\) of \(3, 4\) and \(0,\)"):
+        topi.tensordot(a, b, 1)

@@ -1,0 +1,102 @@
+"""softmax, log_softmax and layer_norm by every schedule: any axis, odd rows, narrow floats, symbolic shapes, neighbours."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import topi
+from tedsl import te
+from tests.topi.run import run
+
+rng = np.random.default_rng(0)
+SHAPES = [((1, 1), -1), ((3, 7), -1), ((3, 7), 0), ((2, 100), 1), ((5, 64), 1), ((4, 130), 0), ((2, 3, 5), 1), ((2, 5, 40), 1),
+          ((2, 3, 4, 17), -1), ((9,), 0), ((2, 6, 3, 70), 1)]
+
+
+@pytest.mark.parametrize("shape, axis", SHAPES, ids=str)
+@pytest.mark.parametrize("operator", ["softmax", "log_softmax"])
+def test_along_any_axis(operator, shape, axis):
+    data = rng.standard_normal(shape, "float32") * 5
+    x = te.placeholder(shape, name="x")
+    expected = getattr(scipy.special, operator)(data, axis=axis)
+    np.testing.assert_allclose(run(getattr(topi.nn, operator)(x, axis), {x: data}), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["plain", "generic", "cuda"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_by_other_schedules(schedule, axis):
+    data = rng.standard_normal((5, 33), "float32")
+    x = te.placeholder(data.shape, name="x")
+    for operator in ("softmax", "log_softmax"):
+        made = run(getattr(topi.nn, operator)(x, axis), {x: data}, schedule)
+        np.testing.assert_allclose(made, getattr(scipy.special, operator)(data, axis=axis), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["x86", "generic"])
+def test_large_values_do_not_overflow(schedule):
+    data = np.array([[1000, 999, -1000], [-np.inf, 0, 0], [np.nan, 0, 1]], "float32")
+    x = te.placeholder(data.shape, name="x")
+    with np.errstate(invalid="ignore"):
+        expected = scipy.special.softmax(data, axis=1)
+    np.testing.assert_allclose(run(topi.nn.softmax(x), {x: data}, schedule), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float16", 2e-3), ("float64", 1e-13)])
+def test_dtypes(dtype, rtol):
+    data = rng.standard_normal((6, 300)).astype(dtype)
+    x = te.placeholder(data.shape, dtype, name="x")
+    made = run(topi.nn.softmax(x), {x: data})
+    np.testing.assert_allclose(made, scipy.special.softmax(data.astype("float64"), axis=1), rtol=rtol, atol=1e-7)
+    assert made.dtype == dtype and abs(made.astype("float64").sum(1) - 1).max() < (1e-2 if dtype == "float16" else 1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["x86", "generic"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_symbolic_shapes(schedule, axis):
+    n, m = te.var("n"), te.var("m")
+    data = rng.standard_normal((7, 83), "float32")
+    x = te.placeholder((n, m), name="x")
+    np.testing.assert_allclose(run(topi.nn.softmax(x, axis), {x: data}, schedule), scipy.special.softmax(data, axis), rtol=1e-5)
+
+
+def test_mask_before_and_scale_after_are_computed_in_the_loops_of_softmax():
+    data, mask = rng.standard_normal((6, 40), "float32"), rng.random((6, 40)) > 0.3
+    x, keep = te.placeholder(data.shape, name="x"), te.placeholder(mask.shape, "bool", name="keep")
+    masked = te.compute(data.shape, lambda i, j: te.if_then_else(keep[i, j], x[i, j] * 0.5, -1e9), name="masked")
+    out = topi.nn.softmax(masked) * 3.0
+    s = topi.x86.schedule_softmax(out)
+    assert "at the root" not in str(s) and str(s).count("parallel") <= 1, s
+    expected = scipy.special.softmax(np.where(mask, data * np.float32(0.5), -1e9), axis=1) * 3
+    np.testing.assert_allclose(run(out, {x: data, keep: mask}), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["x86", "generic", "cuda"])
+@pytest.mark.parametrize("shape, axis", [((4, 50), -1), ((3, 5, 33), (1, 2)), ((2, 5, 3), 1), ((2, 3, 128), 2)], ids=str)
+def test_layer_norm(shape, axis, schedule):
+    axes = tuple(np.atleast_1d(axis) % len(shape))
+    data = rng.standard_normal(shape, "float32") + 100
+    gamma, beta = (rng.random([shape[d] for d in axes], "float32") for _ in range(2))
+    x, g, b = (te.placeholder(a.shape, name=name) for a, name in ((data, "x"), (gamma, "g"), (beta, "b")))
+    wide = [1 if d not in axes else n for d, n in enumerate(shape)]
+    exact = data.astype("float64")
+    expected = (exact - exact.mean(axes, keepdims=True)) / np.sqrt(exact.var(axes, keepdims=True) + 1e-5)
+    made = run(topi.nn.layer_norm(x, g, b, axis), {x: data, g: gamma, b: beta}, schedule)
+    np.testing.assert_allclose(made, expected * gamma.reshape(wide) + beta.reshape(wide), rtol=1e-4, atol=1e-4)
+
+
+def test_refusals():
+    x = te.placeholder((3, 4), name="x")
+    with pytest.raises(ValueError, match="softmax of x: axis 2 of a tensor of rank 2"):
+        topi.nn.softmax(x, 2)
+    with pytest.raises(TypeError, match="log_softmax of i: its elements are int32"):
+        topi.nn.log_softmax(te.placeholder((3,), "int32", name="i"))
+    with pytest.raises(ValueError, match=r"gamma has the shape \(3,\), the dimensions \(1,\) of \(3, 4\) are \(4,\)"):
+        topi.nn.layer_norm(x, te.placeholder((3,), name="g"), None, 1)
+    with pytest.raises(ValueError, match=r"bias_add of x: bias b has the shape \(3,\), dimension 1 of \(3, 4\) has 4"):
+        topi.nn.bias_add(x, te.placeholder((3,), name="b"))
+
+
+def test_bias_add():
+    data, bias = rng.random((2, 3, 4, 5), "float32"), rng.random(3, "float32")
+    x, b = te.placeholder(data.shape, name="x"), te.placeholder((3,), name="b")
+    np.testing.assert_array_equal(run(topi.nn.bias_add(x, b), {x: data, b: bias}), data + bias[:, None, None])
