@@ -263,8 +263,8 @@ class _KernelBarriers:
                                      "used")
         parts = [guarded(branch.condition, branch.then_case, self.uniform)]
         if isinstance(parts[0], IfThenElse) and parts[0].then_case is side:
-            raise LoweringError(f"threads must wait for each other inside of a loop or branch that reads memory to decide, under "
-                                f"the condition {branch.condition!r}, which differs among the threads of a block",
+            raise LoweringError("threads must wait for each other inside of a loop or branch that reads memory to decide, "
+                                f"under the condition {branch.condition!r}, which differs among the threads of a block",
                                 hint="put the condition into that loop or branch")
         if branch.else_case is not None:
             parts.append(guarded(build.logical_not(branch.condition), branch.else_case, self.uniform))

@@ -95,10 +95,9 @@ def test_a_branch_with_two_sides_under_a_condition_where_threads_wait():
 
 def test_a_loop_that_reads_its_extent_under_a_condition_where_threads_wait():
     def body(builder, read, write, shared, thread):
-        with builder.if_scope(thread < 4):
-            with builder.for_range(0, read[0].astype("int32"), name="i"):
-                shared[thread] = read[thread]
-                write[thread] = shared[3 - thread]
+        with builder.if_scope(thread < 4), builder.for_range(0, read[0].astype("int32"), name="i"):
+            shared[thread] = read[thread]
+            write[thread] = shared[3 - thread]
 
     with pytest.raises(LoweringError, match="which differs among the threads of a block") as refused:
         on_threads(body)
