@@ -284,5 +284,6 @@ def test_memory_that_is_kept_has_one_version():
     s, n, A, P, C, outer, inner = chain()
     s[P].compute_at(s[C], outer)
     s[P].specialize(n % 8 == 0)
-    for directive in (s[P].double_buffer, s[P].rolling_buffer, lambda: s[P].env_threads([te.thread_axis((0, 4), "threadIdx.x")])):
+    thread = te.thread_axis((0, 4), "threadIdx.x")
+    for directive in (s[P].double_buffer, s[P].rolling_buffer, lambda: s[P].env_threads([thread])):
         assert "P has a version of its own" in refusal(directive)
