@@ -26,6 +26,8 @@ GPU: dict[type, Rule] = {
     te.ElementwiseOp: gpu.injective.schedule_injective,
     InjectiveOp: gpu.injective.schedule_injective,
     ReduceOp: gpu.reduce.schedule_reduce,
+    SoftmaxOp: gpu.rows.schedule_rows,
+    NormalizeOp: gpu.rows.schedule_rows,
 }
 BY_TARGET: dict[str, dict[type, Rule]] = {"llvm": CPU, "c": CPU, "cuda": GPU, "nvptx": GPU}
 
