@@ -93,6 +93,9 @@ from topi.indexing import (
 )
 from topi.linalg import matmul, tensordot
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
+from topi.scan import cumprod, cumsum
+from topi.search import searchsorted, unique
+from topi.sort import argsort, sort, topk
 from topi.transform import (
     concatenate,
     expand_dims,
@@ -142,3 +145,4 @@ __all__ += [
     "scatter_add", "scatter_nd", "sequence_mask", "sparse_to_dense", "take", "unravel_index", "where",
 ]
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
+__all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
