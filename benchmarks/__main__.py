@@ -1,6 +1,6 @@
 """`python -m benchmarks [--quick] [--threads N ...] [--only TEXT] [--suite core|topi]`: the table of numbers.
 
-Each ratio comes from one run. Each thread count runs in a process of its own, in which every library is told to use that many threads.
+Each ratio comes from one run. Each thread count runs in a process of its own, in which every library is told to use that many.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ MILLIONS = 16 * 2**20
 
 def against_torch(name: str, shapes: Sequence[Sequence[int]], ours: Callable[..., te.Tensor], theirs: Callable[..., Any],
                   threads: int, work: float = 0.0, unit: str = "") -> Case:
-    """`ours` of tensors of `shapes` under the schedule of this machine, `theirs` of torch and its tensors, the first for the result."""
+    """`ours` of tensors of `shapes` under the schedule of this machine, `theirs` of torch, the result and inputs."""
     rng = np.random.default_rng(0)
     inputs = [te.placeholder(shape, name=f"x{at}") for at, shape in enumerate(shapes)]
     out = ours(*inputs)

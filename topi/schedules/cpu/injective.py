@@ -6,10 +6,12 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.formulas import extent_of, product, runs
+from topi.schedules.formulas import Formula, extent_of, product, runs
 from topi.schedules.kernel import Kernel
 
 _CHUNK = 16 * 1024
+_TURNED = 16  # elements of a line of memory
+_LINES = 8
 
 
 def schedule_injective(kernel: Kernel) -> None:
@@ -22,6 +24,10 @@ def map_elements(kernel: Kernel, op: Any) -> None:
     if not op.axis:
         return
     stage, formula = kernel.schedule[op], kernel.formula(op)
+    turned = turned_axis(op, formula)
+    if turned is not None:
+        _map_turned(kernel, op, turned)
+        return
     groups = runs(op.axis, formula)
     extents = [product([extent_of(axis) for axis in group]) for group in groups]
     loops = [stage.fuse(*group) if len(group) > 1 else group[0] for group in groups]
@@ -34,6 +40,32 @@ def map_elements(kernel: Kernel, op: Any) -> None:
         outer.append(chunk)
     vectorize(stage, inner, extent, lanes)
     share_out(stage, outer, None if work is None else work * (1 + formula.cost // 10))
+
+
+def turned_axis(op: Any, formula: Formula) -> Any:
+    """An axis that runs along the memory of what is read, where the last axis does not; None if there is none worth it."""
+    last = op.axis[-1]
+    for axis in op.axis[:-1]:
+        if any(load.indices and load.indices[-1] is axis.var and any(index is last.var for index in load.indices)
+               for load in formula.loads):
+            extents = extent_of(axis), extent_of(last)
+            return axis if all(extent is None or extent >= _TURNED for extent in extents) else None
+    return None
+
+
+def _map_turned(kernel: Kernel, op: Any, turned: Any) -> None:
+    """Tiles, so that each line of memory is used whole while it is in the nearest cache, on the side read and on that written.
+
+    Of the last axis only few at a time: a power of two apart, more lines than that would share a place in the cache.
+    """
+    stage = kernel.schedule[op]
+    *outer, last = [axis for axis in op.axis if axis is not turned]
+    lanes = min(kernel.lanes(op), _LINES)
+    turned_out, turned_in = stage.split(turned, factor=_TURNED)
+    last_out, last_in = stage.split(last, factor=lanes)
+    stage.reorder(*outer, turned_out, last_out, turned_in, last_in)
+    stage.vectorize(last_in)
+    share_out(stage, [*outer, turned_out], product([extent_of(axis) for axis in op.axis]))
 
 
 def vectorize(stage: te.Stage, loop: Any, extent: int | None, lanes: int) -> None:
