@@ -132,3 +132,36 @@ class TransposedConvOp:
     kernel_layout: str
     strides: tuple[int, ...]
     groups: int = 1
+
+
+@dataclass(frozen=True)
+class PoolOp:
+    """The maximum or the sum ("max", "sum") in windows of `padded`, which is `data` with a border.
+
+    layout: a letter for each dimension, "NCHWc". The rest has an entry for each spatial dimension, in the order of the layout.
+    """
+
+    operator: str
+    data: te.Tensor
+    padded: te.Tensor
+    layout: str
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AdaptivePoolOp:
+    """The maximum or the sum in as many parts of each spatial dimension as the result has elements."""
+
+    operator: str
+    data: te.Tensor
+    layout: str
+
+
+@dataclass(frozen=True)
+class EinsumOp:
+    """The sum of products of `operands` that `subscripts` describe."""
+
+    subscripts: str
+    operands: tuple[te.Tensor, ...]

@@ -29,6 +29,7 @@ from topi.nn.dilate import dilate
 from topi.nn.elementwise import leaky_relu, prelu, relu
 from topi.nn.layer_norm import layer_norm
 from topi.nn.pad import pad
+from topi.nn.pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d, global_pool, pool1d, pool2d, pool3d, pool_grad
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
 
 __all__ = ["leaky_relu", "pad", "relu", "utils"]
@@ -40,3 +41,4 @@ __all__ += [
     "group_conv2d_nhwc", "group_conv2d_transpose_nchw",
 ]
 __all__ += ["prelu"]
+__all__ += ["adaptive_pool", "adaptive_pool1d", "adaptive_pool3d", "global_pool", "pool1d", "pool2d", "pool3d", "pool_grad"]

@@ -25,6 +25,7 @@ from topi.testing.indexing import (
     sparse_to_dense,
     take_python,
 )
+from topi.testing.pooling import adaptive_pool, pool_grad_nchw, poolnd_python
 from topi.testing.schedules import (
     dispatch,
     get_broadcast_schedule,
@@ -49,3 +50,4 @@ __all__ += [
     "conv2d_transpose_nchw_python", "conv3d_ncdhw_python", "conv3d_ndhwc_python", "conv3d_transpose_ncdhw_python",
     "conv_python", "conv_transpose_python", "depthwise_conv2d_python_nchw", "depthwise_conv2d_python_nhwc", "dilate_python",
 ]
+__all__ += ["adaptive_pool", "pool_grad_nchw", "poolnd_python"]

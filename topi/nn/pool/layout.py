@@ -1,0 +1,51 @@
+"""Layouts as pooling takes them: "NCHW", "NHWC", "NCHW16c", a letter for each dimension; capitals D, H, W are space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ArgumentError, ShapeError
+from topi.extents import shown
+
+_NARROW = ("float16", "bfloat16")
+
+
+def letters_of(layout: str, data: te.Tensor, space: str, where: str) -> str:
+    """`layout` without the sizes of blocks; errors where it does not fit `data` or has not the letters of `space`."""
+    letters = "".join(letter for letter in layout if not letter.isdigit())
+    missing = [letter for letter in space if letters.count(letter) != 1]
+    if missing or not letters.isalpha() or any(letter.lower() in letters for letter in space):
+        raise ArgumentError(f'{where}: layout is "{layout}"', hint=f"it has each of {', '.join(space)} once, in one piece")
+    if len(letters) != data.ndim:
+        raise ShapeError(f"{where}: {data.name} has the shape {shown(data.shape)}, {data.ndim} dimensions, and the layout "
+                         f"{layout} has {len(letters)}")
+    return letters
+
+
+def require_type(pool_type: str, where: str) -> None:
+    """ArgumentError where there is no such pooling."""
+    if pool_type not in ("max", "avg"):
+        raise ArgumentError(f'{where}: pool_type is "{pool_type}"', hint='"max" or "avg"')
+
+
+def lowest(dtype: Any) -> Any:
+    """What is not above any element: minus infinity of floats."""
+    return -te.infinity(dtype) if te.const(0, dtype).dtype.is_float else te.min_value(dtype)
+
+
+def wide(dtype: Any) -> str:
+    """The dtype that sums of `dtype` are made in."""
+    return "float32" if dtype in _NARROW else str(dtype)
+
+
+def quotients(name: str, total: te.Tensor, dtype: Any, count: Callable[..., Any]) -> te.Tensor:
+    """total[i] / count(i) of `dtype`; of integers without the fraction."""
+    def formula(*i: Any) -> Any:
+        parts, of = count(*i), total(*i)
+        divisor = te.const(parts, of.dtype) if isinstance(parts, int) else parts.astype(of.dtype)
+        return (of / divisor if of.dtype.is_float else te.truncdiv(of, divisor)).astype(dtype)
+
+    made: te.Tensor = te.compute(total.shape, formula, name=name, tag="elemwise", info=te.ElementwiseOp("divide"), axes="ax")
+    return made
