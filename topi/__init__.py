@@ -34,6 +34,7 @@ from topi.broadcast import (
     subtract,
 )
 from topi.creation import arange, meshgrid, ndarray_size, shape
+from topi.einsum import einsum
 from topi.elementwise import (
     abs,
     acos,
@@ -101,6 +102,7 @@ from topi.transform import (
     expand_dims,
     expand_like,
     flip,
+    layout_transform,
     repeat,
     reshape,
     reverse_sequence,
@@ -146,3 +148,4 @@ __all__ += [
 ]
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
+__all__ += ["einsum", "layout_transform"]

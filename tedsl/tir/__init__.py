@@ -80,6 +80,7 @@ from tedsl.lang.arithmetic import (
     truncmod,
 )
 from tedsl.lang.constants import infinity, max_value, min_value
+from tedsl.lang.data_layout import BijectiveLayout, Layout, bijective_layout, layout
 from tedsl.lang.intrinsic import (
     call_extern,
     call_intrin,
@@ -144,4 +145,5 @@ __all__ = [
     "if_then_else", "likely", "all", "any", "sum", "max", "min", "comm_reducer", "min_value", "max_value", "infinity",
     "reinterpret", "call_intrin", "call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin",
     "call_llvm_pure_intrin", "ret", "ir_builder", "stmt_functor", "transform",
+    "layout", "bijective_layout", "Layout", "BijectiveLayout",
 ]

@@ -2,9 +2,10 @@
 
 from topi.transform.dims import expand_dims, expand_like, reshape, squeeze, transpose
 from topi.transform.join import concatenate, split, stack
+from topi.transform.layout import layout_transform
 from topi.transform.repeat import repeat, tile
 from topi.transform.reverse import flip, reverse_sequence
 from topi.transform.slices import strided_set, strided_slice
 
-__all__ = ["concatenate", "expand_dims", "expand_like", "flip", "repeat", "reshape", "reverse_sequence", "split", "squeeze",
-           "stack", "strided_set", "strided_slice", "tile", "transpose"]
+__all__ = ["concatenate", "expand_dims", "expand_like", "flip", "layout_transform", "repeat", "reshape",
+           "reverse_sequence", "split", "squeeze", "stack", "strided_set", "strided_slice", "tile", "transpose"]
