@@ -204,7 +204,7 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
         return total
 
     made: te.Tensor = te.compute(xs[0].shape, formula, name="T_elemwise_sum", tag=ELEMWISE,
-                                 info=te.ElementwiseOp("elemwise_sum"))
+                                 info=te.ElementwiseOp("elemwise_sum"), axes="ax")
     return made
 
 
