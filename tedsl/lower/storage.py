@@ -21,6 +21,7 @@ from tedsl.ir.stmt import AttrStmt, BufferRealize, Stmt
 from tedsl.ir.visitor import post_order, variables
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import StagePlan
+from tedsl.schedule.causes import annotated
 from tedsl.schedule.causes import said as said_of
 from tedsl.schedule.storage import PLAIN
 
@@ -41,20 +42,22 @@ def _check_early(plan: StagePlan) -> None:
     """Refuses a double buffer that cannot be filled an iteration early."""
     host = plan.host
     if host is None:
-        raise _refused(plan, f"{plan.name} is double-buffered and computed at the root: there is no next iteration to fill",
+        raise _refused(plan, "double_buffer",
+                       f"{plan.name} is double-buffered and computed at the root: there is no next iteration to fill",
                        f"call s[{plan.name}].compute_at(s[C], loop): the copies change with that loop")
     loop = host.loops[plan.position]
     where = f"{plan.name} is double-buffered at loop {loop.leaf.name} of {host.name}"
     if loop.attr.iter_type == IterType.PARALLELIZED or loop.attr.bind_thread is not None:
-        raise _refused(plan, f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
+        raise _refused(plan, "double_buffer",
+                       f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
                        f"split {loop.leaf.name} and compute {plan.name} at the inner, serial loop")
     if any(loop.var in set(variables(plan.extents[axis])) for axis in plan.data_axes):
-        raise _refused(plan, f"{where}, and how much of it is computed changes from one iteration to the next",
+        raise _refused(plan, "double_buffer", f"{where}, and how much of it is computed changes from one iteration to the next",
                        "choose a loop along which the region keeps its size")
     needed = {plan.stage.schedule.stage_map[read.tensor.op] for one in _with_guests(plan) for read in one.reads}
     for other in host.guests[plan.position]:
         if other.stage in needed and not other.stage.storage.double_buffer:
-            raise _refused(plan, f"{where}, and reads {other.name}, which is computed in the same iteration: "
+            raise _refused(plan, "double_buffer", f"{where}, and reads {other.name}, which is computed in the same iteration: "
                            f"what the next iteration needs of {other.name} is not there yet",
                            f"double-buffer {other.name} too, or call s[{other.name}].compute_root()")
 
@@ -85,25 +88,27 @@ def _check_rolling(plan: StagePlan, region: tuple[Range, ...], analyzer: Analyze
     """Refuses a rolling buffer where nothing, or not a fixed part, of a region is left for the next iteration."""
     host = plan.host
     if host is None:
-        raise _refused(plan, f"{plan.name} is in a rolling buffer and computed at the root: nothing of it is computed twice",
+        raise _refused(plan, "rolling",
+                       f"{plan.name} is in a rolling buffer and computed at the root: nothing of it is computed twice",
                        f"call s[{plan.name}].compute_at(s[C], loop), at the loop along which it rolls")
     loop = host.loops[plan.position]
     where = f"{plan.name} cannot roll along loop {loop.leaf.name} of {host.name}"
     if loop.attr.iter_type == IterType.PARALLELIZED or loop.attr.bind_thread is not None:
-        raise _refused(plan, f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
+        raise _refused(plan, "rolling", f"{where}, which is {loop.attr.describe()}: its iterations do not follow one another",
                        f"split {loop.leaf.name} and compute {plan.name} at the inner, serial loop")
     if plan.padded:
-        raise _refused(plan, f"{where}: its own loops run beyond the region that is needed (round_up)",
+        raise _refused(plan, "rolling", f"{where}: its own loops run beyond the region that is needed (round_up)",
                        "split them with another tail")
     if loop.var is not None:
         reason = moving_dimension(region, loop.var, analyzer)
         if isinstance(reason, str):
-            raise _refused(plan, f"{where}: {reason}", "compute it at another loop, one along which its region slides in one "
-                           "dimension, or leave rolling_buffer out")
+            raise _refused(plan, "rolling", f"{where}: {reason}", "compute it at another loop, one along which its region slides "
+                           "in one dimension, or leave rolling_buffer out")
 
 
-def _refused(plan: StagePlan, problem: str, hint: str) -> LoweringError:
-    return LoweringError(problem, hint=hint, about=said_of(plan.stage, "storage"))
+def _refused(plan: StagePlan, part: str, problem: str, hint: str) -> LoweringError:
+    """The error for that part of what was said about the memory of a stage."""
+    return LoweringError(problem, hint=hint, about=said_of(plan.stage, f"storage.{part}"))
 
 
 def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
@@ -120,7 +125,7 @@ def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
         if problem:
             raise LoweringError(f"{plan.name} prefetches {buffer.name} at loop {loop.leaf.name}, and {buffer.name} {problem}",
                                 hint="prefetch at a loop around the reads, a tensor that is computed before it",
-                                about=said_of(plan.stage, "iter_var_attrs"))
+                                about=annotated(plan.stage, loop.leaf))
         if loop.var is not None:
             body = AttrStmt(buffer, "prefetch_scope", one.offset, body)
     return body
@@ -130,6 +135,7 @@ def check_argument(plan: StagePlan, buffer: Buffer) -> None:
     """Refuses directives on memory that turns out to be the caller's: an argument of the function."""
     said = plan.stage.storage
     if said is not PLAIN:
-        what = "aligned" if said.alignments else "double-buffered" if said.double_buffer else "in a rolling buffer"
-        raise _refused(plan, f"{plan.name} is {what}, and {buffer.name} is an argument: its memory is the caller's",
+        part, what = ("alignments", "aligned") if said.alignments else \
+            ("double_buffer", "double-buffered") if said.double_buffer else ("rolling", "in a rolling buffer")
+        raise _refused(plan, part, f"{plan.name} is {what}, and {buffer.name} is an argument: its memory is the caller's",
                        f"drop {buffer.name} from the arguments")

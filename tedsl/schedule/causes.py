@@ -6,6 +6,7 @@ of the schedule is asked which directive made that so.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from tedsl.schedule.state import ScheduleState, StageState
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """What `fields` of `stage` say; with `of`, the entry of that loop, or since when that relation is there."""
+    """What `fields` of `stage` say ("storage.rolling": that part of one); with `of`, the entry of that loop, or since when
+    that relation is there."""
 
     stage: StageState
     fields: tuple[str, ...]
@@ -67,7 +69,9 @@ def directive_behind(state: ScheduleState, cause: object) -> Directive | None:
 def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
     values: list[Any] = []
     for name in names:
-        values += fields[name] if isinstance(fields[name], list) else [fields[name]]
+        first, *parts = name.split(".")
+        value = functools.reduce(getattr, parts, fields[first])
+        values += value if isinstance(value, list) else [value]
     return tuple(values)
 
 

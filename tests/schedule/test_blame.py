@@ -59,6 +59,30 @@ def test_unrolling_too_much():
     assert "\n  from: s[C].unroll(i_inner)  (prog.py:7)\n" in message
 
 
+def test_each_word_about_memory_for_itself():
+    message = failed("""
+        s[B].compute_at(s[C], C.op.axis[0])
+        s[B].rolling_buffer()
+        s[B].storage_align(B.op.axis[0], 8, 1)
+        """, "tedsl.lower(s, [A, C])")
+    assert "cannot roll" in message
+    assert "\n  from: s[B].rolling_buffer()  (prog.py:7)\n" in message
+    message = failed("""
+        s[B].double_buffer()
+        s[B].storage_align(B.op.axis[0], 8, 1)
+        """, "tedsl.lower(s, [A, C])")
+    assert "\n  from: s[B].double_buffer()  (prog.py:6)\n" in message
+
+
+def test_prefetching_what_is_not_read():
+    message = failed("""
+        s[C].prefetch(A, C.op.axis[0], 1)
+        outer, inner = s[B].split(B.op.axis[0], factor=8)
+        s[B].unroll(inner)
+        """, "tedsl.lower(s, [A, C])")
+    assert "\n  from: s[C].prefetch(A, s[C].op.axis[0], 1)  (prog.py:6)\n" in message
+
+
 def test_a_reader_outside_of_the_place():
     message = failed("""
         cache = s.cache_write(C, "local")
