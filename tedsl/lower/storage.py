@@ -102,8 +102,8 @@ def _check_rolling(plan: StagePlan, region: tuple[Range, ...], analyzer: Analyze
     if loop.var is not None:
         reason = moving_dimension(region, loop.var, analyzer)
         if isinstance(reason, str):
-            raise _refused(plan, "rolling", f"{where}: {reason}", "compute it at another loop, one along which its region slides "
-                           "in one dimension, or leave rolling_buffer out")
+            raise _refused(plan, "rolling", f"{where}: {reason}", "compute it at another loop, one along which its region "
+                           "slides in one dimension, or leave rolling_buffer out")
 
 
 def _refused(plan: StagePlan, part: str, problem: str, hint: str) -> LoweringError:
