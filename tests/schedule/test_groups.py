@@ -121,3 +121,32 @@ def test_places_of_a_group(diamond, refused):
     refused(s, lambda: group.compute_at(s[p.C], p.C.op.axis[0]), "C belongs to group_0 itself")
     whole = s.create_group([p.F], [p.E])
     refused(s, lambda: whole.compute_at(s[p.B], p.B.op.axis[0]), "F is an output")
+
+
+def test_the_loop_of_a_group_stays(diamond, refused):
+    p, s = diamond, diamond.s
+    group = s.create_group([p.E], [p.A])
+    group.compute_at(s[p.F], p.F.op.axis[0])
+    for tensor in (p.B, p.C, p.D, p.E):
+        s[tensor].compute_at(s[p.F], p.F.op.axis[1])
+    refused(s, lambda: s[p.F].split(p.F.op.axis[0], 4), "group_0 is computed at i: that loop must stay",
+            "call group_0.compute_root() first")
+    s[p.E].compute_root()
+    assert s[p.E].attach_ivar is p.F.op.axis[0]
+    group.compute_root()
+    s[p.F].split(p.F.op.axis[0], 4)
+
+
+def test_a_group_goes_along_with_the_loops_of_its_host():
+    A = te.placeholder((12, 5), name="A")
+    B = te.compute((12, 5), lambda i, j: A[i, j] + 1.0, name="B")
+    P = te.compute((12, 5), lambda i, j: B[i, j] * 2.0, name="P")
+    C = te.compute((12, 5), lambda i, j: P[i, j] - 1.0, name="C")
+    s = create_schedule(C.op)
+    group = s.create_group([B], [A])
+    group.compute_at(s[P], P.op.axis[0])
+    s[C].reverse_compute_at(s[P], P.op.axis[0])
+    assert group.attach_stage is s[C] is s[B].attach_stage and group.attach_ivar is C.op.axis[0] is s[B].attach_ivar
+    a, c = np.arange(60, dtype="float32").reshape(12, 5), np.zeros((12, 5), "float32")
+    tedsl.build(s, [A, C])(a, c)
+    np.testing.assert_array_equal(c, (a + 1) * 2 - 1)

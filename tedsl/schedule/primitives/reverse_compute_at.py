@@ -185,6 +185,10 @@ class Mirror:
         for guest in self.stage.guests():
             if guest.attach_ivar is not None and find(self.outer, guest.attach_ivar) is not None:
                 guest.attach_stage, guest.attach_ivar = other, self.copies[guest.attach_ivar]
+        schedule = self.stage.schedule
+        for group, loop in schedule.group_loops.items():
+            if schedule.group_hosts[group] is self.stage and find(self.outer, loop) is not None:
+                schedule.group_hosts[group], schedule.group_loops[group] = other, self.copies[loop]
         self._keep_inner()
         stage = self.stage
         stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, other, self.copies[self.outer[-1]]
