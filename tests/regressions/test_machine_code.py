@@ -56,3 +56,16 @@ def test_long_names_of_variables_stay_apart():
     got = np.zeros(3, "float32")
     tedsl.build(te.create_schedule(c.op), [a, c])(np.ones(3, "float32"), got)
     assert (got == 4).all()
+
+
+@pytest.mark.parametrize("name", ["begin", "end", "env", "entry", "self", "args", "count", "answer", "kwnames", "v1", "x"])
+def test_a_tensor_of_a_parallel_loop_may_have_any_name(name):
+    """LLVM refused the body of a parallel loop over a tensor called begin or end: those are its parameters."""
+    n = te.var(name)
+    A = te.placeholder((8, n), name=name)
+    B = te.compute((8, n), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].parallel(B.op.axis[0])
+    a, b = np.random.rand(8, 5).astype("float32"), np.zeros((8, 5), "float32")
+    tedsl.build(s, [A, B])(a, b)
+    np.testing.assert_array_equal(b, a + 1)

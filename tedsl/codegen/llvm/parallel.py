@@ -59,6 +59,8 @@ def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field]
     from tedsl.codegen.llvm.stmt import emit_range
 
     inner = Emitter(out.module, name)
+    for parameter in ("env", "begin", "end"):
+        inner.fresh(parameter)  # variables of these names get others
     inner.in_parallel = True
     plan_stack(inner, s.body)
     inner.streams = dict(out.streams)
