@@ -243,7 +243,8 @@ class StageState:
                 raise self.refuse(
                     directive, f"{', '.join(guests)} is computed at {loop.name}: that loop must stay",
                     hint=f"do this before s[{guests[0]}].compute_at, or call s[{guests[0]}].compute_root() first")
-            groups = [g.name for g, at in self.schedule.group_loops.items() if at is loop and self.schedule.group_hosts[g] is self]
+            held = self.schedule.group_loops.items()
+            groups = [group.name for group, at in held if at is loop and self.schedule.group_hosts[group] is self]
             if groups:
                 raise self.refuse(directive, f"{groups[0]} is computed at {loop.name}: that loop must stay",
                                   hint=f"do this before {groups[0]}.compute_at, or call {groups[0]}.compute_root() first")
