@@ -20,6 +20,7 @@ from tedsl.lower.attach import place_stages
 from tedsl.lower.bounds import infer_bounds
 from tedsl.lower.checks import Requirement, bind_sizes
 from tedsl.lower.lanes import check_lanes
+from tedsl.lower.legality import check_legality
 from tedsl.lower.normalize import make_plans
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.tails import check_tails
@@ -50,6 +51,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         infer_bounds(state, plans, analyzer)
         notes = check_tails(plans, arguments)
         check_lanes(plans)
+        check_legality(state, plans, analyzer)
         body = place_stages(plans, Memory(state, arguments), analyzer, named=checked)
         if observe is not None:
             observe(plans, analyzer)

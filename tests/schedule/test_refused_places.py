@@ -4,7 +4,8 @@ import pytest
 
 from tedsl import te
 from tedsl.errors import ArgumentTypeError
-from tedsl.schedule.attach import attach_path, misplaced
+from tedsl.fuzz.run import GROUP, Group
+from tedsl.schedule.attach import attach_path, legal_places, misplaced
 from tedsl.schedule.handles import create_schedule
 
 # --- compute_at ---------------------------------------------------------------------------------------------------------
@@ -370,3 +371,43 @@ def test_rfactor_with_init(refused):
 def test_rfactor_of_wrong_types(matmul, refused, tensor, axis, words):
     given = {"op": matmul.C.op, None: matmul.C}.get(tensor, tensor)
     refused(matmul.s, lambda: matmul.s.rfactor(given, axis), words)
+
+
+# --- the places that would do -----------------------------------------------------------------------------------------------
+
+def test_the_places_outside_of_a_vector_are_named(chain, refused):
+    s = chain.s
+    _, j = chain.D.op.axis
+    s[chain.D].vectorize(j)
+    s[chain.C].parallel(chain.C.op.axis[0])
+    refused(s, lambda: s[chain.C].compute_at(s[chain.D], j), "C can be computed at a loop of D (i)")
+
+
+def test_without_a_place_now_it_says_what_comes_first(refused):
+    """D reads C and B, C reads B: B can stand inside of D as soon as C does."""
+    A = te.placeholder((8, 8), name="A")
+    B = te.compute((8, 8), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((8, 8), lambda i, j: B[i, j] * 2.0, name="C")
+    D = te.compute((8, 8), lambda i, j: B[i, j] + C[i, j], name="D")
+    s = create_schedule(D.op)
+    refused(s, lambda: s[B].compute_at(s[C], C.op.axis[0]), "D uses B too", "first compute C inside of D")
+    s[C].compute_at(s[D], D.op.axis[1])
+    refused(s, lambda: s[B].compute_at(s[C], C.op.axis[0]), "B can be computed at a loop of D (i, j)")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_place_that_is_named_can_be_taken(part):
+    """In random programs under random schedules: the schedule accepts it, and lowering finds all readers inside."""
+    tried = 0
+    for number in range(15 * part, 15 * part + 15):
+        case, scheduler = Group(number).sequence(GROUP * number)
+        for stage in scheduler.s.state.stages:
+            if stage.is_output or stage.is_placeholder or stage.guests():
+                continue
+            for host, loop in legal_places(stage):
+                s = scheduler.s.copy()
+                twin, other = (s.state.stages[scheduler.s.state.position(one)] for one in (stage, host))
+                s.handle(twin).compute_at(s.handle(other), loop)
+                assert not [wrong for wrong in misplaced(s.state) if wrong.producer is twin], (number, stage.name, loop.name)
+                tried += 1
+    assert tried > 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.lang.hybrid.operation import HybridOp
-from tedsl.schedule.attach import escapes, possible_hosts, reaches
+from tedsl.schedule.attach import escapes, legal_places, possible_hosts, reaches, real_consumers
 from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan_checks import check_place
 from tedsl.schedule.state import AttachType, StageState, describe, find, show
@@ -37,7 +37,7 @@ def must_be_possible(stage: StageState, host: Any, loop: Any) -> None:
     why = why_not_in_lanes(stage) if around is not None else ""
     if around is not None and why:
         raise host.refuse(directive, f"{around[1].name} of {around[0].name} is vectorized: {why}",
-                          hint=f"compute {stage.name} at a loop outside of {around[1].name}")
+                          hint=f"compute {stage.name} at a loop outside of {around[1].name}: {_places(stage)}")
 
 
 def _check_host(stage: StageState, host: Any, directive: str) -> None:
@@ -71,7 +71,14 @@ def _check_host(stage: StageState, host: Any, directive: str) -> None:
 
 
 def _places(stage: StageState) -> str:
+    """The loops at which `stage` could be computed now; where there are none, the stages at which it could in the end."""
     hosts = possible_hosts(stage, stage.schedule.consumers()) if not stage.is_output else []
     if not hosts:
         return f"no stage uses {stage.name} alone: leave it at the root"
-    return f"{stage.name} can be computed at " + " or ".join(f"a loop of {h.name} ({', '.join(h.loop_names())})" for h in hosts)
+    legal = legal_places(stage)
+    if legal:
+        now = {host: [loop.name for other, loop in legal if other is host] for host, _ in legal}
+        return f"{stage.name} can be computed at " + " or ".join(f"a loop of {h.name} ({', '.join(now[h])})" for h in now)
+    readers = [f"{reader.name}" for reader in real_consumers(stage.schedule)[stage] if reader not in hosts]
+    return f"leave {stage.name} at the root, or first compute {' and '.join(readers) or 'its readers'} inside of " \
+           f"{' or '.join(host.name for host in hosts)}"

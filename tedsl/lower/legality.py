@@ -1,0 +1,118 @@
+"""The finished schedule, before its loops are written: memory that is not there where it is read, effects that happen twice.
+
+The rest of what makes a schedule wrong is refused where it arises: places that do not cover all readers in normalize.py,
+threads that race or wait for each other in threads.py, lanes in lanes.py, tiles that are computed twice in tails.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
+from tedsl.ir.visitor import post_order
+from tedsl.lang.operation import ComputeOp, Operation, extent_of
+from tedsl.lower.plan import StagePlan
+from tedsl.schedule.causes import attached, related, said
+from tedsl.schedule.relations import Split
+from tedsl.schedule.state import AttachType, ScheduleState, StageState
+from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS
+from tedsl.schedule.threads import memory_rank
+
+
+def check_legality(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
+    """Refuse a schedule whose loops would not compute what its formulas say."""
+    _check_scopes(schedule, plans)
+    effects = {stage: call for stage in schedule.stages if (call := _effect_of(stage.op)) is not None}
+    for stage in effects:
+        if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
+            _check_inlined(schedule, stage, effects[stage])
+    for plan in plans:
+        if plan.stage in effects:
+            _check_once(plan, effects[plan.stage], analyzer)
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------------
+
+def _check_scopes(schedule: ScheduleState, plans: Sequence[StagePlan]) -> None:
+    """The memory of one kernel is not there in another one, nor outside of all."""
+    by_op = {plan.stage.op: plan for plan in plans}
+    for reader in plans:
+        for read in reader.reads:
+            producer = by_op.get(schedule.stage_map[read.tensor.op].op)
+            if producer is None or producer.launch is reader.launch or memory_rank(producer.stage.scope) == 0:
+                continue
+            raise LoweringError(
+                f"{producer.name} is kept in {producer.stage.scope} memory, which the threads of one kernel share: it is "
+                f"computed by {_threads_of(producer)} and read by {_threads_of(reader)}",
+                hint=f'compute it inside of the threads that read it, s[{producer.name}].compute_at(...), or keep it in memory '
+                     f'of all: s[{producer.name}].set_scope("global")', about=said(producer.stage, "scope"))
+
+
+def _threads_of(plan: StagePlan) -> str:
+    inside = "" if plan.launch is None or plan.launch.root is plan else f", inside of {plan.launch.root.name}"
+    return f"{plan.name} without threads" if plan.launch is None else f"the threads of {plan.name}{inside}"
+
+
+# --- effects --------------------------------------------------------------------------------------------------------------
+
+def _effect_of(op: Operation) -> Call | None:
+    """A call in the formula of `op` that may do more than return a value."""
+    bodies: Iterable[Expr] = op.body if type(op) is ComputeOp else ()
+    return next((node for body in bodies for node in post_order(body) if isinstance(node, Call) and node.op.effect == "opaque"),
+                None)
+
+
+def _named(call: Call) -> str:
+    first = call.args[0] if call.args else None
+    return first.value if isinstance(first, StringImm) else call.op.name
+
+
+def _refused(stage: StageState, call: Call, why: str, about: object) -> LoweringError:
+    return LoweringError(
+        f"{stage.name} calls {_named(call)}, which may have effects, and {why}: more than one call for an element",
+        hint=f"leave {stage.name} at the root, s[{stage.name}].compute_root(); for a function without effects write "
+             "tir.call_pure_extern", about=about)
+
+
+def _check_inlined(schedule: ScheduleState, stage: StageState, call: Call) -> None:
+    """Written into one place of one reader that runs through its elements once, it happens once; anywhere else it may not."""
+    uses = [(reader, load) for reader in schedule.stages for body in getattr(reader.op, "body", ())
+            if isinstance(body, Expr) for load in dict.fromkeys(post_order(body))
+            if isinstance(load, ProducerLoad) and schedule.stage_map.get(load.producer.op) is stage]
+    readers = [one for one in schedule.stages if stage in {schedule.stage_map[t.op] for t in one.op.input_tensors}]
+    plain = len(uses) == len(readers) == 1 and uses[0][0].attach_type == AttachType.ROOT \
+        and _is_each_once(uses[0][0].op, uses[0][1])
+    if not plain:
+        raise _refused(stage, call, f"is written into {', '.join(reader.name for reader in readers)}", attached(stage))
+
+
+def _is_each_once(op: Operation, load: ProducerLoad) -> bool:
+    own = [axis.var for axis in getattr(op, "axis", ())]
+    indices = [index for index in load.indices if isinstance(index, Var)]
+    return not getattr(op, "reduce_axis", ()) and len(indices) == len(load.indices) == len(own) \
+        and all(any(index is var for index in indices) for var in own)
+
+
+def _check_once(plan: StagePlan, call: Call, analyzer: Analyzer) -> None:
+    """As many iterations as elements: then each element is computed once, for all of them are."""
+    for relation in plan.stage.relations:
+        if isinstance(relation, Split) and relation.tail in (SHIFT_INWARDS, ROUND_UP):
+            raise _refused(plan.stage, call, f'{relation.parent.name} is split with tail="{relation.tail}"',
+                           related(plan.stage, relation))
+    done: Expr = build.const(1, "int64")
+    whole: Expr = done
+    for axis in plan.data_axes:
+        done = build.mul(done, build.cast("int64", plan.extents[axis]))
+        whole = build.mul(whole, build.cast("int64", extent_of(axis)))
+    at = plan
+    while at.host is not None:
+        for loop in at.host.loops[:at.position + 1]:
+            done = build.mul(done, build.cast("int64", loop.extent))
+        at = at.host
+    if at is not plan and not analyzer.can_prove(build.less_equal(done, whole)):
+        assert plan.host is not None
+        raise _refused(plan.stage, call, f"is computed at loop {plan.host.loops[plan.position].leaf.name} of {plan.host.name}",
+                       attached(plan.stage))
