@@ -165,3 +165,14 @@ class EinsumOp:
 
     subscripts: str
     operands: tuple[te.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class WindowSumOp:
+    """Sums in windows of `size` neighbours along `axis` of `padded`, which is `source` with a border of zeros."""
+
+    operator: str
+    source: te.Tensor
+    padded: te.Tensor
+    axis: int
+    size: int

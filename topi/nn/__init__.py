@@ -27,10 +27,16 @@ from topi.nn.conv import (
 from topi.nn.dense import batch_matmul, dense, matmul
 from topi.nn.dilate import dilate
 from topi.nn.elementwise import leaky_relu, prelu, relu
+from topi.nn.fifo_buffer import fifo_buffer
 from topi.nn.layer_norm import layer_norm
-from topi.nn.pad import pad
+from topi.nn.loss import nll_loss
+from topi.nn.mapping import flatten, scale_shift_nchw, scale_shift_nchwc, scale_shift_nhwc
+from topi.nn.normalization import batch_norm, l2_normalize, lrn
+from topi.nn.pad import mirror_pad, pad
 from topi.nn.pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d, global_pool, pool1d, pool2d, pool3d, pool_grad
+from topi.nn.qnn import SQNN_CODE_TO_DTYPE, SQNN_DTYPE_TO_CODE, simulated_dequantize, simulated_quantize
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
+from topi.nn.space import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
 
 __all__ = ["leaky_relu", "pad", "relu", "utils"]
 __all__ += ["batch_matmul", "bias_add", "dense", "fast_softmax", "layer_norm", "log_softmax", "matmul", "softmax"]
@@ -42,3 +48,8 @@ __all__ += [
 ]
 __all__ += ["prelu"]
 __all__ += ["adaptive_pool", "adaptive_pool1d", "adaptive_pool3d", "global_pool", "pool1d", "pool2d", "pool3d", "pool_grad"]
+__all__ += [
+    "SQNN_CODE_TO_DTYPE", "SQNN_DTYPE_TO_CODE", "batch_norm", "batch_to_space_nd", "depth_to_space", "fifo_buffer", "flatten",
+    "l2_normalize", "lrn", "mirror_pad", "nll_loss", "scale_shift_nchw", "scale_shift_nchwc", "scale_shift_nhwc",
+    "simulated_dequantize", "simulated_quantize", "space_to_batch_nd", "space_to_depth",
+]

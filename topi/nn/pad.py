@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ShapeError
+from tedsl.errors import ArgumentError, ShapeError
+from topi.extents import as_int, shown
 from topi.kinds import InjectiveOp
 
 
@@ -32,6 +33,36 @@ def pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | N
         return te.if_then_else(te.all(*inside), element, value) if inside else element
 
     made: te.Tensor = te.compute(shape, formula, name=name, tag="injective,pad", info=InjectiveOp("pad"))
+    return made
+
+
+def mirror_pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, mode: str = "SYMMETRIC",
+               name: str = "MirrorPadInput") -> te.Tensor:
+    """`data` mirrored at its borders, as far as `pad_before[d]` and `pad_after[d]` say.
+
+    mode "SYMMETRIC": the elements at the border come twice; "REFLECT": once. Same as numpy.pad of these modes.
+    """
+    where, after = f"mirror_pad of {data.name}", pad_before if pad_after is None else pad_after
+    if mode not in ("SYMMETRIC", "REFLECT"):
+        raise ArgumentError(f'{where}: mode is "{mode}"', hint='"SYMMETRIC" or "REFLECT"')
+    once = 1 if mode == "REFLECT" else 0
+    for which, widths in (("pad_before", pad_before), ("pad_after", after)):
+        if len(widths) != data.ndim:
+            raise ShapeError(f"{where}: the tensor has {data.ndim} dimensions and {which} has {len(widths)} widths")
+        for width, extent in zip(widths, data.shape):
+            there, asked = as_int(extent), as_int(width)
+            if asked is not None and (asked < 0 or (there is not None and asked > max(there - once, 0))):
+                raise ShapeError(f"{where}: {which} is {tuple(widths)} and the shape {shown(data.shape)}",
+                                 hint=f"from 0 to the extent{' - 1' if once else ''}: there is no more to mirror")
+    shape = [extent + low + high for extent, low, high in zip(data.shape, pad_before, after)]
+
+    def mirrored(i: Any, low: Any, high: Any, n: Any) -> Any:
+        at = i - low
+        at = at if _is_zero(low) else te.select(at < 0, -at - (1 - once), at)
+        return at if _is_zero(high) else te.select(at >= n, 2 * n - at - (1 + once), at)
+
+    made: te.Tensor = te.compute(shape, lambda *i: data(*map(mirrored, i, pad_before, after, data.shape)), name=name,
+                                 tag="injective,pad", info=InjectiveOp("mirror_pad"))
     return made
 
 

@@ -25,6 +25,16 @@ from topi.testing.indexing import (
     sparse_to_dense,
     take_python,
 )
+from topi.testing.normalization import (
+    batch_norm,
+    batch_to_space_nd_python,
+    depth_to_space_python,
+    l2_normalize_python,
+    lrn_python,
+    nll_loss,
+    space_to_batch_nd_python,
+    space_to_depth_python,
+)
 from topi.testing.pooling import adaptive_pool, pool_grad_nchw, poolnd_python
 from topi.testing.schedules import (
     dispatch,
@@ -51,3 +61,5 @@ __all__ += [
     "conv_python", "conv_transpose_python", "depthwise_conv2d_python_nchw", "depthwise_conv2d_python_nhwc", "dilate_python",
 ]
 __all__ += ["adaptive_pool", "pool_grad_nchw", "poolnd_python"]
+__all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "l2_normalize_python", "lrn_python", "nll_loss",
+            "space_to_batch_nd_python", "space_to_depth_python"]

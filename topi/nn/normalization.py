@@ -1,0 +1,90 @@
+"""Normalization over batches, neighbouring channels, or vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ArgumentError, ShapeError
+from topi.extents import axis_of, differ, shown
+from topi.kinds import WindowSumOp
+from topi.nn.pad import pad
+from topi.reduction import sum as sum_of
+
+_NARROW = ("float16", "bfloat16")
+
+
+def batch_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, moving_mean: te.Tensor, moving_var: te.Tensor,
+               axis: int | None = None, epsilon: float | None = None, center: bool | None = None,
+               scale: bool | None = None) -> list[te.Tensor]:
+    """(data - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, for inference; one of each for a channel.
+
+    axis: that of the channels, None is 1. epsilon None is 1e-5. center, scale: whether beta, gamma are used, None is yes.
+    Returns [normalized, moving_mean, moving_var], the last two unchanged. Ioffe and Szegedy, Batch Normalization (2015).
+    """
+    where = f"batch_norm of {data.name}"
+    channel = axis_of(1 if axis is None else axis, data.ndim, where)
+    for vector, name in ((gamma, "gamma"), (beta, "beta"), (moving_mean, "moving_mean"), (moving_var, "moving_var")):
+        require_vector(vector, name, data, channel, where)
+    small = te.const(1e-5 if epsilon is None else epsilon, moving_var.dtype)
+
+    def formula(*i: Any) -> Any:
+        c = i[channel]
+        made = (data(*i) - moving_mean(c)) / te.sqrt(moving_var(c) + small)
+        made = made if scale is False else made * gamma(c)
+        return made if center is False else made + beta(c)
+
+    out: te.Tensor = te.compute(data.shape, formula, name="T_batch_norm", tag="broadcast",
+                                info=te.ElementwiseOp("batch_norm", broadcasts=True), axes="ax")
+    return [out, te.map_elements("identity", lambda e: e, moving_mean), te.map_elements("identity", lambda e: e, moving_var)]
+
+
+def lrn(data: te.Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2) -> te.Tensor:
+    """data / (bias + alpha / size * the sum of squares of the `size` neighbours along `axis`) ** beta.
+
+    size: odd. Local response normalization: Krizhevsky et al., ImageNet Classification (2012), section 3.3.
+    """
+    where = f"lrn of {data.name}"
+    along, dtype = axis_of(axis, data.ndim, where), str(data.dtype)
+    if size < 1 or size % 2 == 0:
+        raise ArgumentError(f"{where}: size is {size}", hint="an odd number of neighbours, the element in the middle")
+    wide = "float32" if dtype in _NARROW else dtype
+    border = [size // 2 if d == along else 0 for d in range(data.ndim)]
+    padded, near = pad(data, border, border, name="pad_data"), te.reduce_axis((0, size), name="rxs")
+
+    def square(*i: Any) -> Any:
+        element = padded(*[index + near if d == along else index for d, index in enumerate(i)]).astype(wide)
+        return element * element
+
+    squares = te.compute(data.shape, lambda *i: te.sum(square(*i), axis=near), name="sqr_sum", tag="sqr_sum", axes="ax",
+                         info=WindowSumOp("lrn", data, padded, along, size))
+    a, b, c = te.const(alpha / size, wide), te.const(bias, wide), te.const(beta, wide)
+
+    def formula(*i: Any) -> Any:
+        return (data(*i).astype(wide) / te.power(b + a * squares(*i), c)).astype(dtype)
+
+    made: te.Tensor = te.compute(data.shape, formula, name="T_lrn", tag="broadcast", info=te.ElementwiseOp("lrn"), axes="ax")
+    return made
+
+
+def l2_normalize(data: te.Tensor, eps: float, axis: int | Sequence[int] | None = None) -> te.Tensor:
+    """data / sqrt(max(the sum of squares along `axis`, eps)); axis: an int, several, or None for all."""
+    squares = te.map_elements("multiply", lambda e: e * e, data)
+    total = sum_of(squares, axis, keepdims=True)
+    single = [d for d in range(data.ndim) if differ(total.shape[d], data.shape[d])]
+
+    def formula(*i: Any) -> Any:
+        length = total(*[0 if d in single else index for d, index in enumerate(i)])
+        return data(*i) / te.sqrt(te.max(length, te.const(eps, data.dtype)))
+
+    made: te.Tensor = te.compute(data.shape, formula, name="T_l2_normalize", tag="broadcast",
+                                 info=te.ElementwiseOp("l2_normalize", broadcasts=True), axes="ax")
+    return made
+
+
+def require_vector(vector: te.Tensor, name: str, data: te.Tensor, axis: int, where: str) -> None:
+    """ShapeError where `vector` has not one element for each of `axis` of the data."""
+    if vector.ndim != 1 or differ(vector.shape[0], data.shape[axis]):
+        raise ShapeError(f"{where}: {name} {vector.name} has the shape {shown(vector.shape)} and dimension {axis} of "
+                         f"{shown(data.shape)} has {data.shape[axis]!r} elements", hint="give one number for each channel")
