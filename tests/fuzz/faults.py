@@ -21,7 +21,8 @@ def _machine(name, where, old, new):
 
 FAULTS = (
     # --- lower: loops of a schedule ---
-    Fault("dropped guard", "lower.nest:Nest.guarded", "IfThenElse(build.likely(condition), stmt)", "stmt"),
+    Fault("dropped guard", "lower.nest:Nest.guarded", 
+          "IfThenElse(condition if condition in self.unlikely else build.likely(condition), stmt)", "stmt"),
     Fault("guard that lets one iteration too many pass", "lower.nest:Nest.conditions",
           "build.less(offsets", "build.less_equal(offsets"),
     Fault("halo short by one", "lower.bounds:_trimmed", "build.add(build.sub(high, low), 1)", "build.sub(high, low)"),
