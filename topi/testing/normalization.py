@@ -31,7 +31,8 @@ def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, bet
 def l2_normalize_python(a_np: Array, eps: float, axis: int | tuple[int, ...] | None = None) -> Array:
     """a / sqrt(max(sum of squares, eps))."""
     squares = np.sum(np.square(a_np.astype("float64")), axis, keepdims=True)
-    return (a_np / np.sqrt(np.maximum(squares, eps))).astype(a_np.dtype)
+    out: Array = a_np / np.sqrt(np.maximum(squares, eps))
+    return out.astype(a_np.dtype)
 
 
 def space_to_depth_python(data: Array, block_size: int) -> Array:
