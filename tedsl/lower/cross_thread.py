@@ -29,6 +29,7 @@ from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.threads import exceeded, on_threads
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import touched_by
+from tedsl.schedule.threads import is_shared_among, memory_scope
 
 ALLREDUCE = Op.get("tir.tvm_thread_allreduce")
 
@@ -40,6 +41,14 @@ def crosses_threads(plan: StagePlan) -> bool:
 
 def _is_crossing(loop: Loop) -> bool:
     return loop.leaf.is_reduction and loop.attr.bind_thread is not None
+
+
+def _chooses_a_copy(plan: StagePlan, predicate: Expr) -> bool:
+    """Whether a store predicate is about threads that all have the result, each in memory of its own: then each stores it."""
+    scope = memory_scope(plan.stage) or "global"
+    own = {loop.var for loop in plan.loops if _is_crossing(loop) and loop.attr.bind_thread is not None
+           and not is_shared_among(scope, loop.attr.bind_thread.thread_tag)}
+    return own.issuperset(variables(predicate))
 
 
 class Nested(Protocol):
@@ -75,6 +84,7 @@ def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
     stores: Stmt = seq(*[BufferStore(buffer, _first(var, source), nest.place(translate))
                          for buffer, var, source in zip(nest.buffers, results, sources)])
     reduced = {var for loop in plan.loops if loop.leaf.is_reduction for var in variables(loop.value)}
+    predicate = [condition for condition in predicate if not _chooses_a_copy(plan, condition)]
     for condition in reversed([*(c for c in exists if reduced.isdisjoint(variables(c))), *predicate]):
         stores = IfThenElse(condition, stores)
     body = seq(partial, combined, stores)

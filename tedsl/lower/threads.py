@@ -207,8 +207,8 @@ def _check_count(launch: Launch, plan: StagePlan, loop: Loop) -> None:
 
 
 def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
-    """Threads that compute a stage together need memory that all of them see, and a loop inside of a loop over the same
-    threads has no others."""
+    """Threads that compute a stage together need memory that all of them see (the result of a reduction comes to each of
+    them), and a loop inside of a loop over the same threads has no others."""
     loop = plan.loops[at]
     tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
     around = next((host for host, until in hosts(plan) if any(k <= until and _tag(host.loops[k]) == tag for k in _bound(host))),
@@ -220,7 +220,7 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
                             f"{(around or launched[0]).name} around it: blocks cannot wait for each other",
                             hint=f"leave loop {loop.leaf.name} unbound, or s[{plan.name}].compute_root()",
                             about=annotated(plan.stage, loop.leaf))
-    if not is_shared_among(scope, tag):
+    if not loop.leaf.is_reduction and not is_shared_among(scope, tag):
         owner = "one thread" if memory_rank(scope) > thread_rank("threadIdx.x") else "one block"
         raise LoweringError(
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and its memory, of scope {scope!r}, belongs to {owner}: "

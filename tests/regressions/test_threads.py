@@ -102,3 +102,32 @@ def test_a_loop_that_reads_its_extent_under_a_condition_where_threads_wait():
     with pytest.raises(LoweringError, match="which differs among the threads of a block") as refused:
         on_threads(body)
     assert "put the condition into that loop" in str(refused.value)
+
+
+@pytest.mark.parametrize("on", ["", "B", "BC"])
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_reduction_across_threads_into_memory_of_each_thread(on, checked):
+    """TVM's test_rfactor_elemwise_threads: the place of B makes its memory local, and every thread gets the result.
+
+    A store predicate over those threads chooses which of them stores: in memory of each thread, all of them do.
+    """
+    rows, columns = 10, 37
+    A = te.placeholder((rows, columns), name="A")
+    k = te.reduce_axis((0, columns), "k")
+    B = te.compute((rows,), lambda i: te.sum(A[i, k], axis=k, where=i > 1), name="B")
+    C = te.compute((rows,), lambda i: B[i] + 1, name="C")
+    s = te.create_schedule(C.op)
+    _, inner = s[B].split(k, factor=16)
+    parts = s.rfactor(B, inner)
+    block, row = s[C].split(C.op.axis[0], factor=16)
+    thread = te.thread_axis("threadIdx.x")
+    s[C].bind(block, te.thread_axis("blockIdx.x"))
+    s[C].bind(row, te.thread_axis("threadIdx.y"))
+    s[B].bind(s[B].op.reduce_axis[0], thread)
+    s[B].compute_at(s[C], row)
+    s[parts].compute_at(s[B], s[B].op.reduce_axis[0])
+    for stage in on:
+        s[{"B": B, "C": C}[stage]].set_store_predicate(thread.var.equal(0))
+    a, c = np.random.default_rng(0).random((rows, columns), "float32"), np.zeros(rows, "float32")
+    tedsl.build(s, [A, C], checked=checked)(a, c)
+    np.testing.assert_allclose(c, np.where(np.arange(rows) > 1, a.sum(1), 0) + 1, rtol=1e-5)
