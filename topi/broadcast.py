@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ShapeError
-from topi.kinds import InjectiveOp
+from tedsl.errors import DTypeError, ShapeError
+from topi.extents import opening
+from topi.injective import injective
 from topi.tag import BROADCAST
 
 
@@ -144,7 +145,12 @@ def bitwise_xor(lhs: Any, rhs: Any) -> Any:
 
 def logical_not(data: Any) -> Any:
     """Whether `data`, a bool, does not hold."""
-    return te.map_elements("logical_not", lambda e: ~e, data)
+    def of(e: Any) -> Any:
+        if e.dtype != "bool":
+            raise DTypeError(f"logical_not takes bool, not {e.dtype}", hint="compare first: topi.equal(x, 0)")
+        return ~e
+
+    return te.map_elements("logical_not", of, data)
 
 
 def bitwise_not(data: Any) -> Any:
@@ -154,6 +160,7 @@ def bitwise_not(data: Any) -> Any:
 
 def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
     """`data` repeated to `shape`, as numpy.broadcast_to: dimensions of extent 1 and missing leading ones are repeated."""
+    opening("broadcast_to", data)
     like = te.placeholder(shape, data.dtype, name="like")
     if like.ndim < data.ndim:
         raise ShapeError(f"broadcast_to: {data.name} has {data.ndim} dimensions, the shape {tuple(shape)} only {like.ndim}")
@@ -162,6 +169,4 @@ def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
         if wanted is not made and not te.same_extent(wanted, made):
             raise ShapeError(f"broadcast_to: dimension {position} of {data.name} is {made!r} and cannot become {wanted!r}",
                              hint="only dimensions of extent 1 are repeated")
-    made_tensor: te.Tensor = te.compute(joined, lambda *i: te.broadcast_element(data, i, joined), name="T_broadcast_to",
-                                        tag=BROADCAST, info=InjectiveOp("broadcast_to"))
-    return made_tensor
+    return injective("broadcast_to", joined, lambda *i: te.broadcast_element(data, i, joined), tag=BROADCAST)

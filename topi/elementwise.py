@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ShapeError
+from topi.extents import constant, differ, opening, shown
 from topi.tag import ELEMWISE
 
 
@@ -176,7 +177,7 @@ def sign(x: Any) -> Any:
 def clip(x: Any, a_min: Any, a_max: Any) -> Any:
     """x where it is between a_min and a_max, else the nearer of them; in the dtype of x."""
     def of(e: Any) -> Any:
-        low, high = (b if not isinstance(b, (int, float)) else te.const(b, e.dtype) for b in (a_min, a_max))
+        low, high = (constant(b, e.dtype, "clip", name) for b, name in ((a_min, "a_min"), (a_max, "a_max")))
         return te.max(te.min(e, high), low)
 
     return te.map_elements("clip", of, x)
@@ -196,6 +197,11 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
     """The sum of tensors of one shape."""
     if not xs:
         raise ArgumentError("elemwise_sum: there is no tensor to sum")
+    for x in xs:
+        opening("elemwise_sum", x)
+        if x.ndim != xs[0].ndim or any(map(differ, x.shape, xs[0].shape)):
+            raise ShapeError(f"elemwise_sum: {xs[0].name} has the shape {shown(xs[0].shape)} and {x.name} {shown(x.shape)}",
+                             hint="topi.add broadcasts")
 
     def formula(*i: Any) -> Any:
         total = xs[0](*i)
@@ -210,8 +216,9 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
 
 def full(shape: Sequence[Any], dtype: Any, fill_value: Any) -> te.Tensor:
     """A tensor of `shape` whose elements are all `fill_value`."""
-    value = te.const(fill_value, dtype) if isinstance(fill_value, (bool, int, float)) else fill_value.astype(dtype)
-    made: te.Tensor = te.compute(shape, lambda *i: value, name="T_full", tag=ELEMWISE, info=te.ElementwiseOp("full"))
+    value = constant(fill_value, dtype, "full", "fill_value")
+    made: te.Tensor = te.compute(shape, lambda *i: value, name="T_full", tag=ELEMWISE, info=te.ElementwiseOp("full"),
+                                 axes="ax")
     return made
 
 

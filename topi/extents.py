@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te, tir
-from tedsl.errors import DTypeError, ShapeError
+from tedsl.errors import ArgumentTypeError, DTypeError, ShapeError
 
 
 def as_int(value: Any) -> int | None:
-    """The value of a Python int or a constant expression; None where it is symbolic."""
-    if isinstance(value, int):
-        return int(value)
-    return int(value.value) if isinstance(value, tir.IntImm) else None
+    """The value of a Python or numpy int or of a constant expression; None where it is symbolic."""
+    if isinstance(value, tir.IntImm):
+        return int(value.value)
+    return None if isinstance(value, tir.Expr) or not hasattr(value, "__index__") else operator.index(value)
+
+
+def opening(name: str, tensor: Any) -> str:
+    """How messages of the operator `name` on `tensor` begin; ArgumentTypeError where that is no tensor."""
+    if not isinstance(tensor, te.Tensor):
+        raise ArgumentTypeError(f"{name}: got {_kind(tensor)} where a tensor is meant",
+                                hint="declare te.placeholder(shape, dtype), and pass arrays when the built function is called")
+    return f"{name} of {tensor.name}"
+
+
+def constant(value: Any, dtype: Any, where: str, name: str) -> Any:
+    """A number as a constant of `dtype`, an expression converted to it; DTypeError where the number does not fit."""
+    if isinstance(value, tir.Expr):
+        return value.astype(dtype)
+    try:
+        return te.const(value, dtype)
+    except (DTypeError, TypeError, ValueError) as error:
+        raise DTypeError(f"{where}: {name} is {value!r} for the dtype {dtype}",
+                         hint=getattr(error, "problem", str(error))) from error
+
+
+def _kind(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" + (f" of shape {tuple(shape)}" if isinstance(shape, tuple) else "")
 
 
 def axis_of(axis: Any, rank: int, where: str, name: str = "axis") -> int:
@@ -74,6 +99,9 @@ def indices_at(position: Any, shape: Sequence[Any]) -> list[Any]:
 
 def require_integers(tensor: te.Tensor, where: str, name: str = "indices") -> None:
     """DTypeError where the elements of `tensor` are no integers."""
+    if not isinstance(tensor, te.Tensor):
+        raise ArgumentTypeError(f"{where}: {name} is {_kind(tensor)} where a tensor is meant",
+                                hint="declare te.placeholder(shape, 'int32'), and pass arrays when the function is called")
     if not tensor.dtype.is_integer or tensor.dtype == "bool":
         raise DTypeError(f"{where}: {name} {tensor.name} holds {tensor.dtype}, not integers",
                          hint=f"convert it: topi.cast({tensor.name}, 'int32')")
@@ -81,7 +109,8 @@ def require_integers(tensor: te.Tensor, where: str, name: str = "indices") -> No
 
 def require_one_dtype(tensors: Sequence[te.Tensor], where: str) -> None:
     """DTypeError where the dtypes of the tensors differ."""
-    for tensor in tensors[1:]:
+    for tensor in tensors:
+        opening(where, tensor)
         if tensor.dtype != tensors[0].dtype:
             raise DTypeError(f"{where}: {tensors[0].name} holds {tensors[0].dtype} and {tensor.name} {tensor.dtype}",
                              hint=f"convert one of them: topi.cast({tensor.name}, {str(tensors[0].dtype)!r})")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import DTypeError
-from topi.extents import as_int, axis_of, product
+from topi.extents import as_int, axis_of, opening, product
 from topi.kinds import CumulativeOp
 from topi.statements import loops, rows_kind
 from topi.transform.dims import reshape
@@ -31,7 +31,7 @@ def cumprod(data: te.Tensor, axis: int | None = None, dtype: Any = None, exclusi
 
 def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclusive: bool | None, start: int,
              joined: Binary) -> te.Tensor:
-    where = f"{operator} of {data.name}"
+    where = opening(operator, data)
     if axis is None:
         data, axis = reshape(data, (product(data.shape),)), 0
     along = axis_of(axis, data.ndim, where)

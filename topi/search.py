@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ShapeError
-from topi.extents import differ, require_integers, require_one_dtype, shown
+from topi.extents import differ, opening, require_integers, require_one_dtype, shown
 from topi.kinds import SortOp
 from topi.merge_sort import precedes
 from topi.sort import argsort
@@ -20,7 +20,7 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
     sorted_sequence: a vector (n,), or (..., n) with one sequence for each row of values (..., m). The result has the shape of
     `values`.
     """
-    where = f"searchsorted of {values.name}"
+    where = opening("searchsorted", values)
     require_one_dtype([sorted_sequence, values], where)
     rows = sorted_sequence.ndim - 1
     if rows < 0 or (rows and (values.ndim != rows + 1 or any(map(differ, sorted_sequence.shape[:rows], values.shape)))):
@@ -58,7 +58,7 @@ def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False)
     them values and counts are 0 and indices n. inverse_indices: for each element its place in values, int32;
     num_unique: (1,) int32.
     """
-    where = f"unique of {data.name}"
+    where = opening("unique", data)
     require_integers(data, where, "data")
     if data.ndim != 1:
         raise ShapeError(f"{where}: the shape is {shown(data.shape)}, not that of a vector", hint="topi.reshape(it, (-1,))")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, axis_of, differ, product, require_integers, shown
+from topi.extents import as_int, axis_of, differ, opening, product, require_integers, shown
 from topi.kinds import SortOp
 from topi.merge_sort import Order, sort_row
 from topi.statements import loops, rows_kind
@@ -43,7 +43,7 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
     """
     data, along = _row(data, axis, "argsort")
     if valid_count is not None:
-        require_integers(valid_count, f"argsort of {data.name}", "valid_count")
+        require_integers(valid_count, opening("argsort", data), "valid_count")
         if along == 0 or valid_count.ndim != 1 or differ(valid_count.shape[0], data.shape[0]):
             raise ShapeError(f"argsort of {data.name}: valid_count {valid_count.name} has the shape {shown(valid_count.shape)},"
                              f" the data {shown(data.shape)} is sorted along axis {along}", hint="give one count for each row")
@@ -74,7 +74,7 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
     ret_type: "both" gives a list of values and places, "values" or "indices" one tensor. The places are of `dtype`. k: an int
     or an integer expression; less than 1 means all. Of equal elements the first comes first. Same as torch.topk.
     """
-    where = f"topk of {data.name}"
+    where = opening("topk", data)
     data, along = _row(data, axis, "topk")
     if ret_type not in ("both", "values", "indices"):
         raise ArgumentError(f"{where}: there is no ret_type {ret_type!r}", hint="choose 'both', 'values' or 'indices'")
@@ -103,7 +103,7 @@ def _row(data: te.Tensor, axis: int | None, operator: str) -> tuple[te.Tensor, i
     """The tensor and the dimension to sort; where axis is None all elements as a vector."""
     if axis is None:
         return reshape(data, (product(data.shape),)), 0
-    return data, axis_of(axis, data.ndim, f"{operator} of {data.name}")
+    return data, axis_of(axis, data.ndim, opening(operator, data))
 
 
 def _by_rows(buffer: tir.Buffer, along: int, ascending: bool, store: Callable[..., None],

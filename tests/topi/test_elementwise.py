@@ -6,7 +6,7 @@ import scipy.special
 
 import topi
 from tedsl import te
-from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tests.topi.checking import check, numbers, tensor
 from topi.kinds import InjectiveOp
 
@@ -135,6 +135,15 @@ def test_meshgrid(shapes, indexing):
     (lambda a: topi.meshgrid([], "ij"), ArgumentError, "there is no tensor"),
     (lambda a: topi.meshgrid([a], "yx"), ArgumentError, "there is no indexing 'yx'"),
     (lambda a: topi.add(a, te.placeholder((2,), name="b")), ShapeError, r"\(2, 3\) of a and \(2\) of b do not broadcast"),
+    (lambda a: topi.elemwise_sum([a, topi.transpose(a)]), ShapeError, r"a has the shape \(2, 3\) and T_transpose \(3, 2\)"),
+    (lambda a: topi.clip(topi.cast(a, "int8"), -1000, 5), DTypeError, r"clip: a_min is -1000 for the dtype int8"),
+    (lambda a: topi.full((2,), "int8", 2.5), DTypeError, r"full: fill_value is 2.5 for the dtype int8"),
+    (lambda a: topi.nn.leaky_relu(topi.cast(a, "int8"), 0.5), DTypeError, r"leaky_relu of T_cast: alpha is 0.5"),
+    (lambda a: topi.logical_not(topi.cast(a, "int8")), DTypeError, r"logical_not takes bool, not int8(.|\n)*equal\(x, 0\)"),
+    (lambda a: topi.bitwise_not(a), DTypeError, r"bitwise_not takes integers, not float32"),
+    (lambda a: topi.take(np.ones((3, 2)), a), ArgumentTypeError, r"take: got a ndarray of shape \(3, 2\) where"),
+    (lambda a: topi.take(a, [0, 1]), ArgumentTypeError, r"take of a: indices is a list where a tensor is meant"),
+    (lambda a: topi.concatenate([a, np.ones(3)]), ArgumentTypeError, r"concatenate: got a ndarray of shape \(3,\)"),
 ])
 def test_what_is_refused(call, error, words):
     with pytest.raises(error, match=words):

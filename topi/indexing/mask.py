@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, axis_of, differ, require_integers, require_one_dtype, shown
+from topi.extents import as_int, axis_of, constant, differ, opening, require_integers, require_one_dtype, shown
 from topi.injective import injective
 from topi.tag import BROADCAST
 
@@ -32,7 +32,7 @@ def sequence_mask(data: te.Tensor, valid_length: te.Tensor, mask_value: float = 
 
     data: (length, batch, ...) for axis 0, (batch, length, ...) for axis 1; valid_length: (batch,) of integers.
     """
-    place = f"sequence_mask of {data.name}"
+    place = opening("sequence_mask", data)
     if data.ndim < 2 or axis not in (0, 1):
         raise ShapeError(f"{place}: axis {axis} of the shape {shown(data.shape)}",
                          hint="the axis is 0 or 1 and the other one of the two is the batch")
@@ -40,7 +40,7 @@ def sequence_mask(data: te.Tensor, valid_length: te.Tensor, mask_value: float = 
     if valid_length.ndim != 1 or differ(valid_length.shape[0], data.shape[1 - axis]):
         raise ShapeError(f"{place}: valid_length {valid_length.name} has the shape {shown(valid_length.shape)} and the data "
                          f"{shown(data.shape)}", hint=f"give one length for each position of dimension {1 - axis}")
-    value = te.const(mask_value, data.dtype)
+    value = constant(mask_value, data.dtype, place, "mask_value")
     return injective("sequence_mask", data.shape,
                      lambda *i: te.select(i[axis] >= valid_length(i[1 - axis]), value, data(*i)))
 
@@ -50,12 +50,12 @@ def one_hot(indices: te.Tensor, on_value: Any, off_value: Any, depth: int, axis:
 
     indices: integers of any shape; an index outside of 0 to depth - 1 gives no `on_value`. axis -1 is the last of the result.
     """
-    at = f"one_hot of {indices.name}"
+    at = opening("one_hot", indices)
     require_integers(indices, at)
     along = axis_of(axis, indices.ndim + 1, at)
     if (as_int(depth) or 0) < 0:
         raise ShapeError(f"{at}: depth is {depth!r}, below 0")
-    on, off = (te.const(v, dtype) if isinstance(v, (bool, int, float)) else v.astype(dtype) for v in (on_value, off_value))
+    on, off = (constant(v, dtype, at, name) for v, name in ((on_value, "on_value"), (off_value, "off_value")))
     shape = (*indices.shape[:along], depth, *indices.shape[along:])
     return injective("one_hot", shape, lambda *i: te.select(indices(*i[:along], *i[along + 1:]) == i[along], on, off))
 
@@ -67,7 +67,7 @@ def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Any = 0, align: str
     diagonal: (..., length) for one diagonal, (..., k[1] - k[0] + 1, length) for a band, the topmost first; its length is that
     of the longest. align: where shorter ones stand in their row, for those above and those below: LEFT or RIGHT each.
     """
-    at = f"matrix_set_diag of {data.name}"
+    at = opening("matrix_set_diag", data)
     low, high = (k[0], k[-1]) if isinstance(k, (tuple, list)) else (k, k)
     if align not in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"):
         raise ArgumentError(f"{at}: there is no align {align!r}", hint="RIGHT_LEFT, LEFT_RIGHT, LEFT_LEFT or RIGHT_RIGHT")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ShapeError
-from topi.extents import as_int, differ, require_integers, shown
+from topi.extents import as_int, differ, opening, require_integers, shown
 from topi.injective import injective
 from topi.kinds import ScatterOp
 from topi.statements import fill, loops
@@ -18,7 +18,7 @@ def unravel_index(indices: te.Tensor, shape: Any) -> te.Tensor:
 
     shape: a vector (rank,) of integers of constant length, or a sequence of extents. As numpy.unravel_index, in one tensor.
     """
-    where = f"unravel_index of {indices.name}"
+    where = opening("unravel_index", indices)
     require_integers(indices, where)
     extents = [shape(d) for d in range(_length(shape, where))] if isinstance(shape, te.Tensor) else list(shape)
     if not extents:
@@ -47,7 +47,7 @@ def _length(shape: te.Tensor, where: str) -> int:
 
 def invert_permutation(data: te.Tensor) -> te.Tensor:
     """result[data[i]] = i, for a vector of integers that holds each of 0 to n - 1 once. Same as tf.math.invert_permutation."""
-    where = f"invert_permutation of {data.name}"
+    where = opening("invert_permutation", data)
     require_integers(data, where)
     if data.ndim != 1:
         raise ShapeError(f"{where}: the shape is {shown(data.shape)}, not that of a vector")
@@ -72,7 +72,7 @@ def argwhere(output_shape: Any, condition: te.Tensor) -> te.Tensor:
     output_shape: (rows, rank), as a sequence or as a tensor of that shape: how many rows there is room for. Those behind the
     last element found are zero; elements for which there is no row left are left out.
     """
-    where = f"argwhere of {condition.name}"
+    where = opening("argwhere", condition)
     shape = tuple(output_shape.shape if isinstance(output_shape, te.Tensor) else output_shape)
     if not condition.ndim or len(shape) != 2 or differ(shape[1], condition.ndim):
         raise ShapeError(f"{where}: the result has the shape {shown(shape)} and the condition {shown(condition.shape)}",

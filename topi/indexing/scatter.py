@@ -10,7 +10,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, axis_of, differ, require_integers, require_one_dtype, shown
+from topi.extents import as_int, axis_of, differ, opening, require_integers, require_one_dtype, shown
 from topi.indexing.take import from_end
 from topi.kinds import ScatterOp
 from topi.statements import copy, fill, loops
@@ -32,7 +32,7 @@ def scatter_add(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: i
 
 def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int,
              joined: Callable[[Any, Any], Any]) -> te.Tensor:
-    where = f"{operator} of {data.name}"
+    where = opening(operator, data)
     along = axis_of(axis, data.ndim, where)
     require_integers(indices, where)
     require_one_dtype([data, updates], where)
@@ -69,7 +69,7 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
     data: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) of integers with M <= N; updates: (Y_0, ..., X_M, ..., X_{N-1}).
     Negative indices count from the end.
     """
-    where = f"scatter_nd of {data.name}"
+    where = opening("scatter_nd", data)
     if mode not in ("add", "update"):
         raise ArgumentError(f"{where}: there is no mode {mode!r}", hint="choose 'add' or 'update'")
     require_integers(indices, where)
@@ -110,7 +110,7 @@ def sparse_to_dense(sparse_indices: te.Tensor, output_shape: Sequence[Any], spar
     sparse_indices: integers (N, rank), or (N,) or () for a vector; sparse_values: (N,), or () for one value at all places.
     default_value: a number or a tensor (). The dtype is that of the values.
     """
-    where = f"sparse_to_dense of {sparse_indices.name}"
+    where = opening("sparse_to_dense", sparse_indices)
     require_integers(sparse_indices, where)
     shape = tuple(output_shape)
     rank = 1 if sparse_indices.ndim < 2 else as_int(sparse_indices.shape[1])

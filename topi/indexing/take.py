@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, axis_of, differ, indices_at, product, require_integers, shown
+from topi.extents import as_int, axis_of, differ, indices_at, opening, product, require_integers, shown
 from topi.injective import injective
 
 
@@ -18,7 +18,7 @@ def take(a: te.Tensor, indices: te.Tensor, axis: int | None = None, batch_dims: 
     belong to both and are walked together; the result is a.shape[:axis] + indices.shape[batch_dims:] + a.shape[axis + 1:].
     mode: "clip" to the first or last element, "wrap" around, "fast": all indices lie inside.
     """
-    where = f"take of {a.name}"
+    where = opening("take", a)
     require_integers(indices, where)
     if mode not in ("clip", "wrap", "fast"):
         raise ArgumentError(f"{where}: there is no mode {mode!r}", hint="choose 'clip', 'wrap' or 'fast'")
@@ -58,7 +58,7 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
     indices: integers of the rank of `data`, with extents no larger than its (but along `axis`); negative ones count from the
     end.
     """
-    where = f"gather of {data.name}"
+    where = opening("gather", data)
     along = axis_of(axis, data.ndim, where)
     require_integers(indices, where)
     if indices.ndim != data.ndim or any(_larger(indices.shape[d], data.shape[d]) for d in range(data.ndim) if d != along):
@@ -79,7 +79,7 @@ def gather_nd(a: te.Tensor, indices: te.Tensor) -> te.Tensor:
     a: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) of integers with M <= N. Returns (Y_0, ..., X_M, ..., X_{N-1}). Negative
     indices count from the end. Same as a[tuple(indices)] of numpy.
     """
-    where = f"gather_nd of {a.name}"
+    where = opening("gather_nd", a)
     require_integers(indices, where)
     count = as_int(indices.shape[0]) if indices.ndim else None
     if count is None or count > a.ndim:
@@ -99,7 +99,7 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
 
     Returns the broadcast shape followed by the dimensions of `data` that have no index. Negative indices count from the end.
     """
-    where = f"adv_index of {data.name}"
+    where = opening("adv_index", data)
     given = list(indices)
     if not 0 < len(given) <= data.ndim:
         raise ShapeError(f"{where}: {len(given)} indices for the shape {shown(data.shape)}",

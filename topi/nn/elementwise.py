@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import axis_of, differ, require_one_dtype, shown
+from topi.extents import axis_of, constant, differ, opening, require_one_dtype, shown
 from topi.tag import BROADCAST
 
 
@@ -18,7 +18,8 @@ def relu(x: te.Tensor) -> te.Tensor:
 
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
     """x where x > 0, else x * alpha, in the dtype of `x`."""
-    made: te.Tensor = te.map_elements("leaky_relu", lambda e: te.select(e > 0, e, e * te.const(alpha, x.dtype)), x)
+    slope = constant(alpha, x.dtype, opening("leaky_relu", x), "alpha")
+    made: te.Tensor = te.map_elements("leaky_relu", lambda e: te.select(e > 0, e, e * slope), x)
     return made
 
 
@@ -27,7 +28,7 @@ def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
 
     slope: (x.shape[axis],) of the dtype of `x`.
     """
-    where = f"prelu of {x.name}"
+    where = opening("prelu", x)
     along = axis_of(axis, x.ndim, where)
     require_one_dtype([x, slope], where)
     if slope.ndim != 1 or differ(slope.shape[0], x.shape[along]):

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int, axes_of, axis_of, differ, indices_at, product, row_major, shown
+from topi.extents import as_int, axes_of, axis_of, differ, indices_at, opening, product, row_major, shown
 from topi.injective import injective
 from topi.tag import BROADCAST
 
@@ -17,7 +17,7 @@ def expand_dims(a: te.Tensor, axis: int, num_newaxis: int = 1) -> te.Tensor:
 
     a: any shape and dtype. For one new dimension the same as numpy.expand_dims.
     """
-    where = f"expand_dims of {a.name}"
+    where = opening("expand_dims", a)
     place = axis_of(axis, a.ndim + 1, where)
     if num_newaxis < 0:
         raise ShapeError(f"{where}: num_newaxis is {num_newaxis}, below 0")
@@ -31,7 +31,7 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: int | Sequence[int]) 
     The other dimensions of `shape_like` are those of `a`, in order. A tensor of one element fills the whole shape where `axis`
     names all of its dimensions.
     """
-    where = f"expand_like of {a.name}"
+    where = opening("expand_like", a)
     new = axes_of(axis, shape_like.ndim, where)
     kept = [d for d in range(shape_like.ndim) if d not in new]
     if not kept and a.ndim == 1 and not differ(a.shape[0], 1):
@@ -45,7 +45,7 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: int | Sequence[int]) 
 
 def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     """`a` with its dimensions in the order `axes`; reversed where axes is None or empty. Same as numpy.transpose."""
-    where = f"transpose of {a.name}"
+    where = opening("transpose", a)
     order = axes_of(tuple(axes), a.ndim, where, "axes") if axes else tuple(reversed(range(a.ndim)))
     if len(order) != a.ndim:
         raise ShapeError(f"{where}: {len(order)} axes for a tensor of {a.ndim} dimensions", hint="name every dimension once")
@@ -54,7 +54,7 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
 
 def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
     """`a` without the dimensions `axis`, which have extent 1; without all that are the constant 1 where axis is None."""
-    where = f"squeeze of {a.name}"
+    where = opening("squeeze", a)
     gone = [d for d in range(a.ndim) if as_int(a.shape[d]) == 1] if axis is None else list(axes_of(axis, a.ndim, where))
     for d in gone:
         if differ(a.shape[d], 1):
@@ -70,7 +70,7 @@ def reshape(a: te.Tensor, newshape: Any) -> te.Tensor:
     newshape: an int or a sequence of ints and integer expressions; one of them may be -1, which is what remains. Constant
     numbers of elements must be equal; symbolic ones are taken to be.
     """
-    where = f"reshape of {a.name}"
+    where = opening("reshape", a)
     shape = _completed(a, list(newshape) if isinstance(newshape, (tuple, list)) or hasattr(newshape, "__iter__")
                        else [newshape], where)
     if differ(product(shape), product(a.shape)):

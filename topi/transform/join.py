@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, axis_of, differ, require_one_dtype, shown
+from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError
+from topi.extents import as_int, axis_of, differ, opening, require_one_dtype, shown
 from topi.injective import injective
 
 
@@ -56,10 +56,12 @@ def split(ary: te.Tensor, indices_or_sections: Any, axis: int = 0) -> list[te.Te
 
     Same as numpy.split: parts behind the end of a constant extent are empty. Returns a list.
     """
-    where = f"split of {ary.name}"
+    where = opening("split", ary)
     along = axis_of(axis, ary.ndim, where)
     extent = ary.shape[along]
     count = as_int(indices_or_sections)
+    if count is None and not hasattr(indices_or_sections, "__iter__"):
+        raise ArgumentTypeError(f"{where}: {indices_or_sections!r} is neither a number of parts nor a list of positions")
     starts = _equal_parts(extent, count, where) if count is not None else _positions(extent, indices_or_sections, where)
     parts = []
     for start, end in zip(starts, [*starts[1:], extent]):

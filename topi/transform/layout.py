@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ShapeError
-from topi.extents import as_int, shown
+from topi.extents import as_int, opening, shown
 from topi.injective import injective
 
 
@@ -15,7 +15,7 @@ def layout_transform(array: te.Tensor, src_layout: str, dst_layout: str) -> te.T
 
     A dimension that the blocks do not divide is filled up with zeros. Equal layouts give `array` itself.
     """
-    where = f"layout_transform of {array.name}"
+    where = opening("layout_transform", array)
     way = tir.bijective_layout(src_layout, dst_layout)
     if len(way.src_layout) != array.ndim:
         raise ShapeError(f"{where}: the layout {src_layout} has {len(way.src_layout)} dimensions, the shape is "

@@ -7,14 +7,14 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int, axis_of
+from topi.extents import as_int, axis_of, opening
 from topi.injective import injective
 from topi.tag import BROADCAST
 
 
 def repeat(a: te.Tensor, repeats: int, axis: int) -> te.Tensor:
     """Each element of `a` `repeats` times in a row along `axis`. Same as numpy.repeat with an int."""
-    where = f"repeat of {a.name}"
+    where = opening("repeat", a)
     along = axis_of(axis, a.ndim, where)
     times = as_int(repeats)
     if times is None or times < 1:

@@ -6,13 +6,13 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import axis_of, differ, require_integers, shown
+from topi.extents import axis_of, differ, opening, require_integers, shown
 from topi.injective import injective
 
 
 def flip(a: te.Tensor, axis: int = 0) -> te.Tensor:
     """`a` with dimension `axis` in reverse order. Same as numpy.flip along one axis."""
-    along = axis_of(axis, a.ndim, f"flip of {a.name}")
+    along = axis_of(axis, a.ndim, opening("flip", a))
     last = a.shape[along] - 1
     return injective("flip", a.shape, lambda *i: a(*i[:along], last - i[along], *i[along + 1:]), name="T_reverse_sequence")
 
@@ -23,7 +23,7 @@ def reverse_sequence(a: te.Tensor, seq_lengths: te.Tensor | None, seq_axis: int 
     seq_lengths: (a.shape[batch_axis],) of integers; more than there are means all, 1 or less none. None reverses all.
     The rest stays where it is. Same as tf.reverse_sequence.
     """
-    where = f"reverse_sequence of {a.name}"
+    where = opening("reverse_sequence", a)
     along = axis_of(seq_axis, a.ndim, where, "seq_axis")
     if seq_lengths is None:
         return flip(a, along)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
-from topi.extents import as_int, axes_of, product, shown
+from topi.extents import as_int, axes_of, opening, product, shown
 from topi.injective import injective
 
 
@@ -20,7 +20,7 @@ def strided_slice(a: te.Tensor, begin: Any, end: Any, strides: Any = None, axes:
     slice_mode "size": `end` holds the extents of the result, -1 for all that remain, and strides are ignored.
     Tensors instead of begin, end or strides are read when the kernel runs; the extents of the result are new variables then.
     """
-    where = f"strided_slice of {a.name}"
+    where = opening("strided_slice", a)
     if slice_mode not in ("end", "size"):
         raise ArgumentError(f"{where}: there is no slice_mode {slice_mode!r}", hint="choose 'end' or 'size'")
     if any(isinstance(given, te.Tensor) for given in (begin, end, strides)):
@@ -52,7 +52,7 @@ def strided_set(a: te.Tensor, v: te.Tensor, begin: Any, end: Any, strides: Any =
     begin, end, strides: vectors (n,) of int32, or lists of ints and expressions, one for each leading dimension of `a`; what
     is missing is the whole dimension. Negative positions count from the end. `v` has the extents of the part.
     """
-    where = f"strided_set of {a.name}"
+    where = opening("strided_set", a)
     if v.dtype != a.dtype or v.ndim != a.ndim:
         raise DTypeError(f"{where}: the values {v.name} are {v.dtype} of {v.ndim} dimensions, the tensor is {a.dtype} of "
                          f"{a.ndim}", hint="convert and reshape the values: topi.cast, topi.reshape")
