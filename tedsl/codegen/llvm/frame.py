@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
-from tedsl.codegen.llvm.index import Index
+from tedsl.codegen.llvm.index import INT64_MAX, Index
 from tedsl.codegen.llvm.types import memory_type
 from tedsl.ir.dtype import HANDLE
-from tedsl.ir.expr import IntImm, Var
+from tedsl.ir.expr import Add, Cast, Expr, IntImm, Mul, Sub, Var
 from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
 
 ERROR = Var("error", HANDLE)  # the word for the exception of a Python function that was called; absent if none is called
@@ -63,12 +63,8 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
 
 def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) -> None:
     """Memory of the thread's pool, freed after the body or when the function is left."""
-    text, level = str(size), 0
-    for extent in extents:
-        factor, at = out.register(extent)
-        level = max(level, at)
-        constant = text[0] != "%" and factor[0] != "%"
-        text = str(int(text) * int(factor)) if constant else out.pure(f"mul i64 {text}, {factor}", level)
+    _refuse_overflow(out, s.extents, size)
+    text = _bytes_of(out, extents, size)
     symbol = out.module.declare("tedsl_workspace_alloc", "declare noalias ptr @tedsl_workspace_alloc(i64)")
     pointer = "%" + out.fresh(s.buffer_var.name)
     out.line(f"{pointer} = call ptr {symbol}(i64 {text})")
@@ -78,6 +74,61 @@ def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) ->
     out.statement(s.body)
     out.workspaces.pop()
     out.line(f"call void {free_function(out)}(ptr {pointer})")
+
+
+def _bytes_of(out: Emitter, extents: list[Index], size: int) -> str:
+    """The product of all, an i64: 0 where an extent is below 0: loops that run nothing may say so."""
+    known, product, at = size, "", 0
+    for extent in extents:
+        text, level = out.register(extent)
+        if text[0] != "%":
+            known *= max(0, int(text))
+            continue
+        if extent.bounds()[0] < 0:
+            symbol = out.module.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+            text = out.pure(f"call i64 {symbol}(i64 {text}, i64 0)", level)
+        at = max(at, level)
+        product = text if not product else out.pure(f"mul i64 {product}, {text}", at)
+    known = min(known, INT64_MAX)
+    return str(known) if not product else product if known == 1 else out.pure(f"mul i64 {product}, {known}", at)
+
+
+def _refuse_overflow(out: Emitter, extents: tuple[Expr, ...], size: int) -> None:
+    """Leaves the function if the bytes do not fit 64 bits: computed once more as doubles, which do not wrap around."""
+    if all(isinstance(e, (IntImm, Var)) and e.dtype.bits <= 32 for e in extents) and len(extents) < 2:
+        return
+    total = f"{float(size)!r}"
+    for e in extents:
+        total = out.assign(f"fmul double {total}, {_in_doubles(out, e)}")
+    fail_unless(out, out.assign(f"fcmp olt double {total}, {float(1 << 62)!r}"), str(abi.NO_MEMORY))
+
+
+def _in_doubles(out: Emitter, e: Expr) -> str:
+    """About the value of an index expression, whose parts may exceed 64 bits."""
+    done: dict[Expr, str] = {}
+    pending = [e]
+    while pending:
+        node = pending[-1]
+        parts: tuple[Expr, ...] = ()
+        match node:
+            case Add(a=a, b=b) | Sub(a=a, b=b) | Mul(a=a, b=b):
+                parts = (a, b)
+            case Cast(value=value) if value.dtype.is_integer:
+                parts = (value,)
+        missing = [part for part in parts if part not in done]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if len(parts) == 2:
+            done[node] = out.assign(f"{_DOUBLE[type(node)]} double {done[parts[0]]}, {done[parts[1]]}")
+        else:
+            done[node] = done[parts[0]] if parts else out.assign(
+                f"sitofp i64 {out.register(out.scalar_index(node))[0]} to double")
+    return done[e]
+
+
+_DOUBLE: dict[type, str] = {Add: "fadd", Sub: "fsub", Mul: "fmul"}
 
 
 # --- leaving -----------------------------------------------------------------------------------------------------------
