@@ -10,7 +10,7 @@ An allocation climbs to the function, to the body of the parallel loop (each thr
 the innermost loop or let that its size depends on. It lives from its first to its last access; a loop that has an
 access but not the allocation itself counts as a whole, since values may travel from iteration to iteration. Two
 share memory if scope, dtype and place are the same and both sizes are constants (the larger one is allocated) or equal.
-An output never takes the place of an operand of the same statement.
+An output never takes the place of an operand of the same statement, nor of one that the same launch of threads reads.
 """
 
 from __future__ import annotations
@@ -126,10 +126,20 @@ class _Planner:
         return node if body is node.body else node.replace(body=body)
 
     def launch(self, stmt: AttrStmt) -> Stmt:
-        """The memory of a kernel is allocated where its outermost threads are launched."""
+        """The memory of a kernel is allocated where its outermost threads are launched.
+
+        These run in any order: what lives outside of them and is used in them counts as used in all of them, as in a loop.
+        """
         outside, var = self.launched, stmt.node.var
         self.launched = outside | {var}
-        made = self.fenced(stmt, None if not outside else {var} - outside)
+        if outside:
+            made = self.fenced(stmt, {var} - outside)
+        else:
+            self.loops.append(_Loop(self.clock + 1))
+            made = self.fenced(stmt, None)
+            done = self.loops.pop()
+            for life in done.carried:
+                life.touch(done.begin, self.clock)
         self.launched = outside
         return made
 

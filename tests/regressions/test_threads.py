@@ -131,3 +131,21 @@ def test_a_reduction_across_threads_into_memory_of_each_thread(on, checked):
     a, c = np.random.default_rng(0).random((rows, columns), "float32"), np.zeros(rows, "float32")
     tedsl.build(s, [A, C], checked=checked)(a, c)
     np.testing.assert_allclose(c, np.where(np.arange(rows) > 1, a.sum(1), 0) + 1, rtol=1e-5)
+
+
+def test_memory_that_a_launch_reads_is_not_what_it_writes():
+    """T lost its memory to S: within the launch of S the last read of T stood before the first store of S, in each thread."""
+    n = 40
+    A = te.placeholder((n,), name="A")
+    T = te.compute((n,), lambda i: A[i] * 2.0, name="T")
+    S = te.compute((n,), lambda i: T[n - 1 - i] + 1.0, name="S")
+    D = te.compute((n,), lambda i: S[i] * S[n - 1 - i], name="D")
+    s = te.create_schedule(D.op)
+    own = s.cache_write(S, "local")
+    for stage in (T, S, D):
+        s[stage].bind(s[stage].op.axis[0], te.thread_axis("threadIdx.x"))
+    s[own].compute_at(s[S], s[S].op.axis[0])
+    a, d = np.random.default_rng(0).random(n, "float32"), np.zeros(n, "float32")
+    tedsl.build(s, [A, D])(a, d)
+    expected = a[::-1] * 2 + 1
+    np.testing.assert_allclose(d, expected * expected[::-1], rtol=1e-5)
