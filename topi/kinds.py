@@ -37,6 +37,11 @@ class SoftmaxOp:
 
 
 @dataclass(frozen=True)
+class RowsOp:
+    """Not left by an operator: formulas over rows, each with statistics of its own, that fusion found in a graph."""
+
+
+@dataclass(frozen=True)
 class NormalizeOp:
     """Each row of `source`, over its dimensions `axes` (sorted, from 0), by its own statistics; `stages` in their order."""
 

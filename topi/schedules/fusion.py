@@ -41,14 +41,14 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> l
     """
     graph = graph_of(s)
     tails = _tails(graph, anchors)
-    taken = set(tails.values())
+    ends = set(tails.values())
     costs: dict[Any, int] = {}
     found = []
     for op in graph.ops:
         if isinstance(op, te.PlaceholderOp) or op in graph.members:
             continue
         if graph.is_plain(op) and not anchors(op):
-            if op in taken:
+            if op in ends:
                 continue
             if _inlines(op, graph, costs):
                 s[op].compute_inline()
@@ -79,15 +79,16 @@ def _tails(graph: Graph, anchors: Callable[[Any], bool]) -> dict[Any, Any]:
     for op in reversed(graph.ops):
         if type(op) is not te.ComputeOp or op in graph.members or (graph.is_plain(op) and not anchors(op)):
             continue
-        end = op
+        end, path = op, [op]
         while end not in graph.outputs and len(graph.readers[end]) == 1:
             reader = graph.readers[end][0]
             if reader in taken or anchors(reader) or not graph.is_plain(reader) or not _is_pointwise(reader, end, graph):
                 break
             end = reader
+            path.append(end)
         if end is op or op.num_outputs == 1:
             tails[op] = end
-            taken.add(end)
+            taken.update(path)
     return tails
 
 

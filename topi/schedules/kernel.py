@@ -16,13 +16,16 @@ class Kernel:
     """`anchor` decides the loops (a reduction, a convolution); `tail` is the element-wise end of it that is stored.
 
     Without such an end they are the same operation. What stands between them is inlined already, and so is what the anchor
-    reads, where that is cheap. A function of the table places the loops of both, `s[kernel.tail]` and `s[kernel.anchor]`.
+    reads, where that is cheap. A function of the table places the loops of both, `s[kernel.tail]` and `s[kernel.anchor]`, and
+    of the stages `inside`, producers first: what the first `kept` dimensions of the tail, its rows, need computed for each.
     """
 
     schedule: te.Schedule
     anchor: Any
     tail: Any
     target: Target
+    inside: tuple[Any, ...] = ()
+    kept: int = 0
 
     @property
     def record(self) -> Any:

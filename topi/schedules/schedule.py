@@ -6,8 +6,9 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
-from topi.kinds import InjectiveOp
+from topi.kinds import InjectiveOp, RowsOp
 from topi.schedules.fusion import kernels
+from topi.schedules.row_groups import join_rows
 from topi.schedules.table import Rule, rule_of, rules_for
 
 _INJECTIVE = (te.ElementwiseOp, InjectiveOp)
@@ -39,6 +40,7 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
         return type(op) is te.ComputeOp and (bool(op.reduce_axis) or
                                              (type(op.info) in rules and not isinstance(op.info, _INJECTIVE)))
 
-    for kernel in kernels(s, is_anchor, target):
-        rule_of(kernel.anchor, rules)(kernel)
+    made = kernels(s, is_anchor, target)
+    for kernel in join_rows(made, set(s.outputs)) if RowsOp in rules else made:
+        rule_of(kernel, rules)(kernel)
     return s

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
-from topi.kinds import InjectiveOp, MatmulOp, NormalizeOp, ReduceOp, SoftmaxOp
+from topi.kinds import InjectiveOp, MatmulOp, NormalizeOp, ReduceOp, RowsOp, SoftmaxOp
 from topi.schedules import cpu, gpu
 from topi.schedules.default import schedule_default
 from topi.schedules.kernel import Kernel
@@ -20,6 +19,7 @@ CPU: dict[type, Rule] = {
     ReduceOp: cpu.reduce.schedule_reduce,
     SoftmaxOp: cpu.rows.schedule_softmax,
     NormalizeOp: cpu.rows.schedule_normalize,
+    RowsOp: cpu.rows.schedule_group,
     MatmulOp: cpu.matmul.schedule_matmul,
 }
 GPU: dict[type, Rule] = {
@@ -37,10 +37,13 @@ def rules_for(target: Target) -> dict[type, Rule]:
     return BY_TARGET.get(target.kind.name, {})
 
 
-def rule_of(op: Any, rules: dict[type, Rule]) -> Rule:
-    """The schedule of a kernel with the anchor `op`; formulas without a record count as element-wise or as a reduction."""
+def rule_of(kernel: Kernel, rules: dict[type, Rule]) -> Rule:
+    """The schedule of a kernel; formulas without a record count as element-wise or as a reduction."""
+    op = kernel.anchor
     if type(op) is not te.ComputeOp:
         return schedule_default
+    if kernel.inside and not hasattr(op.info, "stages"):
+        return rules[RowsOp]
     found = rules.get(type(op.info))
     if found is None:
         found = rules.get(ReduceOp if op.reduce_axis else te.ElementwiseOp)

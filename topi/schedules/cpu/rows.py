@@ -30,6 +30,11 @@ def schedule_normalize(kernel: Kernel) -> None:
     _schedule(kernel, kernel.record.axes)
 
 
+def schedule_group(kernel: Kernel) -> None:
+    """Formulas over rows that are no operator of a name."""
+    _along_rows(kernel, len(kernel.tail.axis) - kernel.kept)
+
+
 def _schedule(kernel: Kernel, axes: Sequence[int]) -> None:
     s = kernel.schedule
     if kernel.fused:
@@ -42,7 +47,8 @@ def _schedule(kernel: Kernel, axes: Sequence[int]) -> None:
 
 
 def _stages(kernel: Kernel) -> list[Any]:
-    return [tensor.op for tensor in kernel.record.stages]
+    """What is computed for each row, producers first."""
+    return [*kernel.inside, *[tensor.op for tensor in getattr(kernel.record, "stages", ())]]
 
 
 def _work(kernel: Kernel) -> int | None:

@@ -1,0 +1,89 @@
+"""Kernels that belong to the rows of another: what an element-wise end needs of each row is computed there, once.
+
+    total = sum(x * x, 1);  y = x / sqrt(total)          one loop over rows: total, its root, then y along the row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from topi.schedules.formulas import constant, extent_of, formula_of
+from topi.schedules.kernel import Kernel
+
+
+def join_rows(kernels: Sequence[Kernel], outputs: set[Any]) -> list[Kernel]:
+    """`kernels`, producers first, without those that became the `inside` of a later one."""
+    left = list(kernels)
+    for host in reversed(kernels):
+        if host in left and not _reduces(host) and len(host.tail.axis) > 1:
+            _join(host, left, outputs)
+    return left
+
+
+def _reduces(kernel: Kernel) -> bool:
+    return type(kernel.anchor) is not te.ComputeOp or bool(kernel.anchor.reduce_axis)
+
+
+def _join(host: Kernel, left: list[Kernel], outputs: set[Any]) -> None:
+    """Moves the kernels into `host` that only its rows read, for the number of leading dimensions that a row is."""
+    whole = host.schedule.normalize()
+    kept = _kept(host, left, whole)
+    if not kept:
+        return
+    members = [host.tail, host.anchor, *[tensor.op for tensor in getattr(host.record, "stages", ())]]
+    for kernel in reversed(left[:left.index(host)]):
+        if kernel.tail in outputs or type(kernel.anchor) is not te.ComputeOp or not _fits(kernel, kept):
+            continue
+        readers = _readers(kernel.tail, left, whole, members)
+        if readers and all(reader in members and _same_row(reader, kernel.tail, kept, whole) for reader in readers):
+            left.remove(kernel)
+            own = [kernel.anchor, kernel.tail] if kernel.fused else [kernel.tail]
+            members += own
+            host.inside = (*own, *host.inside)
+            host.kept = kept
+
+
+def _kept(host: Kernel, left: Sequence[Kernel], whole: te.Schedule) -> int:
+    """How many leading dimensions of `host` number its rows: those by which it reads a result of a reduction along rows."""
+    record, rank = host.record, len(host.tail.axis)
+    axes = getattr(record, "axes", None) or ((record.axis,) if hasattr(record, "stages") and hasattr(record, "axis") else None)
+    if axes is not None and hasattr(record, "stages"):
+        kept = rank - len(axes)
+        return kept if tuple(axes) == tuple(range(kept, rank)) else 0
+    own = [axis.var for axis in host.tail.axis]
+    for kernel in left:
+        if kernel is host or not _reduces(kernel) or type(kernel.anchor) is not te.ComputeOp:
+            continue
+        for load in formula_of(whole[host.tail].op.body).reads_of(whole[kernel.tail].op):
+            used = [index for index in load.indices if constant(index) != 0]
+            if 0 < len(used) < rank and all(a is b for a, b in zip(used, own)) and extent_of(host.tail.axis[len(used)]) != 1:
+                return len(used)
+    return 0
+
+
+def _fits(kernel: Kernel, kept: int) -> bool:
+    """Whether the results of `kernel` are one or some for each row: reductions by their last loops, or element-wise ones."""
+    if kernel.anchor.reduce_axis:
+        record = kernel.record
+        rank = record.source.ndim if hasattr(record, "source") and hasattr(record, "axes") else 0
+        return rank > 0 and record.axes == tuple(range(kept, rank))
+    return not hasattr(kernel.record, "stages") and len(kernel.tail.axis) >= kept
+
+
+def _readers(op: Any, left: Sequence[Kernel], whole: te.Schedule, members: Sequence[Any]) -> list[Any]:
+    """The operations that have loops and read `op`, through what is inlined."""
+    mine = whole[op].op
+    placed = [*members, *[one for kernel in left for one in (kernel.anchor, kernel.tail)]]
+    for kernel in left:
+        placed += [tensor.op for tensor in getattr(getattr(kernel.anchor, "info", None), "stages", ())]
+    return [one for one in dict.fromkeys(placed) if one is not op and any(t.op is mine for t in whole[one].op.input_tensors)]
+
+
+def _same_row(reader: Any, op: Any, kept: int, whole: te.Schedule) -> bool:
+    """Whether `reader` reads `op` by its own leading indices, so that a row of it needs that row alone."""
+    made: Any = whole[reader].op
+    own = [axis.var for axis in made.axis][:kept]
+    return all(all(a is b for a, b in zip(load.indices[:kept], own)) and len(load.indices) >= kept
+               for load in formula_of(made.body).reads_of(whole[op].op))
