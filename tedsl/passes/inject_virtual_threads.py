@@ -32,6 +32,7 @@ from tedsl.ir.stmt import (
     Store,
     Tensorized,
     While,
+    no_op,
     seq,
 )
 from tedsl.ir.substitute import fresh_copy
@@ -61,6 +62,8 @@ class _Virtual(ScopedRewriter):
         if count is None:
             raise LoweringError(f"the number of virtual threads {stmt.node.name} is {stmt.value!r}, which is no constant",
                                 hint="split the loop by a constant and bind the outer part")
+        if count <= 0:
+            return no_op()
         shared = not stmt.node.thread_tag.startswith("cthread")
         return _Injector(stmt.node.var, count, shared, stmt.body)(stmt.body)
 

@@ -2,8 +2,11 @@
 
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
+import tedsl
+from tedsl import te
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Load, Ramp, Var, pointer_var
@@ -94,3 +97,15 @@ def test_the_number_is_a_constant():
     with pytest.raises(LoweringError, match="virtual threads vthread is n, which is no constant"):
         inject_virtual_threads(F.func(virtual(F.store("B", V, 0.0), n), n))
 
+
+
+def test_no_virtual_thread_does_nothing():
+    """A loop over nothing, fused with another: what it writes does not name the thread any more."""
+    A = te.placeholder((3,), name="A")
+    B = te.compute((0,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].fuse()
+    s[B].bind(s[B].fuse(*s[B].leaf_iter_vars), te.thread_axis("vthread"))
+    b = np.zeros(0, "float32")
+    tedsl.build(s, [A, B])(np.ones(3, "float32"), b)
+    assert "B_2[" not in str(tedsl.lower(s, [A, B]))
