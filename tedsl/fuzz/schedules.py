@@ -92,6 +92,8 @@ class Scheduler:
         self.inputs = [name for name in case.data if self.names[name].op in self.s.state.stage_map]
         self.tensors = [name for name in self.tensors if self.names[name].op in self.s.state.stage_map]
         self.refused: list[str] = []
+        favourites = draw.sample(DIRECTIVES, 3)  # so that rare ones meet
+        self.weights = {propose: weight * (5 if propose in favourites else 1) for propose, weight in DIRECTIVES.items()}
 
     # --- what there is ---
 
@@ -99,10 +101,6 @@ class Scheduler:
     def s(self) -> Any:
         """The schedule: `copy` and `replay` make another."""
         return self.names["s"]
-
-    def made_tensors(self) -> list[str]:
-        """The tensors that directives have made."""
-        return [name for name in self.tensors if name not in self.given]
 
     def state(self, name: str) -> StageState:
         found: StageState = self.s[self.names[name]].state
@@ -173,7 +171,7 @@ class Scheduler:
     def step(self) -> None:
         """One more directive, if one of those drawn finds a place."""
         for _ in range(6):
-            propose = self.draw.weighted(DIRECTIVES)
+            propose = self.draw.weighted(self.weights)
             found = propose(self)
             if found is not None:
                 for kind, text in found if isinstance(found, list) else [(propose.__name__, found)]:
@@ -218,8 +216,9 @@ class Scheduler:
             stage = wrong[0].producer
             at = next((at for at, group in enumerate(self.s.state.groups) if group in self.s.state.group_hosts
                        and stage.group is not None and group in stage.group.chain()), None)
-            name = next(n for n in self.tensors if self.state(n) is stage)
-            self.attempt("compute_root", f"s[{name}].compute_root()" if at is None else f"s.groups[{at}].compute_root()")
+            other = f"s.stages[{stage.schedule.position(stage)}]"
+            name = next((f"s[{n}]" for n in self.tensors if self.state(n) is stage), other)
+            self.attempt("compute_root", f"{name}.compute_root()" if at is None else f"s.groups[{at}].compute_root()")
 
 
 def snapshot(state: Any) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ def specialize(s: Scheduler) -> Found:
     name = s.pick_stage(lambda stage: stage.attach_type != AttachType.INLINE and len(stage.versions) < 2)
     if name is None:
         return None
-    shapes = " ".join(line for line in s.case.lines if " = te.placeholder(" in line and line[0] in s.case.args)
+    shapes = " ".join(line for line in s.case.lines if " = te.placeholder(" in line and line.split(" = ")[0] in s.inputs)
     sizes = [size for size in s.case.sizes if re.search(rf"\b{size}\b", shapes)]  # those that a call knows
     size = s.draw.choice(sizes) if sizes else "True"
     form = s.draw.choice(["{} % {} == 0", "{} == {}", "{} >= {}", "{} < {}"]) if sizes else "{}"

@@ -77,5 +77,5 @@ def copy(s: Scheduler) -> str | None:
 
 
 def replay(s: Scheduler) -> str | None:
-    """The journal on a fresh schedule, while no tensors of the schedule's own making are in use."""
-    return "s = replayed(s)" if len(s.s.journal) > 1 and not s.made_tensors() else None
+    """The journal on a fresh schedule. Tensors that directives have made are others there, without a name here."""
+    return "s = replayed(s)" if len(s.s.journal) > 1 else None
