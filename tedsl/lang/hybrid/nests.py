@@ -1,7 +1,8 @@
 """The loops of a hybrid script: which stand directly inside one another, and whether they may run in another order.
 
-Iterations of a loop are independent of each other if every tensor that is written inside of it is written and read at one
-place only, and the variable of the loop is one of the indices of that place: then no two iterations touch one element.
+Iterations of a loop are independent of each other if the variable of the loop is the index of one dimension in every access
+to a tensor that is written inside of it: then no two iterations touch one element. Loops change places if, besides, every
+tensor is written and read at one place only.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ def why_ordered(nest: LoopNest, axes: set[Var], *, together: bool) -> str:
     for buffer, found in places.items():
         if buffer in private:
             continue
-        if not all(structural_equal(a, b) for other in found[1:] for a, b in zip(found[0], other)):
+        missing = [v.name for v in axes if not any(all(v is index for index in same) for same in zip(*found))]
+        one_place = all(structural_equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
+        if not one_place and (together or missing):
             return f"{buffer.name} is written and read at different elements in one iteration"
-        missing = [v.name for v in axes if not any(v is index for index in found[0])]
         if len(missing) > (1 if together else 0):
             return f"several iterations of {', '.join(missing)} write the same element of {buffer.name}"
     return ""

@@ -124,3 +124,13 @@ def threads(a):
         for j in bind("threadIdx.x", 8):
             b[i * 8 + j] = a[i * 8 + j] + 1.0
     return b
+
+
+@te.hybrid.script
+def running_sums(a):
+    b = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        b[i, 0] = a[i, 0]
+        for j in range(1, a.shape[1]):
+            b[i, j] = b[i, j - 1] + a[i, j]
+    return b

@@ -118,3 +118,20 @@ def test_what_hybrid_stages_cannot_do():
     s = te.create_schedule(G.op)
     with pytest.raises(ScheduleError, match=r"uses the whole of F in every iteration"):
         s[F].compute_at(s[G], G.op.axis[0])
+
+
+@pytest.mark.parametrize("directive", ["parallel", "threads"])
+def test_rows_are_independent_though_elements_of_a_row_are_not(directive):
+    A = te.placeholder((5, 6), name="A")
+    B = scripts.running_sums(A)
+    s = te.create_schedule(B.op)
+    rows, columns = B.op.axis
+    with pytest.raises(ScheduleError, match="b is written and read at different elements"):
+        s[B].parallel(columns)
+    if directive == "parallel":
+        s[B].parallel(rows)
+    else:
+        s[B].bind(rows, te.thread_axis("threadIdx.x"))
+    a, b = np.random.default_rng(0).random((5, 6), "float32"), np.zeros((5, 6), "float32")
+    tedsl.build(s, [A, B], checked=True)(a, b)
+    np.testing.assert_allclose(b, a.cumsum(1), rtol=1e-5)
