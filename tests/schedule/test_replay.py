@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
 from tedsl.schedule.handles import create_schedule
@@ -236,3 +237,16 @@ def test_a_copy_shares_nothing_that_changes(matmul, state):
     assert str(twin) == str(fresh(matmul)) and state(s) == before
     s.undo(3)
     assert len(twin.journal) == 0 and len(s.journal) == len(before[3].splitlines()) - 3
+
+
+@pytest.mark.parametrize("where", ["shape of an output", "no shape"])
+def test_conditions_over_variables_that_no_input_has(where):
+    n, flag = te.var("n"), te.var("flag")
+    A = te.placeholder((8,), name="A")
+    C = te.compute((n,), lambda i: A[te.min(i, 7)], name="C")
+    s = te.create_schedule(C.op)
+    s[C].specialize(n > 3 if where == "shape of an output" else flag > 3)
+    again = te.create_schedule(C.op)
+    again.replay(s.journal)
+    assert str(again.journal) == str(s.journal)
+    assert str(tedsl.lower(again, [A, flag, n, C])) == str(tedsl.lower(s, [A, flag, n, C]))

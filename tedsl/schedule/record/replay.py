@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
 from tedsl.ir.expr import Var
 from tedsl.ir.visitor import variables
-from tedsl.lang.operation import PlaceholderOp
 from tedsl.schedule.journal import Directive, Journal
 from tedsl.schedule.record.grammar import Evaluator, parse, refused
 
@@ -99,7 +98,7 @@ class _Player:
                             "that name", hint=f"replay it on a schedule of the same operations; the stages here: {names}")
 
     def _symbols(self) -> list[Var]:
-        """The variables of the shapes of the inputs."""
-        shapes = [dim for stage in self.schedule.state.stages if isinstance(stage.op, PlaceholderOp)
-                  for dim in stage.op.shape_of(0)]
+        """The variables of the shapes of all stages."""
+        shapes = [dim for stage in self.schedule.state.stages for k in range(stage.origin_op.num_outputs)
+                  for dim in stage.origin_op.shape_of(k)]
         return list(dict.fromkeys(var for dim in shapes for var in variables(dim)))
