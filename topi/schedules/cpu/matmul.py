@@ -11,10 +11,12 @@ from typing import Any
 
 from tedsl.target import Target
 from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.reduce import combine_lanes
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _TERMS = 4  # as many times more terms than rows: then the copy of a transposed matrix costs more than adding up lanes
+_LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read row by row without copying
 
 
@@ -74,7 +76,7 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
 def tile_of(rows: int | None, columns: int | None, lanes: int, registers: int) -> tuple[int, int]:
     """Rows and columns of the tile."""
     tall = divisor_near(rows, registers // 2, max(1, registers // 3))
-    vectors = max(1, min(registers // tall, 4))
+    vectors = max(1, min(registers // tall, 4 if tall > 2 else 16))
     if columns is not None:
         vectors = min(vectors, -(-columns // lanes))
     return tall, vectors * lanes
@@ -104,7 +106,7 @@ def _rows_times_rows(kernel: Kernel, rows: int) -> None:
     rank = len(kernel.anchor.axis)
     (k,) = kernel.anchor.reduce_axis
     partial = []
-    for width in (lanes, 4):
+    for width in (lanes, _LANES):
         _, lane = s[kernel.anchor].split(k, factor=width)
         partial.append(s.rfactor(kernel.anchor.output(0), lane, rank).op)
         (k,) = s[kernel.anchor].op.reduce_axis
@@ -125,5 +127,6 @@ def _rows_times_rows(kernel: Kernel, rows: int) -> None:
         stage.unroll(i)
         stage.unroll(j)
         stage.vectorize(lane)
+    combine_lanes(s[kernel.anchor], _LANES)
     if kernel.fused:
         s[kernel.anchor].compute_at(tail, io)

@@ -20,6 +20,7 @@ _COLUMNS = 16  # vectors of results that stay in registers
 _WIDE = 128  # vectors of results that stay in the nearest cache
 _ROWS = 8
 _CHUNK = 32 * 1024
+_STRAIGHT = 16  # lanes that are combined without a loop
 
 
 def schedule_reduce(kernel: Kernel) -> None:
@@ -85,7 +86,15 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
         lane = stage.op.axis[0]
         stage.reorder(*stage.op.axis[1:], *stage.op.reduce_axis, lane)
         stage.vectorize(lane)
+    combine_lanes(s[op], lanes)
     return partial
+
+
+def combine_lanes(stage: te.Stage, lanes: int) -> None:
+    """The last step of a reduction, lane after lane, without a loop: a short plain loop would cost LLVM's loop passes."""
+    op: Any = stage.op
+    if lanes <= _STRAIGHT:
+        stage.unroll(op.reduce_axis[0])
 
 
 def _reduce_all(kernel: Kernel, formula: Formula) -> None:
@@ -115,6 +124,7 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
         stage.reorder(*stage.op.axis[1:], *stage.op.reduce_axis, lane)
         stage.vectorize(lane)
         stage.compute_at(s[chunks], chunk)
+    combine_lanes(s[chunks], lanes)
     if kernel.fused and s[kernel.tail].op.axis:
         s[op].compute_at(s[kernel.tail], s[kernel.tail].op.axis[-1])
 
