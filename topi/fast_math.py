@@ -13,6 +13,7 @@ from tedsl import te
 # Cephes, expf.c: a polynomial for (exp(r) - 1 - r) / r**2 where |r| <= log(2) / 2, and log(2) in two parts.
 EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 LOG2_HIGH, LOG2_LOW, LOG2_E = 0.693359375, -2.12194440e-4, 1.44269504088896341
+WHOLE = 1.5 * 2.0 ** 23  # added to a small float32, it rounds it to a whole number, which is the end of the bits of the sum
 EXP_RANGE = 88.3762626647949  # beyond it the result is no normal float32
 # Eigen, ptanh_float: x * P(x**2) / Q(x**2) where |x| <= 9.
 TANH = ((-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
@@ -31,9 +32,10 @@ def fast_exp(x: Any) -> Any:
     """
     def of(e: Any) -> Any:
         clamped = te.max(te.min(e, EXP_RANGE), -EXP_RANGE)
-        n = te.floor(clamped * LOG2_E + 0.5)
+        shifted = clamped * LOG2_E + WHOLE  # its last bits are n
+        n = shifted - WHOLE
         r = clamped - n * LOG2_HIGH - n * LOG2_LOW
-        power_of_two = te.reinterpret((n.astype("int32") + 127) << 23, "float32")
+        power_of_two = te.reinterpret((te.reinterpret(shifted, "int32") + 127) << 23, "float32")
         return (_polynomial(EXP, r) * r * r + r + 1.0) * power_of_two
 
     return _float32("fast_exp", of, te.exp, x)

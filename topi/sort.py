@@ -9,9 +9,11 @@ from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
 from topi.extents import as_int, axis_of, differ, opening, product, require_integers, shown
 from topi.kinds import SortOp
-from topi.merge_sort import Order, sort_row
+from topi.merge_sort import Order, best_of_row, sort_row
 from topi.statements import loops, rows_kind
 from topi.transform.dims import reshape
+
+FEW = 16  # so many of the first elements are found without sorting all
 
 
 def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tensor:
@@ -92,7 +94,8 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
                 for what, target in zip(wanted, targets):
                     target[at(t)] = order.key(t) if what == "values" else order.place(t).astype(target.dtype)
 
-        return _by_rows(ins[0], along, bool(is_ascend), store)
+        few = count if count is not None and 0 < count <= FEW else None
+        return _by_rows(ins[0], along, bool(is_ascend), store, few=few)
 
     dtypes = [data.dtype if what == "values" else dtype for what in wanted]
     return te.extern([shape] * len(wanted), [data], body, name="topk_cpu", dtype=dtypes, tag="topk_cpu",
@@ -107,8 +110,11 @@ def _row(data: te.Tensor, axis: int | None, operator: str) -> tuple[te.Tensor, i
 
 
 def _by_rows(buffer: tir.Buffer, along: int, ascending: bool, store: Callable[..., None],
-             counts: tir.Buffer | None = None) -> tir.Stmt:
-    """Sorts each row of dimension `along` and stores it; counts: how many elements of each there are to sort."""
+             counts: tir.Buffer | None = None, few: int | None = None) -> tir.Stmt:
+    """Sorts each row of dimension `along` and stores it.
+
+    counts: how many elements of each there are to sort; few: how many of the first are wanted, where not all.
+    """
     ib = tir.ir_builder.create()
     source = ib.buffer_ptr(buffer)
     extent = buffer.shape[along]
@@ -117,7 +123,12 @@ def _by_rows(buffer: tir.Buffer, along: int, ascending: bool, store: Callable[..
             return (*o[:along], t, *o[along:])
 
         count = extent if counts is None else ib.let("count", _clamped(ib.buffer_ptr(counts)[o[0]], extent))
-        store(ib, at, sort_row(ib, lambda t: source[at(t)], buffer.dtype, extent, count, ascending))
+        def read(t: Any) -> Any:
+            return source[at(t)]
+
+        order = sort_row(ib, read, buffer.dtype, extent, count, ascending) if few is None \
+            else best_of_row(ib, read, buffer.dtype, extent, few, ascending)
+        store(ib, at, order)
     return ib.get()
 
 

@@ -58,6 +58,31 @@ def test_clip_sign_and_full(dtype):
     check([topi.full_like(b, 1), topi.full((n, 2), "int32", 7)], {b: y}, [np.ones_like(y), np.full((3, 2), 7, "int32")])
 
 
+FLOATS = {"exp": (np.exp, -5, 5), "log": (np.log, 0.1, 9), "log2": (np.log2, 0.1, 9), "log10": (np.log10, 0.1, 9),
+          "tanh": (np.tanh, -4, 4), "sigmoid": (scipy.special.expit, -6, 6), "erf": (scipy.special.erf, -3, 3),
+          "sqrt": (np.sqrt, 0, 9), "rsqrt": (lambda x: 1 / np.sqrt(x), 0.1, 9), "sin": (np.sin, -7, 7), "cos": (np.cos, -7, 7),
+          "tan": (np.tan, -1.2, 1.2), "asin": (np.arcsin, -1, 1), "acos": (np.arccos, -1, 1), "atan": (np.arctan, -9, 9),
+          "sinh": (np.sinh, -4, 4), "cosh": (np.cosh, -4, 4), "asinh": (np.arcsinh, -9, 9), "acosh": (np.arccosh, 1, 9),
+          "atanh": (np.arctanh, -0.9, 0.9), "floor": (np.floor, -3, 3), "ceil": (np.ceil, -3, 3), "trunc": (np.trunc, -3, 3),
+          "round": (lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), -3, 3), "abs": (np.abs, -3, 3),
+          "negative": (np.negative, -3, 3), "sign": (np.sign, -3, 3), "identity": (np.array, -3, 3), "isnan": (np.isnan, -3, 3),
+          "isinf": (np.isinf, -3, 3), "isfinite": (np.isfinite, -3, 3)}
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float32", 2e-6), ("float64", 1e-14), ("float16", 2e-3)])
+@pytest.mark.parametrize("names", [sorted(FLOATS)[k::4] for k in range(4)], ids=lambda names: names[0])
+def test_functions_of_floats(names, dtype, rtol):
+    feeds, made, expected = {}, [], []
+    for name in names:
+        reference, low, high = FLOATS[name]
+        a = te.placeholder((31,), dtype, name=f"in_{name}")
+        feeds[a] = np.linspace(low, high, 31).astype(dtype)
+        made.append(getattr(topi, name)(a))
+        wanted = reference(feeds[a].astype("float64"))
+        expected.append(wanted if wanted.dtype == bool else wanted.astype(dtype))
+    check(made, feeds, expected, rtol=rtol, atol=rtol)
+
+
 def test_clip_keeps_nan():
     a = te.placeholder((3,), name="a")
     x = np.array([np.nan, np.inf, -1], "float32")

@@ -75,6 +75,10 @@ def test_long_rows_and_nan():
     x[2, :3] = [np.inf, -np.inf, np.nan]
     check([topi.sort(a), topi.argsort(a, dtype="int64"), topi.sort(a, is_ascend=0)], {a: x},
           [np.sort(x), np.argsort(x, kind="stable"), np.sort(x)[:, ::-1]])
+    places = np.argsort(-np.nan_to_num(x, nan=np.inf), kind="stable")[:2, :5]  # the last row has inf beside NaN
+    first = topi.strided_slice(a, [0], [2])
+    check([topi.topk(first, 5, ret_type="indices"), topi.topk(first, 30, ret_type="indices")], {a: x},
+          [places, np.argsort(-np.nan_to_num(x, nan=np.inf), kind="stable")[:2, :30]])
     assert topi.sort(a).op.info == SortOp("sort", a, 1) and topi.sort(a).op.tag == "sort_cpu"
 
 
@@ -89,6 +93,7 @@ def test_argsort_of_valid_elements():
 
 
 @pytest.mark.parametrize("shape, k, axis", [((9,), 3, 0), ((3, 7), 1, -1), ((7, 3), 7, 0), ((2, 5, 3), 2, 1), ((3, 4), 0, 1),
+                                            ((2, 40), 20, 1),
                                             (((n, 4), (m, 6)), 2, -1)])
 @pytest.mark.parametrize("ascending", [False, True])
 def test_topk(shape, k, axis, ascending):
@@ -118,7 +123,7 @@ def test_searchsorted(right, dtype):
           {sequence: s, values: v}, [np.searchsorted(s, v, side), np.searchsorted(s, v, side).astype("int32")])
     rows, r = te.placeholder((3, m), dtype, name="rows"), np.stack([s, s + 1, s * 2])
     check(topi.searchsorted(rows, values, right), {rows: r, values: v},
-          np.stack([np.searchsorted(one, two, side) for one, two in zip(r, v)]))
+          topi.testing.searchsorted_ref(r, v, right, "int64"))
     none = te.placeholder((0,), dtype, name="none")
     check(topi.searchsorted(none, values, right), {none: s[:0], values: v}, np.zeros((3, 8), "int64"))
 

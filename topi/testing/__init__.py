@@ -22,6 +22,7 @@ from topi.testing.indexing import (
     one_hot,
     scatter_nd_python,
     scatter_python,
+    searchsorted_ref,
     sparse_to_dense,
     take_python,
 )
@@ -51,10 +52,12 @@ from topi.testing.transform import (
     strided_slice_python,
 )
 
+sequence_mask = sequence_mask_python  # its name in TVM
+
 __all__ = ["dispatch", "get_broadcast_schedule", "get_elemwise_schedule", "get_injective_schedule", "get_reduce_schedule"]
 __all__ += ["matrix_set_diag", "reverse_sequence_python", "sequence_mask_python", "strided_set_python", "strided_slice_python"]
-__all__ += ["gather_nd_python", "gather_python", "one_hot", "scatter_nd_python", "scatter_python", "sparse_to_dense",
-            "take_python"]
+__all__ += ["gather_nd_python", "gather_python", "one_hot", "scatter_nd_python", "scatter_python", "searchsorted_ref",
+            "sequence_mask", "sparse_to_dense", "take_python"]
 __all__ += [
     "conv1d_ncw_python", "conv1d_transpose_ncw_python", "conv2d_hwcn_python", "conv2d_nchw_python", "conv2d_nhwc_python",
     "conv2d_transpose_nchw_python", "conv3d_ncdhw_python", "conv3d_ndhwc_python", "conv3d_transpose_ncdhw_python",

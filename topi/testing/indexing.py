@@ -70,3 +70,12 @@ def sparse_to_dense(indices: Array, shape: Any, values: Array, default_value: An
     for place, value in zip(indices.reshape(-1, len(shape)), np.broadcast_to(values, (indices.size // len(shape),))):
         result[tuple(place)] = value
     return result
+
+
+def searchsorted_ref(sorted_sequence: Array, values: Array, right: bool, out_dtype: Any) -> Array:
+    """numpy.searchsorted of each row of values in its own sequence, or of all in one."""
+    side: Any = "right" if right else "left"
+    if sorted_sequence.ndim == 1:
+        return np.searchsorted(sorted_sequence, values, side).astype(out_dtype)
+    rows = zip(sorted_sequence.reshape(-1, sorted_sequence.shape[-1]), values.reshape(-1, values.shape[-1]))
+    return np.stack([np.searchsorted(row, wanted, side) for row, wanted in rows]).reshape(values.shape).astype(out_dtype)
