@@ -18,7 +18,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.stmt import AttrStmt, Evaluate, IfThenElse, Stmt, is_no_op
+from tedsl.ir.stmt import AttrStmt, Evaluate, IfThenElse, Stmt, is_no_op, seq
 from tedsl.ir.substitute import substitute
 from tedsl.ir.visitor import variables
 from tedsl.lang.operation import extent_of
@@ -252,6 +252,8 @@ def on_threads(loop: Loop, body: Stmt) -> Stmt:
     assert thread is not None
     if is_no_op(body):
         return body
+    if build.as_int(loop.extent) == 0:
+        return seq()  # a launch has at least one thread, and there is nothing to do for it
     if is_virtual(thread.thread_tag):
         return body if loop.var is None else AttrStmt(thread.replace(var=loop.var), "virtual_thread", loop.extent, body)
     return AttrStmt(thread, "thread_extent", loop.extent if loop.launched is None else loop.launched, body)

@@ -62,7 +62,7 @@ def test_sequences_are_of_all_kinds():
     for kind in ("not dividing", "symbolic", "attached"):
         assert counts[kind] >= programs // 5, (kind, counts)
     for kind in names():
-        assert counts[kind] >= programs // 12, (kind, counts)
+        assert counts[kind] >= programs // 40, (kind, counts)
     assert counts["refused"] <= 0.4 * counts["drawn"]
 
 

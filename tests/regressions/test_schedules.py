@@ -68,3 +68,57 @@ def test_blocks_that_wait_for_each_other_are_refused():
     s[B].set_scope("global")
     with pytest.raises(LoweringError, match="blocks cannot wait for each other"):
         tedsl.lower(s, [A, C])
+
+
+@pytest.mark.parametrize("tag", ["vthread", "threadIdx.x", "blockIdx.x"])
+@pytest.mark.parametrize("shape", [(0, 13, 7), (4, 0, 3)])
+def test_no_iterations_on_threads(tag, shape):
+    """A loop without iterations that is bound to threads wrote beyond its array: a launch has at least one thread."""
+    B = te.compute(shape, lambda i, j, l: te.const(-1, "float32"), name="B")
+    s = te.create_schedule(B.op)
+    fused = s[B].fuse(B.op.axis[0], B.op.axis[1])
+    s[B].bind(fused, te.thread_axis(tag))
+    s[B].split(B.op.axis[2], 2)
+    memory = np.full(64, 5, "float32")
+    b = memory[32:32].reshape(shape)
+    tedsl.build(s, [B])(b)
+    assert (memory == 5).all()
+
+
+def rows_of_rows():
+    A = te.placeholder((4, 6), name="A")
+    B = te.compute((4, 6), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((4, 6), lambda i, j: B[i, j] * 2.0, name="C")
+    return A, B, C, te.create_schedule(C.op)
+
+
+@pytest.mark.parametrize("tag", ["vthread", "threadIdx.x"])
+def test_a_version_shares_the_memory_of_its_stage(tag):
+    """A version that was placed after it was made computed what all threads need, in memory for one."""
+    A, B, C, s = rows_of_rows()
+    s[B].specialize(True)
+    s[C].bind(C.op.axis[0], te.thread_axis(tag))
+    s[B].compute_at(s[C], C.op.axis[1])
+    a, c = np.ones((4, 6), "float32"), np.zeros((4, 6), "float32")
+    tedsl.build(s, [A, C])(a, c)
+    np.testing.assert_array_equal(c, 4)
+
+
+def test_the_loop_of_a_group_stays():
+    """It could be split while the only stage of the group stood elsewhere; compute_root then put the stage at no loop."""
+    _, B, C, s = rows_of_rows()
+    s[B].compute_at(s[C], C.op.axis[0])
+    group = s.create_group([B], [B.op.input_tensors[0]])
+    group.compute_at(s[C], C.op.axis[1])
+    with pytest.raises(ScheduleError, match="is computed at j: that loop must stay"):
+        s[C].split(C.op.axis[1], 2)
+
+
+def test_a_store_predicate_over_threads_that_are_not_there():
+    """Only the verifier saw that the variable had no value."""
+    A, B, C, s = rows_of_rows()
+    thread = te.thread_axis("threadIdx.x")
+    s[C].bind(C.op.axis[0], thread)
+    s[B].set_store_predicate(thread.var >= 0)
+    with pytest.raises(LoweringError, match=r"is about threadIdx\.x: B runs outside of these threads"):
+        tedsl.lower(s, [A, C])
