@@ -9,6 +9,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
+from topi.nn import conv
 from topi.schedules.schedule import as_target, schedule_with
 from topi.schedules.table import GPU
 
@@ -21,3 +22,20 @@ def schedule_injective(outs: Any) -> te.Schedule:
 
 schedule_elemwise = schedule_broadcast = schedule_concatenate = schedule_extern = schedule_reduce = schedule_injective
 schedule_softmax = schedule_fast_softmax = schedule_layer_norm = schedule_dense = schedule_batch_matmul = schedule_injective
+schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = schedule_injective
+schedule_conv2d_nchw = schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_transpose_nchw = schedule_injective
+schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw = schedule_injective
+schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_group_conv2d_nchw = schedule_injective
+schedule_adaptive_pool = schedule_lrn = schedule_batch_norm = schedule_injective
+
+
+def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
+    """The schedule of a pooling; its record says the layout."""
+    return schedule_injective(outs)
+
+
+# The formulas are the same on every target; these are names that programs know.
+conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, conv.conv2d_nhwc, conv.conv2d_NCHWc
+conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_ncdhw, conv.conv2d_transpose_nchw
+depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
+depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw

@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
+from topi.nn import conv
 from topi.schedules.schedule import as_target, schedule_with
 from topi.schedules.table import CPU
 
@@ -47,3 +48,9 @@ schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw 
 schedule_conv2d_transpose_nchw = schedule_injective
 schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_depthwise_conv2d_NCHWc = schedule_injective
 schedule_group_conv2d_nchw = schedule_group_conv2d_nhwc = schedule_adaptive_pool = schedule_pool_grad = schedule_injective
+
+# The formulas are the same on every target; these are names that programs know.
+conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, conv.conv2d_nhwc, conv.conv2d_NCHWc
+conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_ncdhw, conv.conv2d_transpose_nchw
+depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
+depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw

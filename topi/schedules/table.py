@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from tedsl import te
 from tedsl.target import Target
-from topi.kinds import InjectiveOp, MatmulOp, NormalizeOp, ReduceOp, RowsOp, SoftmaxOp
+from topi.kinds import (
+    ConvOp,
+    DepthwiseConvOp,
+    InjectiveOp,
+    MatmulOp,
+    NormalizeOp,
+    PackedConvOp,
+    PackedDepthwiseConvOp,
+    ReduceOp,
+    RowsOp,
+    SoftmaxOp,
+    TransposedConvOp,
+)
 from topi.schedules import cpu, gpu
 from topi.schedules.default import schedule_default
 from topi.schedules.kernel import Kernel
@@ -21,6 +33,11 @@ CPU: dict[type, Rule] = {
     NormalizeOp: cpu.rows.schedule_normalize,
     RowsOp: cpu.rows.schedule_group,
     MatmulOp: cpu.matmul.schedule_matmul,
+    ConvOp: cpu.conv.schedule_conv,
+    DepthwiseConvOp: cpu.conv.schedule_conv,
+    PackedConvOp: cpu.conv.schedule_conv,
+    PackedDepthwiseConvOp: cpu.conv.schedule_conv,
+    TransposedConvOp: cpu.conv.schedule_conv,
 }
 GPU: dict[type, Rule] = {
     te.ElementwiseOp: gpu.injective.schedule_injective,
@@ -28,6 +45,7 @@ GPU: dict[type, Rule] = {
     ReduceOp: gpu.reduce.schedule_reduce,
     SoftmaxOp: gpu.rows.schedule_rows,
     NormalizeOp: gpu.rows.schedule_rows,
+    ConvOp: gpu.conv.schedule_conv,
 }
 BY_TARGET: dict[str, dict[type, Rule]] = {"llvm": CPU, "c": CPU, "cuda": GPU, "nvptx": GPU}
 

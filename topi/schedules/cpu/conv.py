@@ -1,34 +1,39 @@
 """Convolutions: a tile of the result stays in registers while the sums run over channels and window.
 
-    channels innermost (NHWC, NCHWc):   lanes along the channels; a tile is some pixels of a row times some vectors
-    width innermost (NCHW):             lanes along the width; a tile is some channels times some vectors of a row
+    channels innermost (NHWC, NCHWc):   lanes along the channels; a tile is some pixels of a row times one or two vectors
+    width innermost (NCHW), channels    the same, with a copy of the weights whose channels are neighbours; the tile is turned
+    that fill vectors:                  round when it is stored
+    width innermost, few channels:      lanes along the width; a tile is some channels times some vectors of a row
 
-What is element-wise behind the convolution (bias, batch norm, relu, a residual) is computed on the tile before it is stored.
+What is element-wise behind the convolution (bias, batch norm, relu, a residual) is computed on the tile as it is stored.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from topi.schedules.cpu.injective import vectorize
+from tedsl import te
+from topi.kinds import DepthwiseConvOp, TransposedConvOp
 from topi.schedules.cpu.matmul import divisor_near
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.formulas import extent_of, product
+from topi.schedules.cpu.reduce import schedule_reduce
+from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
 
 def schedule_conv(kernel: Kernel) -> None:
-    """Chooses by which dimension is innermost."""
+    """Chooses by which dimension is innermost and how many channels there are."""
     layout = kernel.record.layout
-    if layout in ("NHWC", "NWC", "NDHWC"):
-        _channels_last(kernel)
-    elif layout == "NCHWc":
+    if layout == "NCHWc":
         _blocks(kernel)
-    elif layout in ("NCHW", "NCW", "NCDHW"):
-        _rows(kernel)
+    elif layout.endswith("C"):
+        _channels_last(kernel)
+    elif layout.endswith("W"):
+        if _fills_vectors(kernel):
+            _turned(kernel)
+        else:
+            _rows(kernel)
     else:
-        from topi.schedules.cpu.reduce import schedule_reduce
-
         schedule_reduce(kernel)
 
 
@@ -36,37 +41,54 @@ def _work(kernel: Kernel) -> int | None:
     return product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
 
 
-def registers(kernel: Kernel) -> int:
+def _registers(kernel: Kernel) -> int:
     """How many vectors a tile has, so that they stay in registers beside operands that are read at overlapping places."""
     return 16 if kernel.target.vector_bits == 512 or kernel.target.arch == "aarch64" else 12
+
+
+def _weights(kernel: Kernel) -> te.Tensor:
+    """What the sums read as weights."""
+    tensor: te.Tensor = kernel.record.flipped if isinstance(kernel.record, TransposedConvOp) else kernel.record.kernel
+    return tensor
+
+
+def _sums(kernel: Kernel) -> Any:
+    """The operation that adds up, apart from the one that stores."""
+    if kernel.fused:
+        return kernel.anchor
+    return kernel.schedule.cache_write(kernel.tail.output(0), "local").op
 
 
 # --- lanes along channels ---------------------------------------------------------------------------------------------
 
 def _channels_last(kernel: Kernel) -> None:
-    tail = kernel.schedule[kernel.tail]
-    *_, x, c = tail.op.axis
-    lanes, channels = kernel.lanes(kernel.anchor), extent_of(c)
-    vectors = 2 if channels is None or channels > lanes else 1
-    _tile(kernel, vectors * lanes, divisor_near(extent_of(x), registers(kernel) // vectors, registers(kernel) // vectors // 2))
+    *_, x, c = kernel.tail.axis
+    vectors = _vectors(extent_of(c), kernel.lanes(kernel.anchor))
+    _tile(kernel, vectors * kernel.lanes(kernel.anchor), _pixels(kernel, extent_of(x), vectors))
 
 
 def _blocks(kernel: Kernel) -> None:
-    tail = kernel.schedule[kernel.tail]
-    *_, x, c = tail.op.axis
-    lanes, channels = kernel.lanes(kernel.anchor), extent_of(c) or 1
-    vectors = -(-channels // lanes)
-    most = max(registers(kernel) // vectors, 1)
-    _tile(kernel, channels, divisor_near(extent_of(x), most, -(-most // 2)))
+    *_, x, c = kernel.tail.axis
+    block = extent_of(c) or 1
+    _tile(kernel, block, _pixels(kernel, extent_of(x), -(-block // kernel.lanes(kernel.anchor))))
+
+
+def _vectors(channels: int | None, lanes: int) -> int:
+    """One or two: two share what is read of the data, unless half of the second would be empty."""
+    return 2 if channels is None or -(-channels // (2 * lanes)) * 2 == -(-channels // lanes) else 1
+
+
+def _pixels(kernel: Kernel, width: int | None, vectors: int) -> int:
+    most = max(_registers(kernel) // vectors, 1)
+    return divisor_near(width, most, -(-most // 2))
 
 
 def _tile(kernel: Kernel, wide: int, pixels: int) -> None:
-    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
-    *outer, x, c = tail.op.axis
+    s, sums = kernel.schedule, _sums(kernel)
+    tail = s[kernel.tail]
+    n, *rows, x, c = tail.op.axis
     co, ci = tail.split(c, factor=wide)
     xo, xi = tail.split(x, factor=pixels)
-    n, *rows = outer
     tail.reorder(n, co, *rows, xo, xi, ci)
     tail.unroll(xi)
     tail.vectorize(ci)
@@ -80,42 +102,83 @@ def _tile(kernel: Kernel, wide: int, pixels: int) -> None:
 
 
 def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
-    """The loops of the sums, outermost first: blocks of channels, the window, channels."""
+    """The loops of the sums, outermost first; with blocks of channels: blocks, the window, the channels of a block."""
     loops = list(stage.op.reduce_axis)
-    if kernel.record.layout != "NCHWc" or len(loops) != 3:
+    block = constant(kernel.record.data.shape[-1])
+    if kernel.record.layout != "NCHWc" or len(loops) != 3 or block is None:
         return loops
-    ic, kh, kw = loops
-    outer, inner = stage.split(ic, factor=extent_of_block(kernel))
-    return [outer, kh, kw, inner]
+    channels, *window = loops
+    outer, inner = stage.split(channels, factor=block)
+    return [outer, *window, inner]
 
 
-def extent_of_block(kernel: Kernel) -> int:
-    """Channels in a block of the data."""
-    return int(kernel.record.data.shape[-1])
+# --- lanes along channels, width innermost ----------------------------------------------------------------------------
+
+def _fills_vectors(kernel: Kernel) -> bool:
+    """Whether vectors of results for one pixel are fuller than vectors of pixels, and read one element of the data."""
+    record, lanes = kernel.record, kernel.lanes(kernel.anchor)
+    channels, width = extent_of(kernel.tail.axis[1]), extent_of(kernel.tail.axis[-1])
+    if isinstance(record, DepthwiseConvOp) or channels is None or channels < lanes:
+        return False
+    if any(constant(extent) is None for extent in _weights(kernel).shape):
+        return False
+    if record.groups > 1 and channels // record.groups % lanes:
+        return False
+    used = channels / (-(-channels // lanes) * lanes)
+    return width is None or used >= 0.9 * width / (-(-width // lanes) * lanes)
+
+
+def _turned(kernel: Kernel) -> None:
+    s, lanes, record = kernel.schedule, kernel.lanes(kernel.anchor), kernel.record
+    *_, x = kernel.tail.axis
+    vectors = _vectors(extent_of(kernel.tail.axis[1]) // record.groups, lanes)
+    wide, pixels = vectors * lanes, _pixels(kernel, extent_of(x), vectors)
+    weights = s[s.cache_read(_weights(kernel), "global", [kernel.anchor])]
+    weights.transform_layout(lambda *at: [at[0] // wide, *at[1:], at[0] % wide])
+    share_out(weights, [weights.op.axis[0]], product([extent_of(axis) for axis in weights.op.axis]))
+    sums = _sums(kernel)
+    tail = s[kernel.tail]
+    n, o, *rows, x = tail.op.axis
+    oo, oi = tail.split(o, factor=wide)
+    xo, xi = tail.split(x, factor=pixels)
+    tail.reorder(n, oo, *rows, xo, oi, xi)
+    tail.vectorize(xi)
+    share_out(tail, [n, oo, *rows], _work(kernel))
+    stage = s[sums]
+    stage.transform_layout(lambda n, o, *at: [n, *at, o])
+    stage.compute_at(tail, xo)
+    n, *rows, x, o = stage.op.axis
+    stage.reorder(n, *rows, *stage.op.reduce_axis, x, o)
+    stage.unroll(x)
+    stage.vectorize(o)
 
 
 # --- lanes along the width --------------------------------------------------------------------------------------------
 
 def _rows(kernel: Kernel) -> None:
-    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    wide, vectors = _row_tile(extent_of(tail.op.axis[-1]), kernel.lanes(kernel.anchor))
-    most = registers(kernel) // vectors
-    tall = divisor_near(extent_of(tail.op.axis[1]), most, most // 2)
-    if kernel.record.strides[-1] != 1:
+    s, record = kernel.schedule, kernel.record
+    wide, vectors = _row_tile(extent_of(kernel.tail.axis[-1]), kernel.lanes(kernel.anchor))
+    if not isinstance(record, TransposedConvOp) and record.strides[-1] != 1:
         _phases(kernel)
-    sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
+    sums = _sums(kernel)
+    tail = s[kernel.tail]
     n, o, *rows, x = tail.op.axis
-    oo, oi = tail.split(o, factor=tall)
+    most = max(_registers(kernel) // vectors, 1)
+    down = rows[-1] if isinstance(record, DepthwiseConvOp) and rows else o
+    others = [axis for axis in (o, *rows) if axis is not down]
+    outer, tall = tail.split(down, factor=divisor_near(extent_of(down), most, -(-most // 2)))
     xo, xi = tail.split(x, factor=wide)
-    tail.reorder(n, oo, *rows, xo, oi, xi)
-    tail.unroll(oi)
+    blocks = [outer, *others] if down is o else [*others, outer]
+    tail.reorder(n, *blocks, xo, tall, xi)
+    tail.unroll(tall)
     tail.vectorize(xi)
-    share_out(tail, [n, oo, *rows], _work(kernel))
+    share_out(tail, [n, *blocks], _work(kernel))
     stage = s[sums]
     stage.compute_at(tail, xo)
     n, o, *rows, x = stage.op.axis
-    stage.reorder(n, *rows, *stage.op.reduce_axis, o, x)
-    stage.unroll(o)
+    down = rows[-1] if isinstance(record, DepthwiseConvOp) and rows else o
+    stage.reorder(n, *[axis for axis in (o, *rows) if axis is not down], *stage.op.reduce_axis, down, x)
+    stage.unroll(down)
     stage.vectorize(x)
 
 
@@ -128,7 +191,7 @@ def _row_tile(width: int | None, lanes: int) -> tuple[int, int]:
 
 
 def _phases(kernel: Kernel) -> None:
-    """The padded data with every stride-th element of a row together, so that the elements of neighbouring results are neighbours."""
+    """A copy of the padded data with every stride-th element of a row together: neighbouring results read neighbours."""
     s, step = kernel.schedule, kernel.record.strides[-1]
     stage = s[s.cache_read(kernel.record.padded, "global", [kernel.anchor])]
     stage.transform_layout(lambda *at: [*at[:-1], at[-1] % step, at[-1] // step])

@@ -1,0 +1,127 @@
+"""Convolutions under every schedule: shapes that no tile divides, what is fused behind them, and the founding program."""
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+from tedsl.target import Target
+from tests.topi.checking import check
+from topi import nn, testing
+
+rng = np.random.default_rng(1)
+SCHEDULES = {"generic": topi.generic.schedule_conv2d_nchw, "x86": topi.x86.schedule_conv2d_nchw,
+             "cuda": topi.cuda.schedule_conv2d_nchw}
+
+
+def feed(shape, name="a", low=-1.0):
+    return te.placeholder(shape, name=name), rng.uniform(low, 1, shape).astype("float32")
+
+
+def chain(y, o, channel):
+    """Bias, batch norm, relu and a residual behind a convolution: the result, the arrays, and the same in numpy."""
+    vectors = [feed((o,), name, 0.2) for name in ("bias", "gamma", "beta", "mean", "var")]
+    residual = feed([int(n) for n in y.shape], "residual")
+    places = [place for place, _ in vectors]
+    made = nn.relu(nn.batch_norm(nn.bias_add(y, places[0], channel), *places[1:], axis=channel)[0]) + residual[0]
+    bias, *numbers = [array for _, array in vectors]
+
+    def expected(z):
+        shape = [-1 if d == channel else 1 for d in range(4)]
+        return np.maximum(testing.batch_norm(z + bias.reshape(shape), *numbers, channel)[0], 0) + residual[1]
+
+    return made, dict([*vectors, residual]), expected
+
+
+# batch, channels, height, width, results, kernel, stride, padding, dilation, groups
+SHAPES = [
+    (1, 3, 5, 5, 1, 3, 1, 1, 1, 1),
+    (2, 5, 9, 7, 17, 3, 1, 1, 1, 1),
+    (1, 4, 6, 35, 33, 3, 1, 0, 1, 1),
+    (1, 2, 4, 70, 10, 3, 1, 1, 1, 1),
+    (1, 3, 11, 29, 6, 5, 2, 2, 1, 1),
+    (1, 6, 7, 13, 48, 1, 1, 0, 1, 1),
+    (1, 6, 8, 8, 32, 1, 2, 0, 1, 1),
+    (1, 7, 3, 3, 20, 3, 3, 1, 1, 1),
+    (1, 8, 6, 9, 64, 3, 2, 1, 2, 2),
+    (1, 6, 6, 9, 9, 3, 1, 1, 1, 3),
+    (3, 16, 2, 2, 40, 2, 1, 1, 1, 1),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_what_follows_is_fused_for_every_shape(shape, schedule):
+    n, c, h, w, o, k, stride, padding, dilation, groups = shape
+    (a, x), (b, z) = feed((n, c, h, w)), feed((o, c // groups, k, k), "w")
+    expected = testing.conv2d_nchw_python(x, z, stride, padding, groups, dilation)
+    made, feeds, rest = chain(nn.group_conv2d_nchw(a, b, stride, padding, dilation, groups), o, 1)
+    check(made, {a: x, b: z, **feeds}, rest(expected), 1e-4, 1e-4, SCHEDULES[schedule])
+    if schedule != "cuda":
+        last, weights = te.placeholder((n, h, w, c), name="last"), te.placeholder((k, k, c // groups, o), name="hwio")
+        made, feeds, rest = chain(nn.group_conv2d_nhwc(last, weights, stride, padding, dilation, groups), o, 3)
+        check(made, {last: np.moveaxis(x, 1, -1).copy(), weights: z.transpose(2, 3, 1, 0).copy(), **feeds},
+              rest(np.moveaxis(expected, 1, -1)), 1e-4, 1e-4, SCHEDULES[schedule])
+
+
+
+
+@pytest.mark.parametrize("machine", ["llvm -mcpu=x86-64", "llvm -mcpu=haswell"])
+def test_narrower_machines(machine):
+    (a, x), (b, z) = feed((1, 5, 7, 9)), feed((21, 5, 3, 3), "w")
+    with Target(machine):
+        made = nn.relu(nn.conv2d_nchw(a, b, 1, 1, 1))
+        kernel = tedsl.build(topi.x86.schedule_conv2d_nchw([made]), [a, b, made])
+    result = np.empty((1, 21, 7, 9), "float32")
+    kernel(x, z, result)
+    np.testing.assert_allclose(result, np.maximum(testing.conv2d_nchw_python(x, z, 1, 1), 0), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_one_nest_over_tiles_of_the_result(layout):
+    data, weights = ((1, 4, 14, 14), (32, 4, 3, 3)) if layout == "NCHW" else ((1, 14, 14, 4), (3, 3, 4, 32))
+    a, b = te.placeholder(data, name="a"), te.placeholder(weights, name="w")
+    channel = layout.index("C")
+    made, feeds, _ = chain(nn.conv2d(a, b, 1, 1, 1, layout), 32, channel)
+    s = topi.x86.schedule_conv2d_nchw([made])
+    text = str(tedsl.lower(s, [a, b, *feeds, made], simple_mode=True))
+    stored = [line for line in text.splitlines() if "allocate(" in line]
+    assert len(stored) == (3 if layout == "NCHW" else 2), stored  # the padded data, the copied weights, a tile
+    assert "T_batch_norm[" not in text and "T_bias_add[" not in text and "T_relu[" not in text
+    assert "vectorized" in str(s) and "parallel" in str(s)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_founding_program(schedule):
+    a, b = te.placeholder((1, 3, 224, 224), name="data"), te.placeholder((10, 3, 5, 5), name="kernel")
+    x, z = rng.random((1, 3, 224, 224), "float32"), rng.random((10, 3, 5, 5), "float32")
+    made = topi.nn.relu(topi.nn.conv2d(a, b, strides=1, padding=2, dilation=1))
+    expected = np.maximum(testing.conv2d_nchw_python(x, z, 1, 2), 0)
+    check(made, {a: x, b: z}, expected, 1e-4, 1e-4, SCHEDULES[schedule])
+
+
+def test_threads_share_what_they_read():
+    a, b = te.placeholder((1, 8, 12, 40), name="a"), te.placeholder((16, 8, 3, 3), name="w")
+    made = topi.nn.relu(nn.conv2d_nchw(a, b, 1, 1, 1))
+    text = str(tedsl.lower(topi.cuda.schedule_conv2d_nchw([made]), [a, b, made], simple_mode=True))
+    assert 'storage_scope = shared' in text and '"threadIdx.y"' in text and '"blockIdx.z"' in text
+
+
+def test_weights_packed_once():
+    """Blocks of channels all the way: the weights are packed by a function of their own, the convolution takes them so."""
+    w, k = feed((40, 6, 3, 3), "w")
+    packed = nn.conv2d_pack_weights(w, 3, 16)
+    weights = np.empty([int(n) for n in packed.shape], "float32")
+    tedsl.build(topi.x86.schedule_injective([packed]), [w, packed])(k, weights)
+    a, x = feed((1, 2, 5, 9, 3))
+    b = te.placeholder(packed.shape, name="packed")
+    plain = testing.conv2d_nchw_python(x.transpose(0, 1, 4, 2, 3).reshape(1, 6, 5, 9), k, 1, 1)
+    expected = np.maximum(np.pad(plain, [(0, 0), (0, 8), (0, 0), (0, 0)]), 0).reshape(1, 3, 16, 5, 9).transpose(0, 1, 3, 4, 2)
+    check(topi.nn.relu(nn.conv2d_NCHWc(a, b, 1, 1, 1)), {a: x, b: weights}, expected, 1e-4, 1e-4,
+          topi.x86.schedule_conv2d_NCHWc)
+
+
+def test_targets_name_the_formulas():
+    for target in (topi.x86, topi.cuda):
+        assert target.conv2d_nchw is nn.conv2d_nchw and target.depthwise_conv2d_nchw is nn.depthwise_conv2d_nchw
