@@ -7,10 +7,10 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import DTypeError
-from tedsl.ir.dtype import BOOL, DType, dtype
+from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
-from tedsl.ir.wellformed import adopt, check_access_lanes, check_rank, constants_of
+from tedsl.ir.wellformed import adopt, check_access_lanes, check_branch, check_rank, constants_of
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
@@ -68,6 +68,9 @@ class While(Stmt):
     body: Stmt
     children: ClassVar[tuple[str, ...]] = ("condition", "body")
 
+    def __post_init__(self) -> None:
+        check_branch(self, "a while loop")
+
 
 @node
 class LetStmt(Stmt):
@@ -104,10 +107,7 @@ class IfThenElse(Stmt):
     children: ClassVar[tuple[str, ...]] = ("condition", "then_case", "else_case")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.condition, Expr):
-            adopt(self, "condition")
-        if self.condition.dtype is not BOOL:
-            raise DTypeError(f"the condition of an if is a scalar bool, not {self.condition.dtype}")
+        check_branch(self, "an if")
 
 
 @node
@@ -211,6 +211,9 @@ class AssertStmt(Stmt):
     message: Expr
     body: Stmt
     children: ClassVar[tuple[str, ...]] = ("condition", "message", "body")
+
+    def __post_init__(self) -> None:
+        check_branch(self, "an assertion")
 
 
 @node

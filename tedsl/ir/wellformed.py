@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tedsl.errors import DTypeError, ShapeError
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import BOOL, DType
 from tedsl.ir.node import Node, set_field
 
 if TYPE_CHECKING:
@@ -55,3 +55,15 @@ def check_condition(condition: Expr, what: Node) -> None:
     if not condition.dtype.is_bool:
         raise DTypeError(f"the condition of a {type(what).__name__} is bool, not {condition.dtype}",
                          hint="compare first, for example x != 0")
+
+
+def check_branch(what: Node, name: str) -> None:
+    """The field `condition` of a statement, as an expression: it decides by a single truth value."""
+    from tedsl.ir.expr import Expr
+
+    if not isinstance(getattr(what, "condition"), Expr):  # noqa: B009 - which node it is does not matter
+        adopt(what, "condition")
+    of = getattr(what, "condition").dtype  # noqa: B009
+    if of is not BOOL:
+        raise DTypeError(f"the condition of {name} is a scalar bool, not {of}",
+                         hint="compare: x > 0" if of.lanes == 1 else "write it for one element: a vectorized loop makes lanes")

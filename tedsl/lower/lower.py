@@ -13,7 +13,9 @@ from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
+from tedsl.ir.verify import verify
 from tedsl.ir.visitor import post_order, variables
+from tedsl.lang.extern import ExternOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
 from tedsl.lower.attach import place_stages
@@ -58,7 +60,10 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
     _check_symbols(body, arguments)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes}
-    return vouch_for(PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs))
+    func = PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)
+    if any(isinstance(plan.op, ExternOp) for plan in plans):  # statements of the user's
+        verify(func, flat=False, error=LoweringError)
+    return vouch_for(func)
 
 
 def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
