@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
-from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
@@ -25,7 +24,6 @@ from tedsl.lower.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.lower.threads import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
 from tedsl.lower.versions import readers_inside, specialized, under_conditions
-from tedsl.schedule.causes import attached
 from tedsl.schedule.domains import indices_up
 from tedsl.schedule.state import ScheduleState
 
@@ -86,11 +84,12 @@ def _whole_shape(plan: StagePlan) -> list[Ends]:
 
 
 def _needed(plan: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> list[Ends]:
-    """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the place of `plan`."""
+    """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the place of `plan`.
+
+    Without reads it is nothing: of formulas written into their readers, the parts that are used may not read this stage.
+    """
     if not reads:
-        assert plan.host is not None
-        raise LoweringError(f"{plan.name} is computed at a loop of {plan.host.name}, and nothing reads it there",
-                            hint=f"leave {plan.name} at the root, or drop it from the program", about=attached(plan.stage))
+        return [(build.const(0, axis.dtype), build.const(0, axis.dtype)) for axis in plan.data_axes]
     values: dict[StagePlan, list[Mapping[Var, Ends]]] = {}
     found: list[list[Ends | None]] = [[] for _ in plan.data_axes]
     for reader, read in reads:
