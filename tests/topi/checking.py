@@ -3,19 +3,33 @@
 import numpy as np
 
 import tedsl
+import topi
 from tedsl import te
 
 MEASURE = 1e-6
 
 
-def check(made, feeds, expected, rtol=MEASURE, atol=MEASURE, schedule=None):
+def plain(outs):
+    """The loops of te.create_schedule."""
+    return te.create_schedule([tensor.op for tensor in outs])
+
+
+BOTH = (plain, topi.x86.schedule_injective)
+
+
+def check(made, feeds, expected, rtol=MEASURE, atol=MEASURE, schedules=BOTH):
     """Asserts shape, dtype and values of the tensors `made`, with arrays for the placeholders.
 
-    schedule: a function of outs such as topi.generic.schedule_injective; None is the default loops.
+    schedules: functions of outs such as topi.generic.schedule_injective; each makes a module that is run.
     """
     made, expected = (list(one) if isinstance(one, (list, tuple)) else [one] for one in (made, expected))
-    results = run(made, feeds, [np.shape(e) for e in expected], schedule)
     assert len(made) == len(expected)
+    for schedule in schedules:
+        results = run(made, feeds, [np.shape(e) for e in expected], schedule)
+        _compare(made, results, expected, rtol, atol)
+
+
+def _compare(made, results, expected, rtol, atol):
     for tensor, result, wanted in zip(made, results, expected):
         wanted = np.asarray(wanted)
         constant = [getattr(extent, "value", None) for extent in tensor.shape]
@@ -24,10 +38,9 @@ def check(made, feeds, expected, rtol=MEASURE, atol=MEASURE, schedule=None):
         np.testing.assert_allclose(result, wanted, rtol=rtol, atol=atol, err_msg=repr(tensor.op))
 
 
-def run(made, feeds, shapes, schedule=None):
+def run(made, feeds, shapes, schedule):
     """The values of tensors as arrays of `shapes`."""
-    s = schedule(made) if schedule else te.create_schedule([tensor.op for tensor in made])
-    function = tedsl.build(s, [*feeds, *made])
+    function = tedsl.build(schedule(made), [*feeds, *made])
     results = [np.full(shape, 77, str(tensor.dtype)) for tensor, shape in zip(made, shapes)]
     function(*feeds.values(), *results)
     return results

@@ -1,14 +1,19 @@
 """Running sums, sorting and searching, against numpy."""
 
+import functools
+
 import numpy as np
 import pytest
 
+import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
-from tests.topi.checking import check, tensor
+from tests.topi.checking import BOTH, plain, tensor
+from tests.topi.checking import check as check_schedules
 from topi.kinds import CumulativeOp, SortOp
 
+check = functools.partial(check_schedules, schedules=[plain])  # statements have no loops to schedule
 n, m = te.size_var("n"), te.size_var("m")
 
 
@@ -47,16 +52,14 @@ def test_dtypes_of_running_sums():
 def test_running_sums_of_a_formula_in_a_schedule():
     a, x = tensor((5, 3000))
     x = np.ones_like(x)
-    check(topi.cumsum(topi.exp(a) * 0.5, 1) + 1.0, {a: x}, np.cumsum(np.exp(x) / 2, 1) + 1, rtol=1e-4,
-          schedule=topi.x86.schedule_injective)
+    check(topi.cumsum(topi.exp(a) * 0.5, 1) + 1.0, {a: x}, np.cumsum(np.exp(x) / 2, 1) + 1, rtol=1e-4, schedules=BOTH)
 
 
 SORTS = [((7,), 0), ((3, 9), 1), ((9, 2), 0), ((2, 5, 3), 1), ((1, 1), -1), ((4, 1), 1), ((0, 3), 1), ((2, 0), 1),
          (((n, 4), (m, 6)), -1), ((2, 3), None)]
 
 
-@pytest.mark.parametrize("shape, axis", SORTS)
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8"])
+@pytest.mark.parametrize("shape, axis, dtype", [(*case, dtype) for case, dtype in zip(SORTS, 4 * ["float32", "int8", "uint8"])])
 def test_sort_and_argsort(shape, axis, dtype):
     a, x = tensor(shape, dtype)
     x = (x % 5).astype(dtype)  # equal elements: the order is stable
@@ -128,11 +131,23 @@ def test_searchsorted(right, dtype):
     check(topi.searchsorted(none, values, right), {none: s[:0], values: v}, np.zeros((3, 8), "int64"))
 
 
-@pytest.mark.parametrize("given", [[4, 5, 1, 2, 3, 3, 4, 5], [7], [2, 2, 2], [], list(range(9, 0, -1))])
 @pytest.mark.parametrize("dtype", ["int32", "uint8"])
-def test_unique(given, dtype):
-    x = np.array(given, dtype)
+def test_unique(dtype):
     a = te.placeholder((n,), dtype, name="a")
+    made = [*topi.unique(a, True, True), *topi.unique(a, False, True), *topi.unique(a)]
+    kernel = tedsl.build(te.create_schedule([tensor.op for tensor in made]), [a, *made])
+    for given in ([4, 5, 1, 2, 3, 3, 4, 5], [7], [2, 2, 2], [], list(range(9, 0, -1))):
+        x = np.array(given, dtype)
+        expected = [*unique(x, True), *unique(x, False), *unique(x, True)[:4]]
+        results = [np.full(wanted.shape, 77, str(tensor.dtype)) for tensor, wanted in zip(made, expected)]
+        kernel(x, *results)
+        for result, wanted in zip(results, expected):
+            np.testing.assert_array_equal(result, wanted)
+            assert result.dtype == wanted.dtype
+
+
+def unique(x, is_sorted):
+    """numpy.unique in the form of topi: values, first places, inverse, number, counts."""
     values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     rank = np.argsort(first)
     label = np.argsort(rank)
@@ -140,12 +155,9 @@ def test_unique(given, dtype):
     def padded(part, fill, of):
         return np.concatenate([part, np.full(len(x) - len(part), fill)]).astype(of)
 
-    number = np.array([len(values)], "int32")
-    for is_sorted, order, place in [(True, slice(None), inverse), (False, rank, label[inverse] if len(x) else inverse)]:
-        expected = [padded(values[order], 0, dtype), padded(first[order], len(x), "int32"), place.astype("int32"), number,
-                    padded(counts[order], 0, "int32")]
-        check(topi.unique(a, is_sorted, True), {a: x}, expected)
-    check(topi.unique(a), {a: x}, [padded(values, 0, dtype), padded(first, len(x), "int32"), inverse.astype("int32"), number])
+    order, place = (slice(None), inverse) if is_sorted else (rank, label[inverse] if len(x) else inverse)
+    return [padded(values[order], 0, x.dtype), padded(first[order], len(x), "int32"), place.astype("int32"),
+            np.array([len(values)], "int32"), padded(counts[order], 0, "int32")]
 
 
 @pytest.mark.parametrize("call, error, words", [
