@@ -59,7 +59,7 @@ def _as_word(name: str, kind: str, answer: Any) -> Any:
     """What a function returned, as the number that the kernel expects; None counts as 0."""
     if not kind or answer is None:
         return 0
-    if not hasattr(answer, "__float__" if kind == "f" else "__int__"):
+    if not hasattr(answer, "__float__" if kind == "f" else "__int__") or getattr(answer, "shape", ()) != ():
         raise ArgumentTypeError(f"call_packed: {name} returned {answer!r}, and the kernel expects a number")
     return float(answer) if kind == "f" else int(answer)
 

@@ -48,3 +48,14 @@ def test_python_functions_of_expressions():
     np.testing.assert_array_equal(b, np.abs(a) + a % 3)
     with pytest.raises(tedsl.TedslError, match=r"write te\.round"):
         te.compute((4,), lambda i: round(A[i]))
+
+
+def test_reverse_compute_at_is_refused_by_its_own_name():
+    """The message spoke of a compute_at that nobody had written."""
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((4,), lambda i: B[i] * 2.0, name="C")
+    D = te.compute((4,), lambda i: B[i] + C[i], name="D")
+    s = te.create_schedule(D.op)
+    with pytest.raises(tedsl.TedslError, match=r"^reverse_compute_at\(B, i\) of C on stage B: D uses B too"):
+        s[C].reverse_compute_at(s[B], B.op.axis[0])

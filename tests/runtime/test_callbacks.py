@@ -77,6 +77,9 @@ def test_none_is_zero_and_other_objects_are_refused(register):
     register(lambda: "text")
     with pytest.raises(TypeError, match=r"test.f returned 'text', and the kernel expects a number"):
         kernel(out)
+    register(lambda: np.zeros(3))
+    with pytest.raises(TypeError, match=r"test.f returned array\(\[0., 0., 0.\]\), and the kernel expects a number"):
+        kernel(out)
 
 
 def test_arrays_are_the_memory_itself(register):

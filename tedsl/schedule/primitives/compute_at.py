@@ -20,9 +20,9 @@ def compute_at(stage: StageState, host: Any, loop: Any) -> None:
     stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, host, loop
 
 
-def must_be_possible(stage: StageState, host: Any, loop: Any) -> None:
-    """Refuses a place at which a use of `stage` would not find it."""
-    directive = f"compute_at({show(host)}, {show(loop)})"
+def must_be_possible(stage: StageState, host: Any, loop: Any, said: str = "") -> None:
+    """Refuses a place at which a use of `stage` would not find it. `said`: the directive, if it is another than compute_at."""
+    directive = said or f"compute_at({show(host)}, {show(loop)})"
     stage.must_have_loops(directive)
     _check_host(stage, host, directive)
     directive += f" of {stage.name}"  # from here on the loops are those of the host

@@ -43,7 +43,7 @@ def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[Ite
     directive += f" of {stage.name}"  # from here on the loops are those of the producer
     place = producer.position_of(loop, directive)
     _check_loops(producer, place, directive)
-    must_be_possible(producer, stage, stage.leaf_iter_vars[0])
+    must_be_possible(producer, stage, stage.leaf_iter_vars[0], directive)
     mirror = Mirror(producer, place, axes)
     problem = mirror.problem()
     if problem:
