@@ -17,15 +17,15 @@ def plain(outs):
 BOTH = (plain, topi.x86.schedule_injective)
 
 
-def check(made, feeds, expected, rtol=MEASURE, atol=MEASURE, schedules=BOTH):
+def check(made, feeds, expected, rtol=MEASURE, atol=MEASURE, schedule=None):
     """Asserts shape, dtype and values of the tensors `made`, with arrays for the placeholders.
 
-    schedules: functions of outs such as topi.generic.schedule_injective; each makes a module that is run.
+    schedule: a function of outs such as topi.generic.schedule_injective; None runs BOTH, one module each.
     """
     made, expected = (list(one) if isinstance(one, (list, tuple)) else [one] for one in (made, expected))
     assert len(made) == len(expected)
-    for schedule in schedules:
-        results = run(made, feeds, [np.shape(e) for e in expected], schedule)
+    for one in BOTH if schedule is None else [schedule]:
+        results = run(made, feeds, [np.shape(e) for e in expected], one)
         _compare(made, results, expected, rtol, atol)
 
 
@@ -38,7 +38,7 @@ def _compare(made, results, expected, rtol, atol):
         np.testing.assert_allclose(result, wanted, rtol=rtol, atol=atol, err_msg=repr(tensor.op))
 
 
-def run(made, feeds, shapes, schedule):
+def run(made, feeds, shapes, schedule=plain):
     """The values of tensors as arrays of `shapes`."""
     function = tedsl.build(schedule(made), [*feeds, *made])
     results = [np.full(shape, 77, str(tensor.dtype)) for tensor, shape in zip(made, shapes)]

@@ -9,11 +9,11 @@ import tedsl
 import topi
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
-from tests.topi.checking import BOTH, plain, tensor
 from tests.topi.checking import check as check_schedules
+from tests.topi.checking import plain, tensor
 from topi.kinds import CumulativeOp, SortOp
 
-check = functools.partial(check_schedules, schedules=[plain])  # statements have no loops to schedule
+check = functools.partial(check_schedules, schedule=plain)  # statements have no loops to schedule
 n, m = te.size_var("n"), te.size_var("m")
 
 
@@ -52,7 +52,7 @@ def test_dtypes_of_running_sums():
 def test_running_sums_of_a_formula_in_a_schedule():
     a, x = tensor((5, 3000))
     x = np.ones_like(x)
-    check(topi.cumsum(topi.exp(a) * 0.5, 1) + 1.0, {a: x}, np.cumsum(np.exp(x) / 2, 1) + 1, rtol=1e-4, schedules=BOTH)
+    check(topi.cumsum(topi.exp(a) * 0.5, 1) + 1.0, {a: x}, np.cumsum(np.exp(x) / 2, 1) + 1, rtol=1e-4, schedule=None)
 
 
 SORTS = [((7,), 0), ((3, 9), 1), ((9, 2), 0), ((2, 5, 3), 1), ((1, 1), -1), ((4, 1), 1), ((0, 3), 1), ((2, 0), 1),

@@ -227,4 +227,4 @@ def test_a_chain_of_moves_under_schedules(schedule):
     made = topi.reshape(topi.nn.relu(b), (15, -1))
     assert schedule is topi.generic.schedule_injective or len(schedule([made]).stages) > 1
     expected = np.exp(np.concatenate([x, x], 1))[:, 1:15:2].transpose(2, 0, 1)
-    check(made, {a: x}, expected.reshape(15, -1), rtol=1e-5, schedules=[schedule])
+    check(made, {a: x}, expected.reshape(15, -1), rtol=1e-5, schedule=schedule)
