@@ -54,8 +54,8 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> l
                 s[op].compute_inline()
                 continue
         found.append((op, tails.get(op, op)))
-    order = {op: at for at, op in enumerate(graph.ops)}
-    return [Kernel(s, anchor, tail, target) for anchor, tail in sorted(found, key=lambda pair: order[pair[1]])]
+    order, whole = {op: at for at, op in enumerate(graph.ops)}, s.normalize()
+    return [Kernel(s, anchor, tail, target, whole=whole) for anchor, tail in sorted(found, key=lambda pair: order[pair[1]])]
 
 
 def graph_of(s: te.Schedule) -> Graph:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from tedsl import te
@@ -26,16 +25,18 @@ class Kernel:
     target: Target
     inside: tuple[Any, ...] = ()
     kept: int = 0
+    whole: te.Schedule | None = None  # what `inlined` gives, made once for all kernels of a schedule
 
     @property
     def record(self) -> Any:
         """The typed record of the anchor."""
         return self.anchor.info
 
-    @cached_property
+    @property
     def inlined(self) -> te.Schedule:
         """The schedule with inlined stages written into their readers: its operations are the whole formulas."""
-        return self.schedule.normalize()
+        self.whole = self.whole or self.schedule.normalize()
+        return self.whole
 
     def body(self, op: Any) -> tuple[Any, ...]:
         """The formulas of `op` after inlining."""

@@ -28,7 +28,7 @@ def _reduces(kernel: Kernel) -> bool:
 
 def _join(host: Kernel, left: list[Kernel], outputs: set[Any]) -> None:
     """Moves the kernels into `host` that only its rows read, for the number of leading dimensions that a row is."""
-    whole = host.schedule.normalize()
+    whole = host.inlined
     kept = _kept(host, left, whole)
     if not kept:
         return
