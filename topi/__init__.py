@@ -93,10 +93,9 @@ from topi.indexing import (
     where,
 )
 from topi.linalg import matmul, tensordot
+from topi.ordering import argsort, searchsorted, sort, topk, unique
 from topi.reduction import all, any, argmax, argmin, max, min, prod, sum
 from topi.scan import cumprod, cumsum
-from topi.search import searchsorted, unique
-from topi.sort import argsort, sort, topk
 from topi.transform import (
     concatenate,
     expand_dims,

@@ -9,7 +9,7 @@ from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
 from topi.extents import as_int, axis_of, differ, opening, product, require_integers, shown
 from topi.kinds import SortOp
-from topi.merge_sort import Order, best_of_row, sort_row
+from topi.ordering.merge_sort import Order, best_of_row, sort_row
 from topi.statements import loops, rows_kind
 from topi.transform.dims import reshape
 

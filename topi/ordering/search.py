@@ -9,8 +9,8 @@ from tedsl import te, tir
 from tedsl.errors import ShapeError
 from topi.extents import differ, opening, require_integers, require_one_dtype, shown
 from topi.kinds import SortOp
-from topi.merge_sort import precedes
-from topi.sort import argsort
+from topi.ordering.merge_sort import precedes
+from topi.ordering.sort import argsort
 from topi.statements import fill, loops, rows_kind
 
 
