@@ -3,7 +3,7 @@
 Names are those of TVM's topi. `topi.nn` holds the operators of neural networks; loops and targets live in schedules.
 """
 
-from topi import cuda, generic, nn, tag, testing, utils, x86
+from topi import cuda, generic, image, nn, tag, testing, utils, x86
 from topi.broadcast import (
     add,
     bitwise_and,
@@ -132,7 +132,7 @@ __all__ = [
     "broadcast_mod", "broadcast_multiply", "broadcast_not_equal", "broadcast_power", "broadcast_right_shift",
     "broadcast_subtract", "broadcast_to", "cast", "ceil", "clip", "cos", "cosh", "cuda", "divide", "elemwise_sum", "equal",
     "erf", "exp", "floor", "floor_divide", "floor_mod", "full", "full_like", "generic", "greater", "greater_equal", "identity",
-    "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log2", "logical_and",
+    "image", "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log10", "log2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "matmul", "max", "maximum", "min", "minimum", "mod", "multiply", "negative",
     "nn", "not_equal", "power", "prod", "right_shift", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "subtract",
     "sum", "tag", "tan", "tanh", "tensordot", "testing", "trunc", "utils", "x86",

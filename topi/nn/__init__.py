@@ -37,6 +37,7 @@ from topi.nn.pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d, global
 from topi.nn.qnn import SQNN_CODE_TO_DTYPE, SQNN_DTYPE_TO_CODE, simulated_dequantize, simulated_quantize
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
 from topi.nn.space import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
+from topi.nn.upsampling import upsampling, upsampling3d
 
 __all__ = ["leaky_relu", "pad", "relu", "utils"]
 __all__ += ["batch_matmul", "bias_add", "dense", "fast_softmax", "layer_norm", "log_softmax", "matmul", "softmax"]
@@ -53,3 +54,4 @@ __all__ += [
     "l2_normalize", "lrn", "mirror_pad", "nll_loss", "scale_shift_nchw", "scale_shift_nchwc", "scale_shift_nhwc",
     "simulated_dequantize", "simulated_quantize", "space_to_batch_nd", "space_to_depth",
 ]
+__all__ += ["upsampling", "upsampling3d"]

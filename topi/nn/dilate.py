@@ -19,7 +19,7 @@ def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, n
     if len(strides) != data.ndim:
         raise ShapeError(f"dilate of {data.name}: the tensor has {data.ndim} dimensions and strides {len(strides)} numbers: "
                          f"{tuple(strides)}")
-    if any((as_int(step) or 1) < 1 for step in strides):
+    if any(step is not None and step < 1 for step in map(as_int, strides)):
         raise ShapeError(f"dilate of {data.name}: strides is {tuple(strides)}", hint="1 is the least")
     value = te.const(dilation_value, data.dtype) if isinstance(dilation_value, (bool, int, float)) else dilation_value
     apart = [d for d in range(data.ndim) if as_int(strides[d]) != 1]

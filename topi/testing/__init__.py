@@ -16,6 +16,13 @@ from topi.testing.convolution import (
     depthwise_conv2d_python_nhwc,
     dilate_python,
 )
+from topi.testing.image import (
+    affine_grid_python,
+    crop_and_resize_python,
+    dilation2d_python,
+    resize2d_python,
+    resize_python,
+)
 from topi.testing.indexing import (
     gather_nd_python,
     gather_python,
@@ -66,3 +73,4 @@ __all__ += [
 __all__ += ["adaptive_pool", "pool_grad_nchw", "poolnd_python"]
 __all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "l2_normalize_python", "lrn_python", "nll_loss",
             "space_to_batch_nd_python", "space_to_depth_python"]
+__all__ += ["affine_grid_python", "crop_and_resize_python", "dilation2d_python", "resize2d_python", "resize_python"]

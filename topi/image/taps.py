@@ -1,0 +1,88 @@
+"""Reading between elements: along each dimension an element is a sum of neighbours, each with a weight.
+
+A tap is (place, weight, whether the place is inside of the data); weights of dimensions multiply, None is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ArgumentError
+
+METHODS = {"nearest_neighbor": "nearest", "nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
+           "cubic": "cubic", "bicubic": "cubic"}
+ROUNDINGS: dict[str, Callable[[Any], Any]] = {
+    "round": te.round,
+    "round_prefer_floor": lambda x: te.ceil(x - te.const(0.5, x.dtype)),
+    "round_prefer_ceil": lambda x: te.floor(x + te.const(0.5, x.dtype)),
+    "floor": lambda x: te.floor(x + te.const(1e-5, x.dtype)),
+    "ceil": lambda x: te.ceil(x - te.const(1e-5, x.dtype)),
+    "even": te.nearbyint,
+}
+
+
+@dataclass(frozen=True)
+class Tap:
+    """One neighbour along one dimension."""
+
+    place: Any
+    weight: Any
+    inside: Any
+
+
+def method_of(method: str, where: str) -> str:
+    """"nearest", "linear" or "cubic" from any of TVM's names."""
+    found = METHODS.get(method.lower())
+    if found is None:
+        raise ArgumentError(f'{where}: method is "{method}"', hint='"nearest_neighbor", "linear" or "cubic"')
+    return found
+
+
+def taps(x: Any, extent: Any, method: str, rounding: str = "round", alpha: float = -0.5) -> list[Tap]:
+    """The neighbours of the place `x`, a float, along a dimension of `extent` elements.
+
+    cubic: the kernel of Keys (1981) with the parameter alpha.
+    """
+    if method == "nearest":
+        return [_tap(ROUNDINGS[rounding](x).astype("int32"), None, extent)]
+    first = te.floor(x)
+    at, t = first.astype("int32"), x - first
+    if method == "linear":
+        return [_tap(at, 1 - t, extent), _tap(at + 1, t, extent)]
+    a, square, cube = te.const(alpha, x.dtype), t * t, t * t * t
+    weights = [a * (cube - 2 * square + t), (a + 2) * cube - (a + 3) * square + 1,
+               (2 * a + 3) * square - (a + 2) * cube - a * t, a * (square - cube)]
+    return [_tap(at + (n - 1), weight, extent) for n, weight in enumerate(weights)]
+
+
+def excluding(row: Sequence[Tap]) -> list[Tap]:
+    """The taps with weights of 0 outside of the data, the others made larger so that all add up to 1."""
+    kept = [te.if_then_else(tap.inside, tap.weight, te.const(0, tap.weight.dtype)) for tap in row]
+    total = kept[0]
+    for weight in kept[1:]:
+        total = total + weight
+    return [Tap(tap.place, weight / total, tap.inside) for tap, weight in zip(row, kept)]
+
+
+def clamped(place: Any, extent: Any) -> Any:
+    """The nearest place inside of the data."""
+    return te.max(te.min(place, extent - 1), 0)
+
+
+def weighted(rows: Sequence[Sequence[Tap]], read: Callable[..., Any]) -> Any:
+    """The sum of read(taps) times the weights, over one tap of each dimension."""
+    total = None
+    for chosen in product(*rows):
+        term = read(*chosen)
+        for tap in chosen:
+            term = term if tap.weight is None else term * tap.weight
+        total = term if total is None else total + term
+    return total
+
+
+def _tap(place: Any, weight: Any, extent: Any) -> Tap:
+    return Tap(place, weight, te.all(place >= 0, place < extent))

@@ -1,0 +1,43 @@
+"""Larger images by a factor: `topi.image.resize2d` with the extents multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ShapeError
+from topi.extents import as_int
+from topi.image.resize import resize2d, resize3d
+from topi.nn.pool.layout import letters_of
+
+
+def upsampling(data: te.Tensor, scale_h: float, scale_w: float, layout: str = "NCHW", method: str = "nearest_neighbor",
+               align_corners: bool = False, output_shape: Any = None) -> te.Tensor:
+    """`data` with height * scale_h and width * scale_w, rounded; method: "nearest_neighbor", "bilinear" or "bicubic"."""
+    where = f"upsampling of {data.name}"
+    size = _scaled(data, letters_of(layout, data, "HW", where), "HW", (scale_h, scale_w), output_shape, where)
+    return resize2d(data, (0.0,) * 4, size, layout, method, "align_corners" if align_corners else "asymmetric")
+
+
+def upsampling3d(data: te.Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = "NCDHW",
+                 method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
+                 output_shape: Any = None) -> te.Tensor:
+    """`data` with depth, height and width multiplied; method: "nearest_neighbor" or "trilinear"."""
+    where = f"upsampling3d of {data.name}"
+    size = _scaled(data, letters_of(layout, data, "DHW", where), "DHW", (scale_d, scale_h, scale_w), output_shape, where)
+    return resize3d(data, (0.0,) * 6, size, layout, method, coordinate_transformation_mode)
+
+
+def _scaled(data: te.Tensor, letters: str, space: str, scales: Sequence[float], output_shape: Any, where: str) -> list[Any]:
+    places = [letters.index(letter) for letter in space]
+    if output_shape is not None:
+        return [output_shape[d] for d in places]
+    made = []
+    for d, scale in zip(places, scales):
+        extent = as_int(data.shape[d])
+        if extent is None and scale != int(scale):
+            raise ShapeError(f"{where}: dimension {d} is known only at the call and the scale is {scale}",
+                             hint="a whole number, or say output_shape")
+        made.append(data.shape[d] * int(scale) if extent is None else int(extent * scale + 0.5))
+    return made

@@ -1,0 +1,109 @@
+"""Images in plain numpy, by TVM's names: one place after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+MODES: dict[str, Any] = {
+    "half_pixel": lambda i, n, out: (i + 0.5) * n / out - 0.5,
+    "pytorch_half_pixel": lambda i, n, out: (i + 0.5) * n / out - 0.5 if out > 1 else 0.0,
+    "align_corners": lambda i, n, out: i * (n - 1) / (out - 1) if out > 1 else 0.0,
+    "asymmetric": lambda i, n, out: i * n / out,
+    "tf_half_pixel_for_nn": lambda i, n, out: (i + 0.5) * n / out,
+}
+ROUNDINGS: dict[str, Any] = {"round": lambda x: floor(abs(x) + 0.5) * (1 if x >= 0 else -1), "floor": lambda x: floor(x + 1e-5),
+                             "ceil": lambda x: ceil(x - 1e-5), "round_prefer_floor": lambda x: ceil(x - 0.5),
+                             "round_prefer_ceil": lambda x: floor(x + 0.5), "even": round}
+
+
+def taps(x: float, n: int, method: str, rounding: str = "round", alpha: float = -0.5) -> list[tuple[int, float]]:
+    """(place, weight) of the neighbours of x."""
+    if method == "nearest_neighbor":
+        return [(ROUNDINGS[rounding](x), 1.0)]
+    at, t = floor(x), x - floor(x)
+    if method == "linear":
+        return [(at, 1 - t), (at + 1, t)]
+
+    def keys(d: float) -> float:
+        if d <= 1:
+            return (alpha + 2) * d**3 - (alpha + 3) * d**2 + 1
+        return alpha * d**3 - 5 * alpha * d**2 + 8 * alpha * d - 4 * alpha
+
+    return [(at + k, keys(abs(t - k))) for k in (-1, 0, 1, 2)]
+
+
+def resize_python(data: Array, size: Sequence[int], method: str, mode: str, rounding: str = "", alpha: float = -0.5,
+                  exclude: bool = False) -> Array:
+    """data (n, c, *space) with the spatial extents `size`."""
+    rounding, out = rounding or ("round" if mode == "align_corners" else "floor"), np.zeros((*data.shape[:2], *size))
+    for place in np.ndindex(*size):
+        rows = []
+        for i, n, extent in zip(place, data.shape[2:], size):
+            row = taps(MODES[mode](i, n, extent), n, method, rounding, alpha)
+            if exclude and method == "cubic":
+                kept = [w if 0 <= at < n else 0.0 for at, w in row]
+                row = [(at, w / sum(kept)) for (at, _), w in zip(row, kept)]
+            rows.append([(min(max(at, 0), n - 1), w) for at, w in row])
+        for chosen in product(*rows):
+            weight = float(np.prod([w for _, w in chosen]))
+            out[_index(slice(None), slice(None), *place)] += data[_index(..., *[at for at, _ in chosen])] * weight
+    return out.astype(data.dtype)
+
+
+def resize2d_python(data: Array, scale: Sequence[float], layout: str = "NCHW", method: str = "nearest_neighbor",
+                    coordinate_transformation_mode: str = "align_corners", bicubic_alpha: float = -0.5,
+                    rounding_method: str = "") -> Array:
+    """data with height and width multiplied by `scale`; layout "NCHW" or "NHWC"."""
+    moved = np.moveaxis(data, -1, 1) if layout == "NHWC" else data
+    size = [int(n * s + 0.5) for n, s in zip(moved.shape[2:], scale)]
+    made = resize_python(moved, size, method, coordinate_transformation_mode, rounding_method, bicubic_alpha)
+    return np.moveaxis(made, 1, -1) if layout == "NHWC" else made
+
+
+def crop_and_resize_python(image: Array, boxes: Array, box_indices: Array, crop_size: Sequence[int], layout: str,
+                           method: str = "bilinear", extrapolation_value: float = 0.0) -> Array:
+    """Boxes (y start, x start, y end, x end) of images (n, c, h, w) or (n, h, w, c)."""
+    data = np.moveaxis(image, -1, 1) if layout == "NHWC" else image
+    out = np.empty((len(boxes), data.shape[1], *crop_size))
+    for b, y, x in np.ndindex(len(boxes), *crop_size):
+        rows, inside = [], True
+        for d, (i, extent) in enumerate(zip((y, x), crop_size)):
+            start, end, last = float(boxes[b, d]), float(boxes[b, d + 2]), data.shape[d + 2] - 1
+            at = start * last + i * (end - start) * last / (extent - 1) if extent > 1 else 0.5 * (start + end) * last
+            inside = inside and 0 <= at <= last
+            row = taps(at, last + 1, {"bilinear": "linear"}.get(method, method))
+            rows.append([(min(max(place, 0), last), w) for place, w in row])
+        out[b, :, y, x] = extrapolation_value
+        if inside:
+            out[b, :, y, x] = sum(data[box_indices[b], :, j, i] * v * w for (j, v), (i, w) in product(*rows))
+    return (np.moveaxis(out, 1, -1) if layout == "NHWC" else out).astype(image.dtype)
+
+
+def affine_grid_python(data: Array, target_shape: Sequence[int], align_corners: bool = True) -> Array:
+    """(n, 2, 3) times the places of the pixels, from -1 to 1."""
+    rows, columns = [np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1 for n in target_shape]
+    y, x = np.meshgrid(rows, columns, indexing="ij")
+    made: Array = np.einsum("nck,khw->nchw", data, np.stack([x, y, np.ones_like(x)])).astype(data.dtype)
+    return made
+
+
+def dilation2d_python(data: Array, kernel: Array, stride: Sequence[int], padding: Sequence[int],
+                      dilation: Sequence[int]) -> Array:
+    """data (n, c, h, w), kernel (c, h, w): the largest sums over the windows; zeros around the data."""
+    padded = np.pad(data, [(0, 0), (0, 0), (padding[0], padding[2]), (padding[1], padding[3])])
+    results = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(padded.shape[2:], kernel.shape[1:], dilation, stride)]
+    out = np.full((*data.shape[:2], *results), -np.inf)
+    for place in np.ndindex(*kernel.shape[1:]):
+        where = [slice(at * d, at * d + (r - 1) * s + 1, s) for at, d, r, s in zip(place, dilation, results, stride)]
+        out = np.maximum(out, padded[_index(..., *where)] + kernel[_index(slice(None), *place)][:, None, None])
+    return out.astype(data.dtype)
+
+
+def _index(*parts: Any) -> Any:
+    return parts
