@@ -242,6 +242,8 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
 
 def around_thread(loop: Loop, body: Stmt) -> Stmt:
     """`body` on the threads that `loop` is bound to; guarded if there are more of them than iterations."""
+    if build.as_int(loop.extent) == 0:
+        return seq()  # a launch has at least one thread, and there is nothing to do for it
     limit = exceeded(loop)
     return on_threads(loop, body if limit is None or is_no_op(body) else IfThenElse(build.likely(limit), body))
 
@@ -252,8 +254,6 @@ def on_threads(loop: Loop, body: Stmt) -> Stmt:
     assert thread is not None
     if is_no_op(body):
         return body
-    if build.as_int(loop.extent) == 0:
-        return seq()  # a launch has at least one thread, and there is nothing to do for it
     if is_virtual(thread.thread_tag):
         return body if loop.var is None else AttrStmt(thread.replace(var=loop.var), "virtual_thread", loop.extent, body)
     return AttrStmt(thread, "thread_extent", loop.extent if loop.launched is None else loop.launched, body)

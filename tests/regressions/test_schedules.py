@@ -122,3 +122,15 @@ def test_a_store_predicate_over_threads_that_are_not_there():
     s[B].set_store_predicate(thread.var >= 0)
     with pytest.raises(LoweringError, match=r"is about threadIdx\.x: B runs outside of these threads"):
         tedsl.lower(s, [A, C])
+
+
+def test_a_reduction_without_iterations_across_threads():
+    """Its start values are stored, although no thread has anything to add."""
+    A = te.placeholder((7, 0), name="A")
+    k = te.reduce_axis((0, 0), "k")
+    B = te.compute((7,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(k, te.thread_axis("threadIdx.x"))
+    b = np.ones(7, "float32")
+    tedsl.build(s, [A, B])(np.zeros((7, 0), "float32"), b)
+    assert (b == 0).all()
