@@ -20,7 +20,7 @@ def run(outs, arrays, schedule="x86", scalars=()):
     outs = [outs] if single else list(outs)
     kernel = tedsl.build(SCHEDULES[schedule](outs), [*arrays, *outs])
     results = [np.empty(_shape(out, arrays), np.dtype(str(out.dtype))) for out in outs]
-    kernel(*[np.ascontiguousarray(a) for a in arrays.values()], *results)
+    kernel(*[np.ascontiguousarray(a).reshape(np.shape(a)) for a in arrays.values()], *results)
     return results[0] if single else results
 
 

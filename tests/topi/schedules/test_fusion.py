@@ -98,6 +98,26 @@ def test_chains_of_stencils_do_not_grow_without_end():
     np.testing.assert_allclose(run(y, {x: data}), expected, rtol=1e-4)
 
 
+def test_rows_that_lie_across_memory():
+    x, data = matrix(shape=(10, 33, 20))
+    e = np.exp(data - data.max(1, keepdims=True))
+    soft = e / e.sum(1, keepdims=True)
+    np.testing.assert_allclose(run(topi.nn.softmax(topi.transpose(x, (2, 0, 1)), 2), {x: data}), soft.transpose(2, 0, 1),
+                               rtol=1e-4)
+    np.testing.assert_allclose(run(topi.transpose(topi.nn.softmax(x, 1), (1, 2, 0)), {x: data}), soft.transpose(1, 2, 0),
+                               rtol=1e-4)
+    np.testing.assert_allclose(run(topi.sum(topi.transpose(x, (2, 0, 1)), 2), {x: data}), data.transpose(2, 0, 1).sum(2),
+                               rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 5), (5, 0), (1,), (3, 1, 2)], ids=str)
+@pytest.mark.parametrize("schedule", ["x86", "generic", "cuda"])
+def test_small_and_empty_shapes(shape, schedule):
+    data = rng.random(shape, "float32")
+    x = te.placeholder(shape, name="x")
+    np.testing.assert_allclose(run(topi.exp(x) + 1.0, {x: np.asarray(data)}, schedule), np.exp(data) + 1, rtol=1e-6)
+
+
 def random_graph(seed):
     """Operators over (m, n) and what they leave: the placeholders, their arrays, and one to three results."""
     draw = random.Random(seed)

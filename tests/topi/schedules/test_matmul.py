@@ -76,6 +76,14 @@ def test_symbolic_batch(schedule):
                                atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(0, 4, 5), (3, 0, 5), (3, 4, 0)], ids=str)
+def test_empty(shape):
+    m, k, n = shape
+    x, w = floats(m, k), floats(n, k)
+    a, b = tensors(x, w)
+    np.testing.assert_array_equal(run(topi.nn.dense(a, b), {a: x, b: w}), np.zeros((m, n)))
+
+
 @pytest.mark.parametrize("axes", [0, 1, 2, ((0,), (1,)), ((1, 0), (0, 1)), (1, 0)], ids=str)
 def test_tensordot(axes):
     x, y = floats(4, 4), floats(4, 4)

@@ -78,7 +78,7 @@ def tile_of(rows: int | None, columns: int | None, lanes: int, registers: int) -
     tall = divisor_near(rows, registers // 2, max(1, registers // 3))
     vectors = max(1, min(registers // tall, 4 if tall > 2 else 16))
     if columns is not None:
-        vectors = min(vectors, -(-columns // lanes))
+        vectors = min(vectors, max(1, -(-columns // lanes)))
     return tall, vectors * lanes
 
 
