@@ -21,7 +21,7 @@ def _machine(name, where, old, new):
 
 FAULTS = (
     # --- lower: loops of a schedule ---
-    Fault("dropped guard", "lower.nest:Nest.guarded", 
+    Fault("dropped guard", "lower.nest:Nest.guarded",
           "IfThenElse(condition if condition in self.unlikely else build.likely(condition), stmt)", "stmt"),
     Fault("guard that lets one iteration too many pass", "lower.nest:Nest.conditions",
           "build.less(offsets", "build.less_equal(offsets"),
