@@ -149,8 +149,9 @@ class _KernelBarriers:
 
     def inside(self, stmt: LetStmt | Allocate | AttrStmt | AssertStmt, before: list[Entry], around: Set[Var]) \
             -> tuple[Stmt, list[Entry]]:
-        body, entries = self(stmt.body, around)
-        return (stmt if body is stmt.body else stmt.replace(body=body)), before + entries
+        old = stmt.body.seq if isinstance(stmt.body, SeqStmt) else (stmt.body,)
+        parts, entries, _ = self.sequence(old, around, before=before)
+        return (stmt if _same(parts, old) else stmt.replace(body=seq(*parts))), before + entries
 
     # --- accesses ---
 
@@ -184,10 +185,11 @@ class _KernelBarriers:
 
     # --- statements ---
 
-    def sequence(self, stmts: Sequence[Stmt], around: Set[Var], carried: Var | None = None, repeats: bool = False) \
-            -> tuple[list[Stmt], list[Entry], bool]:
-        """The statements with barriers between them; for the body of a loop (`repeats`) also for the next iteration."""
-        pending, parts, all_entries = _Pending(), list[Stmt](), list[list[Entry]]()
+    def sequence(self, stmts: Sequence[Stmt], around: Set[Var], carried: Var | None = None, repeats: bool = False,
+                 before: Sequence[Entry] = ()) -> tuple[list[Stmt], list[Entry], bool]:
+        """The statements with barriers between them and `before`, what comes right before them; for the body of a loop
+        (`repeats`) also for the next iteration."""
+        pending, parts, all_entries = _Pending(list(filter(None, before))), list[Stmt](), list[list[Entry]]()
         inner = around | {carried} if carried is not None else around
         waits: set[int] = set()
         for at, stmt in enumerate(stmts):

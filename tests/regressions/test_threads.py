@@ -149,3 +149,29 @@ def test_memory_that_a_launch_reads_is_not_what_it_writes():
     tedsl.build(s, [A, D])(a, d)
     expected = a[::-1] * 2 + 1
     np.testing.assert_allclose(d, expected * expected[::-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_value_is_read_before_another_thread_replaces_it(times):
+    """Threads did not wait between a let and the store of it: half of them read what the others had stored."""
+
+    def body(builder, read, write, shared, thread):
+        shared[thread] = read[thread]
+        with builder.for_range(0, times, name="t"):
+            value = builder.let("value", shared[7 - thread])
+            shared[thread] = value
+        write[thread] = shared[thread]
+
+    np.testing.assert_array_equal(on_threads(body), np.arange(8)[::-1] if times % 2 else np.arange(8))
+
+
+def test_two_values_are_read_under_a_condition_before_they_are_replaced():
+    def body(builder, read, write, shared, thread):
+        shared[thread] = read[thread]
+        with builder.if_scope(thread < 6):
+            mine = builder.let("mine", shared[thread])
+            other = builder.let("other", shared[7 - thread])
+            shared[thread] = mine * 10.0 + other
+        write[thread] = shared[thread]
+
+    np.testing.assert_array_equal(on_threads(body), [7, 16, 25, 34, 43, 52, 6, 7])
