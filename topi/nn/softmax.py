@@ -34,13 +34,14 @@ def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
     along, outer, without, within = _places(x, axis, "log_softmax")
     peak = _reduced(x, along, outer, lambda i, k: _wide(x(*within(i, k))), te.max, "T_softmax_maxelem")
     total = _reduced(x, along, outer, lambda i, k: te.exp(_wide(x(*within(i, k))) - peak(*i)), te.sum, "T_softmax_expsum")
+    logarithm = te.compute(outer, lambda *i: te.log(total(*i)), name="T_softmax_logsum")  # once for all of a row
 
     def formula(*i: Any) -> Any:
         rest = without(i)
-        return (_wide(x(*i)) - peak(*rest) - te.log(total(*rest))).astype(x.dtype)
+        return (_wide(x(*i)) - peak(*rest) - logarithm(*rest)).astype(x.dtype)
 
     made: te.Tensor = te.compute(x.shape, formula, name="T_log_softmax", tag=LOG_SOFTMAX_OUTPUT, attrs={"axis": along},
-                                 info=SoftmaxOp(x, along, (peak, total)))
+                                 info=SoftmaxOp(x, along, (peak, total, logarithm)))
     return made
 
 

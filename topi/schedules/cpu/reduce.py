@@ -20,6 +20,7 @@ _COLUMNS = 16  # vectors of results that stay in registers
 _WIDE = 128  # vectors of results that stay in the nearest cache
 _ROWS = 8
 _CHUNK = 32 * 1024
+_FEW = 4  # lanes that are combined one after the other: each waits for the one before
 _STRAIGHT = 16  # lanes that are combined without a loop
 
 
@@ -65,7 +66,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
 def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
     """Partial results of the reduction `op` in vectors; the tensors that hold them, to be computed where `op` is.
 
-    First some vectors of them, so that one addition need not wait for the other, then one, then its lanes one by one.
+    First some vectors of them, so that one addition need not wait for the other, then one, then a few lanes, then these one by one.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
@@ -75,6 +76,7 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
     loop = s[op].fuse(*along) if len(along) > 1 else along[0]
     partial = []
     widths = [_UNROLL * lanes, lanes] if extent is None or extent >= 2 * _UNROLL * lanes else [lanes]
+    widths += [_FEW] if lanes > _FEW else []
     for width in widths:
         _, lane = s[op].split(loop, factor=width)
         made = s.rfactor(op.output(0), lane)
@@ -86,7 +88,7 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
         lane = stage.op.axis[0]
         stage.reorder(*stage.op.axis[1:], *stage.op.reduce_axis, lane)
         stage.vectorize(lane)
-    combine_lanes(s[op], lanes)
+    combine_lanes(s[op], widths[-1])
     return partial
 
 
