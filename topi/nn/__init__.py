@@ -14,9 +14,14 @@ from topi.nn.conv import (
     conv2d_nhwc,
     conv2d_pack_weights,
     conv2d_transpose_nchw,
+    conv2d_winograd_nchw,
+    conv2d_winograd_nhwc,
+    conv2d_winograd_weight_transform,
     conv3d_ncdhw,
     conv3d_ndhwc,
     conv3d_transpose_ncdhw,
+    deformable_conv2d_nchw,
+    deformable_conv2d_nhwc,
     depthwise_conv2d_nchw,
     depthwise_conv2d_NCHWc,
     depthwise_conv2d_nhwc,
@@ -24,6 +29,7 @@ from topi.nn.conv import (
     group_conv2d_nhwc,
     group_conv2d_transpose_nchw,
 )
+from topi.nn.correlation import correlation_nchw
 from topi.nn.dense import batch_matmul, dense, matmul
 from topi.nn.dilate import dilate
 from topi.nn.elementwise import leaky_relu, prelu, relu
@@ -55,3 +61,6 @@ __all__ += [
     "simulated_dequantize", "simulated_quantize", "space_to_batch_nd", "space_to_depth",
 ]
 __all__ += ["upsampling", "upsampling3d"]
+__all__ += ["correlation_nchw", "conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_weight_transform",
+            "deformable_conv2d_nchw",
+            "deformable_conv2d_nhwc"]

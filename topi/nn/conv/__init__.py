@@ -1,5 +1,6 @@
 """Convolutions."""
 
+from topi.nn.conv.deformable import deformable_conv2d_nchw, deformable_conv2d_nhwc
 from topi.nn.conv.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
 from topi.nn.conv.direct import (
     conv1d,
@@ -21,6 +22,7 @@ from topi.nn.conv.transposed import (
     conv3d_transpose_ncdhw,
     group_conv2d_transpose_nchw,
 )
+from topi.nn.conv.winograd import conv2d_winograd_nchw, conv2d_winograd_nhwc, conv2d_winograd_weight_transform
 
 __all__ = [
     "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn", "conv2d_nchw",
@@ -28,3 +30,5 @@ __all__ = [
     "depthwise_conv2d_NCHWc", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "group_conv2d_nchw", "group_conv2d_nhwc",
     "group_conv2d_transpose_nchw",
 ]
+__all__ += ["conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_weight_transform", "deformable_conv2d_nchw",
+            "deformable_conv2d_nhwc"]

@@ -1,0 +1,91 @@
+"""Convolutions whose windows are bent: each of their places is moved by offsets that a tensor gives, and read between pixels.
+
+    out[n, o, y, x] = sum over c, ky, kx of  kernel[o, c, ky, kx]
+                                           * data[n, c] at (y * stride + ky * dilation - before + offset y, ... x)
+
+Between pixels the four neighbours count by their distance, outside there are zeros. Dai et al., Deformable Convolutional
+Networks (2017). offset: 2 * deformable_groups * height * width of the window channels, (y, x) innermost; the channels of the
+data are cut into deformable_groups, each with offsets of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl import te
+from tedsl.errors import ShapeError
+from topi.extents import as_int, differ, shown
+from topi.image.taps import taps, weighted
+from topi.kinds import ConvOp
+from topi.nn.conv.formula import accumulated, require_channels, require_rank, result_dtype, windows
+
+
+def deformable_conv2d_nchw(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, strides: Any, padding: Any, dilation: Any,
+                           deformable_groups: int, groups: int, out_dtype: Any = None) -> te.Tensor:
+    """data (batch, channel, height, width), offset (batch, offsets, height, width) of the result, kernel as conv2d_nchw."""
+    return _deformable("deformable_conv2d_nchw", data, offset, kernel, strides, padding, dilation, deformable_groups, groups,
+                       out_dtype, "NCHW", "OIHW")
+
+
+def deformable_conv2d_nhwc(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, strides: Any, padding: Any, dilation: Any,
+                           deformable_groups: int, groups: int, out_dtype: Any = None) -> te.Tensor:
+    """data (batch, height, width, channel), offset (batch, height, width, offsets), kernel as conv2d_nhwc."""
+    return _deformable("deformable_conv2d_nhwc", data, offset, kernel, strides, padding, dilation, deformable_groups, groups,
+                       out_dtype, "NHWC", "HWIO")
+
+
+def _deformable(operator: str, data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any,
+                deformable_groups: int, groups: int, out_dtype: Any, layout: str, kernel_layout: str) -> te.Tensor:
+    where = f"{operator} of {data.name}, {offset.name} and {kernel.name}"
+    for tensor, letters in ((data, layout), (offset, layout), (kernel, kernel_layout)):
+        require_rank(tensor, letters, where)
+    size, weight = dict(zip(layout, data.shape)), dict(zip(kernel_layout, kernel.shape))
+    moved = dict(zip(layout, offset.shape))
+    require_channels(size["C"], weight["I"], weight["O"], groups, (data, kernel), where)
+    w = windows([weight["H"], weight["W"]], stride, padding, dilation, where)
+    height, width = w.results([size["H"], size["W"]], where)
+    expected = {"N": size["N"], "C": 2 * deformable_groups * weight["H"] * weight["W"], "H": height, "W": width}
+    if any(differ(moved[d], expected[d]) for d in layout) or (as_int(size["C"]) or 0) % max(deformable_groups, 1):
+        raise ShapeError(f"{where}: offset {shown(offset.shape)} is not {shown([expected[d] for d in layout])}, or the "
+                         f"channels of {shown(data.shape)} are not divisible into {deformable_groups} groups")
+    bent = _bent(data, offset, weight, w, size["C"] // deformable_groups, layout, (height, width))
+    rc, ry, rx = (te.reduce_axis((0, weight[d]), name=n) for d, n in (("I", "rc"), ("H", "ry"), ("W", "rx")))
+    per_group = weight["O"] // groups
+
+    def formula(total: Any, *i: Any) -> Any:
+        at = dict(zip(layout, i))
+        channel = rc if groups == 1 else at["C"] // per_group * weight["I"] + rc
+        by = {"O": at["C"], "I": rc, "H": ry, "W": rx}
+        element = bent(at["N"], channel, ry, rx, at["H"], at["W"])
+        return te.sum(total(element) * total(kernel(*[by[d] for d in kernel_layout])), axis=[rc, ry, rx])
+
+    shape = [{**expected, "C": weight["O"]}[d] for d in layout]
+    record = ConvOp(operator, data, bent, kernel, "bent", kernel_layout, w.strides, w.dilation, w.before, w.after, groups)
+    return accumulated(shape, formula, record, result_dtype(data, kernel, out_dtype, where), name=operator, tag=operator,
+                       axes=[{"N": "nn", "C": "ff", "H": "yy", "W": "xx"}[d] for d in layout])
+
+
+def _bent(data: te.Tensor, offset: te.Tensor, weight: Any, w: Any, per_group: Any, layout: str, results: Any) -> te.Tensor:
+    """What each place of each window reads: (batch, channel, ky, kx, y, x)."""
+    size = dict(zip(layout, data.shape))
+
+    def formula(n: Any, c: Any, ky: Any, kx: Any, y: Any, x: Any) -> Any:
+        def moved(number: int, base: Any) -> Any:
+            channel = ((c // per_group * weight["H"] + ky) * weight["W"] + kx) * 2 + number
+            by = {"N": n, "C": channel, "H": y, "W": x}
+            shift = offset(*[by[d] for d in layout])
+            return base.astype(shift.dtype) + shift
+
+        rows = [taps(moved(d, i * w.strides[d] + k * w.dilation[d] - w.before[d]), extent, "linear")
+                for d, (i, k, extent) in enumerate(((y, ky, size["H"]), (x, kx, size["W"])))]
+
+        def read(one: Any, other: Any) -> Any:
+            at = {"N": n, "C": c, "H": one.place, "W": other.place}
+            value = data(*[at[d] for d in layout])
+            return te.if_then_else(te.all(one.inside, other.inside), value, te.const(0, data.dtype))
+
+        return weighted(rows, read).astype(data.dtype)
+
+    shape = (size["N"], size["C"], weight["H"], weight["W"], *results)
+    made: te.Tensor = te.compute(shape, formula, name="data_deform", tag="data_deform")
+    return made
