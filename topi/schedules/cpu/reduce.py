@@ -66,7 +66,7 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
 def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
     """Partial results of the reduction `op` in vectors; the tensors that hold them, to be computed where `op` is.
 
-    First some vectors of them, so that one addition need not wait for the other, then one, then a few lanes, then these one by one.
+    First some vectors of them, so that one addition need not wait for the other, then one, a few lanes, these one by one.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
