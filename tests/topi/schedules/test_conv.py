@@ -125,3 +125,45 @@ def test_weights_packed_once():
 def test_targets_name_the_formulas():
     for target in (topi.x86, topi.cuda):
         assert target.conv2d_nchw is nn.conv2d_nchw and target.depthwise_conv2d_nchw is nn.depthwise_conv2d_nchw
+
+
+def test_a_small_network_in_one_schedule():
+    """Two convolutions with a residual, pooling and a dense layer: the block of ResNet, every kernel under one schedule."""
+    a, x = feed((1, 3, 11, 13))
+    feeds, (w1, k1), (w2, k2), (w3, k3), (wd, kd) = {a: x}, *[feed(shape, name) for shape, name in (
+        ((16, 3, 7, 7), "w1"), ((16, 16, 3, 3), "w2"), ((16, 16, 3, 3), "w3"), ((5, 16), "wd"))]
+    numbers = [feed((16,), name, 0.3) for name in ("gamma", "beta", "mean", "var")]
+    places, arrays = [place for place, _ in numbers], [array for _, array in numbers]
+
+    def unit(data, weights, stride, padding):
+        return nn.batch_norm(nn.conv2d_nchw(data, weights, stride, padding, 1), *places)[0]
+
+    def expected_unit(data, weights, stride, padding):
+        return testing.batch_norm(testing.conv2d_nchw_python(data, weights, stride, padding), *arrays)[0]
+
+    pooled = nn.pool2d(nn.relu(unit(a, w1, 2, 3)), 3, 2, 1, 1, "max")
+    block = nn.relu(unit(nn.relu(unit(pooled, w2, 1, 1)), w3, 1, 1) + pooled)
+    made = nn.softmax(nn.dense(nn.flatten(nn.global_pool(block, "avg")), wd))
+    start = testing.poolnd_python(np.maximum(expected_unit(x, k1, 2, 3), 0), (3, 3), (2, 2), (1, 1), (1, 1), (1, 1), "max")
+    middle = np.maximum(expected_unit(start, k2, 1, 1), 0)
+    logits = np.maximum(expected_unit(middle, k3, 1, 1) + start, 0).mean((2, 3)) @ kd.T
+    powers = np.exp(logits - logits.max())
+    feeds |= {w1: k1, w2: k2, w3: k3, wd: kd, **dict(numbers)}
+    for schedule in (SCHEDULES["generic"], SCHEDULES["x86"]):
+        check(made, feeds, powers / powers.sum(), 1e-3, 1e-5, schedule)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "HWCN"])
+def test_graphs_around_convolutions(layout):
+    """Weights that are computed, a result that is read twice, one that is an output, data that two convolutions read."""
+    data, weights = {"NCHW": ((1, 4, 6, 7), (16, 4, 3, 3)), "NHWC": ((1, 6, 7, 4), (3, 3, 4, 16)),
+                     "HWCN": ((6, 7, 4, 1), (3, 3, 4, 16))}[layout]
+    (a, x), (b, z) = feed(data), feed(weights, "w")
+    first = nn.conv2d(a, topi.multiply(b, 2.0), 1, 1, 1, layout)
+    second = nn.conv2d(nn.relu(a), b, 2, 1, 1, layout)
+    made = [first, topi.add(topi.tanh(first), first), nn.relu(second)]
+    reference = getattr(testing, f"conv2d_{layout.lower()}_python")
+    one, other = reference(x, z * 2, 1, 1), reference(np.maximum(x, 0), z, 2, 1)
+    for schedule in (SCHEDULES["generic"], SCHEDULES["x86"]):
+        check(made, {a: x, b: z}, [one, np.tanh(one) + one, np.maximum(other, 0)], 1e-4, 1e-4, schedule)
+    check(made[1], {a: x, b: z}, np.tanh(one) + one, 1e-4, 1e-4, SCHEDULES["cuda"])
