@@ -26,7 +26,8 @@ from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import SourceLine, user_line
-from tedsl.ir.stmt import Evaluate, Stmt
+from tedsl.ir.stmt import BufferStore, Evaluate, Stmt, Store
+from tedsl.ir.visitor import post_order
 from tedsl.lang.declare import check_shape, opening
 from tedsl.lang.operation import Operation
 from tedsl.lang.scope import current_tag
@@ -176,4 +177,15 @@ def _body(fcompute: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: s
         hint = "does it end with `return ib.get()`?" if body is None else \
             "write `return ib.get()`" if hasattr(body, "get") else "return a statement, or an expression to evaluate"
         raise ExpressionError(f"{where}: the function returned {body!r} ({type(body).__name__}), not a statement", hint=hint)
+    _check_inputs_are_read_only(body, ins, where)
     return body
+
+
+def _check_inputs_are_read_only(body: Stmt, ins: Sequence[Buffer], where: str) -> None:
+    """Refuses stores to inputs: other stages read them too, before or after as the schedule says."""
+    inputs = {buffer.data: buffer.name for buffer in ins}
+    for node in post_order(body):
+        data = node.buffer.data if isinstance(node, BufferStore) else node.buffer_var if isinstance(node, Store) else None
+        if data in inputs:
+            raise ExpressionError(f"{where}: the statements store to the input {inputs[data]}",
+                                  hint="store to an output: copy the input there first, or let `shape` name one more output")

@@ -124,3 +124,15 @@ def test_a_tag_scope_holds_for_externs():
     A = te.placeholder((4,), name="A")
     with te.tag_scope("mine"):
         assert te.extern((4,), [A], doubled).op.tag == "mine"
+
+
+def test_an_input_is_not_written():
+    A = te.placeholder((4,), name="A")
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        ib.buffer_ptr(ins[0])[0] = 1.0
+        return ib.get()
+
+    with pytest.raises(ExpressionError, match="store to the input A"):
+        te.extern((4,), [A], body)
