@@ -110,14 +110,18 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     where = opening("compute", name)
     tag = current_tag(tag, where)
     dims = check_shape(_whole_numbers(shape), where)
-    names = _names(axes, len(dims)) if axes else axis_names(fcompute, len(dims), where, fewer=True)
+    names = _names(axes, len(dims), where) if axes else axis_names(fcompute, len(dims), where, fewer=True)
     op = define(dims, fcompute, names, name, tag=tag, attrs=attrs, info=info)
     outputs = tuple([Tensor(op, i) for i in range(op.num_outputs)])
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _names(axes: str | Sequence[str], rank: int) -> Sequence[str]:
-    return [f"{axes}{d}" for d in range(rank)] if isinstance(axes, str) else axes
+def _names(axes: str | Sequence[str], rank: int, where: str) -> Sequence[str]:
+    if isinstance(axes, str):
+        return [f"{axes}{d}" for d in range(rank)]
+    if len(axes) != rank:
+        raise ShapeError(f"{where}: {len(axes)} names of axes for {rank} dimensions")
+    return axes
 
 
 def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequence[str], name: str, *, tag: str = "",

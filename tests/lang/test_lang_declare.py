@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tedsl import te, tir
+from tedsl.errors import ShapeError
 from tedsl.ir.expr import ProducerLoad, Reduce
 from tedsl.lang.graph import consumers, producers_first, replace_inputs
 from tests.lang.formulas import values
@@ -24,6 +25,14 @@ def test_a_shape_may_be_one_number_or_symbolic():
     assert te.placeholder(()).ndim == 0
     assert te.placeholder([np.int64(3), 4]).ndim == 2
     assert te.placeholder((0, 4)).ndim == 2
+
+
+def test_axes_are_named_as_said():
+    A = te.placeholder((3, 4), name="A")
+    assert [axis.var.name for axis in te.compute((3, 4), lambda *i: A(*i), axes="ax").op.axis] == ["ax0", "ax1"]
+    assert [axis.var.name for axis in te.compute((3, 4), lambda *i: A(*i), axes=("yy", "xx")).op.axis] == ["yy", "xx"]
+    with pytest.raises(ShapeError, match="1 names of axes for 2 dimensions"):
+        te.compute((3, 4), lambda *i: A(*i), axes=("yy",))
 
 
 def test_axes_are_named_like_the_parameters():
