@@ -167,3 +167,11 @@ def test_graphs_around_convolutions(layout):
     for schedule in (SCHEDULES["generic"], SCHEDULES["x86"]):
         check(made, {a: x, b: z}, [one, np.tanh(one) + one, np.maximum(other, 0)], 1e-4, 1e-4, schedule)
     check(made[1], {a: x, b: z}, np.tanh(one) + one, 1e-4, 1e-4, SCHEDULES["cuda"])
+
+
+def test_weights_in_many_pages_are_copied_into_panels():
+    (a, x), (b, z) = feed((1, 10, 10, 40)), feed((3, 3, 40, 200), "w")
+    made = nn.relu(nn.conv2d_nhwc(a, b, 1, 1, 1))
+    s = topi.x86.schedule_conv2d_nhwc([made])
+    assert any(stage.op.name.startswith("w.global") for stage in s.stages), [stage.op.name for stage in s.stages]
+    check(made, {a: x, b: z}, np.maximum(testing.conv2d_nhwc_python(x, z, 1, 1), 0), 1e-4, 1e-4, topi.x86.schedule_conv2d_nhwc)

@@ -20,6 +20,9 @@ from topi.schedules.cpu.reduce import schedule_reduce
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 
+_PAGES = 256 * 1024  # bytes of weights: the pages of more are not all in the first table of addresses
+_READ_OFTEN = 100  # pixels, from which a copy of the weights is worth it
+
 
 def schedule_conv(kernel: Kernel) -> None:
     """Chooses by which dimension is innermost and how many channels there are."""
@@ -63,8 +66,31 @@ def _sums(kernel: Kernel) -> Any:
 
 def _channels_last(kernel: Kernel) -> None:
     *_, x, c = kernel.tail.axis
-    vectors = _vectors(extent_of(c), kernel.lanes(kernel.anchor))
-    _tile(kernel, vectors * kernel.lanes(kernel.anchor), _pixels(kernel, extent_of(x), vectors))
+    vectors, lanes = _vectors(extent_of(c), kernel.lanes(kernel.anchor)), kernel.lanes(kernel.anchor)
+    if _is_far_apart(kernel, vectors * lanes):
+        _panels(kernel, vectors * lanes, -1)
+    _tile(kernel, vectors * lanes, _pixels(kernel, extent_of(x), vectors))
+
+
+def _is_far_apart(kernel: Kernel, wide: int) -> bool:
+    """Whether the rows of weights that a tile reads lie in more pages of memory than stay at hand, and are read often."""
+    shape = [constant(extent) for extent in _weights(kernel).shape]
+    size, pixels = product(shape), product([extent_of(axis) for axis in kernel.tail.axis[:-1]])
+    if isinstance(kernel.record, DepthwiseConvOp) or size is None or shape[-1] is None or shape[-1] <= wide:
+        return False
+    return size * _weights(kernel).dtype.bits // 8 > _PAGES and (pixels is None or pixels >= _READ_OFTEN)
+
+
+def _panels(kernel: Kernel, wide: int, channel: int) -> None:
+    """A copy of the weights in which what a tile reads follows itself; channel: their dimension of the results."""
+    s = kernel.schedule
+    weights = s[s.cache_read(_weights(kernel), "global", [kernel.anchor])]
+    rest = slice(1, None) if channel == 0 else slice(None, -1)
+    weights.transform_layout(lambda *at: [at[channel] // wide, *at[rest], at[channel] % wide])
+    panel, *_, lane = weights.op.axis
+    if channel == -1:
+        weights.vectorize(lane)
+    share_out(weights, [panel], product([extent_of(axis) for axis in weights.op.axis]))
 
 
 def _blocks(kernel: Kernel) -> None:
@@ -133,9 +159,7 @@ def _turned(kernel: Kernel) -> None:
     *_, x = kernel.tail.axis
     vectors = _vectors(extent_of(kernel.tail.axis[1]) // record.groups, lanes)
     wide, pixels = vectors * lanes, _pixels(kernel, extent_of(x), vectors)
-    weights = s[s.cache_read(_weights(kernel), "global", [kernel.anchor])]
-    weights.transform_layout(lambda *at: [at[0] // wide, *at[1:], at[0] % wide])
-    share_out(weights, [weights.op.axis[0]], product([extent_of(axis) for axis in weights.op.axis]))
+    _panels(kernel, wide, 0)
     sums = _sums(kernel)
     tail = s[kernel.tail]
     n, o, *rows, x = tail.op.axis
