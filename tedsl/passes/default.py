@@ -25,7 +25,6 @@ from tedsl.passes.machine.split_vectors import split_vectors
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import stride_parallel
 from tedsl.passes.machine.use_intrinsics import use_intrinsics
-from tedsl.passes.machine.use_intrinsics import use_intrinsics
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.partition_loops import partition_loops
@@ -71,7 +70,6 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
 def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
     """What `build` runs after that: the loops as this machine runs them best."""
     return Pipeline((
-        use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         stride_parallel,
         gather_threads,
