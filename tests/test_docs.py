@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_page_of_directives_is_made_from_the_docstrings():
-    made = subprocess.run([sys.executable, "docs/directives.py", "--check"], cwd=ROOT, capture_output=True, text=True,
+@pytest.mark.parametrize("script", ["docs/directives.py", "docs/operators.py"])
+def test_a_page_is_made_from_the_code(script):
+    made = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True,
                           timeout=120, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
 
@@ -23,3 +26,15 @@ def test_every_directive_of_a_stage_has_an_example():
             calls = set(getattr(getattr(method, "__code__", None), "co_names", ()))
             if calls & {"_record", "record"} and not name.startswith("_"):
                 assert f"### `{name}(" in page, f"{name} has no Example block in its docstring"
+
+
+def test_every_operator_has_a_line():
+    import topi
+
+    page = (ROOT / "docs" / "operators.md").read_text()
+    for room in (topi, topi.nn, topi.image):
+        section = page.partition(f"\n## {room.__name__}\n")[2].partition("\n## ")[0]
+        for name in room.__all__:
+            if callable(getattr(room, name)):
+                listed = f"| `{name}(" in section or f" `{name}`" in section
+                assert listed, f"{room.__name__}.{name} is not in docs/operators.md"
