@@ -10,6 +10,7 @@ import numpy as np
 import tedsl
 import topi
 from benchmarks.cases import Case, torch_or_none
+from benchmarks.conv_cases import conv_cases
 from benchmarks.measure import Contender
 from tedsl import te
 
@@ -124,5 +125,5 @@ def build_times() -> list[Callable[[], Case]]:
 
 def topi_cases(threads: int, quick: bool) -> list[Callable[[], Case]]:
     """Functions that make the cases, so that only one case's arrays live at a time."""
-    made = rows(threads) + sums(threads) + elementwise(threads) + products(threads)
+    made = rows(threads) + sums(threads) + elementwise(threads) + products(threads) + conv_cases(threads)
     return made + (build_times() if threads == 1 else [])
