@@ -125,6 +125,10 @@ def process_functions(imports: Imports, image: bytes) -> tuple[str, ...]:
     more = [name for name in undefined_symbols(image) if not is_known(name) and name not in imports.functions]
     absent = [name for name in more if not extern_address(name)]
     if absent:
+        intrinsics = [name for name in absent if name.startswith("llvm.")]
+        if intrinsics:  # older LLVMs read them as functions
+            raise LoweringError(f"import_llvm: LLVM has no intrinsic {', '.join(intrinsics)}",
+                                hint="check its name and the types behind it")
         raise LoweringError(f"the imported code uses an operation that the target lacks; LLVM calls {', '.join(absent)} for "
                             "it, which no library of this process has", hint="write the operation in the imported code itself")
     return (*dict.fromkeys((*imports.process, *more)),)
