@@ -68,7 +68,7 @@ def _check_predicates(plans: Sequence[StagePlan]) -> None:
         wrong = [var for var in variables(store_predicate(plan)) if var in threads and var not in own]
         if wrong:
             raise LoweringError(f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is about "
-                                f"{wrong[0].name}: {plan.name} runs outside of these threads",
+                                f"{wrong[0].name}: {plan.name} does not run on these threads",
                                 hint=f"bind a loop of {plan.name} to them, or leave the predicate out",
                                 about=said(plan.stage, "store_predicate"))
 

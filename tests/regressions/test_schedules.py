@@ -120,7 +120,7 @@ def test_a_store_predicate_over_threads_that_are_not_there():
     thread = te.thread_axis("threadIdx.x")
     s[C].bind(C.op.axis[0], thread)
     s[B].set_store_predicate(thread.var >= 0)
-    with pytest.raises(LoweringError, match=r"is about threadIdx\.x: B runs outside of these threads"):
+    with pytest.raises(LoweringError, match=r"is about threadIdx\.x: B does not run on these threads"):
         tedsl.lower(s, [A, C])
 
 
