@@ -94,6 +94,18 @@ def test_dtypes_and_symbols():
           {d: w}, [windows, w.mean((2, 3), keepdims=True), testing.adaptive_pool(w, (3, 2), "max")])
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_averages_of_narrow_integers_do_not_overflow(dtype, schedule):
+    lowest = np.iinfo(dtype).min
+    x = np.full((1, 2, 14, 14), np.iinfo(dtype).max, dtype)
+    x[0, 1] = lowest
+    a = te.placeholder(x.shape, dtype, name="a")
+    made = [nn.pool2d(a, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "avg"), nn.global_pool(a, "avg"),
+            nn.adaptive_pool(a, (3, 5), "avg")]
+    check(made, {a: x}, [x[:, :, ::2, ::2], x[:, :, :1, :1], x[:, :, :3, :5]], schedule=SCHEDULES[schedule])
+
+
 def test_maximum_keeps_nan_and_infinity():
     a, x = tensor((1, 1, 4, 4))
     x = np.full_like(x, -np.inf)

@@ -10,6 +10,7 @@ from tedsl.errors import ArgumentError, ShapeError
 from topi.extents import shown
 
 _NARROW = ("float16", "bfloat16")
+_SHORT = ("int8", "uint8", "int16", "uint16")
 
 
 def letters_of(layout: str, data: te.Tensor, space: str, where: str) -> str:
@@ -37,7 +38,7 @@ def lowest(dtype: Any) -> Any:
 
 def wide(dtype: Any) -> str:
     """The dtype that sums of `dtype` are made in."""
-    return "float32" if dtype in _NARROW else str(dtype)
+    return "float32" if dtype in _NARROW else "int32" if dtype in _SHORT else str(dtype)
 
 
 def quotients(name: str, total: te.Tensor, dtype: Any, count: Callable[..., Any]) -> te.Tensor:
