@@ -10,7 +10,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
-from topi.extents import opening
+from topi.extents import opening, shown
 from topi.injective import injective
 from topi.tag import BROADCAST
 
@@ -163,7 +163,8 @@ def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
     opening("broadcast_to", data)
     like = te.placeholder(shape, data.dtype, name="like")
     if like.ndim < data.ndim:
-        raise ShapeError(f"broadcast_to: {data.name} has {data.ndim} dimensions, the shape {tuple(shape)} only {like.ndim}")
+        raise ShapeError(f"broadcast_to: {data.name} has {data.ndim} dimensions, the shape {shown(like.shape)} only "
+                         f"{like.ndim}")
     joined = te.broadcast_shape(data, like, "broadcast_to")
     for position, (wanted, made) in enumerate(zip(like.shape, joined)):
         if wanted is not made and not te.same_extent(wanted, made):

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.kinds import EinsumOp
 
 ELLIPSIS = "..."
@@ -73,6 +73,7 @@ def _parsed(subscripts: str, tensors: Sequence[te.Tensor]) -> tuple[list[list[st
 
 
 def _labels(part: str, tensor: te.Tensor, subscripts: str) -> list[str]:
+    opening(f"einsum {subscripts!r}", tensor)
     before, found, after = part.partition(ELLIPSIS)
     extra = tensor.ndim - len(before) - len(after)
     if not (before + after).isalpha() and before + after:

@@ -224,4 +224,5 @@ def full(shape: Sequence[Any], dtype: Any, fill_value: Any) -> te.Tensor:
 
 def full_like(x: te.Tensor, fill_value: Any) -> te.Tensor:
     """A tensor of the shape and dtype of `x` whose elements are all `fill_value`."""
+    opening("full_like", x)
     return full(x.shape, x.dtype, fill_value)

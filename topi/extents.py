@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tedsl import te, tir
@@ -17,12 +17,14 @@ def as_int(value: Any) -> int | None:
     return None if isinstance(value, tir.Expr) or not hasattr(value, "__index__") else operator.index(value)
 
 
-def opening(name: str, tensor: Any) -> str:
-    """How messages of the operator `name` on `tensor` begin; ArgumentTypeError where that is no tensor."""
-    if not isinstance(tensor, te.Tensor):
-        raise ArgumentTypeError(f"{name}: got {_kind(tensor)} where a tensor is meant",
-                                hint="declare te.placeholder(shape, dtype), and pass arrays when the built function is called")
-    return f"{name} of {tensor.name}"
+def opening(name: str, *tensors: Any) -> str:
+    """How messages of the operator `name` on `tensors` begin; ArgumentTypeError where one is no tensor."""
+    for tensor in tensors:
+        if not isinstance(tensor, te.Tensor):
+            raise ArgumentTypeError(f"{name}: got {_kind(tensor)} where a tensor is meant",
+                                    hint="declare te.placeholder(shape, dtype); arrays are passed to the built function")
+    *others, last = [tensor.name for tensor in tensors]
+    return f"{name} of {', '.join(others)} and {last}" if others else f"{name} of {last}"
 
 
 def constant(value: Any, dtype: Any, where: str, name: str) -> Any:
@@ -54,7 +56,7 @@ def axis_of(axis: Any, rank: int, where: str, name: str = "axis") -> int:
 
 def axes_of(axes: Any, rank: int, where: str, name: str = "axis") -> tuple[int, ...]:
     """The axes in the order given, counted from 0; ShapeError where one is not there or is named twice."""
-    given = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    given = tuple(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, tir.Expr)) else (axes,)
     found = tuple([axis_of(axis, rank, where, name) for axis in given])
     if len(set(found)) != len(found):
         raise ShapeError(f"{where}: {name}={given} names a dimension twice")

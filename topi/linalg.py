@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import axes_of, differ, shown
+from topi.extents import axes_of, differ, opening, shown
 from topi.kinds import MatmulOp
 from topi.nn.dense import matmul as _nn_matmul
 from topi.tag import MATMUL
@@ -27,7 +27,7 @@ def tensordot(a: te.Tensor, b: te.Tensor, axes: int | Sequence[Any]) -> te.Tenso
     axes: a number n (the last n of `a`, the first n of `b`), or a pair of an axis or a list of axes of each. Same as
     numpy.tensordot, also the defaults of what is summed in which order. Returns: the dtype of `a`.
     """
-    where = f"tensordot of {a.name} and {b.name}"
+    where = opening("tensordot", a, b)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
             raise ShapeError(f"{where}: axes={axes} of shapes {shown(a.shape)} and {shown(b.shape)}",

@@ -10,7 +10,8 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
-from topi.elementwise import full
+from topi.elementwise import full, identity
+from topi.extents import axes_of, opening
 from topi.kinds import ReduceOp
 from topi.tag import COMM_REDUCE, COMM_REDUCE_IDX, ELEMWISE
 
@@ -18,7 +19,7 @@ Axis = int | Sequence[int] | None
 
 
 def sum(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
-    """The sum, in the dtype of `data`."""
+    """The sum, in the dtype of `data`; over no dimension (axis=(), a scalar) a copy of `data`."""
     return _accumulate("sum", te.sum, data, axis, keepdims)
 
 
@@ -62,26 +63,16 @@ def argmin(data: te.Tensor, axis: Axis = None, keepdims: bool = False, select_la
 
 def reduced_axes(axis: Axis, rank: int, where: str) -> tuple[int, ...]:
     """The dimensions that `axis` names, sorted, from 0; ShapeError where there is none such or one is named twice."""
-    given = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = []
-    for item in given:
-        if not -rank <= item < rank:
-            raise ShapeError(f"{where}: axis {item} of a tensor of rank {rank}", hint=f"axes are {-rank} to {rank - 1}" if rank
-                             else "a scalar has no axes")
-        axes.append(item % rank)
-    if len(set(axes)) != len(axes):
-        raise ShapeError(f"{where}: axis={tuple(given)} names a dimension twice")
-    return tuple(sorted(axes))
+    return tuple(range(rank)) if axis is None else tuple(sorted(axes_of(axis, rank, where)))
 
 
 def _accumulate(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool) -> te.Tensor:
     """The reduction, in float32 where the dtype is too narrow to add up in."""
-    if data.dtype not in ("float16", "bfloat16"):
+    where = opening(operator, data)
+    if data.dtype not in ("float16", "bfloat16") or not reduced_axes(axis, data.ndim, where):
         return _reduce(operator, reducer, data, axis, keepdims)
     name = f"{data.op.name}_red"
     wide = _reduce(operator, lambda e, axis: reducer(e.astype("float32"), axis=axis), data, axis, keepdims, f"{name}_float32")
-    if wide is data:
-        return data
     made: te.Tensor = te.compute(wide.shape, lambda *i: wide(*i).astype(data.dtype), name=name, tag=ELEMWISE,
                                  info=te.ElementwiseOp("cast"), axes="ax")
     return made
@@ -89,9 +80,10 @@ def _accumulate(operator: str, reducer: Callable[..., Any], data: te.Tensor, axi
 
 def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool,
             name: str = "") -> te.Tensor:
-    axes = reduced_axes(axis, data.ndim, f"{operator} of {data.name}")
+    axes = reduced_axes(axis, data.ndim, opening(operator, data))
     if not axes:
-        return data
+        copy: te.Tensor = identity(data)
+        return copy
     made: te.Tensor = _reduced(data, axes, keepdims, lambda e, loops: reducer(e, axis=loops), name or f"{data.op.name}_red",
                                COMM_REDUCE, operator)
     return made
@@ -113,7 +105,7 @@ def _reduced(data: te.Tensor, axes: tuple[int, ...], keepdims: bool, combine: Ca
 
 def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: bool) -> te.Tensor:
     """Index and value are reduced together, by an order of pairs that no order of the steps can change."""
-    where = f"{operator} of {data.name}"
+    where = opening(operator, data)
     axes = reduced_axes(axis, data.ndim, where)
     if data.dtype == "bool":
         raise DTypeError(f"{where}: bool values have no order", hint="cast to a number: topi.cast(x, 'int8')")

@@ -11,7 +11,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import differ, shown
+from topi.extents import differ, opening, shown
 from topi.kinds import PoolOp
 from topi.nn.conv.formula import pad_space, require_rank, result_dtype, windows
 
@@ -30,7 +30,7 @@ def dilation2d_nhwc(input: te.Tensor, filter: te.Tensor, stride: Any, padding: A
 
 def _dilation(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any,
               layout: str, kernel_layout: str) -> te.Tensor:
-    where = f"{operator} of {data.name} and {kernel.name}"
+    where = opening(operator, data, kernel)
     require_rank(data, layout, where)
     require_rank(kernel, kernel_layout, where)
     size, weight = dict(zip(layout, data.shape)), dict(zip(kernel_layout, kernel.shape))

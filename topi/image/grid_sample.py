@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.image.taps import clamped, method_of, taps, weighted
 from topi.injective import injective
 
@@ -20,7 +20,7 @@ def affine_grid(data: te.Tensor, target_shape: Sequence[int], align_corners: boo
     data: (batch, 2, 3). Returns (batch, 2, height, width), for grid_sample. align_corners: -1 and 1 are the middles of the
     pixels at the border, else their outer edges. The same as torch.nn.functional.affine_grid with the dimensions moved.
     """
-    where = f"affine_grid of {data.name}"
+    where = opening("affine_grid", data)
     if data.ndim != 3 or differ(data.shape[1], 2) or differ(data.shape[2], 3):
         raise ShapeError(f"{where}: the shape is {shown(data.shape)}", hint="(batch, 2, 3)")
     if len(target_shape) != 2 or any(n is not None and n < (2 if align_corners else 1) for n in map(as_int, target_shape)):

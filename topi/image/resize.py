@@ -16,7 +16,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int
+from topi.extents import as_int, opening
 from topi.image.taps import ROUNDINGS, clamped, excluding, method_of, taps, weighted
 from topi.injective import injective
 from topi.nn.pool.layout import letters_of
@@ -59,7 +59,7 @@ def crop_and_resize(data: te.Tensor, boxes: te.Tensor, box_indices: te.Tensor, c
     boxes: (number, 4) of (y start, x start, y end, x end) as parts of the image. box_indices: (number,), the image of each.
     What lies outside of the image is extrapolation_value (None: 0).
     """
-    where = f"crop_and_resize of {data.name}"
+    where = opening("crop_and_resize", data)
     if boxes.ndim != 2 or as_int(boxes.shape[1]) not in (4, None) or box_indices.ndim != 1:
         raise ShapeError(f"{where}: boxes are {tuple(boxes.shape)} and box_indices {tuple(box_indices.shape)}",
                          hint="(number, 4) and (number,)")
@@ -70,7 +70,7 @@ def crop_and_resize(data: te.Tensor, boxes: te.Tensor, box_indices: te.Tensor, c
 def _resize(operator: str, space: str, data: te.Tensor, roi: Any, size: Size, layout: str, method: str, mode: str,
             rounding: str, alpha: float, exclude: int, outside: float, out_dtype: Any, boxes: te.Tensor | None = None,
             box_indices: te.Tensor | None = None) -> te.Tensor:
-    where = f"{operator} of {data.name}"
+    where = opening(operator, data)
     letters, kind = letters_of(layout, data, space, where), method_of(method, where)
     extents = _sizes(size, len(space), where)
     rounding = rounding or ("round" if mode == "align_corners" else "floor")

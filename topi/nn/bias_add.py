@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import axis_of, differ, shown
+from topi.extents import axis_of, differ, opening, shown
 from topi.tag import BROADCAST
 
 
@@ -15,7 +15,7 @@ def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
 
     data: any shape. bias: (data.shape[axis],). Returns: the shape of `data`, the dtype that `data + bias` has.
     """
-    where = f"bias_add of {data.name}"
+    where = opening("bias_add", data)
     along = axis_of(axis, data.ndim, where)
     if bias.ndim != 1 or differ(bias.shape[0], data.shape[along]):
         raise ShapeError(f"{where}: bias {bias.name} has the shape {shown(bias.shape)}, dimension {along} of "

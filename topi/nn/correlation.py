@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.kinds import PoolOp
 from topi.nn.pad import pad
 
@@ -19,7 +19,7 @@ def correlation_nchw(data1: te.Tensor, data2: te.Tensor, kernel_size: int, max_d
     dimensions in steps of stride2, with d = max_displacement // stride2 * stride2; patches are stride1 apart. padding: zeros on
     all sides.
     """
-    where = f"correlation_nchw of {data1.name} and {data2.name}"
+    where = opening("correlation_nchw", data1, data2)
     if data1.ndim != 4 or data2.ndim != 4 or any(differ(a, b) for a, b in zip(data1.shape, data2.shape)):
         raise ShapeError(f"{where}: the shapes are {shown(data1.shape)} and {shown(data2.shape)}",
                          hint="(n, c, h, w), both alike")

@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.kinds import MatmulOp
 from topi.tag import BATCH_MATMUL, BROADCAST, DENSE, ELEMWISE, MATMUL
 
@@ -40,7 +40,7 @@ def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Any = None, o
     used for all of the other. oshape: the shape of the result, where it is known better than from the arguments.
     Returns: (B, M, N) of out_dtype, by default that of `tensor_a`.
     """
-    where = f"batch_matmul of {tensor_a.name} and {tensor_b.name}"
+    where = opening("batch_matmul", tensor_a, tensor_b)
     for name, tensor in (("tensor_a", tensor_a), ("tensor_b", tensor_b)):
         if tensor.ndim != 3:
             raise ShapeError(f"{where}: {name} has the shape {shown(tensor.shape)}, not 3 dimensions (batch, rows, columns)",
@@ -69,7 +69,7 @@ def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Any = None, o
 
 def _matmul(operator: str, a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, out_dtype: Any, transpose_a: bool,
             transpose_b: bool, name: str, tag: str) -> te.Tensor:
-    where = f"{operator} of {a.name} and {b.name}"
+    where = opening(operator, a, b)
     for tensor in (a, b):
         if tensor.ndim != 2:
             raise ShapeError(f"{where}: {tensor.name} has the shape {shown(tensor.shape)}, not 2 dimensions",

@@ -6,13 +6,13 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int, axis_of, differ, require_one_dtype, shown
+from topi.extents import as_int, axis_of, differ, opening, require_one_dtype, shown
 from topi.injective import injective
 
 
 def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
     """The last buffer.shape[axis] elements along `axis` of `buffer` with `data` behind it, in the shape of `buffer`."""
-    where = f"fifo_buffer of {data.name} and {buffer.name}"
+    where = opening("fifo_buffer", data, buffer)
     along = axis_of(axis, buffer.ndim, where)
     new, length = as_int(data.shape[along]) if data.ndim == buffer.ndim else None, as_int(buffer.shape[along])
     others = [d for d in range(buffer.ndim) if d != along]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
-from topi.extents import axes_of, differ, product, shown
+from topi.extents import axes_of, differ, opening, product, shown
 from topi.kinds import NormalizeOp
 
 
@@ -19,7 +19,7 @@ def layer_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor | None, axis: 
     dtype of `data`. The variance is that of data - mean, in a second look at the row: the mean of squares less the square
     of the mean would cancel. Narrow floats are computed in float32. Formula: Ba, Kiros and Hinton, 2016.
     """
-    where = f"layer_norm of {data.name}"
+    where = opening("layer_norm", data)
     axes = tuple(sorted(axes_of(axis, data.ndim, where)))
     if not data.dtype.is_float:
         raise DTypeError(f"{where}: its elements are {data.dtype}, not floats", hint="cast first: topi.cast(x, 'float32')")
@@ -58,6 +58,7 @@ def layer_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor | None, axis: 
 
 
 def _check(where: str, data: te.Tensor, axes: tuple[int, ...], given: te.Tensor, name: str) -> None:
+    opening(f"{where}, {name}", given)
     wanted = [data.shape[d] for d in axes]
     if given.ndim != len(wanted) or any(differ(a, b) for a, b in zip(given.shape, wanted)):
         raise ShapeError(f"{where}: {name} has the shape {shown(given.shape)}, the dimensions {axes} of "

@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import differ, require_integers, shown
+from topi.extents import differ, opening, require_integers, shown
 from topi.reduction import sum as sum_of
 
 
@@ -17,7 +17,7 @@ def nll_loss(predictions: te.Tensor, targets: te.Tensor, weights: te.Tensor, red
     reduction: "none" for the shape of the targets, "sum", or "mean", which divides by the sum of the weights that were used.
     The same as torch.nn.functional.nll_loss.
     """
-    where = f"nll_loss of {predictions.name} and {targets.name}"
+    where = opening("nll_loss", predictions, targets)
     if reduction not in ("none", "sum", "mean"):
         raise ArgumentError(f'{where}: reduction is "{reduction}"', hint='"none", "sum" or "mean"')
     expected = [predictions.shape[0], *predictions.shape[2:]] if predictions.ndim > 1 else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import differ, indices_at, product, shown
+from topi.extents import differ, indices_at, opening, product, shown
 from topi.injective import injective
 
 
@@ -25,15 +25,16 @@ def scale_shift_nchwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> t
 
 def flatten(data: te.Tensor) -> te.Tensor:
     """(batch, the rest in one dimension), in row-major order."""
+    where = opening("flatten", data)
     if data.ndim < 1:
-        raise ShapeError(f"flatten of {data.name}: a scalar has no batch")
+        raise ShapeError(f"{where}: a scalar has no batch")
     rest = data.shape[1:]
     return injective("flatten", (data.shape[0], product(rest)), lambda n, i: data(n, *indices_at(i, rest)), name="tensor")
 
 
 def _scale_shift(operator: str, data: te.Tensor, scale: te.Tensor, shift: te.Tensor, axes: tuple[int, ...],
                  rank: int) -> te.Tensor:
-    where = f"{operator} of {data.name}"
+    where = opening(operator, data)
     if data.ndim != rank:
         raise ShapeError(f"{where}: the shape {shown(data.shape)} has {data.ndim} dimensions, not {rank}")
     for tensor, name in ((scale, "Scale"), (shift, "Shift")):

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import axis_of, differ, shown
+from topi.extents import axis_of, differ, opening, shown
 from topi.kinds import WindowSumOp
 from topi.nn.pad import pad
 from topi.reduction import sum as sum_of
@@ -23,7 +23,7 @@ def batch_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, moving_mean: 
     axis: that of the channels, None is 1. epsilon None is 1e-5. center, scale: whether beta, gamma are used, None is yes.
     Returns [normalized, moving_mean, moving_var], the last two unchanged. Ioffe and Szegedy, Batch Normalization (2015).
     """
-    where = f"batch_norm of {data.name}"
+    where = opening("batch_norm", data)
     channel = axis_of(1 if axis is None else axis, data.ndim, where)
     for vector, name in ((gamma, "gamma"), (beta, "beta"), (moving_mean, "moving_mean"), (moving_var, "moving_var")):
         require_vector(vector, name, data, channel, where)
@@ -45,7 +45,7 @@ def lrn(data: te.Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: 
 
     size: odd. Local response normalization: Krizhevsky et al., ImageNet Classification (2012), section 3.3.
     """
-    where = f"lrn of {data.name}"
+    where = opening("lrn", data)
     along, dtype = axis_of(axis, data.ndim, where), str(data.dtype)
     if size < 1 or size % 2 == 0:
         raise ArgumentError(f"{where}: size is {size}", hint="an odd number of neighbours, the element in the middle")
@@ -85,6 +85,7 @@ def l2_normalize(data: te.Tensor, eps: float, axis: int | Sequence[int] | None =
 
 def require_vector(vector: te.Tensor, name: str, data: te.Tensor, axis: int, where: str) -> None:
     """ShapeError where `vector` has not one element for each of `axis` of the data."""
+    opening(f"{where}, {name}", vector)
     if vector.ndim != 1 or differ(vector.shape[0], data.shape[axis]):
         raise ShapeError(f"{where}: {name} {vector.name} has the shape {shown(vector.shape)} and dimension {axis} of "
                          f"{shown(data.shape)} has {data.shape[axis]!r} elements", hint="give one number for each channel")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, shown
+from topi.extents import as_int, opening, shown
 from topi.kinds import InjectiveOp
 
 
@@ -17,12 +17,15 @@ def pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | N
 
     pad_after None is pad_before. Same as numpy.pad of mode "constant".
     """
+    where = opening("pad", data)
     after = pad_before if pad_after is None else pad_after
     for which, widths in (("pad_before", pad_before), ("pad_after", after)):
+        if not hasattr(widths, "__len__"):
+            raise ShapeError(f"{where}: {which} is {widths!r}", hint="give a list with one width for each dimension")
         if len(widths) != data.ndim:
-            raise ShapeError(f"pad of {data.name}: the tensor has {data.ndim} dimensions and {which} has {len(widths)} widths")
+            raise ShapeError(f"{where}: the tensor has {data.ndim} dimensions and {which} has {len(widths)} widths")
         if any(isinstance(width, int) and width < 0 for width in widths):
-            raise ShapeError(f"pad of {data.name}: {which} is {tuple(widths)}, a width is below 0")
+            raise ShapeError(f"{where}: {which} is {tuple(widths)}, a width is below 0")
     value = te.const(pad_value, data.dtype) if isinstance(pad_value, (bool, int, float)) else pad_value
     shape = [extent + low + high for extent, low, high in zip(data.shape, pad_before, after)]
     padded = [d for d in range(data.ndim) if not _is_zero(pad_before[d]) or not _is_zero(after[d])]

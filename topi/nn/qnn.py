@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
-from topi.extents import as_int, axis_of, differ, shown
+from topi.extents import as_int, axis_of, differ, opening, shown
 
 SQNN_DISABLE, SQNN_INT8, SQNN_UINT8, SQNN_INT32 = range(4)
 SQNN_DTYPE_TO_CODE = {"disable": SQNN_DISABLE, "int8": SQNN_INT8, "uint8": SQNN_UINT8, "int32": SQNN_INT32}
@@ -20,7 +20,7 @@ def simulated_quantize(data: te.Tensor, out_dtype: Any, output_scale: te.Tensor 
     out_dtype: a code of SQNN_DTYPE_TO_CODE, a variable or a scalar tensor; "disable" leaves `data` as it is. scale and
     zero_point: (1,) or one for each element along `axis`.
     """
-    where = f"simulated_quantize of {data.name}"
+    where = opening("simulated_quantize", data)
     scale, zero = _channels(data, output_scale, axis, "output_scale", where), \
         _channels(data, output_zero_point, axis, "output_zero_point", where)
     code = _code(out_dtype)
@@ -40,7 +40,7 @@ def simulated_quantize(data: te.Tensor, out_dtype: Any, output_scale: te.Tensor 
 def simulated_dequantize(data: te.Tensor, in_dtype: Any, input_scale: te.Tensor | None = None,
                          input_zero_point: te.Tensor | None = None, axis: int = -1) -> te.Tensor:
     """(data - zero_point) * scale, in the dtype of `data`; the code "disable" leaves `data` as it is."""
-    where = f"simulated_dequantize of {data.name}"
+    where = opening("simulated_dequantize", data)
     scale, zero = _channels(data, input_scale, axis, "input_scale", where), \
         _channels(data, input_zero_point, axis, "input_zero_point", where)
     code = _code(in_dtype)

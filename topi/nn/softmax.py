@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError
-from topi.extents import axis_of
+from topi.extents import axis_of, opening
 from topi.kinds import SoftmaxOp
 from topi.tag import LOG_SOFTMAX_OUTPUT, SOFTMAX_OUTPUT
 
@@ -60,7 +60,7 @@ def _softmax(x: te.Tensor, axis: int, operator: str, exponential: Callable[[Any]
 
 def _places(x: te.Tensor, axis: int, operator: str) -> tuple[int, list[Any], Callable[..., Any], Callable[..., Any]]:
     """The axis from 0, the shape without it, and indices without it and with one for it."""
-    where = f"{operator} of {x.name}"
+    where = opening(operator, x)
     along = axis_of(axis, x.ndim, where)
     if not x.dtype.is_float:
         raise DTypeError(f"{where}: its elements are {x.dtype}, not floats", hint="cast first: topi.cast(x, 'float32')")

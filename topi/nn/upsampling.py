@@ -7,7 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int
+from topi.extents import as_int, opening
 from topi.image.resize import resize2d, resize3d
 from topi.nn.pool.layout import letters_of
 
@@ -15,7 +15,7 @@ from topi.nn.pool.layout import letters_of
 def upsampling(data: te.Tensor, scale_h: float, scale_w: float, layout: str = "NCHW", method: str = "nearest_neighbor",
                align_corners: bool = False, output_shape: Any = None) -> te.Tensor:
     """`data` with height * scale_h and width * scale_w, rounded; method: "nearest_neighbor", "bilinear" or "bicubic"."""
-    where = f"upsampling of {data.name}"
+    where = opening("upsampling", data)
     size = _scaled(data, letters_of(layout, data, "HW", where), "HW", (scale_h, scale_w), output_shape, where)
     return resize2d(data, (0.0,) * 4, size, layout, method, "align_corners" if align_corners else "asymmetric")
 
@@ -24,7 +24,7 @@ def upsampling3d(data: te.Tensor, scale_d: float, scale_h: float, scale_w: float
                  method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
                  output_shape: Any = None) -> te.Tensor:
     """`data` with depth, height and width multiplied; method: "nearest_neighbor" or "trilinear"."""
-    where = f"upsampling3d of {data.name}"
+    where = opening("upsampling3d", data)
     size = _scaled(data, letters_of(layout, data, "DHW", where), "DHW", (scale_d, scale_h, scale_w), output_shape, where)
     return resize3d(data, (0.0,) * 6, size, layout, method, coordinate_transformation_mode)
 

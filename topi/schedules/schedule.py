@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.target import Target
+from topi.extents import opening
 from topi.kinds import InjectiveOp, RowsOp
 from topi.schedules.fusion import kernels
 from topi.schedules.row_groups import join_rows
@@ -34,6 +35,8 @@ def as_target(target: Any) -> Target:
 def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Schedule:
     """The schedule of `outs` by a table of rules."""
     listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    for out in listed:
+        opening("schedule", out)
     s = te.create_schedule([out.op for out in listed])
 
     def is_anchor(op: Any) -> bool:

@@ -38,8 +38,11 @@ from topi.testing.normalization import (
     batch_to_space_nd_python,
     depth_to_space_python,
     l2_normalize_python,
+    layer_norm_python,
+    log_softmax_python,
     lrn_python,
     nll_loss,
+    softmax_python,
     space_to_batch_nd_python,
     space_to_depth_python,
 )
@@ -71,6 +74,7 @@ __all__ += [
     "conv_python", "conv_transpose_python", "depthwise_conv2d_python_nchw", "depthwise_conv2d_python_nhwc", "dilate_python",
 ]
 __all__ += ["adaptive_pool", "pool_grad_nchw", "poolnd_python"]
+__all__ += ["layer_norm_python", "log_softmax_python", "softmax_python"]
 __all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "l2_normalize_python", "lrn_python", "nll_loss",
             "space_to_batch_nd_python", "space_to_depth_python"]
 __all__ += ["affine_grid_python", "crop_and_resize_python", "dilation2d_python", "resize2d_python", "resize_python"]

@@ -19,6 +19,29 @@ def batch_norm(x: Array, gamma: Array, beta: Array, moving_mean: Array, moving_v
     return [(out + beta.reshape(shape) if center else out).astype(x.dtype), moving_mean, moving_var]
 
 
+def softmax_python(a_np: Array, axis: int = 1) -> Array:
+    """exp(a - max) / sum(exp(a - max)) along `axis`, whose default is TVM's."""
+    powers = np.exp(a_np.astype("float64") - a_np.max(axis=axis, keepdims=True))
+    made: Array = (powers / powers.sum(axis=axis, keepdims=True)).astype(a_np.dtype)
+    return made
+
+
+def log_softmax_python(a_np: Array, axis: int = 1) -> Array:
+    """a - max - log(sum(exp(a - max))) along `axis`, whose default is TVM's."""
+    moved = a_np.astype("float64") - a_np.max(axis=axis, keepdims=True)
+    made: Array = (moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))).astype(a_np.dtype)
+    return made
+
+
+def layer_norm_python(data: Array, gamma: Array, beta: Array, axis: int | Sequence[int], epsilon: float = 1e-5) -> Array:
+    """(data - mean) / sqrt(variance + epsilon) * gamma + beta, mean and variance over the dimensions `axis`."""
+    axes = sorted(d % data.ndim for d in ([axis] if isinstance(axis, int) else axis))
+    wide, shape = data.astype("float64"), [n if d in axes else 1 for d, n in enumerate(data.shape)]
+    spread = np.sqrt(wide.var(axis=tuple(axes), keepdims=True) + epsilon)
+    made: Array = (wide - wide.mean(axis=tuple(axes), keepdims=True)) / spread * gamma.reshape(shape) + beta.reshape(shape)
+    return made.astype(data.dtype)
+
+
 def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, beta: float) -> Array:
     """a / (bias + alpha / size * sum of squares of the neighbours along `axis`) ** beta; in TVM's order of parameters."""
     moved = np.moveaxis(a_np.astype("float64"), axis, 0)

@@ -32,6 +32,7 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: int | Sequence[int]) 
     names all of its dimensions.
     """
     where = opening("expand_like", a)
+    opening(f"{where}, shape_like", shape_like)
     new = axes_of(axis, shape_like.ndim, where)
     kept = [d for d in range(shape_like.ndim) if d not in new]
     if not kept and a.ndim == 1 and not differ(a.shape[0], 1):

@@ -53,6 +53,7 @@ def strided_set(a: te.Tensor, v: te.Tensor, begin: Any, end: Any, strides: Any =
     is missing is the whole dimension. Negative positions count from the end. `v` has the extents of the part.
     """
     where = opening("strided_set", a)
+    opening(f"{where}, v", v)
     if v.dtype != a.dtype or v.ndim != a.ndim:
         raise DTypeError(f"{where}: the values {v.name} are {v.dtype} of {v.ndim} dimensions, the tensor is {a.dtype} of "
                          f"{a.ndim}", hint="convert and reshape the values: topi.cast, topi.reshape")

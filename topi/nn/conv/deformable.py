@@ -14,7 +14,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.image.taps import taps, weighted
 from topi.kinds import ConvOp
 from topi.nn.conv.formula import accumulated, require_channels, require_rank, result_dtype, windows
@@ -36,7 +36,7 @@ def deformable_conv2d_nhwc(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor
 
 def _deformable(operator: str, data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any,
                 deformable_groups: int, groups: int, out_dtype: Any, layout: str, kernel_layout: str) -> te.Tensor:
-    where = f"{operator} of {data.name}, {offset.name} and {kernel.name}"
+    where = opening(operator, data, offset, kernel)
     for tensor, letters in ((data, layout), (offset, layout), (kernel, kernel_layout)):
         require_rank(tensor, letters, where)
     size, weight = dict(zip(layout, data.shape)), dict(zip(kernel_layout, kernel.shape))

@@ -11,7 +11,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import differ, shown
+from topi.extents import differ, opening, shown
 from topi.kinds import DepthwiseConvOp
 from topi.nn.conv.formula import SPACE, accumulated, pad_space, require_rank, result_dtype, w_indices, windows
 
@@ -33,7 +33,7 @@ def depthwise_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padd
 
 def _depthwise(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any,
                layout: str, kernel_layout: str) -> te.Tensor:
-    where = f"{operator} of {data.name} and {kernel.name}"
+    where = opening(operator, data, kernel)
     require_rank(data, layout, where)
     require_rank(kernel, kernel_layout, where)
     size, weight = dict(zip(layout, data.shape)), dict(zip(kernel_layout, kernel.shape))

@@ -14,7 +14,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.kinds import ConvOp
 from topi.nn.pad import pad
 from topi.nn.utils import pad_widths, spatial
@@ -68,7 +68,7 @@ def windows(extents: Sequence[Any], stride: Any, padding: Any, dilation: Any, wh
 def convolve(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any, *,
              layout: str, kernel_layout: str, groups: int = 1, name: str = "") -> te.Tensor:
     """The convolution of `data` with `kernel`; the result has the layout of the data."""
-    where = f"{operator} of {data.name} and {kernel.name}"
+    where = opening(operator, data, kernel)
     require_rank(data, layout, where)
     require_rank(kernel, kernel_layout, where)
     size, weight = dict(zip(layout, data.shape)), dict(zip(kernel_layout, kernel.shape))

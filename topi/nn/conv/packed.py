@@ -13,7 +13,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, PackedConvOp, PackedDepthwiseConvOp
 from topi.nn.conv.formula import accumulated, pad_space, require_rank, result_dtype, windows
 
@@ -26,7 +26,7 @@ def conv2d_NCHWc(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, 
 
     Returns (batch, out chunks, height, width, out block). Groups follow from the chunks of the kernel.
     """
-    where = f"conv2d_NCHWc of {data.name} and {kernel.name}"
+    where = opening("conv2d_NCHWc", data, kernel)
     require_rank(data, "NCHWc", where)
     require_rank(kernel, "OIHWio", where)
     batch, chunks, height, width, block = data.shape
@@ -57,7 +57,7 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
 
     Channel c of the result reads channel c / multiplier, where multiplier is the number of results for each channel.
     """
-    where = f"depthwise_conv2d_NCHWc of {Input.name} and {Filter.name}"
+    where = opening("depthwise_conv2d_NCHWc", Input, Filter)
     require_rank(Input, "NCHWc", where)
     require_rank(Filter, "OIHWio", where)
     batch, chunks, height, width, block = Input.shape
@@ -90,7 +90,7 @@ def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = N
     block: channels in a chunk of the data; out_block: results in a chunk, None for `block`. What is missing to a whole
     chunk is filled with zeros.
     """
-    where = f"conv2d_pack_weights of {kernel.name}"
+    where = opening("conv2d_pack_weights", kernel)
     require_rank(kernel, layout, where)
     size, wide = dict(zip(layout, kernel.shape)), block if out_block is None else out_block
     if sorted(layout) != sorted("OIHW") or block < 1 or wide < 1:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int, differ, shown
+from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, TransposedConvOp
 from topi.nn.conv.formula import accumulated, require_rank, result_dtype
 from topi.nn.dilate import dilate
@@ -51,7 +51,7 @@ def conv3d_transpose_ncdhw(Input: te.Tensor, Filter: te.Tensor, strides: Any, pa
 
 def _transposed(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
                 output_padding: Any, groups: int, layout: str) -> te.Tensor:
-    where = f"{operator} of {data.name} and {kernel.name}"
+    where = opening(operator, data, kernel)
     kernel_layout = "IO" + layout[2:]
     require_rank(data, layout, where)
     require_rank(kernel, kernel_layout, where)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError
-from topi.extents import as_int
+from topi.extents import as_int, opening
 from topi.kinds import InjectiveOp, ReduceOp
 from topi.nn.conv.formula import require_channels, require_rank, result_dtype, windows
 from topi.nn.pad import pad
@@ -43,7 +43,7 @@ def conv2d_winograd_nhwc(data: te.Tensor, weight: te.Tensor, strides: Any, paddi
 
 def conv2d_winograd_weight_transform(kernel: te.Tensor, tile_size: int, layout: str = "OIHW") -> te.Tensor:
     """G kernel G^T for each pair of channels, to be computed once: (m + r - 1, m + r - 1, result, channel)."""
-    where = f"conv2d_winograd_weight_transform of {kernel.name}"
+    where = opening("conv2d_winograd_weight_transform", kernel)
     require_rank(kernel, layout, where)
     size = dict(zip(layout, kernel.shape))
     width = _square(size["H"], size["W"], where)
@@ -118,7 +118,7 @@ def _square(height: Any, width: Any, where: str) -> int:
 
 def _winograd(operator: str, data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: Any,
               pre_computed: bool, m: int, layout: str) -> te.Tensor:
-    where = f"{operator} of {data.name} and {weight.name}"
+    where = opening(operator, data, weight)
     kernel_layout = "OIHW" if layout == "NCHW" else "HWIO"
     require_rank(data, layout, where)
     require_rank(weight, kernel_layout, where)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import as_int
+from topi.extents import as_int, opening
 from topi.kinds import AdaptivePoolOp
 from topi.nn.pool.layout import letters_of, lowest, quotients, require_type, wide
 from topi.nn.utils import spatial
@@ -37,7 +37,7 @@ def adaptive_pool3d(data: te.Tensor, output_size: Any, pool_type: str, layout: s
 
 
 def _adaptive(operator: str, space: str, data: te.Tensor, output_size: Any, pool_type: str, layout: str) -> te.Tensor:
-    where = f"{operator} of {data.name}"
+    where = opening(operator, data)
     require_type(pool_type, where)
     letters = letters_of(layout, data, space, where)
     sizes = dict(zip([letters.index(letter) for letter in space], spatial(output_size, len(space), where, "output_size")))

@@ -11,7 +11,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
-from topi.extents import differ, row_major, shown
+from topi.extents import differ, opening, row_major, shown
 from topi.kinds import PoolOp
 from topi.nn.conv.formula import Windows
 from topi.nn.pad import pad
@@ -22,7 +22,7 @@ from topi.nn.pool.windows import element_counts, windows_of
 def pool_grad(grads: te.Tensor, data: te.Tensor, kernel: Any, stride: Any, padding: Any, pool_type: str,
               ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCHW") -> te.Tensor:
     """The gradient of pool2d with respect to `data`, in its shape; grads: of the shape of the result of pool2d."""
-    where = f"pool_grad of {data.name}"
+    where = opening("pool_grad", data)
     require_type(pool_type, where)
     letters = letters_of(layout, data, "HW", where)
     places = [letters.index("H"), letters.index("W")]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl import te
+from topi.extents import opening
 from topi.kinds import PoolOp
 from topi.nn.conv.formula import Windows, windows
 from topi.nn.pad import pad
@@ -52,7 +53,7 @@ def windows_of(data: te.Tensor, places: list[int], kernel: Any, stride: Any, dil
 
 def _pool(operator: str, space: str, data: te.Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str,
           ceil_mode: bool, layout: str, count_include_pad: bool) -> te.Tensor:
-    where = f"{operator} of {data.name}"
+    where = opening(operator, data)
     require_type(pool_type, where)
     letters = letters_of(layout, data, space, where)
     places = [letters.index(letter) for letter in space]
