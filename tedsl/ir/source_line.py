@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 STAGE_SOURCE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
 OURS = tuple(str(Path(__file__).parents[2] / package) + "/" for package in ("tedsl", "topi"))
@@ -28,10 +29,10 @@ class SourceLine:
 
 def user_line() -> SourceLine | None:
     """The innermost line outside of tedsl and topi that led here; None if there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(OURS):
             return SourceLine(file, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
