@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
@@ -33,9 +33,36 @@ from tedsl.lang.operation import Operation
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class StatementsOp(Operation):
+    """Base of operations whose elements statements compute, over buffers that stand for the tensors."""
+
+    inputs: tuple[Tensor, ...]
+    input_placeholders: tuple[Buffer, ...]
+    output_placeholders: tuple[Buffer, ...]
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        return list(dict.fromkeys(self.inputs))
+
+    def dtype_of(self, index: int) -> DType:
+        return self.output_placeholders[index].dtype
+
+    def bindings(self) -> list[tuple[Tensor, Buffer]]:
+        """Each input and output with its placeholder."""
+        outputs = [self.output(index) for index in range(self.num_outputs)]
+        return list(zip((*self.inputs, *outputs), (*self.input_placeholders, *self.output_placeholders)))
+
+    def reading(self, mapping: Mapping[Tensor, Tensor]) -> Self:
+        """This operation with other inputs."""
+        return self.replace(inputs=tuple([mapping.get(tensor, tensor) for tensor in self.inputs]))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExternOp(Operation):
+class ExternOp(StatementsOp):
     """`body` computes every output in whole, from the whole of every input.
 
     input_placeholders, output_placeholders: the buffers that the body uses in place of the tensors. Lowering puts the real
@@ -58,24 +85,8 @@ class ExternOp(Operation):
     def num_outputs(self) -> int:
         return len(self.shapes)
 
-    @property
-    def input_tensors(self) -> list[Tensor]:
-        return list(dict.fromkeys(self.inputs))
-
     def shape_of(self, index: int) -> tuple[Expr, ...]:
         return self.shapes[index]
-
-    def dtype_of(self, index: int) -> DType:
-        return self.output_placeholders[index].dtype
-
-    def bindings(self) -> list[tuple[Tensor, Buffer]]:
-        """Each input and output with its placeholder."""
-        outputs = [self.output(index) for index in range(self.num_outputs)]
-        return list(zip((*self.inputs, *outputs), (*self.input_placeholders, *self.output_placeholders)))
-
-    def reading(self, mapping: Mapping[Tensor, Tensor]) -> ExternOp:
-        """This operation with other inputs."""
-        return self.replace(inputs=tuple([mapping.get(tensor, tensor) for tensor in self.inputs]))
 
     def __repr__(self) -> str:
         return f"extern({self.name}, inputs=[{', '.join(tensor.name for tensor in self.inputs)}])"

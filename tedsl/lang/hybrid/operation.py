@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.ir.source_line import SourceLine
 from tedsl.ir.stmt import Stmt
-from tedsl.lang.operation import Operation
+from tedsl.lang.extern import StatementsOp
 from tedsl.lang.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HybridOp(Operation):
+class HybridOp(StatementsOp):
     """`body` computes every output in whole, from the whole of every input.
 
     input_placeholders, output_placeholders: the buffers that the body uses in place of the tensors.
@@ -41,24 +40,8 @@ class HybridOp(Operation):
     def num_outputs(self) -> int:
         return len(self.output_placeholders)
 
-    @property
-    def input_tensors(self) -> list[Tensor]:
-        return list(dict.fromkeys(self.inputs))
-
     def shape_of(self, index: int) -> tuple[Expr, ...]:
         return self.output_placeholders[index].shape
-
-    def dtype_of(self, index: int) -> DType:
-        return self.output_placeholders[index].dtype
-
-    def bindings(self) -> list[tuple[Tensor, Buffer]]:
-        """Each input and output with its placeholder."""
-        outputs = [self.output(index) for index in range(self.num_outputs)]
-        return list(zip((*self.inputs, *outputs), (*self.input_placeholders, *self.output_placeholders)))
-
-    def reading(self, mapping: Mapping[Tensor, Tensor]) -> HybridOp:
-        """This operation with other inputs."""
-        return self.replace(inputs=tuple([mapping.get(tensor, tensor) for tensor in self.inputs]))
 
     def __repr__(self) -> str:
         return f"hybrid({self.name}, inputs=[{', '.join(tensor.name for tensor in self.inputs)}])"
