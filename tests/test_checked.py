@@ -6,8 +6,8 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.driver import schedule_to_module
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import For, IfThenElse
+from tedsl.ir.walk.rewriter import Rewriter
 
 
 def blurred(n=None):

@@ -12,7 +12,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError
 from tedsl.ir.func import IRModule
 from tedsl.ir.stmt import For
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 
 def added(n, dtype="float32", m=None):

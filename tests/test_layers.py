@@ -68,9 +68,10 @@ def test_files_stay_readable(path):
     assert all(len(line) <= 128 for line in lines)
 
 
-@pytest.mark.parametrize("folder", sorted({p.parent for p in PACKAGE.rglob("*.py")}), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("folder", sorted({p.parent for p in [*PACKAGE.rglob("*.py"), *(ROOT / "topi").rglob("*.py")]}),
+                         ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_folder_can_be_overlooked(folder):
-    assert len(list(folder.glob("*.py"))) <= 26
+    assert len([file for file in folder.glob("*.py") if file.name != "__init__.py"]) <= 20
 
 
 def test_no_drawer_for_odds_and_ends():

@@ -14,7 +14,7 @@ from tedsl.arith.sets import IntervalSet
 from tedsl.ir import build
 from tedsl.ir.expr import EQ, Expr, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.visitor import uses
+from tedsl.ir.walk.visitor import uses
 
 
 def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, IntervalSet],

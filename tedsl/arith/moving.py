@@ -12,8 +12,8 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import BufferLoad, Expr, Load, ProducerLoad, Var
 from tedsl.ir.iters import Range
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
 
 
 @dataclass(frozen=True, eq=False)

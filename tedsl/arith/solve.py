@@ -12,7 +12,7 @@ from tedsl.arith.inequality import expand, factors, product_of
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.visitor import uses
+from tedsl.ir.walk.visitor import uses
 
 
 def solve_for(expr: Expr, var: Var, value: Expr) -> Expr | None:

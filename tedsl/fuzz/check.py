@@ -219,7 +219,7 @@ def iterations(stmt: Stmt, sizes: Mapping[str, float], outer: int = 1) -> int:
 
 
 def _sizes_in(extent: Any, sizes: Mapping[str, float]) -> list[Any]:
-    from tedsl.ir.visitor import variables
+    from tedsl.ir.walk.visitor import variables
 
     return [v for v in variables(extent) if v.name in sizes]
 

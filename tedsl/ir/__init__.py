@@ -13,8 +13,8 @@ from typing import Any
 
 _NAMES = {
     "GlobalVar": "func", "IRModule": "func", "IterVar": "iters", "Op": "ops", "PointerType": "types", "PrimExpr": "expr",
-    "PrimType": "types", "Range": "iters", "assert_structural_equal": "equal", "structural_equal": "equal",
-    "structural_hash": "equal",
+    "PrimType": "types", "Range": "iters", "assert_structural_equal": "walk.equal", "structural_equal": "walk.equal",
+    "structural_hash": "walk.equal",
 }
 
 

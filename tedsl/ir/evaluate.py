@@ -24,7 +24,7 @@ from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.external import External, caller
 from tedsl.ir.interpreter.stmt import compile_function
 from tedsl.ir.node import Node
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 
 
 class Returned(Exception):

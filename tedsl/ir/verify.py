@@ -56,7 +56,7 @@ from tedsl.ir.stmt import (
     While,
 )
 from tedsl.ir.types import PointerType
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 
 
 def verify(func: PrimFunc, *, flat: bool, error: type[Exception] = InternalError) -> None:

@@ -2,11 +2,11 @@
 
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.hybrid.operation import HybridOp
+from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
+from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
-from tedsl.lang.scan import ScanOp
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor, TensorSlice
-from tedsl.lang.tensor_compute import TensorComputeOp
-from tedsl.lang.tensor_intrin import TensorIntrin
 
 __all__ = ["ComputeOp", "ExternOp", "HybridOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorComputeOp",
            "TensorIntrin", "TensorSlice"]

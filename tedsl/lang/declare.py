@@ -29,11 +29,11 @@ from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import user_line
 from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import producers_first
+from tedsl.lang.intrinsics.tensor_compute import intrinsic_op
+from tedsl.lang.intrinsics.tensor_intrin import TensorIntrinCall
 from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction, reducers_over
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
-from tedsl.lang.tensor_compute import intrinsic_op
-from tedsl.lang.tensor_intrin import TensorIntrinCall
 from tedsl.lang.value import as_value, is_array, refuse_array
 
 

@@ -16,7 +16,7 @@ from tedsl.errors import ArgumentTypeError, ExpressionError, OptionError, ShapeE
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, IntImm
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 from tedsl.lang import arithmetic
 from tedsl.lang.declare import define
 from tedsl.lang.operation import is_axis_variable

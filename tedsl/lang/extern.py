@@ -21,13 +21,13 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
-from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.ir.stmt import BufferStore, Evaluate, Stmt, Store
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.declare import check_shape, opening
 from tedsl.lang.operation import Operation
 from tedsl.lang.scope import current_tag

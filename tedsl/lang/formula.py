@@ -7,7 +7,7 @@ from typing import Any
 from tedsl.errors import ExpressionError
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import is_axis_variable
 from tedsl.lang.reducer import nested_reduction
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from tedsl.ir.expr import ProducerLoad
-from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.tensor import Tensor
 

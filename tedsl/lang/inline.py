@@ -11,7 +11,7 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad
 from tedsl.ir.node import Node
-from tedsl.ir.substitute import fresh_copy, substitute
+from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.lang.operation import ComputeOp
 
 # The operation whose formula replaces a load, and its bodies; None for loads that stay.

@@ -18,7 +18,7 @@ from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import SourceLine
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.tensor import Tensor
 
 if TYPE_CHECKING:

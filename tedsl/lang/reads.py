@@ -33,7 +33,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.node import Node
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 
 Eager = Select | And | Or

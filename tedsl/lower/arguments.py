@@ -10,17 +10,17 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import HANDLE
-from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.visitor import variables
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import PlaceholderOp, extent_of
 from tedsl.lang.reads import guarded_loads
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import Key, StagePlan
-from tedsl.lower.scan_stages import check_shared, shared_memory
+from tedsl.lower.scan.stages import check_shared, shared_memory
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
 from tedsl.schedule.threads import memory_scope

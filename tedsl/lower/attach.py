@@ -19,9 +19,9 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.scan_stages import check_rows
+from tedsl.lower.scan.stages import check_rows
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
-from tedsl.lower.threads import bind_threads
+from tedsl.lower.threads.axes import bind_threads
 from tedsl.lower.versions import memory_of, under_conditions
 
 

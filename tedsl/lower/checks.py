@@ -23,8 +23,8 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reads import Eager, Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
 from tedsl.lower.violations import Violation, find_violation, free_symbols

@@ -13,9 +13,9 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import BufferStore, IfThenElse, LetStmt, Stmt, seq
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import loads_of

@@ -12,11 +12,11 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import AttrStmt, BufferStore, Stmt
-from tedsl.ir.substitute import Substitution, bind_once, fresh_copy, only_read
+from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.substitute import Substitution, bind_once, fresh_copy, only_read
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.inline import Inliner
 from tedsl.lower.checks import Requirement

@@ -13,16 +13,16 @@ from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.inline import Inliner
+from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
 from tedsl.lang.operation import ComputeOp, Operation
-from tedsl.lang.scan import ScanOp
-from tedsl.lang.tensor_compute import TensorComputeOp
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf, plan_formula
 from tedsl.lower.extern import extern_statements, plan_extern
 from tedsl.lower.hybrid.loops import hybrid_statements, plan_hybrid
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.scan import plan_scan, scan_statements
+from tedsl.lower.scan.steps import plan_scan, scan_statements
 from tedsl.schedule.state import StageState
 
 # Puts the stages that are computed inside loop number k at the start of the body of that loop.

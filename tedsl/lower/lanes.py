@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Var
 from tedsl.ir.iters import IterType
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.causes import attached
 from tedsl.schedule.lanes import why_not_in_lanes

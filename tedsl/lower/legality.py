@@ -12,10 +12,10 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.threads import store_predicate
+from tedsl.lower.threads.axes import store_predicate
 from tedsl.schedule.causes import attached, related, said
 from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, ScheduleState, StageState

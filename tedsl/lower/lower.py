@@ -14,17 +14,17 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
 from tedsl.ir.verify import verify
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
 from tedsl.lower.attach import place_stages
-from tedsl.lower.bounds import infer_bounds
 from tedsl.lower.checks import Requirement, bind_sizes
 from tedsl.lower.lanes import check_lanes
 from tedsl.lower.legality import check_legality
 from tedsl.lower.normalize import make_plans
 from tedsl.lower.plan import StagePlan
+from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.tails import check_tails
 from tedsl.lower.written.function import check_parts, check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule

@@ -19,17 +19,17 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged, loads_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
-from tedsl.lower.cross_thread import cross_thread, crosses_threads
 from tedsl.lower.intrinsics.region import outer_conditions, tensorized_at
 from tedsl.lower.intrinsics.statements import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
-from tedsl.lower.propagate import guards
+from tedsl.lower.regions.propagate import guards
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
-from tedsl.lower.threads import around_thread, on_named_threads, store_predicate
+from tedsl.lower.threads.axes import around_thread, on_named_threads, store_predicate
+from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
 from tedsl.lower.versions import specialized
 from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up

@@ -12,11 +12,11 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.scan_stages import step_domains
+from tedsl.lower.scan.stages import step_domains
 from tedsl.lower.versions import with_versions
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.causes import attached
-from tedsl.schedule.scans import scans_of
+from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 

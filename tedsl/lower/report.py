@@ -19,7 +19,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, Add, BinaryOp, Expr, FloorDiv, FloorMod, Mul, Sub, Var
 from tedsl.ir.iters import IterVar
-from tedsl.lang.scan import ScanOp
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.lower import lower_schedule
 from tedsl.lower.plan import Guard, StagePlan

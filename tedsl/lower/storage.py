@@ -18,7 +18,7 @@ from tedsl.ir.expr import BufferLoad, Call
 from tedsl.ir.iters import IterType, Range
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import AttrStmt, BufferRealize, Stmt
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.causes import annotated

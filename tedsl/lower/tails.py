@@ -11,7 +11,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.compute import BufferOf, Translator
 from tedsl.lower.plan import StagePlan

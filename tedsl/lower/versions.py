@@ -17,7 +17,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import Operation
 from tedsl.lower.plan import Ends, Read, StagePlan
 from tedsl.schedule.domains import known_values

@@ -9,7 +9,7 @@ from typing import Any
 
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import extent_of
 
 TRIED = 4096  # iterations looked at; a domain of at most that many is decided

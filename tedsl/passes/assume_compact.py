@@ -14,9 +14,9 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import AttrStmt, BufferStore, Prefetch
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.visitor import variables
 
 
 def assume_compact(func: PrimFunc) -> PrimFunc:

@@ -8,13 +8,10 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import PrimFunc
 from tedsl.passes.allow_aliasing import allow_aliasing
 from tedsl.passes.config import PassConfig
-from tedsl.passes.flatten_storage import flatten_storage
-from tedsl.passes.hoist_conditions import hoist_conditions
-from tedsl.passes.inject_double_buffer import inject_double_buffer
-from tedsl.passes.inject_prefetch import inject_prefetch
-from tedsl.passes.inject_rolling_buffer import inject_rolling_buffer
-from tedsl.passes.inject_virtual_threads import inject_virtual_threads
-from tedsl.passes.insert_barriers import insert_barriers
+from tedsl.passes.loops.hoist_conditions import hoist_conditions
+from tedsl.passes.loops.partition_loops import partition_loops
+from tedsl.passes.loops.unroll_loops import unroll_loops
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.choose_fma import choose_fma
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.machine.lower_threads import lower_threads
@@ -27,16 +24,19 @@ from tedsl.passes.machine.stride_parallel import stride_parallel
 from tedsl.passes.machine.use_intrinsics import use_intrinsics
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.narrow_dtypes import narrow_dtypes
-from tedsl.passes.partition_loops import partition_loops
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name, with_options
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
-from tedsl.passes.rewrite_storage import rewrite_storage
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.simplify import simplify
+from tedsl.passes.storage.flatten_storage import flatten_storage
+from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
+from tedsl.passes.storage.inject_prefetch import inject_prefetch
+from tedsl.passes.storage.inject_rolling_buffer import inject_rolling_buffer
+from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
-from tedsl.passes.unroll_loops import unroll_loops
-from tedsl.passes.vectorize_loops import vectorize_loops
+from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
+from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.target.target import Target
 
 

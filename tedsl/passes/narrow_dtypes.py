@@ -17,9 +17,9 @@ from tedsl.ir.dtype import INT32, INT64
 from tedsl.ir.expr import Add, BinaryOp, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mod, Mul, Ramp, Sub, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
-from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, Stmt, Store
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import bind_launched
 
 LOW, HIGH = -(1 << 31), (1 << 31) - 1

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import AssertStmt
+from tedsl.ir.walk.rewriter import Rewriter
 
 
 def remove_asserts(func: PrimFunc) -> PrimFunc:

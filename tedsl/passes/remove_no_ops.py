@@ -11,7 +11,6 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import (
     Allocate,
     AttrStmt,
@@ -26,7 +25,8 @@ from tedsl.ir.stmt import (
     no_op,
     seq,
 )
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.folding import decided
 
 

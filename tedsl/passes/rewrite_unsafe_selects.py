@@ -15,9 +15,9 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir.expr import Call, Expr, Load, Select, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
-from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, Stmt
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.memory_bounds import is_within, memory_sizes
 from tedsl.passes.folding import IF_THEN_ELSE
 

@@ -11,10 +11,10 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, FloatImm, IntImm, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction, conjuncts, is_likely, without_likely
 from tedsl.passes.facts.threads import bind_launched
 from tedsl.passes.folding import is_always_false, is_always_true

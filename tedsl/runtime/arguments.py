@@ -16,7 +16,7 @@ import numpy
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import SizeVar, Var
-from tedsl.ir.visitor import uses
+from tedsl.ir.walk.visitor import uses
 from tedsl.runtime.foreign import Array, as_array, as_number, has_dtype, slot_bits
 from tedsl.runtime.shapes import exact
 from tedsl.runtime.signature import Binding, Signature, TensorParam, signature_of

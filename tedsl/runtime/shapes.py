@@ -33,7 +33,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 
 def _truncated(a: int, b: int) -> int:

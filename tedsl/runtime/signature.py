@@ -12,7 +12,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import BufferStore, Store
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.runtime.shapes import coefficient
 
 

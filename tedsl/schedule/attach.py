@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
-from tedsl.schedule.scans import Scans, scans_of
+from tedsl.schedule.scan.stages import Scans, scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 

@@ -12,7 +12,7 @@ from tedsl.arith.conditions import conjuncts
 from tedsl.ir import build
 from tedsl.ir.expr import EQ, Expr, IntImm, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.substitute import substitute
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split
 from tedsl.schedule.state import StageState, root_axes
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.primitives.compute_at import compute_at, must_be_possible
+from tedsl.schedule.primitives.places.compute_at import compute_at, must_be_possible
 from tedsl.schedule.state import AttachType, Group, ScheduleState, StageState, show
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.create_group import create_group
 from tedsl.schedule.primitives.rfactor import rfactor
 from tedsl.schedule.record.replay import replay
-from tedsl.schedule.scan_checks import check_scans
+from tedsl.schedule.scan.checks import check_scans
 from tedsl.schedule.show import schedule_text
 from tedsl.schedule.stage import Stage
 from tedsl.schedule.state import ScheduleState, StageState, describe

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Var
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import variables
 from tedsl.schedule.domains import ceil_div
 
 

@@ -6,7 +6,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.domains import extents_down, root_extents
-from tedsl.schedule.scans import scans_of
+from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
 

@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
-from tedsl.lang.tensor_intrin import TensorIntrin
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.primitives.bind import bind
-from tedsl.schedule.primitives.compute_at import compute_at
-from tedsl.schedule.primitives.compute_inline import compute_inline
-from tedsl.schedule.primitives.compute_root import compute_root
 from tedsl.schedule.primitives.decompose_reduction import decompose_reduction
 from tedsl.schedule.primitives.env_threads import env_threads
 from tedsl.schedule.primitives.fuse import fuse
 from tedsl.schedule.primitives.nontemporal import nontemporal
 from tedsl.schedule.primitives.parallel import parallel
+from tedsl.schedule.primitives.places.compute_at import compute_at
+from tedsl.schedule.primitives.places.compute_inline import compute_inline
+from tedsl.schedule.primitives.places.compute_root import compute_root
+from tedsl.schedule.primitives.places.reverse_compute_at import reverse_compute_at
 from tedsl.schedule.primitives.pragma import pragma
 from tedsl.schedule.primitives.reorder import reorder
-from tedsl.schedule.primitives.reverse_compute_at import reverse_compute_at
-from tedsl.schedule.primitives.set_scope import set_scope
 from tedsl.schedule.primitives.set_store_predicate import set_store_predicate
 from tedsl.schedule.primitives.specialize import specialize
 from tedsl.schedule.primitives.split import split
 from tedsl.schedule.primitives.storage.double_buffer import double_buffer
 from tedsl.schedule.primitives.storage.prefetch import prefetch
 from tedsl.schedule.primitives.storage.rolling_buffer import rolling_buffer
+from tedsl.schedule.primitives.storage.set_scope import set_scope
 from tedsl.schedule.primitives.storage.storage_align import storage_align
 from tedsl.schedule.primitives.storage.transform_layout import call_map, transform_layout
 from tedsl.schedule.primitives.tensorize import tensorize

@@ -16,7 +16,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp
-from tedsl.lang.scan import ScanOp
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.journal import Recorder
 from tedsl.schedule.record.history import fields_of, with_twins

@@ -10,7 +10,7 @@ A stage whose memory several threads share is computed for all of them together;
 from __future__ import annotations
 
 from tedsl.schedule.attach import attach_path
-from tedsl.schedule.scans import scans_of
+from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import StageState
 
 LAUNCHED = tuple(f"{kind}.{dim}" for kind in ("blockIdx", "threadIdx") for dim in "xyz")

@@ -36,6 +36,8 @@ from tedsl.lang.elementwise import (
 )
 from tedsl.lang.extern import ExternOp, extern
 from tedsl.lang.hybrid.operation import HybridOp
+from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
+from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin, decl_tensor_intrin
 from tedsl.lang.math import (
     acos,
     acosh,
@@ -77,11 +79,9 @@ from tedsl.lang.math import (
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
 from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
-from tedsl.lang.scan import ScanOp, scan
+from tedsl.lang.scan.operation import ScanOp, scan
 from tedsl.lang.scope import tag_scope
 from tedsl.lang.tensor import Tensor, TensorSlice
-from tedsl.lang.tensor_compute import TensorComputeOp
-from tedsl.lang.tensor_intrin import TensorIntrin, decl_tensor_intrin
 from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.layout import AXIS_SEPARATOR

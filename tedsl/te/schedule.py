@@ -1,12 +1,12 @@
 """Schedules by the names of TVM's te.schedule: the classes that programs look into, and the steps of lowering."""
 
 from tedsl.ir.iters import IterVar, Range
-from tedsl.lower.bound_map import infer_bound as InferBound
-from tedsl.lower.bound_map import schedule_ops as ScheduleOps
+from tedsl.lower.regions.bound_map import infer_bound as InferBound
+from tedsl.lower.regions.bound_map import schedule_ops as ScheduleOps
 from tedsl.schedule.handles import Schedule, create_schedule
-from tedsl.schedule.primitives.auto_inline import auto_inline_broadcast as AutoInlineBroadcast
-from tedsl.schedule.primitives.auto_inline import auto_inline_elementwise as AutoInlineElemWise
-from tedsl.schedule.primitives.auto_inline import auto_inline_injective as AutoInlineInjective
+from tedsl.schedule.primitives.places.auto_inline import auto_inline_broadcast as AutoInlineBroadcast
+from tedsl.schedule.primitives.places.auto_inline import auto_inline_elementwise as AutoInlineElemWise
+from tedsl.schedule.primitives.places.auto_inline import auto_inline_injective as AutoInlineInjective
 from tedsl.schedule.relations import Fuse, Rebase, Singleton, Split
 from tedsl.schedule.stage import Stage
 from tedsl.schedule.state import AttachType, IterVarAttr

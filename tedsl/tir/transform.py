@@ -16,22 +16,22 @@ from tedsl.ir.func import PrimFunc
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import partition
-from tedsl.passes.flatten_storage import flatten_storage
-from tedsl.passes.hoist_conditions import hoist_conditions
-from tedsl.passes.inject_double_buffer import inject_double_buffer
-from tedsl.passes.inject_prefetch import inject_prefetch
-from tedsl.passes.inject_virtual_threads import inject_virtual_threads
-from tedsl.passes.insert_barriers import insert_barriers
+from tedsl.passes.loops.hoist_conditions import hoist_conditions
+from tedsl.passes.loops.unroll_loops import unroll_loops
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
 from tedsl.passes.module_pass import ModulePass, PassInfo, module_pass, prim_func_pass
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.remove_no_ops import remove_no_ops
-from tedsl.passes.rewrite_storage import rewrite_storage
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
 from tedsl.passes.simplify import simplify
+from tedsl.passes.storage.flatten_storage import flatten_storage
+from tedsl.passes.storage.inject_double_buffer import inject_double_buffer
+from tedsl.passes.storage.inject_prefetch import inject_prefetch
+from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
-from tedsl.passes.unroll_loops import unroll_loops
-from tedsl.passes.vectorize_loops import vectorize_loops
+from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
+from tedsl.passes.threads.insert_barriers import insert_barriers
 
 __all__ = [
     "Apply", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition", "LowerIntrin",

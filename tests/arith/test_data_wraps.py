@@ -9,7 +9,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.expr import BufferLoad, Cast, IntImm, Let, Select, Var
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 NARROW = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535)}
 CONSTANTS = [0, 1, 2, 3, 4, 7, 8, 16, 100, 127]

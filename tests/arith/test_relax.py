@@ -13,7 +13,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.expr import BufferLoad, SizeVar, Var
 from tedsl.ir.text import repr_text
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 
 I, J, DY, I0, T = Var("i"), Var("j"), Var("dy"), Var("i0"), SizeVar("t")
 

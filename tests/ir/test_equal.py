@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from tedsl.ir import build
-from tedsl.ir.equal import assert_structural_equal, structural_equal, structural_hash
 from tedsl.ir.expr import Add, Let, Var
 from tedsl.ir.func import IRModule
 from tedsl.ir.stmt import Evaluate, ForKind
-from tedsl.ir.substitute import fresh_copy
+from tedsl.ir.walk.equal import assert_structural_equal, structural_equal, structural_hash
+from tedsl.ir.walk.substitute import fresh_copy
 from tests.ir.programs import loop, row_sum
 
 x, y = Var("x"), Var("y")
@@ -79,7 +79,7 @@ def test_deep_expressions():
 
 
 def test_the_hash_is_that_of_every_process():
-    code = ("from tests.ir.programs import row_sum; from tedsl.ir.equal import structural_hash\n"
+    code = ("from tests.ir.programs import row_sum; from tedsl.ir.walk.equal import structural_hash\n"
             "print(structural_hash(row_sum()))")
     found = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                             env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."}).stdout for seed in ("1", "2")}

@@ -36,10 +36,10 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import Op
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Store, no_op, seq
-from tedsl.ir.substitute import fresh_copy, substitute
-from tedsl.ir.visitor import post_order, uses, variables
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import fresh_copy, substitute
+from tedsl.ir.walk.visitor import post_order, uses, variables
 
 x, y = Var("x"), Var("y")
 f = Var("f", "float32")

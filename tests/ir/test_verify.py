@@ -11,8 +11,8 @@ from tedsl.ir.iters import Range
 from tedsl.ir.node import set_field
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import Allocate, BufferRealize, BufferStore, Evaluate, For, IfThenElse, LetStmt, Store, seq
-from tedsl.ir.substitute import fresh_copy
 from tedsl.ir.verify import verify
+from tedsl.ir.walk.substitute import fresh_copy
 from tests.ir.programs import F32, function, loop, row_sum, vector_buffer
 
 i, x = Var("i"), Var("x")

@@ -7,8 +7,8 @@ import numpy as np
 from tedsl.ir import build
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import ProducerLoad, Reduce
-from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor

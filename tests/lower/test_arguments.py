@@ -8,7 +8,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.evaluate import run
 from tedsl.ir.stmt import BufferRealize
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.lower import lower_schedule
 from tedsl.schedule.handles import create_schedule
 from tests.lower.programs import check, whole_numbers

@@ -8,7 +8,7 @@ from tedsl import te
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.stmt import BufferRealize
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.lower import lower_schedule
 from tedsl.schedule.handles import create_schedule
 from tests.lower.programs import check, whole_numbers

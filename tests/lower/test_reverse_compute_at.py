@@ -7,7 +7,7 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.errors import ScheduleError
-from tedsl.ir.equal import assert_structural_equal
+from tedsl.ir.walk.equal import assert_structural_equal
 from tedsl.schedule.handles import create_schedule
 from tests.lower.end_to_end import check_both, check_calls, loops
 from tests.lower.programs import whole_numbers

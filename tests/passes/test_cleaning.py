@@ -8,7 +8,7 @@ from tedsl.ir.expr import Call, SizeVar, StringImm, Var
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import AssertStmt, AttrStmt, Evaluate, For, LetStmt, SeqStmt, no_op
 from tedsl.passes.allow_aliasing import allow_aliasing
-from tedsl.passes.hoist_conditions import hoist_conditions
+from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops

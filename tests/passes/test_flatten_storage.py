@@ -11,7 +11,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, seq
 from tedsl.ir.text import text
-from tedsl.passes.flatten_storage import flatten_storage
+from tedsl.passes.storage.flatten_storage import flatten_storage
 from tests.passes.programs import body_text, check, imm, loop, same_result
 
 I, J = Var("i"), Var("j")

@@ -4,8 +4,8 @@ import pytest
 
 from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, Var
-from tedsl.passes.partition_loops import partition_loops
-from tedsl.passes.vectorize_loops import vectorize_loops
+from tedsl.passes.loops.partition_loops import partition_loops
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tests.passes.programs import PARALLEL, VECTORIZED, Function, body_text, check, imm, loop, seq, when
 
 I, J, K = Var("i"), Var("j"), Var("k")

@@ -5,8 +5,8 @@ import itertools
 from tedsl.ir import build
 from tedsl.ir.expr import Load, SizeVar, Var
 from tedsl.ir.stmt import Allocate, Store
-from tedsl.ir.visitor import post_order
-from tedsl.passes.rewrite_storage import rewrite_storage
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tests.passes.programs import PARALLEL, Function, allocate, body_text, check, loop, seq, when
 
 I, J, K, L, M = (Var(name) for name in "ijklm")

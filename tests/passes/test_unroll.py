@@ -7,7 +7,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, StringImm, Var
 from tedsl.ir.stmt import AttrStmt, LetStmt
 from tedsl.passes.config import UnrollConfig
-from tedsl.passes.unroll_loops import unroll_loops
+from tedsl.passes.loops.unroll_loops import unroll_loops
 from tests.passes.programs import UNROLLED, Function, allocate, body_text, check, imm, loop, seq
 
 I, J, K = Var("i"), Var("j"), Var("k")

@@ -7,7 +7,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Call, Let, Load, Ramp, SizeVar, StringImm, Var
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import AttrStmt, Evaluate, LetStmt, Store
-from tedsl.passes.vectorize_loops import vectorize_loops
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tests.passes.programs import VECTORIZED, Function, allocate, body_text, check, imm, loop, seq, when
 
 I, V, K = Var("i"), Var("v"), Var("k")

@@ -4,7 +4,7 @@ import pytest
 
 from tedsl import te
 from tedsl.errors import ScheduleError
-from tedsl.schedule.scans import scans_of
+from tedsl.schedule.scan.stages import scans_of
 
 
 class Cell:

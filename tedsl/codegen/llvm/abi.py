@@ -14,7 +14,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AssertStmt, Stmt
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 
 # What a kernel and the body of a parallel loop return. Anything else but OK ends the kernel at once.
 OK = 0

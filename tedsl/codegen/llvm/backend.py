@@ -17,7 +17,7 @@ from tedsl.ir.expr import Call, IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import For, ForKind, Stmt, While
 from tedsl.ir.text import text as loops_text
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import PassConfig
 from tedsl.passes.default import target_pipeline

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tedsl.codegen.llvm import abi, call, deep, expr, frame, indexing, memory, stmt, streaming, vector
+from tedsl.codegen.llvm import abi, deep, expr, frame, indexing, memory, stmt, streaming
 from tedsl.codegen.llvm import index as ix
-from tedsl.codegen.llvm.convert import emit_cast
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText, Tables
 from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN
 from tedsl.codegen.llvm.outside import callbacks
 from tedsl.codegen.llvm.types import global_name
+from tedsl.codegen.llvm.values import call, vector
+from tedsl.codegen.llvm.values.convert import emit_cast
 from tedsl.ir import expr as ir
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Store

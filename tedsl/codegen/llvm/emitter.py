@@ -18,7 +18,7 @@ from tedsl.codegen.llvm.index import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Expr, IntImm, Var
-from tedsl.ir.fresh_stack import Descent
+from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.target import Target
 
 DEEP = 60  # nested calls of `value` after which `deep` takes over; each takes three Python frames

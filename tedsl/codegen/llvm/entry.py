@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tedsl.codegen.llvm.abi import FIRST_ASSERTION, argument_type
 from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, SizeVar, Sub, Var
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
 from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
 

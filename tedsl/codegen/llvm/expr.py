@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm import indexing
 from tedsl.codegen.llvm.emitter import Emitter
-from tedsl.codegen.llvm.floats import emit_minmax, rounded
-from tedsl.codegen.llvm.integer import Integers
 from tedsl.codegen.llvm.types import float_splat, int_splat, register_type, vector_of
+from tedsl.codegen.llvm.values.floats import emit_minmax, rounded
+from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.expr import (
     EQ,

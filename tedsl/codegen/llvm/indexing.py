@@ -11,8 +11,8 @@ from collections.abc import Callable
 from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN, AnyIndex, Index, Lanes, Ramp
-from tedsl.codegen.llvm.integer import Integers
 from tedsl.codegen.llvm.types import int_splat, steps, suffix, vector_of
+from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.ir import expr as ir
 from tedsl.ir.dtype import DType, dtype
 

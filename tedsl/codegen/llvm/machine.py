@@ -19,7 +19,7 @@ from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import For, ForKind, SeqStmt, Store, While
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.fork import guarded_lock
 from tedsl.target import Target
 from tedsl.target.host import llvm_binding

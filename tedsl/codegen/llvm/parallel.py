@@ -12,7 +12,7 @@ from tedsl.codegen.llvm.index import INT64_MAX, Index
 from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 
 Field = tuple[Var, str, str]  # variable, LLVM type, value in the function around
 

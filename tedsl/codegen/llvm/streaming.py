@@ -25,7 +25,7 @@ from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import For, LetStmt, Store
-from tedsl.ir.visitor import post_order, uses
+from tedsl.ir.walk.visitor import post_order, uses
 
 # Bytes of an output from which its stores go past the cache by themselves. Measured for a scaled copy of float32, ordinary
 # time / time past the cache: alone 1.08 to 1.18 from 1 to 16 MiB, 1.23 to 1.31 from 32 MiB on; but with a reader of the output

@@ -29,7 +29,7 @@ from tedsl.ir.expr import (
 )
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.external import array_view
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 Key: TypeAlias = tuple[int, bool, str]  # id of a node, wide, name of the mask
 Emission: TypeAlias = Generator[tuple[Expr, bool], str, str]  # asks for the value of a child (and its mode), gives its own

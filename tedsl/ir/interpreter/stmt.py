@@ -8,7 +8,6 @@ from typing import Any
 from tedsl.errors import InternalError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr
-from tedsl.ir.fresh_stack import Descent
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.source import DEEPEST, Layout, Memory
@@ -32,6 +31,7 @@ from tedsl.ir.stmt import (
     Tensorized,
     While,
 )
+from tedsl.ir.walk.fresh_stack import Descent
 
 MOST_LOOPS = 12  # in one function: Python allows 20 nested blocks
 MOST_STATEMENTS = 400  # of a sequence in one function

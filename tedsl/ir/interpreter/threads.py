@@ -12,7 +12,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, Stmt, Store
 from tedsl.ir.types import PointerType
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 if TYPE_CHECKING:
     from tedsl.ir.interpreter.stmt import StmtCompiler

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.equal import structural_equal
 from tedsl.ir.expr import BufferLoad, Call, Expr, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import AssertStmt, BufferRealize, BufferStore, For, Stmt, While
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.operation import HybridOp
 
 

@@ -33,7 +33,7 @@ from tedsl.ir.stmt import (
     Stmt,
     seq,
 )
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.expressions import Expressions
 from tedsl.lang.hybrid.scope import Array, Number, Scope, assigned_again
 from tedsl.lang.hybrid.source import Source

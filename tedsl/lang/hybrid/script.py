@@ -17,8 +17,8 @@ from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import SourceLine
 from tedsl.ir.stmt import AttrStmt, For, ForKind, LetStmt, Stmt
-from tedsl.ir.substitute import bind_once
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.substitute import bind_once
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.names import RUNTIME
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.hybrid.parser import Parser

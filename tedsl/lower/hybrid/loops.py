@@ -17,9 +17,9 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import BufferStore, IfThenElse, Stmt
-from tedsl.ir.substitute import fresh_copy, substitute
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.lang.hybrid.nests import chain_at
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.inline import Inliner
@@ -27,7 +27,7 @@ from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import Read, StagePlan
-from tedsl.lower.propagate import guards
+from tedsl.lower.regions.propagate import guards
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.hybrid import axes_of
 from tedsl.schedule.state import StageState

@@ -56,7 +56,7 @@ from tedsl.ir.stmt import (
     Stmt,
     is_no_op,
 )
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.names import CASTS, MATH, RUNTIME
 
 LOOPS = {ForKind.SERIAL: "range", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorize", ForKind.UNROLLED: "unroll"}

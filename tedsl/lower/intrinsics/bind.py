@@ -17,10 +17,10 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Broadcast, BufferLoad, Expr, Load, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, AttrStmt, BufferStore, For, ForKind, Stmt, Store, Tensorized, seq
-from tedsl.ir.substitute import Substitution, copy_var, fresh_copy, substitute
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.substitute import Substitution, copy_var, fresh_copy, substitute
+from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.lang.intrinsics.tensor_intrin import Region, formula_over
 from tedsl.lang.operation import extent_of
-from tedsl.lang.tensor_intrin import Region, formula_over
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update
 from tedsl.lower.intrinsics.match import Use
 from tedsl.lower.plan import StagePlan

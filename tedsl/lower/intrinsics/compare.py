@@ -17,11 +17,11 @@ from tedsl.ir import build
 from tedsl.ir.expr import EQ, NE, Add, And, Expr, FloatImm, IntImm, Let, Max, Min, Mul, Or, ProducerLoad, Reduce, Var
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import variables
+from tedsl.lang.intrinsics.tensor_intrin import Region
 from tedsl.lang.reads import has_load
 from tedsl.lang.tensor import Tensor
-from tedsl.lang.tensor_intrin import Region
 
 COMMUTATIVE = (Add, Mul, Min, Max, And, Or, EQ, NE)
 MOST_STEPS = 20_000

@@ -12,13 +12,13 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.substitute import substitute
+from tedsl.lang.intrinsics.shape_match import ShapeMatch
+from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
+from tedsl.lang.intrinsics.tensor_intrin import Region, TensorIntrin
 from tedsl.lang.operation import extent_of
 from tedsl.lang.reads import has_load, loads_of
-from tedsl.lang.shape_match import ShapeMatch
 from tedsl.lang.tensor import Tensor
-from tedsl.lang.tensor_compute import TensorComputeOp
-from tedsl.lang.tensor_intrin import Region, TensorIntrin
 from tedsl.lower.intrinsics.compare import Comparison, Difference
 from tedsl.lower.intrinsics.region import Cover
 from tedsl.lower.intrinsics.show import formula_text, shape_text

@@ -13,9 +13,9 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import Loop, StagePlan
-from tedsl.lower.propagate import point, reaches_up, whole
+from tedsl.lower.regions.propagate import point, reaches_up, whole
 from tedsl.schedule.causes import annotated, attached, said
 from tedsl.schedule.state import find
 

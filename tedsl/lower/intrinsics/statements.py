@@ -16,9 +16,9 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, seq
-from tedsl.ir.substitute import substitute
-from tedsl.lang.tensor_compute import TensorComputeOp
-from tedsl.lang.tensor_intrin import Region
+from tedsl.ir.walk.substitute import substitute
+from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
+from tedsl.lang.intrinsics.tensor_intrin import Region
 from tedsl.lower.intrinsics.bind import BODY, RESET, UPDATE, instance
 from tedsl.lower.intrinsics.match import Matcher, Use, use_of_call
 from tedsl.lower.intrinsics.region import check_inside, covered

@@ -20,10 +20,10 @@ from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Ramp, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import BufferStore, Stmt, Store
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.reads import Eager, Facts, guarded
 from tedsl.lower.written.demand import Demand, asserted, within
 from tedsl.lower.written.iterations import Found, Loop, Scope, find_outside, free_symbols, relevant

@@ -13,9 +13,9 @@ from tedsl.ir.expr import Call, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Stmt
-from tedsl.ir.substitute import bind_once
 from tedsl.ir.verify import verify
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.substitute import bind_once
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.checks import bind_sizes
 from tedsl.lower.written.demand import asserted
 from tedsl.lower.written.memory import MemoryTable

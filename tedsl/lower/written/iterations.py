@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tedsl.ir.expr import Expr, Var
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 
 TRIED = 4096  # iterations looked at; loops of at most that many are decided
 SIZES = (1, 2, 3, 8)  # values tried for the symbols of shapes

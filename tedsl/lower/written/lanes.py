@@ -5,7 +5,7 @@ from __future__ import annotations
 from tedsl.ir import build
 from tedsl.ir.expr import BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Load, Not, Ramp, Select, Shuffle, Var
 from tedsl.ir.node import Node
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 
 def one_lane(expr: Expr, lane: Var) -> Expr | None:

@@ -7,7 +7,7 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import And, BufferLoad, Expr, Load, Or, Select
 from tedsl.ir.node import Node
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.reads import Eager
 from tedsl.lower.checks import clamp
 from tedsl.lower.written.memory import Place, position

@@ -25,7 +25,7 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.substitute import substitute
 from tedsl.lower.written.accesses import AccessChecker
 from tedsl.lower.written.demand import asserted, behind
 from tedsl.lower.written.memory import ZERO, Memory, size_of

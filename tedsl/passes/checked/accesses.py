@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tedsl.ir import build
 from tedsl.ir.expr import And, BufferLoad, Call, Expr, IntImm, Let, Load, Or, Select
 from tedsl.ir.node import Node
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.substitute import substitute
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import INT64
 from tedsl.ir.expr import Broadcast, BufferLoad, Call, Expr, Load, Ramp, Shuffle, StringImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.source_line import STAGE_SOURCE
 from tedsl.ir.stmt import (
     Allocate,
@@ -43,8 +42,9 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
-from tedsl.ir.substitute import fresh_copy
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import fresh_copy
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.checked.accesses import Read, reads_of
 from tedsl.passes.checked.memory import Memory, over, with_shadow
 from tedsl.passes.facts.threads import scope_of

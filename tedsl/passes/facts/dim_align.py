@@ -9,7 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Call, Expr
 from tedsl.ir.stmt import AttrStmt, Stmt
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 DIM_ALIGN = "buffer_dim_align"
 

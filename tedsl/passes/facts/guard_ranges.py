@@ -9,9 +9,9 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import GE, GT, LE, LT, Expr, IntImm, Load, Var
 from tedsl.ir.stmt import For
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
-from tedsl.passes.vectorize_expr import extreme_lane
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.loops.vectorize_expr import extreme_lane
 
 
 @dataclass(frozen=True)

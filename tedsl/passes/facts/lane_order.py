@@ -8,11 +8,11 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load, Ramp, Var
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.structure import Numbering
-from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable
+from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable
 
 PAIRS = 4096  # of accesses to compare; a body with more runs serially
 Uses = Callable[[Expr, set[Var]], bool]

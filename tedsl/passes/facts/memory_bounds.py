@@ -8,7 +8,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 
 def memory_sizes(func: PrimFunc) -> dict[Var, int]:

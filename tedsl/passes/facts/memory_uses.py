@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tedsl.ir.expr import Call, Load, Var
 from tedsl.ir.stmt import Allocate, Stmt, Store
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 HINTS = ("tir.prefetch",)  # opaque, so that they stay, but without effect on memory
 

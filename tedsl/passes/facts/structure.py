@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.expr import Add, Call, Expr, FloatImm, IntImm, Load, Mul, StringImm, Sub, Var
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 
 class Numbering:

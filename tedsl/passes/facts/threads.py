@@ -8,7 +8,7 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import AttrStmt, For, ForKind, Stmt, no_op
 from tedsl.ir.types import PointerType
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 
 LAUNCH, VIRTUAL = "thread_extent", "virtual_thread"
 BLOCK_TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")

@@ -18,10 +18,10 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import INT32, INT64
 from tedsl.ir.expr import Add, Call, Cast, Expr, Load, Mul, StringImm, Sub, Var
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import AssertStmt, AttrStmt, Stmt, Store
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import variables
 
 
 def place_window(attr: AttrStmt, offset: Expr, strides: Sequence[Expr], compact: Mapping[Var, Expr]) -> Stmt:

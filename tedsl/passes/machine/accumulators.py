@@ -11,9 +11,9 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_var
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
 from tedsl.passes.facts.dependence import MEMORY, Dependence
 from tedsl.passes.facts.structure import Numbering

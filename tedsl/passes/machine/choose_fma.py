@@ -18,7 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Add, Broadcast, Call, Expr, FloatImm, Mul, Sub
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import Op
-from tedsl.ir.rewriter import Rewriter
+from tedsl.ir.walk.rewriter import Rewriter
 
 FMA = Op.get("tir.fma")
 FUSED = ("float32", "float64")

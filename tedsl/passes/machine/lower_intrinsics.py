@@ -21,9 +21,9 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
-from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 
 _FABS = Op.get("tir.fabs")
 _NAMES = ("tir.isnan", "tir.isinf", "tir.isfinite", "tir.likely")

@@ -17,7 +17,6 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, IntImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -33,12 +32,13 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import has_launch, launched
-from tedsl.passes.insert_barriers import divergent, is_allreduce, is_barrier, kept, meeting
 from tedsl.passes.threads.allreduce import across_threads
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of, loops_over
+from tedsl.passes.threads.insert_barriers import divergent, is_allreduce, is_barrier, kept, meeting
 from tedsl.passes.threads.private import PrivateMemory
 from tedsl.passes.threads.races import check_races
 from tedsl.passes.threads.uniform import Uniformity

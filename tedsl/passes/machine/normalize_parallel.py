@@ -15,9 +15,9 @@ from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, IntImm, Let, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 
 

@@ -16,9 +16,9 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, seq
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.machine.accumulators import Plan, find_accumulators

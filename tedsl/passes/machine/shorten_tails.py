@@ -14,14 +14,14 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, is_no_op
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conditions import conjuncts, mask_parts, without_likely
 from tedsl.passes.facts.guard_ranges import guard_end
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import fold_with
-from tedsl.passes.partition_loops import TAIL, partition_loops
+from tedsl.passes.loops.partition_loops import TAIL, partition_loops
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.simplify import simplify
 

@@ -17,13 +17,13 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import GE, GT, LE, LT, Broadcast, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction, mask_parts
 from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.loops.vectorize_expr import any_lane
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
-from tedsl.passes.vectorize_expr import any_lane
 from tedsl.target.target import Target
 
 REGISTERS = 16  # of the machine's width in one vector: more would spill

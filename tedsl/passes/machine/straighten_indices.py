@@ -18,11 +18,11 @@ from tedsl.ir.expr import BinaryOp, Broadcast, Cast, Expr, FloorDiv, FloorMod, I
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
-from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, Stmt, Store
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction
-from tedsl.passes.vectorize_expr import LaneExpressions, NotVectorizable
+from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable
 
 
 def straighten_indices(func: PrimFunc) -> PrimFunc:

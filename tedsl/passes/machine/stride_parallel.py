@@ -13,8 +13,8 @@ from __future__ import annotations
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, Stmt, Store
+from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.passes.facts.attributes import has_attribute
 from tedsl.passes.folding import fold_with
 from tedsl.runtime.parallel import get_num_threads

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import SeqStmt, Tensorized, seq
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.visitor import post_order
 
 
 def use_intrinsics(func: PrimFunc) -> PrimFunc:

@@ -39,10 +39,10 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.stmt import For, IfThenElse, Stmt, Store
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.folding import IF_THEN_ELSE, LIKELY
 

@@ -15,9 +15,9 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import CommReducer, Expr, Load, Var
 from tedsl.ir.stmt import AttrStmt, Evaluate, IfThenElse, LetStmt, Stmt, Store, seq
-from tedsl.ir.substitute import substitute
-from tedsl.passes.insert_barriers import reduction_parts
+from tedsl.ir.walk.substitute import substitute
 from tedsl.passes.threads.gather_threads import Thread, loops_over
+from tedsl.passes.threads.insert_barriers import reduction_parts
 from tedsl.passes.threads.private import PrivateMemory
 
 

@@ -16,8 +16,8 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import For
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.guard_ranges import split_linear
 from tedsl.passes.threads.gather_threads import Kernel
 

@@ -20,10 +20,10 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Let, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store
-from tedsl.ir.substitute import copy_var, substitute
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import copy_var, substitute
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import BLOCK_TAGS, LAUNCH, THREAD_TAGS, has_launch, launched
 
 ORDER = (*BLOCK_TAGS, *THREAD_TAGS)

@@ -7,13 +7,13 @@ from typing import Any
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, Load, Var
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import Allocate, Evaluate, Store
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import scope_of
-from tedsl.passes.inject_virtual_threads import shifted
-from tedsl.passes.insert_barriers import is_allreduce, meeting, reduction_parts
 from tedsl.passes.threads.gather_threads import Kernel, Thread
+from tedsl.passes.threads.inject_virtual_threads import shifted
+from tedsl.passes.threads.insert_barriers import is_allreduce, meeting, reduction_parts
 
 
 class PrivateMemory:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, Let, Var
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.threads import scope_of
 from tedsl.passes.threads.gather_threads import Kernel, Thread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tedsl.ir.expr import Call, Expr, Load, Var
 from tedsl.ir.stmt import Allocate, For, LetStmt, Stmt
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.threads import scope_of
 from tedsl.passes.threads.gather_threads import Kernel

@@ -8,7 +8,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.hybrid import check_independent
 from tedsl.schedule.lanes import must_not_share_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
-from tedsl.schedule.scan_checks import must_not_be_steps
+from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.state import StageState, describe, show
 from tedsl.schedule.tails import must_have_one_version, must_not_recompute
 from tedsl.schedule.threads import LAUNCHED, is_thread_tag, is_virtual

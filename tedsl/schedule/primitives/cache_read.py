@@ -13,7 +13,7 @@ from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.group import join_group
-from tedsl.schedule.primitives.set_scope import check_scope
+from tedsl.schedule.primitives.storage.set_scope import check_scope
 from tedsl.schedule.state import ScheduleState, StageState, describe, outputs_of, show
 
 

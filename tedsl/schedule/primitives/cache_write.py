@@ -9,12 +9,12 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
-from tedsl.ir.substitute import substitute
+from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import extents_down, guards, indices_down, indices_up, root_extents
 from tedsl.schedule.group import join_group
-from tedsl.schedule.primitives.set_scope import check_scope
+from tedsl.schedule.primitives.storage.set_scope import check_scope
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
 from tedsl.schedule.tails import must_have_plain_tails
 

@@ -8,7 +8,7 @@ from tedsl.ir.iters import IterType
 from tedsl.schedule.hybrid import check_independent
 from tedsl.schedule.lanes import must_not_share_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
-from tedsl.schedule.scan_checks import must_not_be_steps
+from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.state import StageState, show
 from tedsl.schedule.tails import must_not_recompute
 

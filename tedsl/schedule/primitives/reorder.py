@@ -10,7 +10,7 @@ from tedsl.schedule.attach import misplaced
 from tedsl.schedule.hybrid import check_order
 from tedsl.schedule.lanes import must_fit_in_lanes
 from tedsl.schedule.primitives.decompose_reduction import check_init_place
-from tedsl.schedule.scan_checks import must_keep_steps_in_order
+from tedsl.schedule.scan.checks import must_keep_steps_in_order
 from tedsl.schedule.state import StageState, find, show
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
-from tedsl.ir.substitute import copy_var, substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.substitute import copy_var, substitute
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import extent_of, extents_down, guards, indices_up, root_extents

@@ -7,9 +7,9 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import Expr, ProducerLoad
-from tedsl.ir.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp
-from tedsl.schedule.scans import scans_of
+from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, StageState, describe, show
 
 

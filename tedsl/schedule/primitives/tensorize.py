@@ -6,8 +6,8 @@ from typing import Any
 
 from tedsl.ir.expr import Reduce
 from tedsl.ir.iters import IterType
+from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.operation import ComputeOp
-from tedsl.lang.tensor_intrin import TensorIntrin
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.state import StageState, describe, find, show
 

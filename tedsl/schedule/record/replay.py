@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
 from tedsl.ir.expr import Var
-from tedsl.ir.visitor import variables
+from tedsl.ir.walk.visitor import variables
 from tedsl.schedule.journal import Directive, Journal
 from tedsl.schedule.record.grammar import Evaluator, parse, refused
 

@@ -8,7 +8,7 @@ import tedsl
 from tedsl import te
 from tedsl.errors import LoweringError
 from tedsl.ir.text import text
-from tedsl.passes.inject_prefetch import inject_prefetch
+from tedsl.passes.storage.inject_prefetch import inject_prefetch
 from tests.lower.end_to_end import check_both, check_calls, loops
 from tests.lower.programs import whole_numbers
 

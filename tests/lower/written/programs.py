@@ -6,7 +6,7 @@ import tedsl
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.lower import check_function
 
 

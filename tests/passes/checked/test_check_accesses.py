@@ -10,9 +10,9 @@ from tedsl.ir.evaluate import run
 from tedsl.ir.expr import BufferLoad, IntImm, Ramp
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
-from tedsl.ir.rewriter import Rewriter
 from tedsl.ir.stmt import BufferRealize, BufferStore, For, ForKind, IfThenElse, SeqStmt, seq
 from tedsl.ir.verify import verify
+from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.default import lowering_pipeline

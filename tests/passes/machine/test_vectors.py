@@ -4,9 +4,9 @@ import pytest
 
 from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, Var
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.split_vectors import powers, split_vectors
-from tedsl.passes.vectorize_loops import vectorize_loops
 from tedsl.target.target import Target
 from tests.passes.programs import VECTORIZED, Function, body_text, check, imm, loop, when
 

@@ -7,9 +7,9 @@ from tedsl import te
 from tedsl.ir.evaluate import run
 from tedsl.ir.verify import verify
 from tedsl.lower.lower import lower_schedule
-from tedsl.passes.insert_barriers import insert_barriers
 from tedsl.passes.machine.lower_threads import lower_threads
 from tedsl.passes.threads.gather_threads import gather_threads
+from tedsl.passes.threads.insert_barriers import insert_barriers
 
 
 def vector_add(n, factor=8):

@@ -9,13 +9,13 @@ from tedsl.ir import build
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Var, pointer_var
 from tedsl.ir.iters import IterType, IterVar
-from tedsl.ir.rewriter import ScopedRewriter
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, Store, seq
 from tedsl.ir.verify import verify
-from tedsl.ir.visitor import post_order
-from tedsl.passes.insert_barriers import barrier, insert_barriers, is_barrier
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.machine.lower_threads import lower_threads
 from tedsl.passes.threads.gather_threads import gather_threads
+from tedsl.passes.threads.insert_barriers import barrier, insert_barriers, is_barrier
 from tests.passes.programs import Function, body_text, loop, when
 from tests.passes.threads.programs import forms, softmax, tiled_matmul, vector_add, whole_numbers
 
@@ -173,7 +173,7 @@ def without(body, gone):
 
 
 def test_functions_without_kernels_stay_the_same_object():
-    from tedsl.passes.inject_virtual_threads import inject_virtual_threads
+    from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 
     func = Function(A=(8,)).func(F.store("B", 0, 1.0))
     for step in (gather_threads, insert_barriers, lower_threads, inject_virtual_threads):

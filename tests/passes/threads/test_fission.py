@@ -10,9 +10,9 @@ from tedsl.ir import build
 from tedsl.ir.evaluate import run
 from tedsl.ir.expr import Load, Var, pointer_var
 from tedsl.ir.stmt import Allocate, LetStmt, Store, seq
-from tedsl.passes.insert_barriers import barrier, insert_barriers
 from tedsl.passes.machine.lower_threads import lower_threads
 from tedsl.passes.threads.gather_threads import gather_threads
+from tedsl.passes.threads.insert_barriers import barrier, insert_barriers
 from tests.passes.programs import Function, body_text
 from tests.passes.threads.programs import whole_numbers
 from tests.passes.threads.test_barriers import COUNT, T, get, on_threads, put, shared

@@ -12,7 +12,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Load, Ramp, Var, pointer_var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.stmt import Allocate, AttrStmt, Store, seq
-from tedsl.passes.inject_virtual_threads import inject_virtual_threads
+from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tests.passes.programs import Function, body_text, check, loop, when
 
 F = Function(A=(64,), B=(64,))

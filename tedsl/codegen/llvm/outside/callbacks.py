@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm.convert import convert
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import ERROR, fail_unless
 from tedsl.codegen.llvm.memory import address, buffer_info
 from tedsl.codegen.llvm.types import memory_type, register_type
+from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int, mul
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.node import Node
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.callbacks import describe
 
 _FLOAT64 = dtype("float64")

@@ -20,7 +20,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir.expr import StringImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.symbols import extern_address, is_known
 from tedsl.target import Target
 

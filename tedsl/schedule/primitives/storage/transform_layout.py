@@ -14,9 +14,9 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.rewriter import Rewriter
-from tedsl.ir.substitute import substitute
-from tedsl.ir.visitor import post_order
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load

@@ -1,0 +1,1 @@
+"""Values: one file for each kind of operation, by dtype."""

@@ -1,0 +1,244 @@
+"""Calls: intrinsics of the language, mathematical functions, LLVM's own intrinsics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tedsl.codegen.llvm.branch import emit_if_then_else
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.expr import constant_of
+from tedsl.codegen.llvm.index import scale
+from tedsl.codegen.llvm.memory import address, buffer_info
+from tedsl.codegen.llvm.outside.callbacks import emit_packed
+from tedsl.codegen.llvm.outside.extern import emit_c_function
+from tedsl.codegen.llvm.outside.imported_call import emit_imported
+from tedsl.codegen.llvm.outside.intrinsics import emit_llvm_intrinsic
+from tedsl.codegen.llvm.types import float_splat, int_splat, int_suffix, memory_type, register_type, vector_of
+from tedsl.codegen.llvm.values.convert import convert, emit_reinterpret, from_memory, to_memory
+from tedsl.codegen.llvm.values.floats import emit_fma, emit_rounding, intrinsic, rounded
+from tedsl.codegen.llvm.values.integer import Integers
+from tedsl.errors import LoweringError
+from tedsl.ir.build import as_int
+from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.expr import Call, Load, StringImm, Var
+from tedsl.ir.functions import C_MATH
+from tedsl.ir.ops import MATH_BINARY, MATH_UNARY, Op
+
+_FLOAT32 = dtype("float32")
+
+
+def emit_call(out: Emitter, e: Call) -> str:
+    name = e.op.name.removeprefix("tir.")
+    write = CALLS.get(name)
+    if write is not None:
+        return write(out, e)
+    if name in MATH_UNARY or name in MATH_BINARY:
+        return emit_math(out, e)
+    raise LoweringError(f"machine code has no {e.op.name}", hint="see api.md for what each target can do")
+
+
+# --- mathematical functions --------------------------------------------------------------------------------------------
+
+def emit_math(out: Emitter, e: Call) -> str:
+    """A function of the package `math`, defined in the module once and inlined; 16-bit floats go through float32."""
+    from tedsl.codegen.llvm.math import has_function, math_function
+
+    name, d = e.op.name.removeprefix("tir."), e.dtype
+    if not d.is_float:
+        raise LoweringError(f"{name} of {d}: it takes floats", hint="cast the argument: x.astype('float32')")
+    if not has_function(name):
+        raise LoweringError(f"{name} is not available in machine code yet")
+    of = d if d.bits > 16 else _FLOAT32.with_lanes(d.lanes)
+    made = math_function(name, of, fma=out.target.has_fma)
+    if made.symbol not in out.module.definitions:
+        out.module.definitions[made.symbol] = made.text
+        for needed, text in made.needs:
+            out.module.definitions.setdefault(needed, text)
+    t = register_type(of)
+    args = ", ".join(f"{t} {out.value(a)}" for a in e.args)
+    return rounded(out, d, out.assign(f"call {t} @{made.symbol}({args})"))
+
+
+def emit_sqrt(out: Emitter, e: Call) -> str:
+    return rounded(out, e.dtype, intrinsic(out, "sqrt", _as_register(e.dtype), out.value(e.args[0])))
+
+
+def emit_fabs(out: Emitter, e: Call) -> str:
+    d, x = e.dtype, out.value(e.args[0])
+    if d.is_float:
+        return intrinsic(out, "fabs", _as_register(d), x)
+    if d.is_uint or d.is_bool:
+        return x
+    t, name = register_type(d), f"llvm.abs.{int_suffix(d.bits, d.lanes)}"
+    symbol = out.module.declare(name, f"declare {t} @{name}({t}, i1)")
+    return out.assign(f"call {t} {symbol}({t} {x}, i1 false)")
+
+
+def emit_copysign(out: Emitter, e: Call) -> str:
+    return intrinsic(out, "copysign", _as_register(e.dtype), out.value(e.args[0]), out.value(e.args[1]))
+
+
+def _as_register(d: DType) -> DType:
+    return d if d.bits > 16 else _FLOAT32.with_lanes(d.lanes)
+
+
+def emit_ldexp(out: Emitter, e: Call) -> str:
+    """x * 2**n, rounded once: in double, whose exponents hold every float's; doubles in three steps."""
+    d = e.dtype
+    double, ints = dtype("float64").with_lanes(d.lanes), dtype("int64").with_lanes(d.lanes)
+    x = convert(out, out.value(e.args[0]), d, double)
+    n = convert(out, out.value(e.args[1]), e.args[1].dtype, ints)
+    if d.bits < 64:
+        return convert(out, _times_power(out, x, _clamp(out, n, ints, -1000, 1000), double, ints), double, d)
+    n = _clamp(out, n, ints, -2200, 2200)
+    for _ in range(2):  # leave 53 bits of room at the bottom, so that only the last product can be inexact
+        part = _clamp(out, n, ints, -1022 + 53, 1023)
+        x = _times_power(out, x, part, double, ints)
+        n = out.assign(f"sub {register_type(ints)} {n}, {part}")
+    return _times_power(out, x, n, double, ints)
+
+
+def _clamp(out: Emitter, n: str, d: DType, low: int, high: int) -> str:
+    t, mask = register_type(d), vector_of("i1", d.lanes)
+    for name, limit in (("slt", low), ("sgt", high)):
+        bound = int_splat(64, limit, d.lanes)
+        n = out.assign(f"select {mask} {out.assign(f'icmp {name} {t} {n}, {bound}')}, {t} {bound}, {t} {n}")
+    return n
+
+
+def _times_power(out: Emitter, x: str, n: str, d: DType, ints: DType) -> str:
+    t, i = register_type(d), register_type(ints)
+    biased = out.assign(f"add {i} {n}, {int_splat(64, 1023, d.lanes)}")
+    bits = out.assign(f"shl {i} {biased}, {int_splat(64, 52, d.lanes)}")
+    return out.assign(f"fmul {t} {x}, {out.assign(f'bitcast {i} {bits} to {t}')}")
+
+
+def emit_nextafter(out: Emitter, e: Call) -> str:
+    """The bits of a float, read as an integer, count through the floats."""
+    d = e.dtype
+    x, y = (out.value(a) for a in e.args)
+    t, i, mask = register_type(d), vector_of(f"i{d.bits}", d.lanes), vector_of("i1", d.lanes)
+
+    def const(value: int) -> str:
+        return int_splat(d.bits, value, d.lanes)
+
+    up = out.assign(f"fcmp ogt {t} {y}, {x}")
+    bits = to_memory(out, x, d) if d.bits == 16 else out.assign(f"bitcast {t} {x} to {i}")
+    positive = out.assign(f"icmp sge {i} {bits}, {const(0)}")
+    away = out.assign(f"icmp eq {mask} {up}, {positive}")
+    moved = out.assign(f"add {i} {bits}, {out.assign(f'select {mask} {away}, {i} {const(1)}, {i} {const(-1)}')}")
+    least = out.assign(f"select {mask} {up}, {i} {const(1)}, {i} {const(1 - 2**(d.bits - 1))}")
+    zero = out.assign(f"fcmp oeq {t} {x}, {float_splat(d, 0.0)}")
+    chosen = out.assign(f"select {mask} {zero}, {i} {least}, {i} {moved}")
+    stepped = from_memory(out, chosen, d) if d.bits == 16 else out.assign(f"bitcast {i} {chosen} to {t}")
+    same = out.assign(f"fcmp oeq {t} {x}, {y}")
+    result = out.assign(f"select {mask} {same}, {t} {y}, {t} {stepped}")
+    nan = out.assign(f"fcmp uno {t} {x}, {y}")
+    return out.assign(f"select {mask} {nan}, {t} {out.assign(f'fadd {t} {x}, {y}')}, {t} {result}")
+
+
+def emit_classify(out: Emitter, e: Call) -> str:
+    """isnan, isinf, isfinite."""
+    d, x = e.args[0].dtype, out.value(e.args[0])
+    name = e.op.name.removeprefix("tir.")
+    if not d.is_float:
+        return int_splat(1, int(name == "isfinite"), d.lanes)
+    t = register_type(d)
+    if name == "isnan":
+        return out.assign(f"fcmp uno {t} {x}, {x}")
+    size = intrinsic(out, "fabs", _as_register(d), x)
+    return out.assign(f"fcmp {'oeq' if name == 'isinf' else 'olt'} {t} {size}, {float_splat(d, float('inf'))}")
+
+
+# --- bits ---------------------------------------------------------------------------------------------------------------------
+
+def emit_bits(out: Emitter, e: Call) -> str:
+    name = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}[e.op.name.removeprefix("tir.")]
+    return out.assign(f"{name} {register_type(e.dtype)} {out.value(e.args[0])}, {out.value(e.args[1])}")
+
+
+def emit_bitwise_not(out: Emitter, e: Call) -> str:
+    return out.assign(f"xor {register_type(e.dtype)} {out.value(e.args[0])}, {int_splat(e.dtype.bits, -1, e.dtype.lanes)}")
+
+
+def emit_shift(out: Emitter, e: Call) -> str:
+    d = e.dtype
+    shift = Integers.shift_left if e.op.name == "tir.shift_left" else Integers.shift_right
+    a, b = out.value(e.args[0]), out.value(e.args[1])
+    return shift(Integers(out.assign, d.bits, d.lanes, d.is_int), a, b, constant_of(e.args[1]))
+
+
+def emit_count(out: Emitter, e: Call) -> str:
+    """popcount, and clz: the width for 0."""
+    d, x = e.args[0].dtype, out.value(e.args[0])
+    t, of = register_type(d), int_suffix(d.bits, d.lanes)
+    if e.op.name == "tir.popcount":
+        symbol = out.module.declare(f"llvm.ctpop.{of}", f"declare {t} @llvm.ctpop.{of}({t})")
+        counted = out.assign(f"call {t} {symbol}({t} {x})")
+    else:
+        symbol = out.module.declare(f"llvm.ctlz.{of}", f"declare {t} @llvm.ctlz.{of}({t}, i1)")
+        counted = out.assign(f"call {t} {symbol}({t} {x}, i1 false)")
+    unsigned = dtype(f"uint{d.bits}").with_lanes(d.lanes) if not d.is_bool else d
+    return convert(out, counted, unsigned, e.dtype)
+
+
+# --- the rest -----------------------------------------------------------------------------------------------------------------
+
+def emit_likely(out: Emitter, e: Call) -> str:
+    return out.value(e.args[0])
+
+
+def emit_address_of(out: Emitter, e: Call) -> str:
+    load = e.args[0]
+    if not isinstance(load, Load):
+        raise LoweringError("address_of takes an element of a buffer")
+    return address(out, buffer_info(out, load.buffer_var), out.scalar_index(load.index), memory_type(load.dtype))
+
+
+def emit_access_ptr(out: Emitter, e: Call) -> str:
+    """The address of an element of a buffer: offset counts values of the dtype of the first argument."""
+    kind, data, offset = e.args[0].dtype, e.args[1], out.scalar_index(e.args[2])
+    if not isinstance(data, Var):
+        raise LoweringError("tvm_access_ptr takes the pointer of a buffer", hint="write buffer.access_ptr('r')")
+    return address(out, buffer_info(out, data), scale(offset, kind.lanes), memory_type(kind.element))
+
+
+def emit_extern(out: Emitter, e: Call) -> str:
+    """A C function: one that is an operator of the language as that, any other by its symbol, lane by lane."""
+    name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
+    if name in out.module.imports:
+        return emit_imported(out, e, name, out.module.imports[name])
+    op = C_MATH.get(name)
+    if op is not None and len(e.args) == 1 + (Op.get(f"tir.{op}").arity or 0) and e.args[1].dtype is e.dtype:
+        return out.value(Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:]))
+    return emit_c_function(out, e, name)
+
+
+def emit_prefetch(out: Emitter, e: Call) -> str:
+    """args: an address; 1 for a write; how long to keep it, 0 to 3; 1 for data. The numbers are part of the instruction."""
+    numbers = ", ".join(f"i32 {as_int(arg)}" for arg in e.args[1:4])
+    if len(e.args) != 4 or "None" in numbers:
+        raise LoweringError("tir.prefetch takes an address and three constants", hint="prefetch(address, 0, 3, 1)")
+    symbol = out.module.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    out.line(f"call void {symbol}(ptr {out.value(e.args[0])}, {numbers})")
+    return "0"
+
+
+def emit_nothing(out: Emitter, e: Call) -> str:
+    """What one thread of a CPU has no need of: barriers, hints."""
+    return "0"
+
+
+_BITS = dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), emit_bits)
+CALLS: dict[str, Callable[[Emitter, Call], str]] = {
+    **dict.fromkeys(("floor", "ceil", "trunc", "nearbyint", "round"), emit_rounding),
+    **dict.fromkeys(("isnan", "isinf", "isfinite"), emit_classify),
+    **_BITS, "bitwise_not": emit_bitwise_not, "shift_left": emit_shift, "shift_right": emit_shift,
+    "popcount": emit_count, "clz": emit_count, "sqrt": emit_sqrt, "fabs": emit_fabs, "copysign": emit_copysign,
+    "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma, "likely": emit_likely,
+    "if_then_else": emit_if_then_else, "reinterpret": emit_reinterpret, "address_of": emit_address_of,
+    "tvm_access_ptr": emit_access_ptr,
+    "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
+    "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed,
+    "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch,
+}

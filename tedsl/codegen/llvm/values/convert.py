@@ -1,0 +1,105 @@
+"""Casts among all dtypes: integers wrap, floats to integers saturate, narrower floats are rounded once."""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.types import float_splat, int_splat, memory_type, register_type, suffix, vector_of
+from tedsl.codegen.llvm.values import halves
+from tedsl.errors import LoweringError
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Call, Cast
+
+
+def emit_cast(out: Emitter, e: Cast) -> str:
+    return convert(out, out.value(e.value), e.value.dtype, e.dtype)
+
+
+def convert(out: Emitter, value: str, source: DType, target: DType) -> str:
+    """`value` of dtype `source` as `target`."""
+    if source is target:
+        return value
+    if target.is_handle or source.is_handle:
+        raise LoweringError(f"a cast from {source} to {target} has no meaning in machine code")
+    if target.is_bool:
+        return _to_bool(out, value, source)
+    if source.is_bool:
+        return _from_bool(out, value, target)
+    if source.is_float:
+        return _narrow_or_widen(out, value, source, target) if target.is_float else _float_to_int(out, value, source, target)
+    return _int_to_float(out, value, source, target) if target.is_float else _int_to_int(out, value, source, target)
+
+
+def _to_bool(out: Emitter, value: str, source: DType) -> str:
+    t = register_type(source)
+    if source.is_float:
+        return out.assign(f"fcmp une {t} {value}, {float_splat(source, 0.0)}")
+    return out.assign(f"icmp ne {t} {value}, {int_splat(source.bits, 0, source.lanes)}")
+
+
+def _from_bool(out: Emitter, value: str, target: DType) -> str:
+    t, mask = register_type(target), vector_of("i1", target.lanes)
+    if target.is_float:
+        return out.assign(f"select {mask} {value}, {t} {float_splat(target, 1.0)}, {t} {float_splat(target, 0.0)}")
+    return out.assign(f"zext {mask} {value} to {t}")
+
+
+def _int_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
+    if source.bits == target.bits:
+        return value
+    name = "trunc" if target.bits < source.bits else "sext" if source.is_int else "zext"
+    return out.assign(f"{name} {register_type(source)} {value} to {register_type(target)}")
+
+
+def _narrow_or_widen(out: Emitter, value: str, source: DType, target: DType) -> str:
+    if target.bits == 64:
+        return out.assign(f"fpext {register_type(source)} {value} to {register_type(target)}")
+    if source.bits == 64:
+        if target.bits == 16:
+            return halves.narrow_double(out, target, value)
+        return out.assign(f"fptrunc {register_type(source)} {value} to {register_type(target)}")
+    return value if target.bits == 32 else halves.round_to(out, target, value)
+
+
+def _float_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
+    kind = "fptosi" if target.is_int else "fptoui"
+    result, argument = register_type(target), register_type(source)
+    name = f"llvm.{kind}.sat.{suffix(target)}.{suffix(source)}"
+    symbol = out.module.declare(name, f"declare {result} @{name}({argument})")
+    return out.assign(f"call {result} {symbol}({argument} {value})")
+
+
+def _int_to_float(out: Emitter, value: str, source: DType, target: DType) -> str:
+    name = "sitofp" if source.is_int else "uitofp"
+    if target.bits > 16 or source.bits <= 16:  # a float holds 16 bits exactly
+        made = out.assign(f"{name} {register_type(source)} {value} to {register_type(target)}")
+        return made if target.bits > 16 else halves.round_to(out, target, made)
+    if source.bits == 64:
+        value = halves.sticky_i64(out, value, source.lanes, source.is_int)
+    double = vector_of("double", source.lanes)
+    return halves.narrow_double(out, target, out.assign(f"{name} {register_type(source)} {value} to {double}"))
+
+
+def to_memory(out: Emitter, value: str, d: DType) -> str:
+    """`value` as it stands in memory: bool as a byte, 16-bit floats as their bits."""
+    if d.is_bool:
+        return out.assign(f"zext {register_type(d)} {value} to {memory_type(d)}")
+    return halves.pack(out, d, value) if d.is_float and d.bits == 16 else value
+
+
+def from_memory(out: Emitter, value: str, d: DType) -> str:
+    """The reverse; any byte but 0 is true."""
+    if d.is_bool:
+        return out.assign(f"icmp ne {memory_type(d)} {value}, {int_splat(8, 0, d.lanes)}")
+    return halves.unpack(out, d, value) if d.is_float and d.bits == 16 else value
+
+
+def emit_reinterpret(out: Emitter, e: Call) -> str:
+    """The bits of the argument as another dtype of equal width."""
+    source, target = e.args[0].dtype, e.dtype
+    value = out.value(e.args[0])
+    if source.bits * source.lanes != target.bits * target.lanes or source.is_bool or target.is_bool:
+        raise LoweringError(f"reinterpret of {source} as {target}: both need the same number of bits, and bool has no bits")
+    stored = to_memory(out, value, source)
+    if memory_type(source) != memory_type(target):
+        stored = out.assign(f"bitcast {memory_type(source)} {stored} to {memory_type(target)}")
+    return from_memory(out, stored, target)

@@ -1,0 +1,142 @@
+"""Float operations that need more than an instruction: NaN-propagating minimum and maximum, rounding to integers, fma."""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.math.fma import FMA_F64, SYMBOL
+from tedsl.codegen.llvm.types import float_splat, register_type, suffix, vector_of
+from tedsl.codegen.llvm.values import halves
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Broadcast, Call, Cast, Expr, FloatImm, Max, Min
+
+
+def rounded(out: Emitter, d: DType, value: str) -> str:
+    """The result of an operation of dtype `d`, computed in the register type: 16-bit floats are rounded after each."""
+    return halves.round_to(out, d, value) if d.bits == 16 else value
+
+
+def never_nan(e: Expr) -> bool:
+    """Whether `e` is a constant other than NaN, or an integer that was converted."""
+    while isinstance(e, Broadcast):
+        e = e.value
+    if isinstance(e, FloatImm):
+        return e.value == e.value
+    return isinstance(e, Cast) and not e.value.dtype.is_float
+
+
+def emit_minmax(out: Emitter, e: Min | Max) -> str:
+    """NaN if either is NaN, the second of two equals. One comparison where an operand cannot be NaN."""
+    t, mask = register_type(e.dtype), vector_of("i1", e.dtype.lanes)
+    a, b = out.value(e.a), out.value(e.b)
+    letter = "lt" if isinstance(e, Min) else "gt"
+    if never_nan(e.b):  # unordered: a is NaN, and the result
+        return out.assign(f"select {mask} {out.assign(f'fcmp u{letter} {t} {a}, {b}')}, {t} {a}, {t} {b}")
+    better = out.assign(f"select {mask} {out.assign(f'fcmp o{letter} {t} {a}, {b}')}, {t} {a}, {t} {b}")
+    if never_nan(e.a):
+        return better
+    return out.assign(f"select {mask} {out.assign(f'fcmp uno {t} {a}, {a}')}, {t} {a}, {t} {better}")
+
+
+def intrinsic(out: Emitter, name: str, d: DType, *args: str) -> str:
+    """A call of the LLVM intrinsic `name` whose arguments and result are registers of dtype `d`."""
+    t = register_type(d)
+    full = f"llvm.{name}.{suffix(d)}"
+    symbol = out.module.declare(full, f"declare {t} @{full}({', '.join([t] * len(args))})")
+    return out.assign(f"call {t} {symbol}({', '.join(f'{t} {a}' for a in args)})")
+
+
+def has_rounding(out: Emitter) -> bool:
+    """Whether floor, ceil, trunc and nearbyint are instructions; else LLVM would call libm."""
+    return out.target.arch == "aarch64" or "sse4.1" in out.target.features
+
+
+def emit_rounding(out: Emitter, e: Call) -> str:
+    """floor, ceil, trunc, nearbyint, round."""
+    name, d, x = e.op.name.removeprefix("tir."), e.dtype, out.value(e.args[0])
+    if d.is_integer:
+        return x
+    if name == "round":
+        return _round_half_away(out, d, x)
+    return intrinsic(out, name, d, x) if has_rounding(out) else _emulated(out, name, d, x)
+
+
+def _round_half_away(out: Emitter, d: DType, x: str) -> str:
+    """trunc(x), and one further where the rest, which is exact, is at least a half. The sign of zero is kept."""
+    t, mask = register_type(d), vector_of("i1", d.lanes)
+    whole = intrinsic(out, "trunc", d, x) if has_rounding(out) else _emulated(out, "trunc", d, x)
+    rest = intrinsic(out, "fabs", d, out.assign(f"fsub {t} {x}, {whole}"))
+    far = out.assign(f"fcmp oge {t} {rest}, {float_splat(d, 0.5)}")
+    step = out.assign(f"select {mask} {far}, {t} {float_splat(d, 1.0)}, {t} {float_splat(d, 0.0)}")
+    moved = out.assign(f"fadd {t} {whole}, {intrinsic(out, 'copysign', d, step, x)}")
+    return intrinsic(out, "copysign", d, moved, x)
+
+
+def _emulated(out: Emitter, name: str, d: DType, x: str) -> str:
+    """Adding and subtracting 2**23 (2**52 for doubles) rounds to an integer; then one is added where that went too far."""
+    t, mask = register_type(d), vector_of("i1", d.lanes)
+    limit = float_splat(d, 2.0**52 if d.bits == 64 else 2.0**23)
+    size = intrinsic(out, "fabs", d, x)
+    near = out.assign(f"fsub {t} {out.assign(f'fadd {t} {size}, {limit}')}, {limit}")
+    start = near if name in ("trunc", "nearbyint") else intrinsic(out, "copysign", d, near, x)
+    if name == "nearbyint":
+        moved = start
+    else:
+        compared, sign = ("olt", 1.0) if name == "ceil" else ("ogt", -1.0)
+        against = size if name == "trunc" else x
+        far = out.assign(f"fcmp {compared} {t} {start}, {against}")
+        step = out.assign(f"select {mask} {far}, {t} {float_splat(d, sign)}, {t} {float_splat(d, 0.0)}")
+        moved = out.assign(f"fadd {t} {start}, {step}")
+    fractional = out.assign(f"fcmp olt {t} {size}, {limit}")
+    return out.assign(f"select {mask} {fractional}, {t} {intrinsic(out, 'copysign', d, moved, x)}, {t} {x}")
+
+
+def emit_fma(out: Emitter, e: Call) -> str:
+    """a * b + c, rounded once."""
+    d = e.dtype
+    a, b, c = (out.value(x) for x in e.args)
+    t = register_type(d)
+    if not d.is_float:
+        return out.assign(f"add {t} {out.assign(f'mul {t} {a}, {b}')}, {c}")
+    if out.target.has_fma:
+        return rounded(out, d, intrinsic(out, "fma", d, a, b, c))
+    if d.bits == 64:
+        return _fma_of_doubles(out, d, a, b, c)
+    return rounded(out, d, _fma_in_double(out, d, a, b, c))
+
+
+def _fma_of_doubles(out: Emitter, d: DType, *args: str) -> str:
+    """In integers, lane by lane."""
+    out.module.definitions.setdefault(SYMBOL, FMA_F64)
+    t, call = register_type(d), f"call double @{SYMBOL}("
+    if d.lanes == 1:
+        return out.assign(call + ", ".join(f"double {v}" for v in args) + ")")
+    made = "poison"
+    for k in range(d.lanes):
+        lane = [out.assign(f"extractelement {t} {v}, i64 {k}") for v in args]
+        one = out.assign(call + ", ".join(f"double {v}" for v in lane) + ")")
+        made = out.assign(f"insertelement {t} {made}, double {one}, i64 {k}")
+    return made
+
+
+def _fma_in_double(out: Emitter, d: DType, a: str, b: str, c: str) -> str:
+    """Of floats: the product is exact in double; the sum is rounded to odd, so that rounding to float is the only one."""
+    f, t, i, mask = register_type(d), vector_of("double", d.lanes), vector_of("i64", d.lanes), vector_of("i1", d.lanes)
+    x, y, z = (out.assign(f"fpext {f} {v} to {t}") for v in (a, b, c))
+    product = out.assign(f"fmul {t} {x}, {y}")
+    total = out.assign(f"fadd {t} {product}, {z}")
+    back = out.assign(f"fsub {t} {total}, {product}")  # Knuth's two-sum: total + error is exact
+    left = out.assign(f"fsub {t} {product}, {out.assign(f'fsub {t} {total}, {back}')}")
+    error = out.assign(f"fadd {t} {left}, {out.assign(f'fsub {t} {z}, {back}')}")
+    zero, one = ("0", "1") if d.lanes == 1 else ("zeroinitializer", "splat (i64 1)")
+    nothing = "0x0000000000000000" if d.lanes == 1 else "zeroinitializer"
+    bits = out.assign(f"bitcast {t} {total} to {i}")
+    even = out.assign(f"icmp eq {i} {out.assign(f'and {i} {bits}, {one}')}, {zero}")
+    inexact = out.assign(f"fcmp one {t} {error}, {nothing}")
+    adjust = out.assign(f"and {mask} {even}, {inexact}")
+    # Towards the error: away from zero where the error has the sign of the total.
+    error_bits = out.assign(f"bitcast {t} {error} to {i}")
+    against = out.assign(f"icmp slt {i} {out.assign(f'xor {i} {error_bits}, {bits}')}, {zero}")
+    minus = "-1" if d.lanes == 1 else "splat (i64 -1)"
+    step = out.assign(f"select {mask} {against}, {i} {minus}, {i} {one}")
+    moved = out.assign(f"add {i} {bits}, {out.assign(f'select {mask} {adjust}, {i} {step}, {i} {zero}')}")
+    return out.assign(f"fptrunc {t} {out.assign(f'bitcast {i} {moved} to {t}')} to {f}")

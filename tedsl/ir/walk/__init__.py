@@ -1,0 +1,1 @@
+"""Walking, rebuilding and comparing expressions and statements, however deep they are."""

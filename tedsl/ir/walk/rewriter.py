@@ -1,0 +1,73 @@
+"""Rebuilding IR. `Rewriter` when a node's replacement depends on the node alone; `ScopedRewriter` when on its place."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from tedsl.ir.expr import Expr
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import Stmt
+from tedsl.ir.walk.fresh_stack import LEVELS, on_fresh_stack
+
+N = TypeVar("N", bound=Node)
+
+
+class Rewriter:
+    """Rebuilds a DAG bottom-up with an explicit stack, each shared node once. Subclasses override `rewrite`."""
+
+    def __init__(self) -> None:
+        self._done: dict[Node, Node] = {}  # valid because a rewrite depends on the node alone, not on its place
+
+    def __call__(self, root: Any) -> Any:
+        done = self._done
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in done:
+                stack.pop()
+                continue
+            pending = [child for child in node.child_nodes() if child not in done]
+            if pending:
+                pending.reverse()
+                stack.extend(pending)
+            else:
+                stack.pop()
+                done[node] = self.rewrite(node.map_children(done.__getitem__))
+        return done[root]
+
+    def rewrite(self, node: Any) -> Any:
+        """The replacement of `node`, whose children are already rewritten; by default itself."""
+        return node
+
+
+class ScopedRewriter:
+    """Rewrites statements from the outside in, so that a subclass knows the loops and conditions around each place.
+
+    Subclasses override `stmt` for the kinds that they care about and call `descend` for the others and for the parts;
+    `expr` gets every expression of a statement (also the bounds of loops), by default unchanged.
+    """
+
+    _depth = 0  # of the statement that is being rewritten
+
+    def __call__(self, root: Stmt) -> Stmt:
+        return self.stmt(root)
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        return self.descend(stmt)
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def descend(self, node: N) -> N:
+        """`node` with its children rewritten by `stmt` and `expr`."""
+        return node.map_children(self._child)
+
+    def _child(self, child: Node) -> Node:
+        if isinstance(child, Stmt):
+            self._depth += 1
+            made = self.stmt(child) if self._depth % LEVELS else on_fresh_stack(self.stmt, child)
+            self._depth -= 1
+            return made
+        if isinstance(child, Expr):
+            return self.expr(child)
+        return self.descend(child)  # ranges

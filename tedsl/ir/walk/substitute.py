@@ -1,0 +1,130 @@
+"""Replacing variables, and copying statements with fresh binders so that a Var stays bound once in a function."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
+
+N = TypeVar("N", bound=Node)
+
+
+def substitute(root: N, mapping: Mapping[Any, Any]) -> N:
+    """`root` with each variable (or IterVar) of `mapping` replaced by its expression; buffers' shapes included.
+
+    A data pointer may be mapped to another Var. Bound variables of `mapping` are the caller's business.
+    """
+    if not mapping:
+        return root
+    return Substitution(mapping)(root)  # type: ignore[no-any-return]
+
+
+class Substitution(Rewriter):
+    """Replaces variables by expressions, in the shapes of buffers too."""
+
+    def __init__(self, mapping: Mapping[Any, Any]) -> None:
+        super().__init__()
+        self.mapping: dict[Var, Expr] = {k.var if isinstance(k, IterVar) else k: v.var if isinstance(v, IterVar) else v
+                                         for k, v in mapping.items()}
+        self.buffers: dict[Buffer, Buffer] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case Var():
+                return self.mapping.get(node, node)
+            case Load(buffer_var=v) | Store(buffer_var=v) if v in self.mapping:
+                return node.replace(buffer_var=self.mapping[v])
+            case BufferLoad() | BufferStore() | BufferRealize() | Prefetch():
+                buffer = self.buffer(node.buffer)
+                return node if buffer is node.buffer else node.replace(buffer=buffer)
+            case AttrStmt(node=Var() as v) if v in self.mapping:
+                return node.replace(node=self.mapping[v])
+            case AttrStmt(node=Buffer() as old):
+                new = self.buffer(old)
+                return node if new is old else node.replace(node=new)
+            case _:
+                return node
+
+    def buffer(self, old: Buffer) -> Buffer:
+        if old not in self.buffers:
+            new = old.map_children(self)
+            data = self.mapping.get(old.data, old.data)
+            self.buffers[old] = new if data is old.data else new.replace(data=data)
+        return self.buffers[old]
+
+
+def only_read(root: N, memory: Collection[Var]) -> N:
+    """`root` whose calls of Python functions get arrays on `memory` that cannot be written."""
+    return _OnlyRead(memory)(root)  # type: ignore[no-any-return]
+
+
+class _OnlyRead(Rewriter):
+    def __init__(self, memory: Collection[Var]) -> None:
+        super().__init__()
+        self.memory = memory
+
+    def rewrite(self, node: Any) -> Any:
+        if isinstance(node, Call) and node.op.name == "tir.tvm_stack_make_array" and node.args[0] in self.memory:
+            return node.replace(args=(*node.args[:4], build.const(1, node.args[4].dtype), node.args[5]))
+        return node
+
+
+def fresh_copy(root: N, mapping: Mapping[Any, Any] | None = None) -> N:
+    """A copy of a statement or expression whose binders (loops, lets, allocations, realized buffers) are new variables.
+
+    The new variables keep their names. `mapping` is applied as by `substitute`.
+    """
+    renamed: dict[Var, Expr] = dict(mapping or {})
+    for node in post_order(root):
+        match node:
+            case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
+                renamed[v] = copy_var(v)
+            case BufferRealize(buffer=b):
+                renamed[b.data] = copy_var(b.data)
+    return _FreshCopy(renamed)(root)  # type: ignore[no-any-return]
+
+
+def copy_var(var: Var) -> Var:
+    """A new variable of the same name and type."""
+    annotation: Any = var.type_annotation if var.dtype.is_handle else var.dtype
+    return type(var)(var.name, annotation)
+
+
+class _FreshCopy(Substitution):
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case For(loop_var=v):
+                return node.replace(loop_var=self.mapping[v])
+            case LetStmt(var=v) | Let(var=v):
+                return node.replace(var=self.mapping[v])
+            case Allocate(buffer_var=v):
+                return node.replace(buffer_var=self.mapping[v])
+            case _:
+                return super().rewrite(node)
+
+
+def bind_once(root: Stmt) -> Stmt:
+    """`root` with a variable of its own in each loop, let, allocation and realized buffer: what is written by hand may use
+    one variable in two loops, or one statement in two places."""
+    return _BindOnce()(root)
+
+
+class _BindOnce(ScopedRewriter):
+    def __init__(self) -> None:
+        self.seen: set[Var] = set()
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For(loop_var=v) | LetStmt(var=v) | Allocate(buffer_var=v) | BufferRealize(buffer=Buffer(data=v)):
+                if v in self.seen:
+                    return self.stmt(fresh_copy(stmt))
+                self.seen.add(v)
+        return self.descend(stmt)

@@ -1,0 +1,46 @@
+"""Whether a region has the shape of a tensor of an intrinsic, whose symbols take the values that the region gives them.
+
+    (1, 16, 64) has the shape (16, m) with m = 64: dimensions of one element may be left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.walk.substitute import substitute
+
+
+class ShapeMatch:
+    """Collects the values of the symbols of an intrinsic's shapes; `symbols` begins with those of its scalars."""
+
+    def __init__(self, analyzer: Analyzer, scalars: Mapping[Var, Expr] | None = None) -> None:
+        self.analyzer = analyzer
+        self.symbols: dict[Var, Expr] = dict(scalars or {})
+
+    def dims(self, declared: Sequence[Expr], actual: Sequence[Expr]) -> tuple[int, ...] | None:
+        """For each dimension of `declared` the dimension of `actual` that it is; None if the shapes do not fit.
+
+        Sought from the last dimension on: those of `actual` that are no dimension of `declared` must have one element.
+        """
+        found: list[int] = []
+        for position in reversed(range(len(actual))):
+            if len(found) < len(declared) and self.same(declared[len(declared) - 1 - len(found)], actual[position]):
+                found.append(position)
+            elif build.as_int(self.analyzer.simplify(actual[position])) != 1:
+                return None
+        return tuple(reversed(found)) if len(found) == len(declared) else None
+
+    def same(self, declared: Expr, actual: Expr) -> bool:
+        """Whether the extents are proved equal; a symbol that has no value yet takes this one."""
+        if isinstance(declared, Var) and declared not in self.symbols:
+            self.symbols[declared] = build.cast(declared.dtype, actual)
+            return True
+        expected = self.value(declared)
+        return expected is actual or build.as_int(self.analyzer.simplify(build.sub(expected, actual))) == 0
+
+    def value(self, expr: Expr) -> Expr:
+        """`expr` with the symbols replaced."""
+        return substitute(expr, self.symbols)

@@ -1,0 +1,188 @@
+"""Which region of each stage is computed: what its consumers read, found out consumers first.
+
+A stage at the root computes its whole shape. An attached one computes what the loops of its consumers inside its place
+read: the loops outside are fixed, those inside run over their extents, and the indices of the reads are relaxed over them.
+
+    for yo, xo: { blur.x at (yo, xo):  blur.y[y, x] reads blur.x[y + dy, x], y = yo*8 + [0, 7], dy in [0, 2]
+                                       -> blur.x rows yo*8 .. yo*8 + 9, ten of them: the halo is part of the region }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.arith.interval import relax
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.visitor import variables
+from tedsl.lang.operation import Operation, extent_of
+from tedsl.lang.reads import has_load
+from tedsl.lower.plan import Ends, Loop, Read, StagePlan
+from tedsl.lower.regions.propagate import Reach, extents_down, point, reaches_up, whole
+from tedsl.lower.tails import padded_extents, tail_of
+from tedsl.lower.threads.axes import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
+from tedsl.lower.versions import readers_inside, specialized, under_conditions
+from tedsl.schedule.domains import indices_up
+from tedsl.schedule.state import ScheduleState
+
+
+def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
+    """Fill regions, extents, loops and offsets of every plan. Loop variables are bound in `analyzer`."""
+    readers = _readers(schedule, plans)
+    for plan in reversed(plans):
+        with under_conditions(plan, analyzer):
+            _infer(plan, readers_inside(plan, readers.get(plan.op, [])), analyzer)
+    plan_launches(plans, analyzer)
+
+
+def _infer(plan: StagePlan, readers: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> None:
+    bind_outer_threads(plan, analyzer)
+    region = specialized(plan, _whole_shape(plan) if plan.host is None else _needed(plan, readers, analyzer))
+    for axis, ends, everything in zip(plan.data_axes, region, _whole_shape(plan)):
+        plan.mins[axis], plan.extents[axis] = everything if axis in plan.without_loops else ends
+    for axis, ends in zip(plan.axes[len(region):], specialized(plan, _reduced(plan, len(region)))):
+        plan.mins[axis], plan.extents[axis] = ends
+    extents_down(plan, analyzer)
+    plan.padded = padded_extents(plan)
+    plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.leaves]
+    values = {loop.leaf: loop.value for loop in plan.loops}
+    plan.offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
+
+
+def _reduced(plan: StagePlan, start: int) -> list[Ends]:
+    """Start and extent of each axis from number `start` on: those that are no dimensions."""
+    return [(axis.dom.min, extent_of(axis)) for axis in plan.axes[start:] if axis.dom is not None]
+
+
+def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operation, list[tuple[StagePlan, Read]]]:
+    """For each operation that has a plan: the reads of it, in order."""
+    found: dict[Operation, list[tuple[StagePlan, Read]]] = {}
+    for plan in plans:
+        for read in plan.reads:
+            found.setdefault(schedule.stage_map[read.tensor.op].op, []).append((plan, read))
+    return found
+
+
+def _loop(plan: StagePlan, leaf: IterVar, analyzer: Analyzer) -> Loop:
+    extent, attr = plan.extents[leaf], plan.stage.attr_of(leaf)
+    if attr.bind_thread is not None:
+        return thread_loop(plan, leaf, attr, extent, analyzer)
+    if build.as_int(extent) == 1:
+        return Loop(leaf, attr, extent, None, build.const(0, leaf.dtype))
+    var = Var(leaf.name, leaf.dtype)
+    extent = build.cast(leaf.dtype, extent)
+    if not has_load(extent):
+        analyzer.bind(var, Range.from_min_extent(build.const(0, leaf.dtype), extent))
+    return Loop(leaf, attr, extent, var, var, tail_of(plan, leaf))
+
+
+def _whole_shape(plan: StagePlan) -> list[Ends]:
+    """Start and extent of each dimension."""
+    return [(build.const(0, axis.dtype), extent_of(axis)) for axis in plan.data_axes]
+
+
+def _needed(plan: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> list[Ends]:
+    """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the place of `plan`.
+
+    Without reads it is nothing: of formulas written into their readers, the parts that are used may not read this stage.
+    """
+    if not reads:
+        return [(build.const(0, axis.dtype), build.const(0, axis.dtype)) for axis in plan.data_axes]
+    values: dict[StagePlan, list[Mapping[Var, Ends]]] = {}
+    found: list[list[Ends | None]] = [[] for _ in plan.data_axes]
+    for reader, read in reads:
+        if reader not in values:
+            values[reader] = _axes_inside(reader, plan, analyzer)
+        for dim, ends in enumerate(read.region[:len(found)]):
+            found[dim].append(ends and _relaxed(ends, values[reader], analyzer))
+    return [_union(axis, all_ends, analyzer) for axis, all_ends in zip(plan.data_axes, found)]
+
+
+def _axes_inside(reader: StagePlan, plan: StagePlan, analyzer: Analyzer) -> list[Mapping[Var, Ends]]:
+    """The substitutions that turn an index of `reader` into the values it takes in one iteration of the place of `plan`.
+
+    First the axes of the reader; then, stage by stage outwards, the loops between the reader and that place.
+    """
+    fixed, found = plan.position if reader is plan.host else -1, reader
+    loops = {loop.leaf: point(loop.value, loop.extent) if at <= fixed and not spans(plan, loop) else whole(loop.extent)
+             for at, loop in enumerate(reader.loops)}
+    reached = reaches_up(reader, loops, analyzer)
+    layers: list[Mapping[Var, Ends]] = [{axis.var: _shifted(reached[axis], reader.mins[axis]) for axis in reader.axes}]
+    while reader is not plan.host:
+        host, until = reader.host, reader.position
+        assert host is not None, f"{reader.name} stands outside the place of {plan.name}: normalize refuses that"
+        start = plan.position + 1 if host is plan.host else 0
+        layers.append({loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
+                       for loop in host.loops[start:until + 1] if loop.var is not None})
+        reader = host
+    threads = outer_threads(plan, found)
+    return [*layers, threads] if threads else layers
+
+
+def _shifted(reach: Reach, start: Expr) -> Ends:
+    low = build.add(start, reach.low)
+    return low, low if reach.low is reach.high else build.add(start, reach.high)
+
+
+def _relaxed(ends: Ends, layers: Sequence[Mapping[Var, Ends]], analyzer: Analyzer) -> Ends | None:
+    """The lowest and highest value between `ends`; None if it depends on data or cannot be bounded."""
+    low, high = ends
+    for layer in layers:
+        if has_load(low) or has_load(high) or any(has_load(end) for ends in layer.values() for end in ends):
+            return None
+        lowest = relax(low, layer, analyzer)
+        highest = lowest if low is high else relax(high, layer, analyzer)
+        if lowest[0] is None or highest[1] is None:
+            return None
+        low, high = lowest[0], highest[1]
+    gone = {v for layer in layers for v in layer}
+    return None if any(v in gone for end in (low, high) for v in variables(end)) else (low, high)
+
+
+def _union(axis: IterVar, found: Sequence[Ends | None], analyzer: Analyzer) -> Ends:
+    """Start and extent of the smallest range that holds all of them; the whole dimension if one is unknown."""
+    extent = extent_of(axis)
+    everything = build.const(0, axis.dtype), extent
+    lows, highs = [], []
+    for ends in found:
+        if ends is None:
+            return everything
+        low = build.cast(axis.dtype, ends[0])
+        lows.append(low)
+        highs.append(low if ends[0] is ends[1] else build.cast(axis.dtype, ends[1]))
+    low, high = _extreme(lows, analyzer, lowest=True), _extreme(highs, analyzer, lowest=False)
+    return _trimmed(low, high, extent, analyzer)
+
+
+def _trimmed(low: Expr, high: Expr, extent: Expr, analyzer: Analyzer) -> Ends:
+    """Start and extent of low .. high without what constants show to lie outside of the tensor."""
+    first, last, size = build.as_int(low), build.as_int(high), build.as_int(extent)
+    if first is not None and first < 0:
+        low = build.const(0, low.dtype)
+    if last is not None and size is not None and last >= size:
+        high = build.const(size - 1, high.dtype)
+    if low is high:
+        return low, build.const(1, low.dtype)
+    count = analyzer.simplify(build.add(build.sub(high, low), 1))
+    if isinstance(build.as_int(count), int):
+        return low, build.const(max(build.as_int(count) or 0, 0), low.dtype)
+    # Loops without iterations may make the difference negative, and memory is asked for that many elements.
+    return low, count if analyzer.can_prove(build.greater_equal(count, 0)) else build.maximum(count, 0)
+
+
+def _extreme(ends: Sequence[Expr], analyzer: Analyzer, lowest: bool) -> Expr:
+    """The smallest (or largest) of `ends`; min(...) only where it cannot be decided."""
+    best = ends[0]
+    for end in ends[1:]:
+        if end is best:
+            continue
+        low, high = analyzer.bounds(analyzer.simplify(build.sub(end, best)))
+        if (low is not None and low >= 0) if lowest else (high is not None and high <= 0):
+            continue
+        if (high is not None and high <= 0) if lowest else (low is not None and low >= 0):
+            best = end
+        else:
+            best = build.minimum(best, end) if lowest else build.maximum(best, end)
+    return best

@@ -1,0 +1,61 @@
+"""A te.scan: its first rows, then a loop over the steps in which the updates and what they need are computed.
+
+    realize scan([0, m], [0, n]) {
+      for i { scan[0, i] = init... }                     the stage of init writes there itself, or is copied
+      for t { for i { scan[t + 1, i] = update... } }     the states and the updates are the memory of the scan
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import BufferLoad, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.stmt import BufferStore, For, ForKind, Stmt, seq
+from tedsl.lang.inline import Inliner
+from tedsl.lang.scan.operation import ScanOp
+from tedsl.lower.checks import Requirement
+from tedsl.lower.compute import BufferOf
+from tedsl.lower.nest import Nest
+from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.threads.axes import between_steps
+from tedsl.schedule.state import StageState
+
+
+def plan_scan(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
+        -> tuple[StagePlan, Sequence[Requirement]]:
+    """The plan of a te.scan: before its loops it reads all first rows, in step t row t of each update."""
+    op = stage.op
+    assert isinstance(op, ScanOp)
+    t = op.scan_axis.var
+    reads = [Read(tensor, (None,) * tensor.ndim) for tensor in op.init]
+    reads += [Read(tensor, ((t, t), *[None] * (tensor.ndim - 1))) for tensor in op.update]
+    first, rows = op.init[0].shape[0], op.state_placeholder[0].shape[0]
+    enough = build.less_equal(first, rows)
+    requirement = Requirement(enough, f"{op.name} begins with {first!r} row(s), and its states have {rows!r} in all")
+    return StagePlan(stage, op, (), tuple(reads)), [] if build.is_true(enough) else [requirement]
+
+
+def scan_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
+                    guests: Callable[[int, Stmt], Stmt]) -> Stmt:
+    """Copies of the first rows that are not in place, and the loop over the steps. The steps are guests of the inner loop."""
+    op = plan.op
+    assert isinstance(op, ScanOp)
+    copies = [_copy(buffer_of(tensor), buffer) for tensor, buffer in zip(op.init, buffers) if buffer_of(tensor) is not buffer]
+    nest = Nest(plan, buffers, buffer_of, analyzer, guests)
+    last = len(plan.loops) - 1
+    step = nest.guarded(seq(between_steps(plan), guests(last, seq())), plan.offsets, nest.starts(), nest.translate)
+    return nest.marked(seq(*copies, nest.wrap(0, last, nest.inside(last, step))))
+
+
+def _copy(source: Buffer, target: Buffer) -> Stmt:
+    """The elements of `source` to the same places in `target`."""
+    indices = tuple([Var(f"ax{dim}", extent.dtype) for dim, extent in enumerate(source.shape)])
+    stmt: Stmt = BufferStore(target, BufferLoad(source, indices), indices)
+    for var, extent in zip(reversed(indices), reversed(source.shape)):
+        stmt = For(var, build.const(0, var.dtype), extent, ForKind.SERIAL, stmt)
+    return stmt

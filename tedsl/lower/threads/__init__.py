@@ -1,0 +1,1 @@
+"""Loops that are threads of a device, and reductions across them."""

@@ -1,0 +1,167 @@
+"""A reduction whose loops are threads of a block: each thread has a part, and the parts are combined across the threads.
+
+    attr [threadIdx.x] "thread_extent" = 16 {
+      normal_reduce_temp0[0] = 0; for k.outer { normal_reduce_temp0[0] += A[k.outer*16 + threadIdx.x] }     if loops are left
+      attr [comm_reducer(...)] "reduce_scope" = ... { tvm_thread_allreduce(1, value, condition, reduce_temp0, threadIdx.x) }
+      if (threadIdx.x == 0) { B[0] = reduce_temp0[0] }                                     the store predicate of the stage
+    }
+
+Conditions never stand around the combination, which all threads of the block take part in: a thread without an iteration
+brings the neutral element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import HANDLE, dtype
+from tedsl.ir.expr import Call, Expr, IntImm, Load, Reduce, Var, pointer_var
+from tedsl.ir.ops import Op
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferStore, Evaluate, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import variables
+from tedsl.lower.compute import Translator
+from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.threads.axes import exceeded, on_threads
+from tedsl.schedule.causes import annotated
+from tedsl.schedule.relations import touched_by
+from tedsl.schedule.threads import is_shared_among, memory_scope
+
+ALLREDUCE = Op.get("tir.tvm_thread_allreduce")
+
+
+def crosses_threads(plan: StagePlan) -> bool:
+    """Whether a reduction loop of `plan` is bound to threads."""
+    return any(_is_crossing(loop) for loop in plan.loops)
+
+
+def _is_crossing(loop: Loop) -> bool:
+    return loop.leaf.is_reduction and loop.attr.bind_thread is not None
+
+
+def _chooses_a_copy(plan: StagePlan, predicate: Expr) -> bool:
+    """Whether a store predicate is about threads that all have the result, each in memory of its own: then each stores it."""
+    scope = memory_scope(plan.stage) or "global"
+    own = {loop.var for loop in plan.loops if _is_crossing(loop) and loop.attr.bind_thread is not None
+           and not is_shared_among(scope, loop.attr.bind_thread.thread_tag)}
+    return own.issuperset(variables(predicate))
+
+
+class Nested(Protocol):
+    """What is asked of the builder of the loops of a stage (`nest.Nest`)."""
+
+    plan: StagePlan
+    buffers: Sequence[Buffer]
+    translate: Translator
+
+    def place(self, translate: Translator) -> tuple[Expr, ...]: ...
+    def own_conditions(self) -> tuple[list[Expr], list[Expr]]: ...
+    def inside(self, at: int, body: Stmt) -> Stmt: ...
+    def guests(self, at: int, body: Stmt) -> Stmt: ...
+
+
+def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
+    """The loops of a stage that reduces across threads."""
+    plan, translate = nest.plan, nest.translate
+    _check(plan, reduce)
+    exists, predicate = nest.own_conditions()
+    exists = [limit for loop in plan.loops if (limit := exceeded(loop)) is not None] + exists
+    within = [*exists, *([] if build.is_true(reduce.condition) else [translate(reduce.condition)])]
+    serial = [at for at, loop in enumerate(plan.loops) if loop.leaf.is_reduction and not _is_crossing(loop)]
+    sources = [translate(source) for source in reduce.source]
+    results = [pointer_var(f"reduce_temp{i}", source.dtype, "local") for i, source in enumerate(sources)]
+    partial: Stmt | None = None
+    kept: list[Var] = []
+    if serial:
+        kept = [pointer_var(f"normal_reduce_temp{i}", source.dtype, "local") for i, source in enumerate(sources)]
+        partial = _partial(nest, reduce, serial, kept, sources, within)
+        sources = [_first(var, source) for var, source in zip(kept, sources)]
+    combined = _allreduce(plan, reduce, sources, build.true() if serial else _all(within), results)
+    stores: Stmt = seq(*[BufferStore(buffer, _first(var, source), nest.place(translate))
+                         for buffer, var, source in zip(nest.buffers, results, sources)])
+    reduced = {var for loop in plan.loops if loop.leaf.is_reduction for var in variables(loop.value)}
+    predicate = [condition for condition in predicate if not _chooses_a_copy(plan, condition)]
+    for condition in reversed([*(c for c in exists if reduced.isdisjoint(variables(c))), *predicate]):
+        stores = IfThenElse(condition, stores)
+    body = seq(partial, combined, stores)
+    for var, source in reversed([*zip(kept, sources), *zip(results, sources)]):
+        body = Allocate(var, source.dtype, (build.const(1, "int32"),), build.true(), body)
+    for at in reversed(range(len(plan.loops))):
+        if at not in serial:
+            loop, body = plan.loops[at], nest.guests(at, body)
+            body = nest.inside(at, body) if loop.attr.bind_thread is None else on_threads(loop, body)
+    return body
+
+
+def _check(plan: StagePlan, reduce: Reduce) -> None:
+    crossing = next(loop for loop in plan.loops if _is_crossing(loop))
+    thread = crossing.attr.bind_thread
+    assert thread is not None
+    where = f"the reduction loop {crossing.leaf.name} of {plan.name} is bound to {thread.thread_tag}"
+    about = annotated(plan.stage, crossing.leaf)
+    if reduce.init:
+        raise LoweringError(f"{where}, and its reduction starts from a value of its own (init), which every thread would count",
+                            hint="reduce without init and combine with it in another te.compute", about=about)
+    mixed = touched_by(plan.data_axes, plan.stage.relations)
+    for loop in plan.loops:
+        if loop.leaf.is_reduction and loop.leaf in mixed:
+            raise LoweringError(f"{where}, and the loop {loop.leaf.name} runs over elements and over the reduction at once",
+                                hint="fuse loops of one sort only", about=about)
+    seen = False
+    outside: str | None = None  # a serial loop of the reduction, which goes to the inside
+    for at, loop in enumerate(plan.loops):
+        if seen and not loop.leaf.is_reduction:
+            raise LoweringError(f"{where}, and the loop {loop.leaf.name} over elements stands inside of it",
+                                hint=f"reorder {loop.leaf.name} to the outside of {crossing.leaf.name}", about=about)
+        seen = seen or _is_crossing(loop)
+        serial = loop.leaf.is_reduction and not _is_crossing(loop)
+        if plan.guests.get(at) and outside is not None and not serial:
+            raise LoweringError(f"{where}; each thread runs the loop {outside} by itself, and {plan.guests[at][0].name} is "
+                                f"computed at {loop.leaf.name} inside of it",
+                                hint=f"reorder {outside} to the inside of {loop.leaf.name}", about=about)
+        outside = loop.leaf.name if serial and outside is None else outside
+
+
+def _first(var: Var, like: Expr) -> Load:
+    """The element that a thread keeps in `var`."""
+    return Load(like.dtype, var, build.const(0, "int32"))
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    made = build.true()
+    for condition in conditions:
+        made = build.logical_and(made, condition)
+    return made
+
+
+def _partial(nest: Nested, reduce: Reduce, serial: Sequence[int], kept: Sequence[Var], sources: Sequence[Expr],
+             within: Sequence[Expr]) -> Stmt:
+    """What one thread reduces by itself, into `kept`."""
+    combiner, zero = reduce.combiner, build.const(0, "int32")
+    values: dict[Var, Expr] = {left: _first(var, source) for left, var, source in zip(combiner.lhs, kept, sources)}
+    values.update(zip(combiner.rhs, sources))
+    news = [substitute(result, values) for result in combiner.result]
+    if len(news) == 1:
+        update: Stmt = Store(kept[0], news[0], zero)
+    else:  # each new value may use all the old ones
+        names = [Var(f"{nest.plan.op.name}.v{i}.new", new.dtype) for i, new in enumerate(news)]
+        update = seq(*[Store(var, name, zero) for var, name in zip(kept, names)])
+        for name, new in zip(reversed(names), reversed(news)):
+            update = LetStmt(name, new, update)
+    for condition in reversed(within):
+        update = IfThenElse(build.likely(condition), update)
+    for at in reversed(serial):
+        update = nest.inside(at, nest.guests(at, update))
+    return seq(*[Store(var, value, zero) for var, value in zip(kept, combiner.identity_element)], update)
+
+
+def _allreduce(plan: StagePlan, reduce: Reduce, sources: Sequence[Expr], condition: Expr, results: Sequence[Var]) -> Stmt:
+    threads = [loop.attr.bind_thread.var for loop in plan.loops if _is_crossing(loop) and loop.attr.bind_thread is not None]
+    count = IntImm(dtype("uint32"), len(sources))
+    call = Call(HANDLE, ALLREDUCE, (count, *sources, condition, *results, *threads))
+    nothing = Call(HANDLE, Op.get("tir.reinterpret"), (IntImm(dtype("uint64"), 0),))
+    return AttrStmt(reduce.combiner, "reduce_scope", nothing, Evaluate(call))

@@ -1,0 +1,251 @@
+"""Split a loop where its guards begin and cease to hold, so that the main part runs without them.
+
+before:  for (i.outer: 0, 7) { for (i.inner: 0, 8) { if likely((i.outer*8 + i.inner) < 50) { body } } }
+after:   for (i.outer: 0, 6) { for (i.inner: 0, 8) { body } }
+         for (i.inner: 0, 8) { if likely((48 + i.inner) < 50) { body } }
+
+A guard is a condition marked `likely` (lowering marks those that it adds for splits that do not divide), and, with
+`masks`, the predicate of a vector access or the condition of an `if_then_else` (the border of a padded image) where most
+iterations gain and the body is small. It is removed by its outermost loop. A parallel loop stays one loop: its body
+becomes `if (i.outer < 6) { main } else { tail }`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import copy_var
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.attributes import has_attribute
+from tedsl.passes.facts.conditions import conjuncts, is_likely, mask_parts, without_likely
+from tedsl.passes.facts.dependence import Dependence
+from tedsl.passes.facts.guard_ranges import holding_interval
+from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.facts.threads import as_loop, bind_launched
+from tedsl.passes.folding import IF_THEN_ELSE, fold_with, folded_copy
+
+LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
+HINT = "pragma_loop_partition_hint"  # the loop is split even if its extent is constant, also by conditions of users
+TAIL = "partition_tail"  # annotation of the loops beside a main part: they are not split again
+SMALL = 64  # the same for conditions of users
+
+
+def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False,
+                    masks: bool = False, asked_only: bool = False) -> PrimFunc:
+    """`func` with loops split by their guards.
+
+    constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
+    loads and stores, and conditions of if_then_else, count as guards. asked_only: only the loops of splits whose tail is
+    "partition". These are split always, those of splits whose tail is "mask" never.
+    """
+    if asked_only and not any(isinstance(node, For) and _tail(node) == "partition" for node in post_order(func.body)):
+        return func
+    hinted = not asked_only and has_attribute(func.body, HINT)
+    if not any(_may_guard(node, masks or hinted) for node in post_order(func.body)):
+        return func
+    return func.with_body(_Partitioner(constant_loops, keep_single, masks, asked_only)(func.body))
+
+
+@dataclass(frozen=True)
+class _Guard:
+    condition: Expr  # without its mark
+    inner: tuple[For, ...]  # the loops between the partitioned loop and the guard, outermost first
+    from_user: bool  # a condition that users write: it is no sign that it nearly always holds
+
+
+class _Partitioner(ScopedRewriter):
+    def __init__(self, constant_loops: bool, keep_single: bool, masks: bool, asked_only: bool) -> None:
+        self.constant_loops, self.keep_single, self.masks, self.asked_only = constant_loops, keep_single, masks, asked_only
+        self.analyzer = Analyzer()
+        self.threads: tuple[For, ...] = ()  # launched around
+        self.hinted: set[Var] = set()
+        self.number = Numbering()
+        self.depends = Dependence()
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store):
+            return stmt
+        if isinstance(stmt, AttrStmt) and stmt.attr_key == HINT and isinstance(stmt.node, IterVar) and not self.asked_only:
+            self.hinted.add(stmt.node.var)
+            return self.stmt(stmt.body)
+        if not isinstance(stmt, For):
+            return self.under_launch(stmt)
+        if TAIL in stmt.annotations:
+            return stmt
+        self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
+        return self.partition(stmt) if self.may_partition(stmt) else self.descend(stmt)
+
+    def may_partition(self, loop: For) -> bool:
+        if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or _tail(loop) == "mask":
+            return False
+        if _tail(loop) == "partition" or loop.loop_var in self.hinted:
+            return True
+        return not self.asked_only and (self.constant_loops or not _is_constant(loop))
+
+    def under_launch(self, stmt: Stmt) -> Stmt:
+        """What stands in a launch of threads is split for all threads alike: they pass the same loops together."""
+        bind_launched(self.analyzer, stmt)
+        outside, threads = self.threads, as_loop(stmt)
+        self.threads = outside if threads is None else (*outside, threads)
+        made = self.descend(stmt)
+        self.threads = outside
+        return made
+
+    def partition(self, loop: For) -> Stmt:
+        guards = _guards(loop, self.masks or loop.loop_var in self.hinted, self.depends)
+        stores = sum(isinstance(n, Store) for n in post_order(loop.body)) if guards else 0
+        guards = [guard for guard in guards if stores <= (SMALL if guard.from_user else LARGEST)]
+        if not guards:
+            return self.descend(loop)
+        low, high, gone = self.main_range(loop, guards)
+        if not gone:
+            return self.descend(loop)
+        main = fold_with(loop.body, {condition: _true(condition) for condition in gone})
+        if loop.kind == ForKind.PARALLEL:
+            return self.branches(loop, low, high, main)
+        return self.parts(loop, low, high, main)
+
+    def main_range(self, loop: For, guards: list[_Guard]) -> tuple[Expr, Expr, set[Expr]]:
+        """The iterations where guards hold, and which guards these are. One that would leave no iteration is kept."""
+        low, high = loop.min, build.add(loop.min, loop.extent)
+        gone: set[Expr] = set()
+        removed: dict[int, bool] = {}  # unrolled copies repeat their guards: each form is looked at once
+        for guard in guards:
+            key = self.number(guard.condition)
+            if removed.get(key):
+                gone.add(guard.condition)
+            if key in removed:
+                continue
+            removed[key] = False
+            interval = holding_interval(guard.condition, loop.loop_var, (*self.threads, *guard.inner), self.analyzer)
+            if interval is None:
+                continue
+            new_low = low if interval.low is None else self.tightest(low, interval.low, upper=False)
+            new_high = high if interval.high is None else self.tightest(high, interval.high, upper=True)
+            if self.analyzer.can_prove(build.less_equal(new_high, new_low)):
+                continue
+            if guard.from_user and loop.loop_var not in self.hinted and not _most_of(loop, new_low, new_high):
+                continue
+            low, high = new_low, new_high
+            gone.add(guard.condition)
+            removed[key] = True
+        if low is not loop.min and not self.analyzer.can_prove(build.less_equal(low, build.add(loop.min, loop.extent))):
+            low = self.tightest(low, build.add(loop.min, loop.extent), upper=True)  # the loop may end before its main part
+        of = loop.loop_var.dtype  # a condition in int64 has its ends there; both are inside of the loop's own now
+        return build.cast(of, low), build.cast(of, self.at_least(high, low)), gone
+
+    def tightest(self, bound: Expr, other: Expr, *, upper: bool) -> Expr:
+        return self.analyzer.simplify(build.minimum(bound, other) if upper else build.maximum(bound, other))
+
+    def at_least(self, high: Expr, low: Expr) -> Expr:
+        if self.analyzer.can_prove(build.greater_equal(high, low)):
+            return high
+        return self.analyzer.simplify(build.maximum(high, low))
+
+    def branches(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
+        """The parts of a parallel loop as branches of its body: one region, one distribution of work."""
+        v = loop.loop_var
+        inside = build.less(v, high)
+        if not self.same(low, loop.min):
+            inside = build.logical_and(build.greater_equal(v, low), inside)
+        return loop.replace(body=IfThenElse(inside, self.stmt(main), folded_copy(loop.body, {})))
+
+    def parts(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
+        end = build.add(loop.min, loop.extent)
+        tail = loop.replace(annotations={**loop.annotations, TAIL: 1})
+        before = None if self.same(low, loop.min) else self.piece(tail, loop.min, low, loop.body)
+        after = None if self.same(high, end) else self.piece(tail, high, end, loop.body)
+        extent, made = self.analyzer.simplify(build.sub(high, low)), self.piece(loop, low, high, main)
+        return seq(self.beside(before), self.stmt(made) if self.is_single(extent) else self.descend(made), self.beside(after))
+
+    def beside(self, piece: Stmt | None) -> Stmt | None:
+        """What stands beside a main part stays as it is, unless it is one small tile: its inner loops have main parts too."""
+        small = piece is not None and self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= SMALL
+        return self.stmt(piece) if small and piece is not None else piece
+
+    def is_single(self, extent: Expr) -> bool:
+        return isinstance(extent, IntImm) and extent.value == 1 and not self.keep_single
+
+    def piece(self, loop: For, low: Expr, high: Expr, body: Stmt) -> Stmt:
+        """The iterations from `low` to `high`, counted from 0 as all loops are."""
+        extent = self.analyzer.simplify(build.sub(high, low))
+        if self.is_single(extent):
+            return folded_copy(body, {loop.loop_var: low})
+        var = copy_var(loop.loop_var)
+        self.analyzer.bind(var, Range.from_min_extent(IntImm(low.dtype, 0), extent))
+        return loop.replace(loop_var=var, min=IntImm(low.dtype, 0), extent=extent,
+                            body=folded_copy(body, {loop.loop_var: build.add(var, low)}))
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        return a is b or self.analyzer.can_prove(build.equal(a, b))
+
+
+def _may_guard(node: Node, masks: bool) -> bool:
+    if isinstance(node, Call):
+        return is_likely(node) or (masks and node.op is IF_THEN_ELSE)
+    return masks and isinstance(node, (Load, Store)) and node.predicate is not None
+
+
+def _most_of(loop: For, low: Expr, high: Expr) -> bool:
+    """Whether a constant number, at least half, of the iterations of `loop` are in low .. high."""
+    some, total = build.as_int(build.sub(high, low)), build.as_int(loop.extent)
+    return some is not None and total is not None and 2 * some >= total
+
+
+def _tail(loop: For) -> object:
+    """What the schedule says about the last iterations of `loop`."""
+    return loop.annotations.get("tail")
+
+
+def _true(condition: Expr) -> Expr:
+    lanes = condition.dtype.lanes
+    return build.true() if lanes == 1 else Broadcast(build.true(), lanes)
+
+
+def _is_constant(loop: For) -> bool:
+    return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
+
+
+def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
+    """The guards in `loop` that depend on its variable, with the loops around each; guards of stores first.
+
+    A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
+    """
+    found: list[_Guard] = []
+    later: list[_Guard] = []
+    stack: list[tuple[Node, tuple[For, ...]]] = [(loop.body, ())]
+    seen: set[int] = set()
+    while stack:
+        node, inner = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        conditions: list[Expr] = []
+        if isinstance(node, IfThenElse):
+            conditions = [without_likely(part) for part in conjuncts(node.condition) if is_likely(part)]
+        elif masks and isinstance(node, (Store, Load)) and node.predicate is not None:
+            conditions = mask_parts(node.predicate)
+        elif masks and isinstance(node, Call) and node.op is IF_THEN_ELSE:
+            conditions = mask_parts(node.args[0])
+        for condition in conditions:
+            if loop.loop_var in depends(condition):
+                from_user = isinstance(node, Expr)
+                (later if from_user else found).append(_Guard(condition, inner, from_user))
+        inside = node if isinstance(node, For) else as_loop(node, blocks=True)
+        if inside is not None:
+            inner = (*inner, inside)
+        if masks or isinstance(node, Stmt):
+            stack.extend((child, inner) for child in reversed(node.child_nodes()))
+    bound = {n.var for n in post_order(loop.body) if isinstance(n, (LetStmt, Let))}
+    return [guard for guard in found + later if bound.isdisjoint(depends(guard.condition))]

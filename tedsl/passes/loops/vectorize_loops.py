@@ -1,0 +1,242 @@
+"""Replace loops marked `vectorized` by vector statements; what needs its lanes one by one stays a serial loop.
+
+before:  for (v: 0, 8) "vectorized" { if likely((i*8 + v) < n) { B[i*8 + v] = A[i*8 + v] * x } }
+after:   B[ramp(i*8, 1, 8)] = A[ramp(i*8, 1, 8)] * broadcast(x, 8)   if (ramp(i*8, 1, 8) < broadcast(n, 8))
+
+A guard that differs among the lanes becomes the predicate of the loads and stores under it. Memory allocated inside the
+loop gets a dimension for the lanes. Loops inside run once for all lanes if their bounds do not depend on the lane. Serial
+are: reductions into one element (the order of float additions is part of the result), stores that another lane reads,
+inner loops whose bounds depend on the lane, calls with effects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    is_no_op,
+    no_op,
+    seq,
+)
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.substitute import copy_var
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.facts.lane_order import must_run_in_order
+from tedsl.passes.folding import fold_with, folded_copy
+from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable, opposite
+
+
+def vectorize_loops(func: PrimFunc, *, enable: bool = True) -> PrimFunc:
+    """`func` without vectorized loops. enable=False makes all of them serial."""
+    return func.with_body(_Vectorizer(enable)(func.body))
+
+
+class _Vectorizer(ScopedRewriter):
+    def __init__(self, enable: bool) -> None:
+        self.enable = enable
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        if not isinstance(stmt, For) or stmt.kind != ForKind.VECTORIZED:
+            return self.descend(stmt)
+        lanes = build.as_int(stmt.extent)
+        if not self.enable:
+            return self.serial(stmt)
+        if lanes is None:
+            raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized but its extent {stmt.extent} is no constant",
+                                hint="split it by a constant factor first, then vectorize the inner loop",
+                                about=stmt.loop_var.name)
+        if lanes <= 1:
+            return self.stmt(fold_with(stmt.body, {stmt.loop_var: stmt.min})) if lanes == 1 else no_op()
+        return self.vectorized(stmt, lanes)
+
+    def serial(self, loop: For) -> Stmt:
+        return self.descend(loop.replace(kind=ForKind.SERIAL))
+
+    def vectorized(self, loop: For, lanes: int) -> Stmt:
+        lane = build.sub(loop.loop_var, loop.min)
+        body = _widen_allocations(loop.body, loop.loop_var, lane, lanes)
+        if body is None or must_run_in_order(body, loop.loop_var, loop.min, lanes):
+            return self.serial(loop)
+        try:
+            return _LaneStatements(self, loop, lanes)(body)
+        except NotVectorizable:
+            return self.serial(loop)
+
+
+def _widen_allocations(body: Stmt, loop_var: Var, lane: Expr, lanes: int) -> Stmt | None:
+    """`body` with an element per lane in the memory that it allocates; None where that cannot be."""
+    inside = [node for node in post_order(body) if isinstance(node, Allocate)]
+    if not inside:
+        return body
+    if any(loop_var in set(post_order(extent)) for node in inside for extent in node.extents):
+        return None
+    memory = {node.buffer_var for node in inside}
+    if any(node in memory for node in post_order(body)):
+        return None  # a function gets its address, and knows nothing of lanes
+    return _Widener(memory, lane, lanes)(body)  # type: ignore[no-any-return]
+
+
+class _Widener(Rewriter):
+    def __init__(self, memory: set[Var], lane: Expr, lanes: int) -> None:
+        super().__init__()
+        self.memory, self.lane, self.lanes = memory, lane, lanes
+
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case Load(buffer_var=v) | Store(buffer_var=v) if v in self.memory:
+                index = build.mul(node.index, self.lanes)
+                return node.replace(index=build.add(index, build.cast(index.dtype.element, self.lane)))
+            case Allocate():
+                return node.replace(extents=(*node.extents, IntImm(node.extents[-1].dtype, self.lanes)))
+            case _:
+                return node
+
+
+class _LaneStatements:
+    """Turns the body of one loop into statements for all its lanes.
+
+    conditions: what guards the place, for one lane. may_split: whether a statement may become a loop over the lanes
+    of its own here (not below a let: its value is a vector now).
+    """
+
+    def __init__(self, outside: _Vectorizer, loop: For, lanes: int) -> None:
+        self.outside, self.loop, self.lanes = outside, loop, lanes
+        ramp = Ramp(loop.min, IntImm(loop.min.dtype, 1), lanes)
+        self.expr = LaneExpressions(lanes, {loop.loop_var: ramp})
+        self.mask: Expr | None = None
+        self.conditions: list[Expr] = []
+        self.may_split = True
+
+    def __call__(self, stmt: Stmt) -> Stmt:
+        if not self.may_split or isinstance(stmt, SeqStmt):
+            return self.vector(stmt)
+        try:
+            return self.vector(stmt)
+        except NotVectorizable:
+            return self.lane_by_lane(stmt)
+
+    def lane_by_lane(self, stmt: Stmt) -> Stmt:
+        """A serial loop over the lanes around `stmt` alone."""
+        var = copy_var(self.loop.loop_var)
+        guarded = stmt if not self.conditions else IfThenElse(conjunction(map(without_likely, self.conditions)), stmt)
+        body = folded_copy(guarded, {self.loop.loop_var: var})
+        return self.outside(For(var, self.loop.min, self.loop.extent, ForKind.SERIAL, body))
+
+    def vector(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case SeqStmt():
+                return seq(*map(self, stmt.seq))
+            case Store():
+                return self.store(stmt)
+            case For():
+                return self.inner_loop(stmt)
+            case IfThenElse():
+                return self.branch(stmt)
+            case LetStmt():
+                return self.let(stmt)
+            case Allocate():
+                return stmt.replace(body=self(stmt.body))
+            case AttrStmt():
+                return stmt.replace(value=self.uniform(stmt.value), body=self(stmt.body))
+            case Evaluate() if is_no_op(stmt):
+                return no_op()
+            case While() | AssertStmt() if self.mask is None:
+                return stmt.replace(condition=self.uniform(stmt.condition), body=self(stmt.body))
+            case _:
+                raise NotVectorizable(type(stmt).__name__)
+
+    def uniform(self, expr: Expr) -> Expr:
+        """`expr`, which must be the same for all lanes."""
+        new = self.expr(expr, self.mask)
+        if new.dtype.lanes != expr.dtype.lanes:
+            raise NotVectorizable("differs among the lanes")
+        return new
+
+    def store(self, store: Store) -> Stmt:
+        index, value = self.expr(store.index, self.mask), self.expr(store.value, self.mask)
+        if index.dtype.lanes == store.index.dtype.lanes and value.dtype.lanes == store.value.dtype.lanes and self.mask is None:
+            return store.replace(index=index, value=value)  # the same for each lane: once is enough
+        if store.index.dtype.lanes > 1 or store.predicate is not None or index.dtype.lanes == 1:
+            raise NotVectorizable("a vector of vectors")
+        return Store(store.buffer_var, self.expr.widen(value), index, self.mask)
+
+    def inner_loop(self, loop: For) -> Stmt:
+        kind = loop.kind if loop.kind == ForKind.UNROLLED else ForKind.SERIAL
+        return loop.replace(min=self.uniform(loop.min), extent=self.uniform(loop.extent), kind=kind, body=self(loop.body))
+
+    def branch(self, branch: IfThenElse) -> Stmt:
+        """Parts of the condition that are the same for all lanes stay a branch; the others become the mask."""
+        parts = conjuncts(branch.condition)
+        vectors = [self.expr(part, self.mask) for part in parts]
+        if all(v.dtype.lanes == 1 for v in vectors):
+            return IfThenElse(conjunction(vectors), self.under(branch.then_case, self.mask, parts),
+                              None if branch.else_case is None else
+                              self.under(branch.else_case, self.mask, [build.logical_not(branch.condition)]))
+        alone = branch.else_case is None
+        uniform = [v for v in vectors if alone and v.dtype.lanes == 1]
+        masks = [without_likely(v) for v in vectors if not (alone and v.dtype.lanes == 1)]
+        mask = self.expr.widen(masks[0])
+        for more in masks[1:]:
+            mask = build.logical_and(mask, self.expr.widen(more))
+        done = self.masked(branch, mask, parts)
+        return IfThenElse(conjunction(uniform), done) if uniform else done
+
+    def masked(self, branch: IfThenElse, mask: Expr, parts: list[Expr]) -> Stmt:
+        """The sides of `branch` under `mask`; a mask that reads memory is computed once, before they write."""
+        bound = None
+        if any(isinstance(node, Load) for node in post_order(mask)):
+            bound = Var("mask", mask.dtype)
+        chosen: Expr = mask if bound is None else bound
+        before = self.may_split
+        self.may_split = before and bound is None
+        body = self.under(branch.then_case, self.expr.both(self.mask, chosen), parts)
+        if branch.else_case is not None:
+            otherwise = self.under(branch.else_case, self.expr.both(self.mask, opposite(chosen)),
+                                   [build.logical_not(branch.condition)])
+            body = seq(body, otherwise)
+        self.may_split = before
+        return body if bound is None else LetStmt(bound, mask, body)
+
+    def under(self, stmt: Stmt, mask: Expr | None, conditions: list[Expr]) -> Stmt:
+        outer, count = self.mask, len(self.conditions)
+        self.mask = mask
+        self.conditions += conditions
+        try:
+            return self(stmt)
+        finally:
+            self.mask = outer
+            del self.conditions[count:]
+
+    def let(self, let: LetStmt) -> Stmt:
+        value = self.expr(let.value, self.mask)
+        before, self.may_split = self.may_split, False
+        try:
+            if value.dtype.lanes == let.value.dtype.lanes:
+                return LetStmt(let.var, value, self(let.body))
+            var = Var(let.var.name, value.dtype)
+            self.expr.varying[let.var] = var
+            return LetStmt(var, value, self(let.body))
+        finally:
+            self.may_split = before

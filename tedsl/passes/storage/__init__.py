@@ -1,0 +1,1 @@
+"""Memory: flat buffers, buffers that share memory, roll or double, and what is fetched ahead."""

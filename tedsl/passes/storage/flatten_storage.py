@@ -1,0 +1,192 @@
+"""Multi-dimensional buffers become flat memory: element [i, j] of a buffer is one index into its data.
+
+before:  realize B([0, n], [2, 8]) { B[i, j + 2] = A[i, j] }
+after:   allocate B[n * 8] { B[i*8 + j] = A[i*stride + j*stride_1] }
+
+A buffer with empty strides is compact and row-major: over its shape if it belongs to a parameter, over its bounds if it
+is realized (the lowest index of each dimension is then element 0). `elem_offset` is added. Strides that storage_align asks
+for (`buffer_dim_align`) grow the memory. Everything after this pass works on Load, Store and Allocate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import BOOL
+from tedsl.ir.expr import BufferLoad, Call, Expr, IntImm, Load, Ramp, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import Op
+from tedsl.ir.stmt import (
+    BIND_SCOPE,
+    Allocate,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    ForKind,
+    Prefetch,
+    Stmt,
+    Store,
+)
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.assume_compact import compact_array_strides, compact_strides
+from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignments
+from tedsl.passes.facts.windows import place_window
+
+CACHE_LINE = 64  # bytes
+
+
+def flatten_storage(func: PrimFunc) -> PrimFunc:
+    """`func` with flat loads, stores and allocations; itself if it has no multi-dimensional access."""
+    return func.with_body(_Flattener(_layouts(func.body), compact_array_strides(func))(func.body))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where a realized buffer keeps its elements: index [i, ...] at sum((i - mins) * strides)."""
+
+    mins: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+
+
+def _layouts(body: Stmt) -> dict[Buffer, _Layout]:
+    """The layout of every realized buffer: each is realized once, so its place does not matter."""
+    found: dict[Buffer, _Layout] = {}
+    for node in post_order(body):
+        if isinstance(node, BufferRealize):
+            extents = tuple(_extent(bound) for bound in node.bounds)
+            found[node.buffer] = _Layout(tuple(bound.min for bound in node.bounds), extents, node.buffer.strides)
+    for buffer, asked in dim_alignments(body).items():
+        layout = found[buffer]
+        found[buffer] = _Layout(layout.mins, layout.extents, aligned_strides(layout.extents, asked))
+    return found
+
+
+def _extent(bound: Any) -> Expr:
+    assert bound.extent is not None
+    return bound.extent  # type: ignore[no-any-return]
+
+
+class _Flattener(Rewriter):
+    def __init__(self, layouts: dict[Buffer, _Layout], compact: Mapping[Var, Expr]) -> None:
+        super().__init__()
+        self.layouts, self.compact = layouts, compact
+
+    def rewrite(self, node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer=buffer, indices=indices):
+                return Load(node.dtype, buffer.data, self.index(buffer, indices))
+            case BufferStore(buffer=buffer, indices=indices):
+                return Store(buffer.data, node.value, self.index(buffer, indices))
+            case BufferRealize():
+                return self.allocate(node)
+            case AttrStmt(attr_key=key, body=body) if key == DIM_ALIGN:
+                return body
+            case AttrStmt(attr_key=key) if key == BIND_SCOPE:
+                return self.window(node)
+            case AttrStmt(node=Buffer() as buffer):
+                return node.replace(node=buffer.data)
+            case Prefetch():
+                return self.prefetch(node)
+            case _:
+                return node
+
+    def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """The flat index of an element; a vector in the last dimension stays a ramp if it was one."""
+        layout = self.layouts.get(buffer)
+        if layout is not None:
+            indices = tuple(_from(i, low) for i, low in zip(indices, layout.mins))
+            return _flat(indices, layout.extents, layout.strides)
+        flat = _flat(indices, buffer.shape, buffer.strides)
+        return flat if _is_zero(buffer.elem_offset) else _shift(flat, buffer.elem_offset)
+
+    def window(self, attr: AttrStmt) -> Stmt:
+        """The body of `attr` with the buffer that stands for a region put into the memory of that region."""
+        whole, value = attr.node[1], attr.value
+        assert isinstance(value, Call)
+        layout = self.layouts.get(whole)
+        shape, strides = (whole.shape, whole.strides) if layout is None else (layout.extents, layout.strides)
+        offset = self.index(whole, value.args[:2 * len(shape):2])
+        return place_window(attr, offset, strides or compact_strides(shape), self.compact)
+
+    def allocate(self, realize: BufferRealize) -> Stmt:
+        buffer, layout = realize.buffer, self.layouts[realize.buffer]
+        size: Expr = IntImm(layout.extents[0].dtype, 1) if layout.extents else build.const(1, "int32")
+        if layout.strides:  # the outermost dimension spans the memory
+            size = build.product_of_extents(layout.extents[0], layout.strides[0])
+        else:
+            for extent in layout.extents:
+                size = build.product_of_extents(size, extent)
+        condition = realize.condition if realize.condition.dtype is BOOL else build.true()
+        return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body)
+
+    def prefetch(self, node: Prefetch) -> Stmt:
+        """A hint for each cache line of the region; what lies outside of the buffer is asked for at its edge."""
+        buffer, size = node.buffer, node.buffer.dtype.bytes
+        layout = self.layouts.get(buffer)
+        low = layout.mins if layout is not None else tuple(build.const(0, dim.dtype) for dim in buffer.shape)
+        extents = layout.extents if layout is not None else buffer.shape
+        indices: list[Expr] = []
+        loops: list[tuple[Var, Expr]] = []
+        for dim, part in enumerate(node.bounds):
+            step = max(CACHE_LINE // size, 1) if dim == len(node.bounds) - 1 else 1
+            count = build.floordiv(build.add(_extent(part), step - 1), step)
+            index = part.min
+            if build.as_int(count) != 1:
+                var = Var(f"prefetch.{buffer.name}.{dim}", count.dtype)
+                loops.append((var, count))
+                index = build.add(index, build.mul(var, step))
+            last = build.sub(build.add(low[dim], extents[dim]), 1)
+            indices.append(build.maximum(build.minimum(index, last), low[dim]))
+        first = Load(buffer.dtype, buffer.data, self.index(buffer, tuple(indices)))
+        address = Call(buffer.data.dtype, Op.get("tir.address_of"), (first,))
+        stmt: Stmt = Evaluate(build.call("tir.prefetch", address, 0, 3, 1, dtype_="int32"))
+        for var, count in reversed(loops):
+            stmt = For(var, build.const(0, var.dtype), count, ForKind.SERIAL, stmt)
+        return stmt
+
+
+def _flat(indices: tuple[Expr, ...], shape: tuple[Expr, ...], strides: tuple[Expr, ...]) -> Expr:
+    if not indices:
+        return build.const(0, "int32")
+    if strides:
+        flat = _scale(indices[0], strides[0])
+        for index, stride in zip(indices[1:], strides[1:]):
+            flat = _shift(_scale(index, stride), flat, left=True)
+        return flat
+    flat = indices[0]
+    for index, extent in zip(indices[1:], shape[1:]):
+        flat = _shift(index, build.mul(flat, extent), left=True)
+    return flat
+
+
+def _scale(index: Expr, stride: Expr) -> Expr:
+    if isinstance(index, Ramp):
+        return Ramp(*build.match_operands(build.mul(index.base, stride), build.mul(index.stride, stride)), index.lanes)
+    return build.mul(index, stride)
+
+
+def _shift(index: Expr, offset: Expr, *, left: bool = False) -> Expr:
+    """index + offset (offset first if `left`: the order that users read); a ramp stays a ramp."""
+    if isinstance(index, Ramp) and offset.dtype.lanes == 1:
+        base = _shift(index.base, offset, left=left)
+        return Ramp(base, build.cast(base.dtype, index.stride), index.lanes)
+    return build.add(offset, index) if left else build.add(index, offset)
+
+
+def _from(index: Expr, low: Expr) -> Expr:
+    """index - low: its position within a realized dimension."""
+    if isinstance(index, Ramp):
+        return Ramp(build.sub(index.base, low), index.stride, index.lanes)
+    return build.sub(index, low)
+
+
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, IntImm) and e.value == 0

@@ -1,0 +1,250 @@
+"""Allocate once, outside serial loops, and let allocations whose lives do not overlap share memory.
+
+before:  for (i: 0, n) { allocate(T, [8]) { T[..] = ..; .. = T[..] } }
+after:   allocate(T, [8]) { for (i: 0, n) { T[..] = ..; .. = T[..] } }
+
+before:  allocate(A, [64]) { allocate(B, [64]) { allocate(C, [64]) { A = f(); B = g(A); C = h(B); out = C } } }
+after:   allocate(A, [64]) { allocate(B, [64]) { A = f(); B = g(A); A = h(B); out = A } }
+
+An allocation climbs to the function, to the body of the parallel loop (each thread has its own), below an assertion, or to
+the innermost loop or let that its size depends on. It lives from its first to its last access; a loop that has an
+access but not the allocation itself counts as a whole, since values may travel from iteration to iteration. Two
+share memory if scope, dtype and place are the same and both sizes are constants (the larger one is allocated) or equal.
+An output never takes the place of an operand of the same statement, nor of one that the same launch of threads reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, IntImm, Load, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While, seq
+from tedsl.ir.types import PointerType
+from tedsl.ir.walk.fresh_stack import Descent
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
+
+SMALL = 32  # bits: what fits a register is not worth sharing
+
+
+def rewrite_storage(func: PrimFunc) -> PrimFunc:
+    """`func` with its allocations moved out of serial loops and shared; itself if it allocates nothing."""
+    if not any(isinstance(node, Allocate) for node in post_order(func.body)):
+        return func
+    planner = _Planner()
+    body = planner.place(planner.visit(func.body), planner.pending)
+    shared = {old: new for old, new in planner.shared.items() if old is not new}
+    return func.with_body(substitute(body, shared) if shared else body)
+
+
+@dataclass(eq=False)
+class _Life:
+    """One allocation: the statements (numbered in order) from its first to its last access."""
+
+    node: Allocate
+    loops: int  # how many loops stand around the allocation itself
+    first: int | None = None
+    last: int = -1
+
+    def touch(self, first: int, last: int) -> None:
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = max(self.last, last)
+
+
+@dataclass
+class _Slot:
+    """Memory that several allocations use one after the other."""
+
+    node: Allocate
+    size: Expr
+    free_after: int
+
+
+@dataclass
+class _Loop:
+    """A loop that is being visited: its first number, and what in it must live for all of it."""
+
+    begin: int
+    carried: dict[_Life, None] = field(default_factory=dict)
+
+
+class _Planner:
+    """Takes the allocations out (into `pending`), numbers the statements, and puts the allocations back in `place`."""
+
+    def __init__(self) -> None:
+        self.clock = 0
+        self.lives: dict[Var, _Life] = {}
+        self.loops: list[_Loop] = []
+        self.pending: list[_Life] = []
+        self.shared: dict[Var, Var] = {}
+        self.descent = Descent()
+        self.launched: frozenset[Var] = frozenset()  # the threads of the kernel around
+
+    def visit(self, stmt: Stmt) -> Stmt:
+        return self.descent(self.planned, stmt)
+
+    def planned(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Allocate():
+                return self.allocation(stmt)
+            case SeqStmt():
+                parts = [self.visit(s) for s in stmt.seq]
+                return stmt if all(a is b for a, b in zip(parts, stmt.seq)) else seq(*parts)
+            case For() | While():
+                return self.loop(stmt)
+            case LetStmt():
+                self.accesses(stmt.value)
+                return self.fenced(stmt, {stmt.var})
+            case AssertStmt():
+                self.accesses(stmt.condition)
+                return self.fenced(stmt, None)
+            case AttrStmt():
+                self.accesses(stmt.value)
+                return self.launch(stmt) if stmt.attr_key == "thread_extent" else self.fenced(stmt, set())
+            case IfThenElse():
+                self.accesses(stmt.condition)
+                then = self.visit(stmt.then_case)
+                other = None if stmt.else_case is None else self.visit(stmt.else_case)
+                same = then is stmt.then_case and other is stmt.else_case
+                return stmt if same else IfThenElse(stmt.condition, then, other)
+            case _:
+                self.accesses(stmt)
+                return stmt
+
+    def allocation(self, node: Allocate) -> Stmt:
+        life = _Life(node, len(self.loops))
+        self.lives[node.buffer_var] = life
+        if build.is_true(node.condition) and not any(isinstance(n, Load) for e in node.extents for n in post_order(e)):
+            self.pending.append(life)
+            return self.visit(node.body)
+        outer, self.pending = self.pending, []
+        body = self.place(self.visit(node.body), self.pending)
+        self.pending = outer
+        return node if body is node.body else node.replace(body=body)
+
+    def launch(self, stmt: AttrStmt) -> Stmt:
+        """The memory of a kernel is allocated where its outermost threads are launched.
+
+        These run in any order: what lives outside of them and is used in them counts as used in all of them, as in a loop.
+        """
+        outside, var = self.launched, stmt.node.var
+        self.launched = outside | {var}
+        if outside:
+            made = self.fenced(stmt, {var} - outside)
+        else:
+            self.loops.append(_Loop(self.clock + 1))
+            made = self.fenced(stmt, None)
+            done = self.loops.pop()
+            for life in done.carried:
+                life.touch(done.begin, self.clock)
+        self.launched = outside
+        return made
+
+    def fenced(self, stmt: LetStmt | AssertStmt | AttrStmt, bound: set[Var] | None) -> Stmt:
+        """The body of `stmt`; allocations that need a variable of `bound` stay in it, all of them if it is None."""
+        outer, self.pending = self.pending, []
+        body = self.settle(self.visit(stmt.body), bound)
+        self.pending = outer + self.pending
+        return stmt if body is stmt.body else stmt.replace(body=body)
+
+    def settle(self, body: Stmt, bound: set[Var] | None) -> Stmt:
+        here = {life: None for life in self.pending if bound is None or _needs(life.node, bound)}
+        self.pending = [life for life in self.pending if life not in here]
+        return self.place(body, list(here))
+
+    def loop(self, loop: For | While) -> Stmt:
+        outer, self.pending = self.pending, []
+        self.loops.append(_Loop(self.clock + 1))
+        if isinstance(loop, For):
+            self.accesses(loop.min, loop.extent)
+        else:
+            self.accesses(loop.condition)
+        private = isinstance(loop, For) and loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING)
+        body = self.visit(loop.body)
+        done = self.loops.pop()
+        for life in done.carried:
+            life.touch(done.begin, self.clock)
+        body = self.settle(body, None if private or not isinstance(loop, For) else {loop.loop_var})
+        self.pending = outer + self.pending
+        return loop if body is loop.body else loop.replace(body=body)
+
+    def accesses(self, *nodes: Node) -> None:
+        """Numbers a place and marks the memory that it touches."""
+        self.clock += 1
+        for root in nodes:
+            for node in post_order(root):
+                v = node.buffer_var if isinstance(node, (Load, Store)) else node
+                life = self.lives.get(v) if isinstance(v, Var) else None
+                if life is None:
+                    continue
+                life.touch(self.clock, self.clock)
+                for loop in self.loops[life.loops:]:
+                    loop.carried[life] = None
+
+    def place(self, body: Stmt, lives: list[_Life]) -> Stmt:
+        """`body` inside the allocations `lives`, those with disjoint lives joined."""
+        slots: list[_Slot] = []
+        for life in sorted(lives, key=lambda life: -1 if life.first is None else life.first):
+            size = _size(life.node)
+            slot = _free_slot(slots, life, size)
+            if slot is None:
+                slots.append(_Slot(life.node, size, life.last))
+            else:
+                self.shared[life.node.buffer_var] = slot.node.buffer_var
+                slot.size, slot.free_after = _larger(slot.size, size), life.last
+        order = {life.node: k for k, life in enumerate(lives)}
+        for slot in sorted(slots, key=lambda slot: -order[slot.node]):
+            made = slot.node
+            extents = made.extents if len(made.extents) == 1 and made.extents[0] is slot.size else (slot.size,)
+            same = body is made.body and extents is made.extents
+            body = made if same else made.replace(body=body, extents=extents)
+        return body
+
+
+def _needs(node: Allocate, bound: set[Var]) -> bool:
+    return any(n in bound for extent in node.extents for n in post_order(extent))
+
+
+def _size(node: Allocate) -> Expr:
+    size = node.extents[0] if node.extents else build.const(1, "int32")
+    for extent in node.extents[1:]:
+        size = build.product_of_extents(size, extent)
+    return size
+
+
+def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
+    """The best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest."""
+    if life.first is None or _is_small(life.node, size) or _scope(life.node).split(".")[0] in ("local", "warp"):
+        return None  # registers, or as good as
+    fitting = [slot for slot in slots if slot.free_after < life.first and slot.node.dtype is life.node.dtype
+               and _scope(slot.node) == _scope(life.node) and slot.node.annotations == life.node.annotations
+               and not _is_small(slot.node, slot.size) and _comparable(slot.size, size)]
+    if not isinstance(size, IntImm) or not fitting:
+        return fitting[0] if fitting else None
+    large = [slot for slot in fitting if _value(slot.size) >= size.value]
+    return min(large, key=lambda s: _value(s.size)) if large else max(fitting, key=lambda s: _value(s.size))
+
+
+def _comparable(a: Expr, b: Expr) -> bool:
+    return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm))
+
+
+def _is_small(node: Allocate, size: Expr) -> bool:
+    return isinstance(size, IntImm) and size.value * node.dtype.bits <= SMALL
+
+
+def _larger(a: Expr, b: Expr) -> Expr:
+    return b if isinstance(a, IntImm) and isinstance(b, IntImm) and b.value > a.value else a
+
+
+def _value(size: Expr) -> int:
+    assert isinstance(size, IntImm)
+    return size.value
+
+
+def _scope(node: Allocate) -> str:
+    annotation = node.buffer_var.type_annotation
+    return (annotation.storage_scope or "global") if isinstance(annotation, PointerType) else "global"

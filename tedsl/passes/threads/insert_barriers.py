@@ -1,0 +1,310 @@
+"""Let the threads of a block wait for each other where one uses what another wrote, or writes what another still uses.
+
+before:  for (k: 0, 4) { S[threadIdx.x] = A[k*8 + threadIdx.x];  B[k*8 + threadIdx.x] = S[7 - threadIdx.x] }
+after:   for (k: 0, 4) { tvm_storage_sync("shared");  S[threadIdx.x] = A[k*8 + threadIdx.x];
+                         tvm_storage_sync("shared");  B[k*8 + threadIdx.x] = S[7 - threadIdx.x] }
+
+The first of these stands there for the next iteration. A barrier is met by all threads of the block or by none: where a
+condition that differs among them would keep some away, it is moved inwards, around the statements between the barriers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.expr import Call, Expr, Load, StringImm, Var, pointer_var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import Op
+from tedsl.ir.stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.threads import has_launch, launched, scope_of
+from tedsl.passes.threads.conflicts import Access, Conflicts
+from tedsl.passes.threads.gather_threads import Kernel, kernel_of
+from tedsl.passes.threads.uniform import Uniformity
+
+SYNC, ALLREDUCE = Op.get("tir.tvm_storage_sync"), Op.get("tir.tvm_thread_allreduce")
+Entry = Access | None  # None: a barrier that is sure to be met
+
+
+def insert_barriers(func: PrimFunc) -> PrimFunc:
+    """`func`, whose launches are gathered, with the barriers that its kernels need; itself if it has no kernel."""
+    return func.with_body(_Inserter()(func.body)) if has_launch(func.body) else func
+
+
+def barrier() -> Stmt:
+    """All threads of the block wait here for each other."""
+    return Evaluate(Call(build.const(0, "int32").dtype, SYNC, (StringImm("shared"),)))
+
+
+def is_barrier(stmt: Stmt) -> bool:
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is SYNC
+
+
+def is_allreduce(stmt: Stmt) -> bool:
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is ALLREDUCE
+
+
+def reduction_parts(stmt: Evaluate) -> tuple[tuple[Expr, ...], list[Var], set[Var]]:
+    """The values and the condition of a reduction across threads, where its results go, and the threads that it is across."""
+    assert isinstance(stmt.value, Call)
+    args = stmt.value.args
+    count = build.as_int(args[0])
+    if count is None or len(args) < 2 + 2 * count:
+        raise LoweringError(f"{stmt.value!r} has not the arguments count, values, condition, results, threads")
+    places, threads = args[2 + count:2 + 2 * count], args[2 + 2 * count:]
+    if not all(isinstance(arg, Var) for arg in places):
+        raise LoweringError(f"the results of {stmt.value!r} are data pointers")
+    return args[1:2 + count], [v for v in places if isinstance(v, Var)], {v for v in threads if isinstance(v, Var)}
+
+
+def meeting(stmt: Stmt) -> Stmt | None:
+    """Something in `stmt` that all threads of the block must take part in, if there is any."""
+    return next((node for node in post_order(stmt) if isinstance(node, Evaluate) and (is_barrier(node) or is_allreduce(node))),
+                None)
+
+
+def divergent(stmt: Stmt, expr: Expr, where: str) -> NoReturn:
+    """The error for a meeting that only some threads come to."""
+    what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
+    raise LoweringError(f"{what} stands under {where} {expr!r}, which differs among the threads of a block: some would wait "
+                        "for others that never come",
+                        hint="make the condition the same for all threads, or close it before the barrier and repeat it after")
+
+
+class _Inserter(ScopedRewriter):
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)):
+            return stmt
+        if launched(stmt) is None:
+            return self.descend(stmt)
+        kernel = kernel_of(stmt)
+        body, _ = _KernelBarriers(kernel)(kernel.body, frozenset())
+        return stmt if body is kernel.body else kernel.launched(body)
+
+
+@dataclass(eq=False)
+class _Pending:
+    """What was accessed since the last barrier."""
+
+    accesses: list[Access] = field(default_factory=list)
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if entry is None:
+                self.accesses.clear()
+            else:
+                self.accesses.append(entry)
+
+
+class _KernelBarriers:
+    """Called with a statement and the variables of the loops around it: the statement with barriers, and what it accesses."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.uniform = Uniformity(kernel)
+        self.conflicts = Conflicts(kernel)
+        # memory that several threads of a block see: shared and warp memory, and whatever a kernel allocates elsewhere
+        allocated = [node.buffer_var for node in post_order(kernel.body) if isinstance(node, Allocate)]
+        self.common = {memory for memory in allocated if scope_of(memory.type_annotation) in ("shared", "warp", "global")}
+
+    def __call__(self, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
+        match stmt:
+            case SeqStmt():
+                parts, entries, _ = self.sequence(stmt.seq, around)
+                return (stmt if _same(parts, stmt.seq) else seq(*parts)), entries
+            case For():
+                return self.loop(stmt, around)
+            case While():
+                return self.repeated(stmt, around)
+            case IfThenElse():
+                return self.branch(stmt, around)
+            case LetStmt():
+                if not self.uniform.is_pure(stmt.value) or self.uniform.varies(stmt.value):
+                    self.conflicts.lets.add(stmt.var)
+                return self.inside(stmt, self.reads(stmt.value), around)
+            case Allocate() | AttrStmt():
+                return self.inside(stmt, [], around)
+            case AssertStmt():
+                return self.inside(stmt, self.reads(stmt.condition), around)
+            case _:
+                return stmt, [None] if is_barrier(stmt) else self.accesses(stmt)
+
+    def inside(self, stmt: LetStmt | Allocate | AttrStmt | AssertStmt, before: list[Entry], around: Set[Var]) \
+            -> tuple[Stmt, list[Entry]]:
+        old = stmt.body.seq if isinstance(stmt.body, SeqStmt) else (stmt.body,)
+        parts, entries, _ = self.sequence(old, around, before=before)
+        return (stmt if _same(parts, old) else stmt.replace(body=seq(*parts))), before + entries
+
+    # --- accesses ---
+
+    def reads(self, expr: Expr | None) -> list[Entry]:
+        if expr is None:
+            return []
+        return [Access(node.buffer_var, node.index, False) for node in post_order(expr)
+                if isinstance(node, Load) and node.buffer_var in self.common]
+
+    def accesses(self, stmt: Stmt) -> list[Entry]:
+        """What a statement without parts loads and then stores."""
+        if isinstance(stmt, Store):
+            made = self.reads(stmt.value) + self.reads(stmt.index) + self.reads(stmt.predicate)
+            return [*made, Access(stmt.buffer_var, stmt.index, True)] if stmt.buffer_var in self.common else made
+        found: list[Entry] = []
+        for node in post_order(stmt):
+            if isinstance(node, Load) and node.buffer_var in self.common:
+                found.append(Access(node.buffer_var, node.index, False))
+            elif isinstance(node, Var) and node in self.common:  # given to a call, which may do anything with it
+                found.append(Access(node, None, True))
+        return found
+
+    def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var]) -> bool:
+        """Whether something in `entries` before its first barrier must wait for something that is pending."""
+        for entry in entries:
+            if entry is None:
+                return False
+            if any(self.conflicts.meet(one, entry, fixed) for one in pending.accesses):
+                return True
+        return False
+
+    # --- statements ---
+
+    def sequence(self, stmts: Sequence[Stmt], around: Set[Var], carried: Var | None = None, repeats: bool = False,
+                 before: Sequence[Entry] = ()) -> tuple[list[Stmt], list[Entry], bool]:
+        """The statements with barriers between them and `before`, what comes right before them; for the body of a loop
+        (`repeats`) also for the next iteration."""
+        pending, parts, all_entries = _Pending(list(filter(None, before))), list[Stmt](), list[list[Entry]]()
+        inner = around | {carried} if carried is not None else around
+        waits: set[int] = set()
+        for at, stmt in enumerate(stmts):
+            made, entries = self(stmt, inner)
+            if self.meets(entries, pending, inner):
+                waits.add(at)
+                pending.take([None])
+            pending.take(entries)
+            parts.append(made)
+            all_entries.append(entries)
+        if repeats:
+            for at, entries in enumerate(all_entries):
+                if at in waits or not pending.accesses:
+                    break
+                if self.meets(entries, pending, around):
+                    waits.add(at)
+                    break
+                if None in entries:
+                    break
+        total: list[Entry] = []
+        for at, entries in enumerate(all_entries):
+            total += [None, *entries] if at in waits else entries
+        placed = [one for at, part in enumerate(parts) for one in ((barrier(), part) if at in waits else (part,))]
+        return placed, total, bool(waits)
+
+    def loop(self, loop: For, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
+        self.conflicts.loop(loop)
+        body = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
+        parts, entries, _ = self.sequence(body, around, loop.loop_var, repeats=build.as_int(loop.extent) != 1)
+        made = loop if _same(parts, body) else loop.replace(body=seq(*parts))
+        met = meeting(made)
+        if met is not None:
+            for bound in (loop.min, loop.extent):
+                if self.uniform.varies(bound):
+                    divergent(met, bound, f"the loop {loop.loop_var.name}, one of whose bounds is")
+        some = (build.as_int(loop.extent) or 0) >= 1
+        return made, [*self.reads(loop.min), *self.reads(loop.extent), *(entries if some else _sure(entries))]
+
+    def repeated(self, loop: While, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
+        body = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
+        parts, entries, _ = self.sequence((Evaluate(loop.condition), *body), around, None, repeats=True)
+        if any(is_barrier(part) for part in parts[:1]):  # before the condition: wait at the end of the body instead
+            parts = [*parts[1:], parts[0]]
+        made = loop if _same(parts[1:], body) else loop.replace(body=seq(*parts[1:]))
+        met = meeting(made)
+        if met is not None and self.uniform.varies(loop.condition):
+            divergent(met, loop.condition, "a while loop on")
+        return made, _sure(entries)
+
+    def branch(self, branch: IfThenElse, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
+        condition = branch.condition
+        then, entries = self(branch.then_case, around)
+        other = None
+        if branch.else_case is not None:
+            other, more = self(branch.else_case, around)
+            entries = entries + more
+        if self.uniform.varies(condition):
+            for before, after in ((branch.then_case, then), (branch.else_case, other)):
+                if before is not None and after is not None and meeting(after) is not None:
+                    return self(self.apart(branch, before), around)
+        same = then is branch.then_case and other is branch.else_case
+        return branch if same else branch.replace(then_case=then, else_case=other), [*self.reads(condition), *_sure(entries)]
+
+    def apart(self, branch: IfThenElse, side: Stmt) -> Stmt:
+        """`branch`, whose condition differs among threads, as branches around single statements: barriers fit between."""
+        met = meeting(side)
+        if met is not None:
+            divergent(met, branch.condition, "the condition")
+        if not self.uniform.is_pure(branch.condition):
+            raise LoweringError(f"threads must wait for each other under the condition {branch.condition!r}, which reads "
+                                "memory and differs among the threads of a block: some would wait forever",
+                                hint="compute the condition from the axes alone, or end it before other threads' values are "
+                                     "used")
+        parts = [guarded(branch.condition, branch.then_case, self.uniform)]
+        if isinstance(parts[0], IfThenElse) and parts[0].then_case is side:
+            raise LoweringError("threads must wait for each other inside of a loop or branch that reads memory to decide, "
+                                f"under the condition {branch.condition!r}, which differs among the threads of a block",
+                                hint="put the condition into that loop or branch")
+        if branch.else_case is not None:
+            parts.append(guarded(build.logical_not(branch.condition), branch.else_case, self.uniform))
+        return seq(*parts)
+
+
+def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
+    """`stmt` under a condition without loads, as far inside as it can stand."""
+    match stmt:
+        case SeqStmt():
+            return seq(*[guarded(condition, one, uniform) for one in stmt.seq])
+        case For() if uniform.is_pure(stmt.min) and uniform.is_pure(stmt.extent):
+            return stmt.replace(body=guarded(condition, stmt.body, uniform))
+        case Allocate() | AttrStmt():
+            return stmt.replace(body=guarded(condition, stmt.body, uniform))
+        case LetStmt() if uniform.is_pure(stmt.value):
+            return stmt.replace(body=guarded(condition, stmt.body, uniform))
+        case LetStmt():
+            return guarded(condition, kept(stmt), uniform)
+        case IfThenElse(else_case=other) if uniform.is_pure(stmt.condition):
+            return stmt.replace(then_case=guarded(condition, stmt.then_case, uniform),
+                                else_case=None if other is None else guarded(condition, other, uniform))
+        case _:
+            return IfThenElse(condition, stmt)
+
+
+def kept(stmt: LetStmt) -> Allocate:
+    """`stmt` with its value in memory of the thread, where it stays until after a barrier."""
+    memory, first = pointer_var(stmt.var.name, stmt.value.dtype, "local"), build.const(0, "int32")
+    body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, first)})
+    return Allocate(memory, stmt.value.dtype, (build.const(1, "int32"),), build.true(),
+                    seq(Store(memory, stmt.value, first), body))
+
+
+def _sure(entries: Sequence[Entry]) -> list[Entry]:
+    """Entries of a statement that may not run: a barrier in it keeps nothing apart."""
+    return [entry for entry in entries if entry is not None]
+
+
+def _same(parts: Sequence[Stmt], old: Sequence[Stmt]) -> bool:
+    return len(parts) == len(old) and all(a is b for a, b in zip(parts, old))

@@ -1,0 +1,263 @@
+"""reverse_compute_at: a consumer is computed inside a loop of its producer.
+
+    for io: for ii: P[i] = f(i);  for i: C[i] = g(P[i])
+                                  →   for io: { for ii: P[i] = f(i); for ii: C[i] = g(P[i]) }         (at io, i = io*8 + ii)
+
+There is one way to nest stages, compute_at: a producer stands inside of its consumer. So the consumer takes over the loops
+of the producer down to the place, and the producer keeps those inside and is computed at the place in the consumer. That is
+the same program where every element of the consumer reads the element of the producer at its own indices, in any order of
+dimensions: then both are cut into the same tiles. All else is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tedsl.ir.expr import ProducerLoad, Var
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.visitor import post_order
+from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.attach import real_consumers
+from tedsl.schedule.domains import ceil_div, extents_down, root_extents
+from tedsl.schedule.normalize import normalized
+from tedsl.schedule.primitives.places.compute_at import must_be_possible
+from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split, children_of, parents_of
+from tedsl.schedule.state import AttachType, IterVarAttr, StageState, describe, find, root_axes, show
+from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS, must_have_one_version
+
+Axes = dict[IterVar, IterVar]
+
+
+def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[IterVar, ...]:
+    """Compute the elements of `stage` that an iteration of `loop` of `producer` makes possible at the end of that iteration.
+
+    Returns the loops of `stage`, those of the producer first. Schedule the producer first: its loops are taken as they are.
+    """
+    directive = f"reverse_compute_at({show(producer)}, {show(loop)})"
+    axes = _check_stages(stage, producer, directive)
+    for one in (stage, producer):
+        must_have_one_version(one, directive)
+    _check_fresh(stage, directive)
+    directive += f" of {stage.name}"  # from here on the loops are those of the producer
+    place = producer.position_of(loop, directive)
+    _check_loops(producer, place, directive)
+    must_be_possible(producer, stage, stage.leaf_iter_vars[0], directive)
+    mirror = Mirror(producer, place, axes)
+    problem = mirror.problem()
+    if problem:
+        raise producer.refuse(directive, problem, hint=_other_way(stage, producer))
+    mirror.apply(stage)
+    return tuple(stage.leaf_iter_vars)
+
+
+def _other_way(stage: StageState, producer: StageState) -> str:
+    return f"split the loops of {stage.name} as wanted and call s[{producer.name}].compute_at(s[{stage.name}], loop)"
+
+
+def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
+    """The axis of `stage` for each axis of `producer`."""
+    stage.must_have_loops(directive)
+    if not isinstance(producer, StageState):
+        raise stage.refuse(directive, f"the first argument is a stage, got {describe(producer)}",
+                           hint=f"write s[{stage.name}].reverse_compute_at(s[P], axis_of_P)")
+    if producer.schedule is not stage.schedule:
+        raise stage.refuse(directive, f"{producer.name} is a stage of another schedule", hint="take both from one schedule")
+    producer.must_have_loops(directive)
+    for one in (stage, producer):
+        if type(one.op) is not ComputeOp:
+            raise stage.refuse(directive, f"{one.name} is not made by a formula of te.compute",
+                               hint=_other_way(stage, producer))
+        if one.env_threads:
+            raise stage.refuse(directive, f"{one.name} is computed by threads that env_threads launched around its loops",
+                               hint=f"bind loops of {producer.name} instead")
+        if one.attach_type != AttachType.ROOT:
+            raise stage.refuse(directive, f"{one.name} is not computed at the root",
+                               hint=f"call reverse_compute_at before s[{one.name}] is placed, or s[{one.name}].compute_root()")
+    readers = real_consumers(stage.schedule)[producer]
+    if stage not in readers:
+        raise stage.refuse(directive, f"{stage.name} does not read {producer.name}",
+                           hint=f"{producer.name} is read by {', '.join(r.name for r in readers) or 'nobody'}")
+    return _axes_read(stage, producer, directive)
+
+
+def _axes_read(stage: StageState, producer: StageState, directive: str) -> Axes:
+    """Refuses a consumer that needs more of the producer, or other elements, than those at its own indices."""
+    made = normalized(stage.schedule)  # formulas that are computed inline are part of the consumer
+    consumer, source = (made.stages[stage.schedule.position(one)].op for one in (stage, producer))
+    assert isinstance(consumer, ComputeOp) and isinstance(source, ComputeOp)
+    own = {axis.var: axis for axis in consumer.axis}
+    found: Axes = {}
+    for load in dict.fromkeys(n for body in consumer.body for n in post_order(body) if type(n) is ProducerLoad):
+        if made.stage_map[load.producer.op].op is not source:
+            continue
+        for axis, index in zip(source.axis, load.indices):
+            mine = own.get(index) if isinstance(index, Var) else None
+            if mine is None or found.setdefault(axis, mine) is not mine:
+                raise stage.refuse(directive, f"{stage.name} reads {load!r}: an element of it needs other elements of "
+                                   f"{producer.name} than the one at its own indices",
+                                   hint=_other_way(stage, producer) + ", which finds out what is needed")
+            if not structural_equal(mine.dom, axis.dom):
+                raise stage.refuse(directive, f"{mine.name} of {stage.name} ranges over {mine.dom!r}, {axis.name} of "
+                                   f"{producer.name} over {axis.dom!r}", hint=_other_way(stage, producer))
+    if len(set(found.values())) < len(source.axis):
+        raise stage.refuse(directive, f"{stage.name} reads a diagonal of {producer.name}: the other elements of a tile of "
+                           f"{producer.name} would belong to no element of {stage.name}", hint=_other_way(stage, producer))
+    return found
+
+
+def _check_fresh(stage: StageState, directive: str) -> None:
+    untouched = all(a is b for a, b in zip(stage.leaf_iter_vars, root_axes(stage.op)))
+    if stage.relations or stage.iter_var_attrs or not untouched or stage.init_at is not None:
+        raise stage.refuse(directive, f"the loops of {stage.name} are scheduled already, and those of the producer would come",
+                           hint=f"call reverse_compute_at first, then schedule the loops of {stage.name} that it returns")
+    stage.must_have_no_guests(stage.leaf_iter_vars, directive)
+
+
+def _check_loops(producer: StageState, place: int, directive: str) -> None:
+    around = producer.leaf_iter_vars[:place + 1]
+    for loop in around:
+        attr = producer.attr_of(loop)
+        if loop.is_reduction:
+            raise producer.refuse(directive, f"{loop.name} is a reduction loop: inside of it no element is finished",
+                                  hint=f"choose a loop outside of the reduction: "
+                                       f"{', '.join(_before_reduction(producer)) or 'reorder brings one there'}")
+        if attr.iter_type == IterType.VECTORIZED or attr.tensor_intrin is not None or attr.prefetched:
+            said = producer.annotation_of(loop) or "tensorized or prefetching"
+            raise producer.refuse(directive, f"{loop.name} is {said}", hint=f"choose a loop outside of {loop.name}")
+    if producer.init_at is not None and find(around, producer.init_at) is not None:
+        raise producer.refuse(directive, f"the start values of {producer.name} stand before {producer.init_at.name}, outside "
+                              "of the place", hint="decompose_reduction at a loop inside of the place")
+    for relation in producer.relations:
+        if isinstance(relation, Split) and relation.tail in (SHIFT_INWARDS, ROUND_UP):
+            raise producer.refuse(directive, f'{producer.name} is split with tail="{relation.tail}", which is about the memory '
+                                  "of one stage", hint='use tail="guard", "mask" or "partition"')
+
+
+def _before_reduction(producer: StageState) -> list[str]:
+    names = []
+    for loop in producer.leaf_iter_vars:
+        if loop.is_reduction:
+            break
+        names.append(loop.name)
+    return names
+
+
+# --- the outer loops handed over -----------------------------------------------------------------------------------------
+
+class Mirror:
+    """Loops 0 .. place of `stage` as loops of another stage; `axes` maps the axes of `stage` to those of the other.
+
+    Of the iteration variables of `stage`, some end in outer loops only (fixed: one iteration of the place sees one value),
+    some in inner ones only, the others in both (mixed).
+    """
+
+    def __init__(self, stage: StageState, place: int, axes: dict[IterVar, IterVar]) -> None:
+        self.stage, self.place = stage, place
+        self.outer = stage.leaf_iter_vars[:place + 1]
+        self.copies = dict(axes)
+        inside = {one: [find(self.outer, leaf) is not None for leaf in leaves] for one, leaves in _ends(stage).items()}
+        self.fixed = {one for one, those in inside.items() if all(those)}
+        self.moved = {one for one, those in inside.items() if any(those)}
+
+    def problem(self) -> str:
+        """Why an iteration of the place does not see a block of `stage`; "" if it does."""
+        for relation in self.stage.relations:
+            match relation:
+                case Fuse(fused=f) if f in self.moved and f not in self.fixed:
+                    return f"{f.name}, a fused loop, is cut by the place: what an iteration computes is no block"
+                case Split(parent=p, outer=o, inner=i) if i in self.moved and o not in self.fixed:
+                    return f"{i.name} is outside of the place and {o.name}, the outer part of {p.name}, inside: what an " \
+                           "iteration computes is no block"
+        return ""
+
+    def apply(self, other: StageState) -> None:
+        """Make it so: `other` gets the outer loops, `stage` is computed inside the innermost of them."""
+        self._give(other)
+        attrs = self.stage.iter_var_attrs
+        for loop in self.outer:
+            if loop in attrs:
+                other.iter_var_attrs[self.copies[loop]] = attrs.pop(loop)
+            if loop not in root_axes(self.stage.op):
+                self.stage.retired[loop] = f"{loop.name} became the loop {self.copies[loop].name} of {other.name} by " \
+                                           "reverse_compute_at"
+        for guest in self.stage.guests():
+            if guest.attach_ivar is not None and find(self.outer, guest.attach_ivar) is not None:
+                guest.attach_stage, guest.attach_ivar = other, self.copies[guest.attach_ivar]
+        schedule = self.stage.schedule
+        for group, loop in schedule.group_loops.items():
+            if schedule.group_hosts[group] is self.stage and find(self.outer, loop) is not None:
+                schedule.group_hosts[group], schedule.group_loops[group] = other, self.copies[loop]
+        self._keep_inner()
+        stage = self.stage
+        stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, other, self.copies[self.outer[-1]]
+
+    def _give(self, other: StageState) -> None:
+        """The relations that end in outer loops, over the axes of `other`; its loops."""
+        leaves = list(other.leaf_iter_vars)
+        for relation in self.stage.relations:
+            if not any(child in self.moved for child in children_of(relation)):
+                continue
+            made = self._copied(relation, other)
+            other.relations.append(made)
+            other.all_iter_vars += children_of(made)
+            parents = parents_of(made)
+            at = find(leaves, parents[0]) if parents else 0
+            assert at is not None, f"{parents[0].name} was a loop of {self.stage.name} when that was related too"
+            leaves[at:at + len(parents[:1])] = children_of(made)
+            leaves = [loop for loop in leaves if find(parents[1:], loop) is None]
+        first = [self.copies[loop] for loop in self.outer]
+        other.leaf_iter_vars = first + [loop for loop in leaves if find(first, loop) is None]
+
+    def _copied(self, relation: Relation, other: StageState) -> Relation:
+        """`relation` between copies; each is named after the axis of `other` that it comes from."""
+        match relation:
+            case Split(parent=p, outer=o, inner=i):
+                parent = self.copies[p]
+                self.copies[o], self.copies[i] = (IterVar(None, Var(parent.name + suffix, one.dtype), parent.iter_type)
+                                                  for suffix, one in ((".outer", o), (".inner", i)))
+                return replace(relation, parent=parent, outer=self.copies[o], inner=self.copies[i])
+            case Fuse(outer=o, inner=i, fused=f):
+                outer, inner = self.copies[o], self.copies[i]
+                self.copies[f] = IterVar(None, Var(f"{outer.name}.{inner.name}.fused", f.dtype), outer.iter_type)
+                return Fuse(outer, inner, self.copies[f])
+            case Singleton(iter=one):
+                self.copies[one] = one.replace(var=Var(one.name, one.dtype))
+                return Singleton(self.copies[one])
+        raise AssertionError("only lowering makes other relations")
+
+    def _keep_inner(self) -> None:
+        """`stage` keeps what ends in inner loops; of an axis that is fixed there is one iteration."""
+        stage = self.stage
+        extents = extents_down(stage.relations, root_extents(stage))
+        kept: list[Relation] = []
+        for relation in stage.relations:
+            if all(child in self.fixed for child in children_of(relation)):
+                continue
+            if isinstance(relation, Split) and relation.outer in self.fixed:
+                kept.append(Rebase(relation.parent, relation.inner))
+            elif isinstance(relation, Split) and relation.outer in self.moved and relation.nparts is not None:
+                size = ceil_div(extents[relation.parent], relation.nparts)  # of the whole: the place has fewer parts
+                kept.append(replace(relation, factor=size, nparts=None))
+            else:
+                kept.append(relation)
+        stage.relations = kept
+        stage.all_iter_vars = [*root_axes(stage.op), *(child for relation in kept for child in children_of(relation))]
+        single = [axis for axis in root_axes(stage.op) if axis in self.fixed]
+        stage.leaf_iter_vars = single + stage.leaf_iter_vars[self.place + 1:]
+        stage.iter_var_attrs = {loop: attr for loop, attr in stage.iter_var_attrs.items() if _is_used(attr)}
+
+
+def _is_used(attr: IterVarAttr) -> bool:
+    return attr != IterVarAttr()
+
+
+def _ends(stage: StageState) -> dict[IterVar, list[IterVar]]:
+    """The loops in which each iteration variable ends."""
+    ends: dict[IterVar, list[IterVar]] = {loop: [loop] for loop in stage.leaf_iter_vars}
+    for relation in reversed(stage.relations):
+        found = [leaf for child in children_of(relation) for leaf in ends[child]]
+        for parent in parents_of(relation):
+            ends[parent] = found
+    return ends

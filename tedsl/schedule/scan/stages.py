@@ -1,0 +1,111 @@
+"""Scans in a schedule: which stages are computed step by step, and which hold the rows of a state.
+
+Nothing is kept: cache_read, cache_write and rfactor change the graph, and it tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tedsl.ir.iters import IterVar
+from tedsl.lang.operation import ComputeOp
+from tedsl.lang.scan.operation import ScanOp
+from tedsl.schedule.state import AttachType, ScheduleState, StageState
+
+
+@dataclass(frozen=True, eq=False)
+class Scans:
+    """What stages are to the scans of a schedule; each maps a stage to that of the scan.
+
+    steps: computed in each step, inside the innermost loop of the scan unless attached elsewhere; updates among them.
+    stateful: those of the steps that depend on the state. updates, states: the stages of the updates and the placeholders.
+    inits: stages that compute first rows for the scan alone. They write into its memory, and stand right before it.
+    """
+
+    steps: dict[StageState, StageState] = field(default_factory=dict)
+    stateful: dict[StageState, StageState] = field(default_factory=dict)
+    updates: dict[StageState, StageState] = field(default_factory=dict)
+    states: dict[StageState, StageState] = field(default_factory=dict)
+    inits: dict[StageState, StageState] = field(default_factory=dict)
+
+    def place_of(self, stage: StageState) -> tuple[StageState, IterVar] | None:
+        """The stage and the loop of it inside which `stage` is computed; None at the root."""
+        if stage.attach_type == AttachType.SCOPE:
+            assert stage.attach_stage is not None and stage.attach_ivar is not None
+            return stage.attach_stage, stage.attach_ivar
+        if stage.attach_type != AttachType.ROOT:
+            return None
+        scan = self.steps.get(stage)
+        if scan is not None:
+            return scan, scan.leaf_iter_vars[-1]
+        scan = self.inits.get(stage)
+        return None if scan is None else self.place_of(scan)
+
+
+NONE = Scans()
+
+
+def scans_of(schedule: ScheduleState) -> Scans:
+    """What the stages of `schedule` are to its scans."""
+    scans = [stage for stage in schedule.stages if isinstance(stage.op, ScanOp)]
+    if not scans:
+        return NONE
+    found, consumers = Scans(), schedule.consumers()
+    for scan in scans:
+        op = scan.op
+        assert isinstance(op, ScanOp)
+        found.updates.update((schedule.stage_map[tensor.op], scan) for tensor in op.update)
+        found.states.update((schedule.stage_map[tensor.op], scan) for tensor in op.state_placeholder
+                            if tensor.op in schedule.stage_map)
+        below = _below(schedule, (schedule.stage_map[tensor.op] for tensor in op.update))
+        stateful = _readers(below, {stage for stage, its in found.states.items() if its is scan}, schedule)
+        found.stateful.update(dict.fromkeys(stateful, scan))
+        for stage in _steps(below, stateful, scan, consumers):
+            found.steps.setdefault(stage, scan)
+    for scan in scans:
+        for tensor in scan.op.init:  # type: ignore[attr-defined]
+            stage = schedule.stage_map[tensor.op]
+            if isinstance(stage.op, ComputeOp) and consumers[stage] == [scan] and not stage.is_output \
+                    and stage.attach_type == AttachType.ROOT and stage not in found.steps:
+                found.inits[stage] = scan
+    return found
+
+
+def _below(schedule: ScheduleState, ends: Iterable[StageState]) -> list[StageState]:
+    """The stages that `ends` read, directly or not, and `ends`, producers first."""
+    found, pending = set[StageState](), list(ends)
+    while pending:
+        stage = pending.pop()
+        if stage not in found:
+            found.add(stage)
+            pending.extend(schedule.stage_map[tensor.op] for tensor in stage.op.input_tensors)
+    return [stage for stage in schedule.stages if stage in found]
+
+
+def _readers(stages: Iterable[StageState], sources: set[StageState], schedule: ScheduleState) -> list[StageState]:
+    """Of `stages`, producers first, the formulas that depend on one of `sources`."""
+    found, touched = [], set(sources)
+    for stage in stages:
+        if isinstance(stage.op, ComputeOp) and any(schedule.stage_map[t.op] in touched for t in stage.op.input_tensors):
+            touched.add(stage)
+            found.append(stage)
+    return found
+
+
+def _steps(below: list[StageState], stateful: list[StageState], scan: StageState,
+           consumers: dict[StageState, list[StageState]]) -> list[StageState]:
+    """The stages of a step, consumers first: what depends on the state, the updates, and what is made of the inputs for these
+    alone.
+    """
+    op, schedule = scan.op, scan.schedule
+    assert isinstance(op, ScanOp)
+    inputs = {schedule.stage_map[tensor.op] for tensor in op.inputs if tensor.op in schedule.stage_map}
+    wanted = {*stateful, *(schedule.stage_map[tensor.op] for tensor in op.update)}
+    of_inputs = set(_readers(below, inputs, schedule))
+    found: list[StageState] = []
+    for stage in reversed(below):
+        if stage in wanted or (stage in of_inputs and stage not in inputs and not stage.is_output
+                               and all(reader in found for reader in consumers[stage])):
+            found.append(stage)
+    return found
