@@ -11,7 +11,7 @@ from math import gcd
 from typing import Any
 
 from tedsl.arith import ranges
-from tedsl.arith.affine import Sum
+from tedsl.arith.affine import Key, Sum
 from tedsl.arith.canonical import Canonical
 from tedsl.arith.ranges import EVERYTHING, Range
 from tedsl.ir.expr import (
@@ -51,6 +51,8 @@ class Bounds(Canonical):
         self._of_var: dict[Var, Range] = dict(known or {})
         self._static: dict[Expr, Range] = {}  # ranges of terms from the ranges of variables alone
         self._here: dict[Expr, Range] = {}  # ranges of terms under the conditions of this place
+        self.answers: dict[Key, bool] = {}  # what proofs found about sums, here (inequality.py)
+        self.spent = 0  # steps of all proofs that failed (inequality.py)
         self.facts: dict[Terms, Range] = {}  # a linear combination of terms and the range that conditions give it
         self.truths: dict[Expr, bool] = {}  # representatives of conditions that hold, or fail, here
         self.extents: dict[Expr, Expr] = {}  # of loop variables: positive wherever the variable occurs
@@ -148,7 +150,7 @@ class Bounds(Canonical):
         """From now on low <= var <= high. Derived ranges are forgotten if the variable had been met."""
         self._of_var[var] = (low, high)
         if var in self._values:
-            self._static, self._here = {}, {}
+            self._static, self._here, self.answers = {}, {}, {}
 
     def mark_like(self, var: Var, value: Expr) -> None:
         """`var` stands for `value`: it is data if the value is. (Its own value is fixed, also if memory changes later.)"""
@@ -164,12 +166,13 @@ class Bounds(Canonical):
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is learned inside about this place is dropped at the end."""
-        saved = self._here, self.facts, self.truths, self.residues
-        self._here, self.facts, self.truths, self.residues = {}, dict(self.facts), dict(self.truths), dict(self.residues)
+        saved = self._here, self.answers, self.facts, self.truths, self.residues
+        self._here, self.answers = {}, {}
+        self.facts, self.truths, self.residues = dict(self.facts), dict(self.truths), dict(self.residues)
         try:
             yield
         finally:
-            self._here, self.facts, self.truths, self.residues = saved
+            self._here, self.answers, self.facts, self.truths, self.residues = saved
 
     def learn(self, s: Sum, low: int | None, high: int | None) -> None:
         """Here, low <= s <= high."""
@@ -182,7 +185,7 @@ class Bounds(Canonical):
         known = _look_up(self.facts, Sum(dict(key)))
         self.facts.pop(frozenset([(t, -c) for t, c in key]), None)
         self.facts[key] = ranges.intersect(known, (low, high))
-        self._here = {}
+        self._here, self.answers = {}, {}
 
 
 def _look_up(facts: dict[Terms, Range], s: Sum) -> Range:
