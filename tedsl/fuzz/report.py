@@ -85,10 +85,10 @@ class Report:
 
     def _pairs(self) -> str:
         wanted = [(a, b) for a in names() for b in names()]
-        least = min(wanted, key=lambda pair: self.pairs[pair])
+        rarest = sorted(wanted, key=lambda pair: self.pairs[pair])[:5]
         below = sum(self.pairs[pair] < 100 for pair in wanted)
-        return (f"{len(wanted)} ordered pairs of directives, {below} of them below 100 times; the rarest: {least[0]} before "
-                f"{least[1]}, {self.pairs[least]} times")
+        return (f"{len(wanted)} ordered pairs of directives, {below} of them below 100 times; the rarest: "
+                + ", ".join(f"{a} before {b} {self.pairs[a, b]} times" for a, b in rarest))
 
     def found(self) -> str:
         """The findings, by kind."""

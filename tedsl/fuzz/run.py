@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import multiprocessing
 import signal
 import time
@@ -199,7 +200,7 @@ def run_many(seeds: Iterable[int], *, chunk: int = 400, jobs: int = 1, seconds: 
     running: list[Worker] = []
     while True:
         while len(running) < jobs and time.monotonic() < until:
-            part = waiting.pop(0) if waiting else [seed for seed, _ in zip(source, range(chunk))]
+            part = waiting.pop(0) if waiting else list(itertools.islice(source, chunk))
             if not part:
                 break
             running.append(Worker(part, until))

@@ -35,8 +35,10 @@ def reverse_compute_at(s: Scheduler) -> Found:
 def specialize(s: Scheduler) -> Found:
     """For sizes that a factor divides, of one value, or large enough; rarely a condition that is decided."""
     name = s.pick_stage(lambda stage: stage.attach_type != AttachType.INLINE and len(stage.versions) < 2)
-    if name is None:
-        return None
+    return None if name is None else _specialized(s, name)
+
+
+def _specialized(s: Scheduler, name: str) -> str | None:
     shapes = " ".join(line for line in s.case.lines if " = te.placeholder(" in line and line.split(" = ")[0] in s.inputs)
     sizes = [size for size in s.case.sizes if re.search(rf"\b{size}\b", shapes)]  # those that a call knows
     size = s.draw.choice(sizes) if sizes else "True"
@@ -49,7 +51,7 @@ def on_version(s: Scheduler) -> Found:
     """A directive on the loops of a version."""
     name = s.pick_stage(lambda stage: bool(stage.versions))
     if name is None:
-        return None
+        return _new_version(s)
     number = s.draw.between(0, len(s.state(name).versions) - 1)
     version: StageState = s.state(name).versions[number]
     this = f"s[{name}].versions[{number}]"
@@ -66,3 +68,13 @@ def on_version(s: Scheduler) -> Found:
     else:
         text = f"{this}.{kind}({loop}{f', {more}' if kind in ('reorder', 'fuse') else ''})"
     return text if s.accepts(text) else None
+
+
+def _new_version(s: Scheduler) -> Found:
+    """A version of a stage that has none, and a directive on its loops, which are those that the stage has now."""
+    name = s.pick_stage(lambda stage: stage.attach_type != AttachType.INLINE and bool(plain_loops(stage)))
+    first = None if name is None else _specialized(s, name)
+    if name is None or first is None:
+        return None
+    loop = f"s[{name}].versions[0].leaf_iter_vars[{s.draw.choice(plain_loops(s.state(name)))}]"
+    return [("specialize", first), ("on_version", f"s[{name}].versions[0].split({loop}, {s.draw.choice([2, 3, 4, 8])})")]
