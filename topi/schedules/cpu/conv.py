@@ -14,9 +14,9 @@ from typing import Any
 
 from tedsl import te
 from topi.kinds import DepthwiseConvOp, TransposedConvOp
-from topi.schedules.cpu.matmul import divisor_near
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import schedule_reduce
+from topi.schedules.cpu.tiles import divisor_near
 from topi.schedules.formulas import constant, extent_of, product
 from topi.schedules.kernel import Kernel
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.target import Target
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import combine_lanes
+from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
@@ -32,18 +32,6 @@ def schedule_matmul(kernel: Kernel) -> None:
 
 def _work(kernel: Kernel) -> int | None:
     return product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
-
-
-def accumulators(target: Target) -> int:
-    """How many vectors of a tile stay in registers beside operands."""
-    return 24 if target.vector_bits == 512 or target.arch == "aarch64" else 12
-
-
-def divisor_near(extent: int | None, most: int, least: int) -> int:
-    """The largest divisor of `extent` from `least` to `most`; `most` where there is none, or nothing is known."""
-    if extent is None:
-        return most
-    return next((n for n in range(most, least - 1, -1) if extent % n == 0), min(most, extent))
 
 
 # --- an element times a row ---------------------------------------------------------------------------------------------
@@ -71,15 +59,6 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
     if panel is not None:
         s[panel].compute_at(tail, place)
         s[panel].vectorize(s[panel].leaf_iter_vars[-1])
-
-
-def tile_of(rows: int | None, columns: int | None, lanes: int, registers: int) -> tuple[int, int]:
-    """Rows and columns of the tile."""
-    tall = divisor_near(rows, registers // 2, max(1, registers // 3))
-    vectors = max(1, min(registers // tall, 4 if tall > 2 else 16))
-    if columns is not None:
-        vectors = min(vectors, max(1, -(-columns // lanes)))
-    return tall, vectors * lanes
 
 
 def _panel(kernel: Kernel, wide: int) -> Any:

@@ -1,5 +1,6 @@
 """Reductions along any axes.
 
+    a product of matrices:        tiles of the result in registers
     innermost dimension reduced:  partial results in the lanes of vectors, combined at the end of each row
     innermost dimension kept:     neighbouring results in the lanes of vectors, added up row by row as memory has them
     everything reduced:           chunks in parallel, each as a row
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
+from topi.schedules.cpu.contraction import rows_of_contraction, schedule_contraction, tiles_fit
 from topi.schedules.cpu.injective import vectorize
 from topi.schedules.cpu.parallel import SERIAL, share_out
 from topi.schedules.formulas import Formula, extent_of, product, runs
@@ -25,15 +27,17 @@ _STRAIGHT = 16  # lanes that are combined without a loop
 
 
 def schedule_reduce(kernel: Kernel) -> None:
-    """Chooses by what the innermost dimension of the memory read is."""
+    """Chooses by what is shared and what the innermost dimension of the memory read is."""
     formula = kernel.formula(kernel.anchor)
-    if reads_along(kernel.anchor.reduce_axis, formula):
-        if product([extent_of(axis) for axis in kernel.tail.axis]) == 1 and _is_long(kernel.anchor.reduce_axis):
-            _reduce_all(kernel, formula)
-        else:
-            _reduce_rows(kernel, formula)
-    else:
+    row = rows_of_contraction(kernel, formula) if tiles_fit(kernel) else None
+    if row is not None:
+        schedule_contraction(kernel, row)
+    elif not reads_along(kernel.anchor.reduce_axis, formula):
         _reduce_columns(kernel, formula)
+    elif product([extent_of(axis) for axis in kernel.tail.axis]) == 1 and _is_long(kernel.anchor.reduce_axis):
+        _reduce_all(kernel, formula)
+    else:
+        _reduce_rows(kernel, formula)
 
 
 def reads_along(axes: Any, formula: Formula) -> bool:

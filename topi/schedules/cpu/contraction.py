@@ -1,0 +1,60 @@
+"""Sums of products by any name: formulas and einsums that are products of matrices without saying so.
+
+    out[b, i, j] = sum over k of  a[b, i, k] * b[b, k, j]:  a tile of rows i times lanes j stays in registers while k runs
+"""
+
+from __future__ import annotations
+
+from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.tiles import accumulators, tile_of
+from topi.schedules.formulas import Formula, extent_of, product, variables_in
+from topi.schedules.kernel import Kernel
+
+
+def rows_of_contraction(kernel: Kernel, formula: Formula) -> int | None:
+    """Which axis of the anchor are the rows of tiles whose lanes are its last axis; None where elements are not shared.
+
+    Lanes need the last axis where it is read to run along memory, and rows a load with the last axis that is the same for
+    all of them, beside one of which each lane reads the same element.
+    """
+    *outer, last = [axis.var for axis in kernel.anchor.axis] or [None]
+    if not outer or last in formula.entangled or len(formula.loads) < 2:
+        return None
+    inside = [(load, set().union(*map(variables_in, load.indices))) for load in formula.loads]
+    along = [used for load, used in inside if last in used]
+    if not along or len(along) == len(inside):
+        return None
+    if any(last in used and load.indices[-1] is not last for load, used in inside):
+        return None
+    return next((at for at in reversed(range(len(outer))) if not any(outer[at] in used for used in along)), None)
+
+
+def schedule_contraction(kernel: Kernel, row: int) -> None:
+    """Tiles of the axis number `row` and the last."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    work = product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
+    rows, columns = extent_of(kernel.anchor.axis[row]), extent_of(kernel.anchor.axis[-1])
+    tall, wide = tile_of(rows, columns, kernel.lanes(kernel.anchor), accumulators(kernel.target))
+    sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
+    *others, j = tail.op.axis
+    i = others.pop(row)
+    jo, ji = tail.split(j, factor=wide)
+    io, ii = tail.split(i, factor=tall)
+    tail.reorder(*others, jo, io, ii, ji)
+    tail.unroll(ii)
+    tail.vectorize(ji)
+    share_out(tail, [*others, jo], work)
+    stage = s[sums]
+    stage.compute_at(tail, io)
+    *rest, j = stage.op.axis
+    i = rest.pop(row)
+    stage.reorder(*rest, *stage.op.reduce_axis, i, j)
+    stage.unroll(i)
+    stage.vectorize(j)
+
+
+def tiles_fit(kernel: Kernel) -> bool:
+    """Whether the end of the kernel has the axes of its sums, which are one tensor."""
+    axes, ends = kernel.anchor.axis, kernel.tail.axis
+    return kernel.anchor.num_outputs == 1 and len(axes) == len(ends) and all(
+        extent_of(a) == extent_of(b) for a, b in zip(axes, ends))
