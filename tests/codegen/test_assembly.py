@@ -50,6 +50,14 @@ TO = lambda of: lambda v: Cast(dtype(of).with_lanes(v.dtype.lanes), v)
 
 
 @EVERYWHERE
+@pytest.mark.parametrize("source, of", [("float32", "int32"), ("float32", "int8"), ("float32", "uint8"), ("float16", "int16"),
+                                        ("float64", "int32")])
+def test_vectors_of_floats_become_integers_without_branches(source, of, target):
+    _, text = body(target, TO(of), source, lanes=8, out_dtype=of)
+    assert not branches(text)
+
+
+@EVERYWHERE
 @pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "nearbyint", "round", "sqrt", "fabs", "exp", "tanh", "log"])
 @pytest.mark.parametrize("of", ["float32", "float64", "float16", "bfloat16"])
 def test_functions_are_vector_code_without_calls(name, of, target):

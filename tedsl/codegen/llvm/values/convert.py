@@ -61,11 +61,36 @@ def _narrow_or_widen(out: Emitter, value: str, source: DType, target: DType) -> 
 
 
 def _float_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
+    """Towards 0; beyond the ends of the integers their ends, and NaN is 0."""
     kind = "fptosi" if target.is_int else "fptoui"
     result, argument = register_type(target), register_type(source)
+    if target.lanes > 1:
+        return _lanes_to_int(out, value, source, target)
     name = f"llvm.{kind}.sat.{suffix(target)}.{suffix(source)}"
     symbol = out.module.declare(name, f"declare {result} @{name}({argument})")
     return out.assign(f"call {result} {symbol}({argument} {value})")
+
+
+def _lanes_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
+    """As `_float_to_int` for vectors: of the saturating intrinsic LLVM makes branches for each lane on x86."""
+    kind = "fptosi" if target.is_int else "fptoui"
+    argument, mask = register_type(source), vector_of("i1", target.lanes)
+    low, high = (float_splat(source, float(end)) for end in (target.min_value, target.max_value + 1))  # powers of 2: exact
+    above = out.assign(f"fcmp oge {argument} {value}, {high}")
+    reached, short = out.assign(f"fcmp oge {argument} {value}, {low}"), out.assign(f"fcmp olt {argument} {value}, {high}")
+    inside = out.assign(f"and {mask} {reached}, {short}")
+    held = out.assign(f"select {mask} {inside}, {argument} {value}, {argument} {float_splat(source, 0.0)}")
+    whole = out.assign(f"{kind} {argument} {held} to {register_type(target)}")
+    made = _where(out, above, target.max_value, whole, target)
+    if not target.is_int:
+        return made
+    return _where(out, out.assign(f"fcmp olt {argument} {value}, {low}"), target.min_value, made, target)
+
+
+def _where(out: Emitter, mask: str, constant: int, value: str, target: DType) -> str:
+    """`constant` in the lanes of the mask, else `value`."""
+    t, end = register_type(target), int_splat(target.bits, constant, target.lanes)
+    return out.assign(f"select {vector_of('i1', target.lanes)} {mask}, {t} {end}, {t} {value}")
 
 
 def _int_to_float(out: Emitter, value: str, source: DType, target: DType) -> str:
