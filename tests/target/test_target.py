@@ -4,7 +4,7 @@ import pytest
 
 from tedsl.errors import ArgumentError
 from tedsl.ir.dtype import dtype
-from tedsl.target import Target, as_target, host_target
+from tedsl.target import Target, as_target, cuda, host_target
 from tedsl.target.features import X86_CPUS, apply_changes
 
 F32, F64, I8, I16, BOOL = map(dtype, ("float32", "float64", "int8", "int16", "bool"))
@@ -71,6 +71,14 @@ def test_current_target_nests():
             assert as_target().is_host
         assert Target.current() is outer
     assert as_target() == host_target()
+
+
+def test_cuda_by_the_name_of_its_function():
+    assert cuda() == Target("cuda")
+    assert cuda("v100", options="-max_num_threads=512") == Target("cuda -model=v100 -max_num_threads=512")
+    assert cuda(arch="sm_80", options=["-libs=cublas"]) == Target("cuda -arch=sm_80 -libs=cublas")
+    with cuda() as current:
+        assert Target.current() is current
 
 
 def test_a_host_rides_along():
