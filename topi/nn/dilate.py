@@ -14,7 +14,7 @@ from topi.kinds import InjectiveOp
 def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput") -> te.Tensor:
     """`data` with strides[d] - 1 elements of `dilation_value` between neighbours along each dimension d.
 
-    The extents become (n - 1) * stride + 1; out[i * stride] = data[i].
+    The extents become (n - 1) * stride + 1, and 0 stays 0; out[i * stride] = data[i].
     """
     if len(strides) != data.ndim:
         raise ShapeError(f"dilate of {data.name}: the tensor has {data.ndim} dimensions and strides {len(strides)} numbers: "
@@ -23,7 +23,7 @@ def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, n
         raise ShapeError(f"dilate of {data.name}: strides is {tuple(strides)}", hint="1 is the least")
     value = te.const(dilation_value, data.dtype) if isinstance(dilation_value, (bool, int, float)) else dilation_value
     apart = [d for d in range(data.ndim) if as_int(strides[d]) != 1]
-    shape = [(n - 1) * step + 1 if d in apart else n for d, (n, step) in enumerate(zip(data.shape, strides))]
+    shape = [(n - 1) * step + 1 if d in apart and as_int(n) != 0 else n for d, (n, step) in enumerate(zip(data.shape, strides))]
 
     def formula(*i: Any) -> Any:
         element = data(*[i[d] // strides[d] if d in apart else i[d] for d in range(data.ndim)])

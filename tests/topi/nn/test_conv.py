@@ -220,3 +220,11 @@ def test_dilate():
     (a, x), (b, y) = feed((3, 1, 4)), feed((5,), "int32", "b")
     check([nn.dilate(a, (2, 3, 1)), nn.dilate(a, (1, 1, 3), 2.5), nn.dilate(b, (1,)), nn.dilate(b, (2,), 7)], {a: x, b: y},
           [testing.dilate_python(x, (2, 3, 1)), testing.dilate_python(x, (1, 1, 3), 2.5), y, testing.dilate_python(y, (2,), 7)])
+
+
+def test_dilate_of_no_elements():
+    """An empty dimension stays empty: its extent was computed as (0 - 1) * stride + 1, and refused."""
+    a, x = feed((2, 0, 4))
+    made = nn.dilate(a, (1, 3, 2))
+    assert [int(n) for n in made.shape] == [2, 0, 7]
+    check([made], {a: x}, [np.zeros((2, 0, 7), "float32")])
