@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import DTypeError, ShapeError
-from topi.extents import opening, shown
+from topi.extents import as_int, opening, shown
 from topi.injective import injective
 from topi.tag import BROADCAST
 
@@ -37,7 +37,9 @@ def divide(lhs: Any, rhs: Any) -> Any:
 
 
 def _is_whole(x: Any) -> bool:
-    return not te.const(x).dtype.is_float if isinstance(x, (bool, int, float)) else not x.dtype.is_float
+    if isinstance(x, (te.Tensor, tir.Expr)):
+        return not x.dtype.is_float
+    return hasattr(x, "__index__")
 
 
 def floor_divide(lhs: Any, rhs: Any) -> Any:
@@ -75,12 +77,21 @@ def power(lhs: Any, rhs: Any) -> Any:
 
 def left_shift(lhs: Any, rhs: Any) -> Any:
     """lhs << rhs of integers."""
+    _require_places("left_shift", rhs)
     return te.combine_elements("left_shift", lhs, rhs)
 
 
 def right_shift(lhs: Any, rhs: Any) -> Any:
     """lhs >> rhs of integers."""
+    _require_places("right_shift", rhs)
     return te.combine_elements("right_shift", lhs, rhs)
+
+
+def _require_places(operator: str, rhs: Any) -> None:
+    places = as_int(rhs)
+    if places is not None and places < 0:
+        raise ShapeError(f"{operator}: rhs is {places}, and bits are moved by 0 places or more",
+                         hint=f"topi.{'right' if operator == 'left_shift' else 'left'}_shift by {-places} moves the other way")
 
 
 def greater(lhs: Any, rhs: Any) -> Any:

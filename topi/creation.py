@@ -8,11 +8,13 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import Number, checked
 from topi.extents import as_int, product, require_one_dtype, shown
 from topi.injective import injective
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "float32") -> te.Tensor:
+@checked
+def arange(start: Number, stop: Number | None = None, step: Number = 1, dtype: Any = "float32") -> te.Tensor:
     """start, start + step, ... up to but not including stop; from 0 to start where stop is None. Same as numpy.arange.
 
     Numbers, or integer expressions (then the step is a positive int, for the length depends on it).
@@ -37,6 +39,7 @@ def _length(first: Any, last: Any, step: Any) -> Any:
     return te.max(span if by == 1 else (span + (by - 1)) // by, 0)
 
 
+@checked
 def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
     """Each vector repeated over the dimensions of all: result n holds a_tuple[n][i[n]] at [i]. Same as numpy.meshgrid.
 
@@ -62,6 +65,7 @@ def _along(tensor: te.Tensor, dimension: int) -> Any:
     return lambda *i: tensor(i[dimension]) if tensor.ndim else tensor()
 
 
+@checked
 def shape(array: te.Tensor, dtype: Any = "int32") -> te.Tensor:
     """The extents of `array` as a vector of `dtype`; its values are not read. Same as numpy.shape."""
     def formula(d: Any) -> Any:
@@ -74,6 +78,7 @@ def shape(array: te.Tensor, dtype: Any = "int32") -> te.Tensor:
     return injective("shape", (array.ndim,), formula)
 
 
+@checked
 def ndarray_size(array: te.Tensor, dtype: Any = "int32") -> te.Tensor:
     """The number of elements of `array` as a scalar tensor of `dtype`. Same as numpy.size."""
     count = product(array.shape)

@@ -7,12 +7,14 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import EinsumOp
 
 ELLIPSIS = "..."
 
 
+@checked
 def einsum(subscripts: str, *operand: te.Tensor) -> te.Tensor:
     """The sum over all letters that are not in the result of the product of the operands. Same as numpy.einsum.
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ArgumentError, ShapeError
+from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from topi.arguments import checked
 from topi.extents import constant, differ, opening, shown
 from topi.tag import ELEMWISE
 
@@ -161,17 +162,25 @@ def identity(x: Any) -> Any:
 
 def negative(x: Any) -> Any:
     """-x."""
-    return te.map_elements("negative", lambda e: -e, x)
+    return te.map_elements("negative", lambda e: -_signed(e, "negative"), x)
 
 
 def sign(x: Any) -> Any:
     """-1, 0 or 1, in the dtype of x; 0 for NaN."""
     def of(e: Any) -> Any:
+        _signed(e, "sign")
         zero, one = te.const(0, e.dtype), te.const(1, e.dtype)
         positive = te.select(e > zero, one, zero)
         return positive if e.dtype.is_uint else te.select(e < zero, te.const(-1, e.dtype), positive)
 
     return te.map_elements("sign", of, x)
+
+
+def _signed(e: Any, operator: str) -> Any:
+    if e.dtype == "bool":
+        raise DTypeError(f"{operator}: x is bool, and truth values have no sign",
+                         hint="topi.logical_not(x), or a number: topi.cast(x, 'int8')")
+    return e
 
 
 def clip(x: Any, a_min: Any, a_max: Any) -> Any:
@@ -193,6 +202,7 @@ def reinterpret(x: Any, dtype: Any) -> Any:
     return te.map_elements("reinterpret", lambda e: te.reinterpret(e, dtype), x)
 
 
+@checked
 def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
     """The sum of tensors of one shape."""
     if not xs:

@@ -116,3 +116,11 @@ def require_one_dtype(tensors: Sequence[te.Tensor], where: str) -> None:
         if tensor.dtype != tensors[0].dtype:
             raise DTypeError(f"{where}: {tensors[0].name} holds {tensors[0].dtype} and {tensor.name} {tensor.dtype}",
                              hint=f"convert one of them: topi.cast({tensor.name}, {str(tensors[0].dtype)!r})")
+
+
+def require_room(tensors: Sequence[te.Tensor], out_dtype: Any, where: str) -> None:
+    """DTypeError where products of floats are to be added up in integers: each would lose its fraction."""
+    floats = [tensor for tensor in tensors if tensor.dtype.is_float]
+    if out_dtype is not None and floats and not te.const(0, out_dtype).dtype.is_float:
+        raise DTypeError(f"{where}: out_dtype is {out_dtype} and {floats[0].name} holds {floats[0].dtype}",
+                         hint=f"add up in floats and convert the result: topi.cast(result, {str(out_dtype)!r})")

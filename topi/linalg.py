@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import Axes, checked
 from topi.extents import axes_of, differ, opening, shown
 from topi.kinds import MatmulOp
 from topi.nn.dense import matmul as _nn_matmul
@@ -21,14 +21,15 @@ def matmul(a: te.Tensor, b: te.Tensor, transp_a: bool = False, transp_b: bool = 
     return _nn_matmul(a, b, transpose_a=transp_a, transpose_b=transp_b)
 
 
-def tensordot(a: te.Tensor, b: te.Tensor, axes: int | Sequence[Any]) -> te.Tensor:
+@checked
+def tensordot(a: te.Tensor, b: te.Tensor, axes: Axes) -> te.Tensor:
     """The sum of products over dimensions of `a` and as many of `b`; what is left of `a`, then of `b`, makes the result.
 
     axes: a number n (the last n of `a`, the first n of `b`), or a pair of an axis or a list of axes of each. Same as
     numpy.tensordot, also the defaults of what is summed in which order. Returns: the dtype of `a`.
     """
     where = opening("tensordot", a, b)
-    if isinstance(axes, int):
+    if hasattr(axes, "__index__") and not hasattr(axes, "__len__"):
         if not 0 <= axes <= min(a.ndim, b.ndim):
             raise ShapeError(f"{where}: axes={axes} of shapes {shown(a.shape)} and {shown(b.shape)}",
                              hint="as many as the smaller rank at most")

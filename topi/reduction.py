@@ -80,7 +80,8 @@ def _accumulate(operator: str, reducer: Callable[..., Any], data: te.Tensor, axi
 
 def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool,
             name: str = "") -> te.Tensor:
-    axes = reduced_axes(axis, data.ndim, opening(operator, data))
+    where = opening(operator, data)
+    axes = reduced_axes(axis, data.ndim, where)
     if not axes:
         copy: te.Tensor = identity(data)
         return copy

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.image.taps import clamped, method_of, taps, weighted
 from topi.injective import injective
@@ -14,6 +15,7 @@ from topi.injective import injective
 PADDINGS = ("zeros", "border", "reflection")
 
 
+@checked
 def affine_grid(data: te.Tensor, target_shape: Sequence[int], align_corners: bool = True) -> te.Tensor:
     """The places (x, y) = data[n] @ (x', y', 1) for the pixels x', y' of an image of `target_shape`, from -1 to 1.
 
@@ -37,6 +39,7 @@ def affine_grid(data: te.Tensor, target_shape: Sequence[int], align_corners: boo
     return injective("affine_grid", (data.shape[0], 2, *target_shape), formula, name="affine_grid", tag="affine_grid")
 
 
+@checked
 def grid_sample(data: te.Tensor, grid: te.Tensor, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros",
                 align_corners: bool = True) -> te.Tensor:
     """data[n, c] read at the places that `grid` gives: (x, y[, z]) along dimension 1, from -1 to 1.

@@ -16,6 +16,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, opening
 from topi.image.taps import ROUNDINGS, clamped, excluding, method_of, taps, weighted
 from topi.injective import injective
@@ -25,6 +26,7 @@ Size = int | Sequence[Any]
 MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize")
 
 
+@checked
 def resize1d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCW", method: str = "linear",
              coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
              bicubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None,
@@ -34,6 +36,7 @@ def resize1d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCW", method:
                    bicubic_alpha, bicubic_exclude, extrapolation_value, out_dtype)
 
 
+@checked
 def resize2d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCHW", method: str = "linear",
              coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
              bicubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None,
@@ -43,6 +46,7 @@ def resize2d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCHW", method
                    bicubic_alpha, bicubic_exclude, extrapolation_value, out_dtype)
 
 
+@checked
 def resize3d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCDHW", method: str = "linear",
              coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
              bicubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None,
@@ -52,6 +56,7 @@ def resize3d(data: te.Tensor, roi: Any, size: Size, layout: str = "NCDHW", metho
                    bicubic_alpha, bicubic_exclude, extrapolation_value, out_dtype)
 
 
+@checked
 def crop_and_resize(data: te.Tensor, boxes: te.Tensor, box_indices: te.Tensor, crop_size: Size, layout: str = "NCHW",
                     method: str = "bilinear", extrapolation_value: float | None = None, out_dtype: Any = None) -> te.Tensor:
     """Boxes of images, each resized to `crop_size`: the same as tf.image.crop_and_resize.

@@ -36,7 +36,7 @@ class Tap:
 
 def method_of(method: str, where: str) -> str:
     """"nearest", "linear" or "cubic" from any of TVM's names."""
-    found = METHODS.get(method.lower())
+    found = METHODS.get(method.lower()) if isinstance(method, str) else None
     if found is None:
         raise ArgumentError(f'{where}: method is "{method}"', hint='"nearest_neighbor", "linear" or "cubic"')
     return found

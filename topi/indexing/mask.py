@@ -6,11 +6,13 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import Widths, checked
 from topi.extents import as_int, axis_of, constant, differ, opening, require_integers, require_one_dtype, shown
 from topi.injective import injective
 from topi.tag import BROADCAST
 
 
+@checked
 def where(condition: te.Tensor, x: te.Tensor, y: te.Tensor) -> te.Tensor:
     """x where `condition` is not zero, else y; the three shapes broadcast. Same as numpy.where, for x and y of one dtype."""
     require_one_dtype([x, y], "where")
@@ -60,7 +62,8 @@ def one_hot(indices: te.Tensor, on_value: Any, off_value: Any, depth: int, axis:
     return injective("one_hot", shape, lambda *i: te.select(indices(*i[:along], *i[along + 1:]) == i[along], on, off))
 
 
-def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Any = 0, align: str = "RIGHT_LEFT") -> te.Tensor:
+@checked
+def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Widths = 0, align: str = "RIGHT_LEFT") -> te.Tensor:
     """`data` with the diagonals k of its last two dimensions replaced. Same as tf.linalg.set_diag.
 
     data: (..., rows, columns). k: 0 the main diagonal, positive above it, negative below; a pair is a band k[0] <= k[1].

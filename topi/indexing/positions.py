@@ -7,13 +7,15 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ShapeError
+from topi.arguments import Shape, checked
 from topi.extents import as_int, differ, opening, require_integers, shown
 from topi.injective import injective
 from topi.kinds import ScatterOp
 from topi.statements import fill, loops
 
 
-def unravel_index(indices: te.Tensor, shape: Any) -> te.Tensor:
+@checked
+def unravel_index(indices: te.Tensor, shape: Shape) -> te.Tensor:
     """result[d, i] is the index in dimension d of the element at the row-major position indices[i] of a tensor of `shape`.
 
     shape: a vector (rank,) of integers of constant length, or a sequence of extents. As numpy.unravel_index, in one tensor.
@@ -66,7 +68,8 @@ def invert_permutation(data: te.Tensor) -> te.Tensor:
     return made
 
 
-def argwhere(output_shape: Any, condition: te.Tensor) -> te.Tensor:
+@checked
+def argwhere(output_shape: Shape, condition: te.Tensor) -> te.Tensor:
     """The indices of the elements that are not zero, one row each, in row-major order; int32. As numpy.argwhere.
 
     output_shape: (rows, rank), as a sequence or as a tensor of that shape: how many rows there is room for. Those behind the

@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, axis_of, differ, opening, require_integers, require_one_dtype, shown
 from topi.indexing.take import from_end
 from topi.kinds import ScatterOp
@@ -103,6 +104,7 @@ def inside(places: Sequence[Any], shape: Sequence[Any]) -> Any:
     return tir.all(*conditions) if conditions else tir.const(True, "bool")
 
 
+@checked
 def sparse_to_dense(sparse_indices: te.Tensor, output_shape: Sequence[Any], sparse_values: te.Tensor,
                     default_value: Any = 0) -> te.Tensor:
     """A tensor of `output_shape` that holds sparse_values[n] at the indices sparse_indices[n] and `default_value` elsewhere.

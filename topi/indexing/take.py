@@ -7,10 +7,12 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, axis_of, differ, indices_at, opening, product, require_integers, shown
 from topi.injective import injective
 
 
+@checked
 def take(a: te.Tensor, indices: te.Tensor, axis: int | None = None, batch_dims: int = 0, mode: str = "clip") -> te.Tensor:
     """The elements of `a` at `indices` along `axis`; of `a` as a vector where axis is None. Same as numpy.take.
 
@@ -94,6 +96,7 @@ def gather_nd(a: te.Tensor, indices: te.Tensor) -> te.Tensor:
     return injective("gather_nd", (*indices.shape[1:], *a.shape[count:]), formula)
 
 
+@checked
 def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
     """data[indices[0], indices[1], ...] of numpy, with tensors of integers whose shapes broadcast.
 

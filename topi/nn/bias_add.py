@@ -6,10 +6,12 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import axis_of, differ, opening, shown
 from topi.tag import BROADCAST
 
 
+@checked
 def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
     """data + bias, one value of `bias` for each index of dimension `axis`.
 

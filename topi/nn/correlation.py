@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import PoolOp
 from topi.nn.pad import pad
 
 
+@checked
 def correlation_nchw(data1: te.Tensor, data2: te.Tensor, kernel_size: int, max_displacement: int, stride1: int, stride2: int,
-                     padding: Any, is_multiply: bool) -> te.Tensor:
+                     padding: int | Sequence[int], is_multiply: bool) -> te.Tensor:
     """out[n, q, y, x]: the mean over channels and a patch of data1 * data2 (or |data1 - data2|), data2 moved by displacement q.
 
     data1, data2: (batch, channel, height, width). kernel_size: the patch, odd. Displacements go from -d to d along both

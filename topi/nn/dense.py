@@ -6,11 +6,13 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
-from topi.extents import as_int, differ, opening, shown
+from topi.arguments import Extents, checked
+from topi.extents import as_int, differ, opening, require_room, shown
 from topi.kinds import MatmulOp
 from topi.tag import BATCH_MATMUL, BROADCAST, DENSE, ELEMWISE, MATMUL
 
 
+@checked
 def dense(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None,
           auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
     """data[i, k] * weight[j, k] summed over k, + bias[j]: a fully connected layer.
@@ -21,6 +23,7 @@ def dense(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out
     return _matmul("dense", data, weight, bias, out_dtype, False, True, "T_dense", DENSE)
 
 
+@checked
 def matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None,
            transpose_a: bool = False, transpose_b: bool = False, auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
     """tensor_a[i, k] * tensor_b[k, j] summed over k, + bias[j].
@@ -32,8 +35,9 @@ def matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, bias: te.Tensor | None = No
     return _matmul("matmul", tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b, name, MATMUL)
 
 
-def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Any = None, out_dtype: Any = None, transpose_a: bool = False,
-                 transpose_b: bool = True, auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
+@checked
+def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Extents | None = None, out_dtype: Any = None,
+                 transpose_a: bool = False, transpose_b: bool = True, auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
     """tensor_a[b, i, k] * tensor_b[b, j, k] summed over k, for each b.
 
     tensor_a: (B, M, K), or (B, K, M) with transpose_a. tensor_b: (B, N, K), or (B, K, N) without transpose_b. A batch of 1 is
@@ -110,6 +114,7 @@ def _dtypes(where: str, a: te.Tensor, b: te.Tensor, out_dtype: Any) -> tuple[Any
     if a.dtype.is_float != b.dtype.is_float:
         raise DTypeError(f"{where}: {a.name} holds {a.dtype} and {b.name} {b.dtype}",
                          hint=f"convert one of them: topi.cast({b.name}, {str(a.dtype)!r})")
+    require_room((a, b), out_dtype, where)
     final = a.dtype if out_dtype is None else te.const(0, out_dtype).dtype
     return ("float32" if final in ("float16", "bfloat16") else final), final
 

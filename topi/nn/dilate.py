@@ -7,10 +7,12 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import as_int
 from topi.kinds import InjectiveOp
 
 
+@checked
 def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput") -> te.Tensor:
     """`data` with strides[d] - 1 elements of `dilation_value` between neighbours along each dimension d.
 

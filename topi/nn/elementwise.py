@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import axis_of, constant, differ, opening, require_one_dtype, shown
 from topi.tag import BROADCAST
 
@@ -17,6 +18,7 @@ def relu(x: te.Tensor) -> te.Tensor:
     return made
 
 
+@checked
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
     """x where x > 0, else x * alpha, in the dtype of `x`."""
     slope = constant(alpha, x.dtype, opening("leaky_relu", x), "alpha")

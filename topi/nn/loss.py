@@ -6,10 +6,12 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import differ, opening, require_integers, shown
 from topi.reduction import sum as sum_of
 
 
+@checked
 def nll_loss(predictions: te.Tensor, targets: te.Tensor, weights: te.Tensor, reduction: str, ignore_index: int) -> te.Tensor:
     """The negative log likelihood: -weights[t] * predictions[n, t, ...] with t = targets[n, ...], 0 where t is ignore_index.
 

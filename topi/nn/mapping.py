@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import differ, indices_at, opening, product, shown
 from topi.injective import injective
 
 
+@checked
 def scale_shift_nchw(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
     """Input[n, c, h, w] * Scale[c] + Shift[c]."""
     return _scale_shift("scale_shift_nchw", Input, Scale, Shift, (1,), 4)
 
 
+@checked
 def scale_shift_nhwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
     """Input[n, h, w, c] * Scale[c] + Shift[c]."""
     return _scale_shift("scale_shift_nhwc", Input, Scale, Shift, (3,), 4)
 
 
+@checked
 def scale_shift_nchwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
     """Input[n, C, h, w, c] * Scale[C, c] + Shift[C, c]: blocks of channels innermost."""
     return _scale_shift("scale_shift_nchwc", Input, Scale, Shift, (1, 4), 5)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import axis_of, differ, opening, shown
 from topi.kinds import WindowSumOp
 from topi.nn.pad import pad
@@ -40,6 +41,7 @@ def batch_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, moving_mean: 
     return [out, te.map_elements("identity", lambda e: e, moving_mean), te.map_elements("identity", lambda e: e, moving_var)]
 
 
+@checked
 def lrn(data: te.Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2) -> te.Tensor:
     """data / (bias + alpha / size * the sum of squares of the `size` neighbours along `axis`) ** beta.
 

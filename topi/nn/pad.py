@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, opening, shown
 from topi.kinds import InjectiveOp
 
@@ -24,8 +25,8 @@ def pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | N
             raise ShapeError(f"{where}: {which} is {widths!r}", hint="give a list with one width for each dimension")
         if len(widths) != data.ndim:
             raise ShapeError(f"{where}: the tensor has {data.ndim} dimensions and {which} has {len(widths)} widths")
-        if any(isinstance(width, int) and width < 0 for width in widths):
-            raise ShapeError(f"{where}: {which} is {tuple(widths)}, a width is below 0")
+        if any(not isinstance(width, tir.Expr) and (as_int(width) is None or width < 0) for width in widths):
+            raise ShapeError(f"{where}: {which} is {tuple(widths)}", hint="a width is a whole number from 0 on")
     value = te.const(pad_value, data.dtype) if isinstance(pad_value, (bool, int, float)) else pad_value
     shape = [extent + low + high for extent, low, high in zip(data.shape, pad_before, after)]
     padded = [d for d in range(data.ndim) if not _is_zero(pad_before[d]) or not _is_zero(after[d])]
@@ -39,6 +40,7 @@ def pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | N
     return made
 
 
+@checked
 def mirror_pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, mode: str = "SYMMETRIC",
                name: str = "MirrorPadInput") -> te.Tensor:
     """`data` mirrored at its borders, as far as `pad_before[d]` and `pad_after[d]` say.

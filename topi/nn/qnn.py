@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import Code, checked
 from topi.extents import as_int, axis_of, differ, opening, shown
 
 SQNN_DISABLE, SQNN_INT8, SQNN_UINT8, SQNN_INT32 = range(4)
@@ -13,7 +14,8 @@ SQNN_DTYPE_TO_CODE = {"disable": SQNN_DISABLE, "int8": SQNN_INT8, "uint8": SQNN_
 SQNN_CODE_TO_DTYPE = {code: dtype for dtype, code in SQNN_DTYPE_TO_CODE.items()}
 
 
-def simulated_quantize(data: te.Tensor, out_dtype: Any, output_scale: te.Tensor | None = None,
+@checked
+def simulated_quantize(data: te.Tensor, out_dtype: Code, output_scale: te.Tensor | None = None,
                        output_zero_point: te.Tensor | None = None, axis: int = -1) -> te.Tensor:
     """min(max(round(data / scale) + zero_point, lowest), highest) of the chosen dtype, in the dtype of `data`.
 
@@ -37,7 +39,8 @@ def simulated_quantize(data: te.Tensor, out_dtype: Any, output_scale: te.Tensor 
     return _elements("simulated_quantize", data, formula)
 
 
-def simulated_dequantize(data: te.Tensor, in_dtype: Any, input_scale: te.Tensor | None = None,
+@checked
+def simulated_dequantize(data: te.Tensor, in_dtype: Code, input_scale: te.Tensor | None = None,
                          input_zero_point: te.Tensor | None = None, axis: int = -1) -> te.Tensor:
     """(data - zero_point) * scale, in the dtype of `data`; the code "disable" leaves `data` as it is."""
     where = opening("simulated_dequantize", data)

@@ -7,12 +7,14 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, indices_at, row_major, shown
 from topi.injective import injective
 from topi.nn.pad import pad
 from topi.nn.pool.layout import letters_of
 
 
+@checked
 def space_to_depth(data: te.Tensor, block_size: int, layout: str = "NCHW") -> te.Tensor:
     """out[n, (dy * block + dx) * C + c, y, x] = data[n, c, y * block + dy, x * block + dx]; layout "NCHW" or "NHWC".
 
@@ -32,6 +34,7 @@ def space_to_depth(data: te.Tensor, block_size: int, layout: str = "NCHW") -> te
     return injective("space_to_depth", shape, formula)
 
 
+@checked
 def depth_to_space(data: te.Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> te.Tensor:
     """out[n, c, y * block + dy, x * block + dx] = data[n, channel, y, x]; layout "NCHW" or "NHWC".
 
@@ -54,6 +57,7 @@ def depth_to_space(data: te.Tensor, block_size: int, layout: str = "NCHW", mode:
     return injective("depth_to_space", shape, formula)
 
 
+@checked
 def space_to_batch_nd(data: te.Tensor, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int],
                       pad_value: float = 0.0) -> te.Tensor:
     """Places in blocks of the dimensions 1, 2, ... become batches, after padding; the same as tf.space_to_batch_nd.
@@ -80,6 +84,7 @@ def space_to_batch_nd(data: te.Tensor, block_shape: Sequence[int], pad_before: S
     return injective("space_to_batch_nd", shape, formula)
 
 
+@checked
 def batch_to_space_nd(data: te.Tensor, block_shape: Sequence[int], crop_begin_list: Sequence[int],
                       crop_end_list: Sequence[int]) -> te.Tensor:
     """The inverse of space_to_batch_nd: batches become places in blocks, then elements at both ends are left out."""

@@ -7,22 +7,25 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import Extents, checked
 from topi.extents import as_int, opening
 from topi.image.resize import resize2d, resize3d
 from topi.nn.pool.layout import letters_of
 
 
+@checked
 def upsampling(data: te.Tensor, scale_h: float, scale_w: float, layout: str = "NCHW", method: str = "nearest_neighbor",
-               align_corners: bool = False, output_shape: Any = None) -> te.Tensor:
+               align_corners: bool = False, output_shape: Extents | None = None) -> te.Tensor:
     """`data` with height * scale_h and width * scale_w, rounded; method: "nearest_neighbor", "bilinear" or "bicubic"."""
     where = opening("upsampling", data)
     size = _scaled(data, letters_of(layout, data, "HW", where), "HW", (scale_h, scale_w), output_shape, where)
     return resize2d(data, (0.0,) * 4, size, layout, method, "align_corners" if align_corners else "asymmetric")
 
 
+@checked
 def upsampling3d(data: te.Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = "NCDHW",
                  method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
-                 output_shape: Any = None) -> te.Tensor:
+                 output_shape: Extents | None = None) -> te.Tensor:
     """`data` with depth, height and width multiplied; method: "nearest_neighbor" or "trilinear"."""
     where = opening("upsampling3d", data)
     size = _scaled(data, letters_of(layout, data, "DHW", where), "DHW", (scale_d, scale_h, scale_w), output_shape, where)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import differ, opening, require_integers, require_one_dtype, shown
 from topi.kinds import SortOp
 from topi.ordering.merge_sort import precedes
@@ -14,6 +15,7 @@ from topi.ordering.sort import argsort
 from topi.statements import fill, loops, rows_kind
 
 
+@checked
 def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = False, out_dtype: Any = "int64") -> te.Tensor:
     """For each value the first place (right: the last) in the ascending sequence where it fits. Same as numpy.searchsorted.
 
@@ -23,6 +25,8 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
     where = opening("searchsorted", values)
     require_one_dtype([sorted_sequence, values], where)
     rows = sorted_sequence.ndim - 1
+    if not values.ndim:
+        raise ShapeError(f"{where}: values {values.name} is a scalar", hint=f"topi.expand_dims({values.name}, 0)")
     if rows < 0 or (rows and (values.ndim != rows + 1 or any(map(differ, sorted_sequence.shape[:rows], values.shape)))):
         raise ShapeError(f"{where}: the sequence {sorted_sequence.name} has the shape {shown(sorted_sequence.shape)}, the "
                          f"values {shown(values.shape)}", hint="give one vector, or one for each row of values")

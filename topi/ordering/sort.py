@@ -104,9 +104,10 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
 
 def _row(data: te.Tensor, axis: int | None, operator: str) -> tuple[te.Tensor, int]:
     """The tensor and the dimension to sort; where axis is None all elements as a vector."""
+    where = opening(operator, data)
     if axis is None:
         return reshape(data, (product(data.shape),)), 0
-    return data, axis_of(axis, data.ndim, opening(operator, data))
+    return data, axis_of(axis, data.ndim, where)
 
 
 def _by_rows(buffer: tir.Buffer, along: int, ascending: bool, store: Callable[..., None],

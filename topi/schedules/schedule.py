@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
+from tedsl.errors import ArgumentTypeError
 from tedsl.target import Target
 from topi.extents import opening
 from topi.kinds import InjectiveOp, RowsOp
@@ -37,6 +38,10 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
     listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     for out in listed:
         opening("schedule", out)
+    for out in listed:
+        if isinstance(out.op, te.PlaceholderOp):
+            raise ArgumentTypeError(f"schedule: {out.name} is a placeholder, which has no loops",
+                                    hint=f"schedule what is computed from it, for example topi.identity({out.name})")
     s = te.create_schedule([out.op for out in listed])
 
     def is_anchor(op: Any) -> bool:

@@ -7,11 +7,13 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, axes_of, axis_of, differ, indices_at, opening, product, row_major, shown
 from topi.injective import injective
 from topi.tag import BROADCAST
 
 
+@checked
 def expand_dims(a: te.Tensor, axis: int, num_newaxis: int = 1) -> te.Tensor:
     """`a` with `num_newaxis` dimensions of extent 1 before dimension `axis` (negative: counted from the end of the result).
 
@@ -44,6 +46,7 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: int | Sequence[int]) 
     return injective("expand_like", shape_like.shape, lambda *i: a(*[i[d] for d in kept]))
 
 
+@checked
 def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     """`a` with its dimensions in the order `axes`; reversed where axes is None or empty. Same as numpy.transpose."""
     where = opening("transpose", a)
@@ -65,7 +68,8 @@ def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
                      lambda *i: a(*[0 if d in gone else i[kept.index(d)] for d in range(a.ndim)]))
 
 
-def reshape(a: te.Tensor, newshape: Any) -> te.Tensor:
+@checked
+def reshape(a: te.Tensor, newshape: int | Sequence[Any]) -> te.Tensor:
     """The elements of `a` in row-major order under another shape. Same as numpy.reshape.
 
     newshape: an int or a sequence of ints and integer expressions; one of them may be -1, which is what remains. Constant

@@ -7,11 +7,13 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, axis_of, differ, opening, require_one_dtype, shown
 from topi.injective import injective
 
 
-def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
+@checked
+def concatenate(a_tuple: te.Tensor | Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     """The tensors one after the other along `axis`. Same as numpy.concatenate; all of one dtype.
 
     The other dimensions are equal; the extent of `axis` is the sum.
@@ -34,7 +36,8 @@ def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     return injective("concatenate", shape, formula, name="T_concat")
 
 
-def stack(a: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
+@checked
+def stack(a: te.Tensor | Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     """Tensors of one shape and dtype along a new dimension `axis`. Same as numpy.stack."""
     tensors = _given(a, "stack")
     along = axis_of(axis, tensors[0].ndim + 1, "stack")
@@ -51,7 +54,8 @@ def stack(a: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     return injective("stack", shape, formula)
 
 
-def split(ary: te.Tensor, indices_or_sections: Any, axis: int = 0) -> list[te.Tensor]:
+@checked
+def split(ary: te.Tensor, indices_or_sections: int | Sequence[Any], axis: int = 0) -> list[te.Tensor]:
     """`ary` cut along `axis`: into that many equal parts, or before each of the ascending positions of a sequence.
 
     Same as numpy.split: parts behind the end of a constant extent are empty. Returns a list.

@@ -6,10 +6,12 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, opening, shown
 from topi.injective import injective
 
 
+@checked
 def layout_transform(array: te.Tensor, src_layout: str, dst_layout: str) -> te.Tensor:
     """`array` of the layout `src_layout` in the layout `dst_layout`, for example "NCHW" to "NCHW16c" (see tir.layout).
 

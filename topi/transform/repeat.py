@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, axis_of, opening
 from topi.injective import injective
 from topi.tag import BROADCAST
@@ -23,9 +24,10 @@ def repeat(a: te.Tensor, repeats: int, axis: int) -> te.Tensor:
     return injective("repeat", shape, lambda *i: a(*i[:along], i[along] // times, *i[along + 1:]), tag=BROADCAST)
 
 
+@checked
 def tile(a: te.Tensor, reps: int | Sequence[Any]) -> te.Tensor:
     """The whole of `a` reps[d] times along dimension d, aligned at the last dimension. Same as numpy.tile."""
-    given: list[Any] = list(reps) if isinstance(reps, (tuple, list)) else [reps]
+    given: list[Any] = list(reps) if hasattr(reps, "__iter__") else [reps]
     if any((as_int(times) or 0) < 0 for times in given):
         raise ShapeError(f"tile of {a.name}: reps is {tuple(given)}, a count is below 0")
     rank = max(len(given), a.ndim)

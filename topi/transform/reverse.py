@@ -12,7 +12,8 @@ from topi.injective import injective
 
 def flip(a: te.Tensor, axis: int = 0) -> te.Tensor:
     """`a` with dimension `axis` in reverse order. Same as numpy.flip along one axis."""
-    along = axis_of(axis, a.ndim, opening("flip", a))
+    where = opening("flip", a)
+    along = axis_of(axis, a.ndim, where)
     last = a.shape[along] - 1
     return injective("flip", a.shape, lambda *i: a(*i[:along], last - i[along], *i[along + 1:]), name="T_reverse_sequence")
 

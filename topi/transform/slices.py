@@ -7,12 +7,14 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from topi.arguments import Places, checked
 from topi.extents import as_int, axes_of, opening, product, shown
 from topi.injective import injective
 
 
-def strided_slice(a: te.Tensor, begin: Any, end: Any, strides: Any = None, axes: Any = None,
-                  slice_mode: str = "end") -> te.Tensor:
+@checked
+def strided_slice(a: te.Tensor, begin: Places, end: Places, strides: Places = None,
+                  axes: Sequence[int] | None = None,                  slice_mode: str = "end") -> te.Tensor:
     """a[begin[0]:end[0]:strides[0], ...] of numpy: negative positions count from the end, those outside are clamped.
 
     begin, end, strides: ints, integer expressions or None (from the start, to the end, 1), one for each of `axes` (the first
@@ -46,7 +48,8 @@ def strided_slice(a: te.Tensor, begin: Any, end: Any, strides: Any = None, axes:
     return injective("strided_slice", shape, lambda *i: a(*[place(d, i[d]) for d in range(a.ndim)]))
 
 
-def strided_set(a: te.Tensor, v: te.Tensor, begin: Any, end: Any, strides: Any = None) -> te.Tensor:
+@checked
+def strided_set(a: te.Tensor, v: te.Tensor, begin: Places, end: Places, strides: Places = None) -> te.Tensor:
     """`a` with a[begin[0]:end[0]:strides[0], ...] replaced by `v`, as that assignment of numpy does.
 
     begin, end, strides: vectors (n,) of int32, or lists of ints and expressions, one for each leading dimension of `a`; what

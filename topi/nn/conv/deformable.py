@@ -14,12 +14,14 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.image.taps import taps, weighted
 from topi.kinds import ConvOp
 from topi.nn.conv.formula import accumulated, require_channels, require_rank, result_dtype, windows
 
 
+@checked
 def deformable_conv2d_nchw(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, strides: Any, padding: Any, dilation: Any,
                            deformable_groups: int, groups: int, out_dtype: Any = None) -> te.Tensor:
     """data (batch, channel, height, width), offset (batch, offsets, height, width) of the result, kernel as conv2d_nchw."""
@@ -27,6 +29,7 @@ def deformable_conv2d_nchw(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor
                        out_dtype, "NCHW", "OIHW")
 
 
+@checked
 def deformable_conv2d_nhwc(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, strides: Any, padding: Any, dilation: Any,
                            deformable_groups: int, groups: int, out_dtype: Any = None) -> te.Tensor:
     """data (batch, height, width, channel), offset (batch, height, width, offsets), kernel as conv2d_nhwc."""

@@ -10,9 +10,11 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError
+from topi.arguments import checked
 from topi.nn.conv.formula import convolve
 
 
+@checked
 def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any, layout: str = "NCHW",
            out_dtype: Any = None) -> te.Tensor:
     """The convolution for `layout` "NCHW", "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc" with blocked tensors."""
@@ -60,6 +62,7 @@ def group_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding:
                     kernel_layout="HWIO", groups=groups)
 
 
+@checked
 def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
            layout: str = "NCW", out_dtype: Any = None) -> te.Tensor:
     """The convolution for `layout` "NCW" or "NWC"."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import DTypeError, ShapeError
-from topi.extents import as_int, differ, opening, shown
+from topi.extents import as_int, differ, opening, require_room, shown
 from topi.kinds import ConvOp
 from topi.nn.pad import pad
 from topi.nn.utils import pad_widths, spatial
@@ -110,6 +110,7 @@ def result_dtype(data: te.Tensor, kernel: te.Tensor, out_dtype: Any, where: str)
     if out_dtype is None and data.dtype != kernel.dtype:
         raise DTypeError(f"{where}: {data.name} holds {data.dtype} and {kernel.name} {kernel.dtype}",
                          hint=f"say what to add up in: out_dtype={str(data.dtype)!r}")
+    require_room((data, kernel), out_dtype, where)
     return str(out_dtype or data.dtype)
 
 
@@ -140,8 +141,8 @@ def require_channels(channels: Any, inputs: Any, outputs: Any, groups: int, tens
     both = f"{data.name} {shown(data.shape)}, {kernel.name} {shown(kernel.shape)}"
     for count, what in ((channels, "channels of the data"), (outputs, "results of the kernel")):
         number = as_int(count)
-        if groups < 1 or (number is not None and number % groups):
-            raise ShapeError(f"{where}: {count!r} {what} are not divisible into {groups} groups: {both}")
+        if (as_int(groups) or 0) < 1 or (number is not None and number % groups):
+            raise ShapeError(f"{where}: {count!r} {what} are not divisible into {groups!r} groups: {both}")
     if differ(channels, inputs * groups):
         expected = f"{inputs!r}" if groups == 1 else f"{groups} groups of {inputs!r}"
         raise ShapeError(f"{where}: the data has {channels!r} channels and the kernel takes {expected}: {both}",

@@ -13,6 +13,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, PackedConvOp, PackedDepthwiseConvOp
 from topi.nn.conv.formula import accumulated, pad_space, require_rank, result_dtype, windows
@@ -84,6 +85,7 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
                        axes=("b", "oco", "oh", "ow", "oci"))
 
 
+@checked
 def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = None, layout: str = "OIHW") -> te.Tensor:
     """The weights of conv2d_NCHWc from those of conv2d_nchw ("OIHW") or conv2d_nhwc ("HWIO"): OIHWio, to be packed once.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import Widths, checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, TransposedConvOp
 from topi.nn.conv.formula import accumulated, require_rank, result_dtype
@@ -25,26 +26,30 @@ _LOOPS = {"N": "b", "C": "c", "D": "d", "H": "h", "W": "w"}
 _REDUCED = {"D": "dd", "H": "dh", "W": "dw"}
 
 
+@checked
 def conv1d_transpose_ncw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
-                         output_padding: Any) -> te.Tensor:
+                         output_padding: Widths) -> te.Tensor:
     """data (batch, channel, width), kernel (channel, result, width) -> (batch, result, width)."""
     return _transposed("conv1d_transpose_ncw", data, kernel, stride, padding, out_dtype, output_padding, 1, "NCW")
 
 
+@checked
 def conv2d_transpose_nchw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
-                          output_padding: Any) -> te.Tensor:
+                          output_padding: Widths) -> te.Tensor:
     """Input (batch, channel, height, width), Filter (channel, result, height, width) -> (batch, result, height, width)."""
     return _transposed("conv2d_transpose_nchw", Input, Filter, strides, padding, out_dtype, output_padding, 1, "NCHW")
 
 
+@checked
 def group_conv2d_transpose_nchw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
-                                output_padding: Any, groups: int) -> te.Tensor:
+                                output_padding: Widths, groups: int) -> te.Tensor:
     """As conv2d_transpose_nchw; kernel (channel, result / groups, height, width)."""
     return _transposed("group_conv2d_transpose_nchw", data, kernel, stride, padding, out_dtype, output_padding, groups, "NCHW")
 
 
+@checked
 def conv3d_transpose_ncdhw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
-                           output_padding: Any) -> te.Tensor:
+                           output_padding: Widths) -> te.Tensor:
     """Input (batch, channel, depth, height, width), Filter (channel, result, depth, height, width)."""
     return _transposed("conv3d_transpose_ncdhw", Input, Filter, strides, padding, out_dtype, output_padding, 1, "NCDHW")
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError
+from topi.arguments import checked
 from topi.extents import as_int, opening
 from topi.kinds import InjectiveOp, ReduceOp
 from topi.nn.conv.formula import require_channels, require_rank, result_dtype, windows
@@ -41,6 +42,7 @@ def conv2d_winograd_nhwc(data: te.Tensor, weight: te.Tensor, strides: Any, paddi
                      "NHWC")
 
 
+@checked
 def conv2d_winograd_weight_transform(kernel: te.Tensor, tile_size: int, layout: str = "OIHW") -> te.Tensor:
     """G kernel G^T for each pair of channels, to be computed once: (m + r - 1, m + r - 1, result, channel)."""
     where = opening("conv2d_winograd_weight_transform", kernel)

@@ -9,28 +9,33 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import checked
 from topi.extents import as_int, opening
 from topi.kinds import AdaptivePoolOp
 from topi.nn.pool.layout import letters_of, lowest, quotients, require_type, wide
 from topi.nn.utils import spatial
 
 
+@checked
 def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Tensor:
     """The maximum or average ("max", "avg") over all of H and W (and D, where the layout has it); they become 1."""
     space = "DHW" if "D" in layout else "HW"
     return _adaptive("global_pool", space, data, (1,) * len(space), pool_type, layout)
 
 
+@checked
 def adaptive_pool1d(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCW") -> te.Tensor:
     """Over W; pool_type: "max" or "avg"."""
     return _adaptive("adaptive_pool1d", "W", data, output_size, pool_type, layout)
 
 
+@checked
 def adaptive_pool(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> te.Tensor:
     """Over H and W; output_size: the height and width of the result. pool_type: "max" or "avg"."""
     return _adaptive("adaptive_pool", "HW", data, output_size, pool_type, layout)
 
 
+@checked
 def adaptive_pool3d(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCDHW") -> te.Tensor:
     """Over D, H and W; pool_type: "max" or "avg"."""
     return _adaptive("adaptive_pool3d", "DHW", data, output_size, pool_type, layout)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from topi.arguments import Widths, checked
 from topi.extents import differ, opening, row_major, shown
 from topi.kinds import PoolOp
 from topi.nn.conv.formula import Windows
@@ -19,7 +20,8 @@ from topi.nn.pool.layout import letters_of, lowest, require_type, wide
 from topi.nn.pool.windows import element_counts, windows_of
 
 
-def pool_grad(grads: te.Tensor, data: te.Tensor, kernel: Any, stride: Any, padding: Any, pool_type: str,
+@checked
+def pool_grad(grads: te.Tensor, data: te.Tensor, kernel: Widths, stride: Any, padding: Any, pool_type: str,
               ceil_mode: bool = False, count_include_pad: bool = True, layout: str = "NCHW") -> te.Tensor:
     """The gradient of pool2d with respect to `data`, in its shape; grads: of the shape of the result of pool2d."""
     where = opening("pool_grad", data)

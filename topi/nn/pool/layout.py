@@ -15,7 +15,7 @@ _SHORT = ("int8", "uint8", "int16", "uint16")
 
 def letters_of(layout: str, data: te.Tensor, space: str, where: str) -> str:
     """`layout` without the sizes of blocks; errors where it does not fit `data` or has not the letters of `space`."""
-    letters = "".join(letter for letter in layout if not letter.isdigit())
+    letters = "".join(letter for letter in layout if not letter.isdigit()) if isinstance(layout, str) else ""
     missing = [letter for letter in space if letters.count(letter) != 1]
     if missing or not letters.isalpha() or any(letter.lower() in letters for letter in space):
         raise ArgumentError(f'{where}: layout is "{layout}"', hint=f"it has each of {', '.join(space)} once, in one piece")

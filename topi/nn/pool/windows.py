@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl import te
+from topi.arguments import Widths, checked
 from topi.extents import opening
 from topi.kinds import PoolOp
 from topi.nn.conv.formula import Windows, windows
@@ -20,19 +21,22 @@ from topi.nn.pad import pad
 from topi.nn.pool.layout import letters_of, lowest, quotients, require_type, wide
 
 
-def pool1d(data: te.Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+@checked
+def pool1d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCW", count_include_pad: bool = True) -> te.Tensor:
     """Over W; kernel, stride, dilation: an int each. padding: (left, right). pool_type: "max" or "avg"."""
     return _pool("pool1d", "W", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
-def pool2d(data: te.Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+@checked
+def pool2d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCHW", count_include_pad: bool = True) -> te.Tensor:
     """Over H and W; kernel, stride, dilation: two ints each. padding: (top, left, bottom, right). pool_type: "max" or "avg"."""
     return _pool("pool2d", "HW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
-def pool3d(data: te.Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+@checked
+def pool3d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCDHW", count_include_pad: bool = True) -> te.Tensor:
     """Over D, H and W, with three ints each; padding: (front, top, left, back, bottom, right). pool_type: "max" or "avg"."""
     return _pool("pool3d", "DHW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)

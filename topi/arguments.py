@@ -1,0 +1,111 @@
+"""What operators refuse before they compute anything: arguments of another type than their annotations say.
+
+    @checked
+    def lrn(data: te.Tensor, size: int, ...)        lrn(data, "x")  ->  lrn: size is 'x' where a whole number is meant
+
+`Annotated[Any, one, or, another]` stands for arguments of several types, for which the type checker has no use.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from tedsl import te, tir
+from tedsl.errors import ArgumentTypeError
+
+Operator = TypeVar("Operator", bound=Callable[..., Any])
+Extents = Annotated[Any, Sequence[Any]]
+Shape = Annotated[Any, te.Tensor, Sequence[Any]]
+Places = Annotated[Any, te.Tensor, int, Sequence[int | None], None]
+Code = Annotated[Any, str, int, te.Tensor]
+Widths = Annotated[Any, int, Sequence[int]]
+Axes = Annotated[Any, int, Sequence[int | Sequence[int]]]
+Number = Annotated[Any, float]
+
+_HINTS = {
+    te.Tensor: ("a tensor", "declare te.placeholder(shape, dtype); arrays are passed to the built function"),
+    int: ("a whole number", "write an int, or an integer expression where the operator takes symbolic extents"),
+    float: ("a number", "write an int or a float"),
+    str: ("a string", "write one of the names that the docstring lists, in quotes"),
+    Sequence: ("a list", "write one entry for each dimension, for example [1, 2]"),
+}
+
+
+def checked(operator: Operator) -> Operator:
+    """`operator` with a check of its arguments, at each call, against its annotations; those of Any take everything."""
+    @functools.wraps(operator)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        names, rest, hints = _declared(operator)
+        given = [*zip(names, args), *[(rest, value) for value in args[len(names):]], *kwargs.items()]
+        for name, value in given:
+            if name in hints and not _fits(value, hints[name]):
+                raise _refused(operator.__name__, name, value, hints[name])
+        return operator(*args, **kwargs)
+
+    return call  # type: ignore[return-value]  # wraps keeps the signature
+
+
+@functools.cache
+def _declared(operator: Callable[..., Any]) -> tuple[list[str], str, dict[str, Any]]:
+    """The parameters that go by place, the one that takes the others, and the annotations; read when first called."""
+    parameters = inspect.signature(operator).parameters.values()
+    rest = [one.name for one in parameters if one.kind is one.VAR_POSITIONAL]
+    names = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    return names, rest[0] if rest else "", get_type_hints(operator, include_extras=True)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The types that an annotation allows."""
+    if get_origin(hint) is Annotated:
+        return tuple([choice for one in hint.__metadata__ for choice in _choices(one)])
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple([choice for one in get_args(hint) for choice in _choices(one)])
+    return (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    return any(_is(value, choice) for choice in _choices(hint))
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    if get_origin(wanted) is Sequence:
+        entry, = get_args(wanted)
+        return _is_listed(value) and all(_fits(one, int if entry is Any else entry) for one in value)
+    if wanted is int:
+        return (hasattr(value, "__index__") and not hasattr(value, "__len__")) or isinstance(value, tir.Expr)
+    if wanted is float:
+        return (hasattr(value, "__float__") and not hasattr(value, "__len__")) or isinstance(value, tir.Expr)
+    if wanted is None or wanted is type(None):
+        return value is None
+    return isinstance(value, wanted) if wanted in (te.Tensor, str) else True
+
+
+def _is_listed(value: Any) -> bool:
+    """Whether it has entries; a tensor has elements, and an array of no dimension has none."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, tir.Expr, te.Tensor)) and getattr(value, "ndim", 1) != 0
+
+
+def _refused(operator: str, name: str, value: Any, hint: Any) -> ArgumentTypeError:
+    """The error: what was given, and what can be written instead."""
+    kinds = [get_origin(choice) or choice for choice in _choices(hint)]
+    known = [_HINTS[kind] for kind in kinds if kind in _HINTS]
+    if _is_listed(value) and Sequence in kinds:
+        entry = next(get_args(choice)[0] for choice in _choices(hint) if get_origin(choice) is Sequence)
+        entry = int if entry is Any else entry
+        place, wrong = next((place, one) for place, one in enumerate(value) if not _fits(one, entry))
+        return _refused(operator, f"{name}[{place}]", wrong, entry)
+    shown = _brief(value)
+    return ArgumentTypeError(f"{operator}: {name} is {shown} where {' or '.join(words for words, _ in known)} is meant",
+                             hint=known[0][1])
+
+
+def _brief(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, (tuple, list)):
+        return f"a {type(value).__name__} of shape {tuple(shape)}"
+    text = repr(value)
+    return text if len(text) < 60 else f"a {type(value).__name__}"
