@@ -22,6 +22,8 @@ from topi.testing.image import (
     dilation2d_python,
     resize2d_python,
     resize_python,
+    upsampling3d_python,
+    upsampling_python,
 )
 from topi.testing.indexing import (
     gather_nd_python,
@@ -61,6 +63,7 @@ from topi.testing.transform import (
     strided_set_python,
     strided_slice_python,
 )
+from topi.testing.windows import correlation_nchw_python, deformable_conv2d_nchw_python, grid_sample_nchw_python
 
 sequence_mask = sequence_mask_python  # its name in TVM
 
@@ -78,3 +81,5 @@ __all__ += ["layer_norm_python", "log_softmax_python", "softmax_python"]
 __all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "l2_normalize_python", "lrn_python", "nll_loss",
             "space_to_batch_nd_python", "space_to_depth_python"]
 __all__ += ["affine_grid_python", "crop_and_resize_python", "dilation2d_python", "resize2d_python", "resize_python"]
+__all__ += ["correlation_nchw_python", "deformable_conv2d_nchw_python", "grid_sample_nchw_python", "upsampling3d_python",
+            "upsampling_python"]

@@ -66,6 +66,22 @@ def resize2d_python(data: Array, scale: Sequence[float], layout: str = "NCHW", m
     return np.moveaxis(made, 1, -1) if layout == "NHWC" else made
 
 
+def upsampling_python(data: Array, scale: Sequence[float], layout: str = "NCHW", method: str = "nearest_neighbor",
+                      align_corners: bool = False) -> Array:
+    """data with height and width multiplied by `scale`; method "nearest_neighbor", "bilinear" or "bicubic"."""
+    kind = {"bilinear": "linear", "bicubic": "cubic"}.get(method, method)
+    return resize2d_python(data, scale, layout, kind, "align_corners" if align_corners else "asymmetric")
+
+
+def upsampling3d_python(data: Array, scale: Sequence[float], layout: str = "NCDHW", method: str = "nearest_neighbor",
+                        coordinate_transformation_mode: str = "half_pixel") -> Array:
+    """data with depth, height and width multiplied by `scale`; method "nearest_neighbor" or "trilinear"."""
+    moved = np.moveaxis(data, -1, 1) if layout == "NDHWC" else data
+    made = resize_python(moved, [int(n * s + 0.5) for n, s in zip(moved.shape[2:], scale)],
+                         {"trilinear": "linear"}.get(method, method), coordinate_transformation_mode)
+    return np.moveaxis(made, 1, -1) if layout == "NDHWC" else made
+
+
 def crop_and_resize_python(image: Array, boxes: Array, box_indices: Array, crop_size: Sequence[int], layout: str,
                            method: str = "bilinear", extrapolation_value: float = 0.0) -> Array:
     """Boxes (y start, x start, y end, x end) of images (n, c, h, w) or (n, h, w, c)."""

@@ -112,6 +112,23 @@ def test_grid_sample_against_torch(method, rank):
     check(made, {a: x, grid: places}, wanted, 1e-3, 1e-2)
 
 
+@pytest.mark.parametrize("method, layout", [("nearest_neighbor", "NCHW"), ("bilinear", "NCHW"), ("bilinear", "NHWC")])
+def test_upsampling_is_its_reference(method, layout):
+    (a, x), (b, y) = feed((1, 3, 4, 2)), feed((1, 2, 3, 2, 2), name="b")
+    cubic = "trilinear" if method == "bilinear" else method
+    made = [nn.upsampling(a, 2, 3, layout, method, align) for align in (False, True)]
+    check([*made, nn.upsampling3d(b, 2, 1, 2, method=cubic)], {a: x, b: y}, [testing.upsampling_python(x, (2, 3), layout, method, align) for align in (False, True)]
+          + [testing.upsampling3d_python(y, (2, 1, 2), method=cubic)], 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("method", ["nearest", "bilinear"])
+def test_grid_sample_is_its_reference(method):
+    (a, x), grid = feed((2, 2, 5, 4)), te.placeholder((2, 2, 3, 6), name="grid")
+    places = rng.uniform(-1.5, 1.5, (2, 2, 3, 6)).astype("float32")
+    check([image.grid_sample(a, grid, method, align_corners=align) for align in (True, False)], {a: x, grid: places},
+          [testing.grid_sample_nchw_python(x, places, method, align) for align in (True, False)], 1e-3, 1e-3)
+
+
 def test_affine_grid_reference_against_torch():
     torch = pytest.importorskip("torch")
     x = rng.random((2, 2, 3))

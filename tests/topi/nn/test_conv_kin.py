@@ -1,7 +1,5 @@
 """Winograd, deformable convolution and correlation against plain numpy."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -44,28 +42,13 @@ def test_winograd(shape, o, r, m, padding, schedule):
           [expected, np.moveaxis(expected, 1, -1)], 1e-9, 1e-9, SCHEDULES[schedule])
 
 
-def deformable(x, offset, k, stride, before, dilation, deformable_groups, groups):
-    """One place of one window after the other."""
-    (n, c, h, w), (_, i, kh, kw) = x.shape, k.shape
-    bent = np.zeros((n, c, kh, kw, *offset.shape[2:]))
-    for b, ch, p, q, y, z in np.ndindex(*bent.shape):
-        at = ((ch // (c // deformable_groups) * kh + p) * kw + q) * 2
-        row = y * stride - before + p * dilation + offset[b, at, y, z]
-        column = z * stride - before + q * dilation + offset[b, at + 1, y, z]
-        for u, v in product((np.floor(row), np.floor(row) + 1), (np.floor(column), np.floor(column) + 1)):
-            if 0 <= u < h and 0 <= v < w:
-                bent[b, ch, p, q, y, z] += x[b, ch, int(u), int(v)] * (1 - abs(row - u)) * (1 - abs(column - v))
-    return np.concatenate([np.einsum("bcpqyz,ocpq->boyz", bent[:, g * i:(g + 1) * i], part)
-                           for g, part in enumerate(np.split(k, groups))], 1)
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("stride, padding, dilation, deformable_groups, groups", [(1, 1, 1, 1, 1), (2, 1, 2, 2, 2)])
 def test_deformable(stride, padding, dilation, deformable_groups, groups, schedule):
     (a, x), (w, k) = feed((1, 4, 6, 5)), feed((4, 4 // groups, 3, 3), name="w")
     results = testing.conv2d_nchw_python(x, k, stride, padding, groups, dilation).shape
     o, moved = feed((1, 2 * deformable_groups * 9, *results[2:]), name="o")
-    expected = deformable(x, moved * 2, k, stride, padding, dilation, deformable_groups, groups)
+    expected = testing.deformable_conv2d_nchw_python(x, moved * 2, k, stride, padding, dilation, deformable_groups, groups)
     places = [te.placeholder(shape, "float64", name=name) for shape, name in (
         ((1, 6, 5, 4), "last"), ((1, *results[2:], moved.shape[1]), "offset"), ((3, 3, 4 // groups, 4), "hwio"))]
     rest = stride, padding, dilation, deformable_groups, groups
@@ -75,25 +58,12 @@ def test_deformable(stride, padding, dilation, deformable_groups, groups, schedu
           [expected, np.moveaxis(expected, 1, -1)], 1e-9, 1e-9, SCHEDULES[schedule])
 
 
-def correlation(x, y, kernel, reach, stride1, stride2, padding, is_multiply):
-    p, q = (np.pad(z, [(0, 0), (0, 0), (padding, padding), (padding, padding)]) for z in (x, y))
-    radius, border = reach // stride2, kernel // 2 + reach
-    steps = [range(0, n - 2 * border, stride1) for n in p.shape[2:]]
-    out = np.zeros((x.shape[0], (2 * radius + 1) ** 2, *map(len, steps)))
-    for c, (dy, dx) in enumerate(product(range(-radius, radius + 1), repeat=2)):
-        for (i, u), (j, v) in product(enumerate(steps[0]), enumerate(steps[1])):
-            u1, v1, u2, v2 = u + reach, v + reach, u + reach + dy * stride2, v + reach + dx * stride2
-            one, other = p[:, :, u1:u1 + kernel, v1:v1 + kernel], q[:, :, u2:u2 + kernel, v2:v2 + kernel]
-            out[:, c, i, j] = (one * other if is_multiply else abs(one - other)).mean((1, 2, 3))
-    return out
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_correlation(schedule):
     (a, x), (b, y) = feed((1, 2, 7, 8)), feed((1, 2, 7, 8), name="b")
     cases = [(1, 2, 1, 1, 2, True), (3, 2, 2, 2, 3, True), (1, 1, 2, 1, 0, False)]
-    check([nn.correlation_nchw(a, b, *case) for case in cases], {a: x, b: y}, [correlation(x, y, *case) for case in cases],
-          1e-9, 1e-9, SCHEDULES[schedule])
+    check([nn.correlation_nchw(a, b, *case) for case in cases], {a: x, b: y},
+          [testing.correlation_nchw_python(x, y, *case) for case in cases], 1e-9, 1e-9, SCHEDULES[schedule])
 
 
 A, W = te.placeholder((1, 4, 8, 8), name="a"), te.placeholder((4, 4, 3, 3), name="w")
