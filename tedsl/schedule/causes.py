@@ -76,10 +76,29 @@ def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _of_loop(state: ScheduleState, name: str) -> Cause | None:
-    """The annotation of the one loop that is called so; passes know loops by name."""
+    """The annotation of the one loop that is called so; passes know loops by name, threads by tag, intrinsics by a buffer."""
     name = name.removesuffix(".init")
     found = [annotated(stage, loop) for stage in state.stages for loop in stage.leaf_iter_vars
              if loop.name == name and stage.annotation_of(loop) is not None]
+    return found[0] if len(found) == 1 else _of_threads(state, name) or _of_intrinsic(state, name)
+
+
+def _of_threads(state: ScheduleState, tag: str) -> Cause | None:
+    """What put the last stage that runs on the threads `tag` there; the last stage stands for all."""
+    for stage in reversed(state.with_versions()):
+        for loop in stage.leaf_iter_vars:
+            thread = stage.attr_of(loop).bind_thread
+            if thread is not None and tag in (thread.thread_tag, thread.name):
+                return annotated(stage, loop)
+        if any(tag == thread.thread_tag for thread in stage.env_threads):
+            return said(stage, "env_threads")
+    return None
+
+
+def _of_intrinsic(state: ScheduleState, name: str) -> Cause | None:
+    """The one intrinsic that has a buffer of that name."""
+    found = [annotated(stage, loop) for stage in state.with_versions() for loop in stage.leaf_iter_vars
+             if any(buffer.name == name for buffer in getattr(stage.attr_of(loop).tensor_intrin, "buffers", ()))]
     return found[0] if len(found) == 1 else None
 
 

@@ -65,7 +65,8 @@ class TensorizedNest:
         if plan.padded:
             names = ", ".join(axis.name for axis in plan.padded)
             raise LoweringError(f"{plan.name} is tensorized, and a split of {names} is rounded up: it reads elements that do "
-                                "not exist", hint="pad the tensors themselves, or split by a factor that divides the extent")
+                                "not exist", hint="pad the tensors themselves, or split by a factor that divides the extent",
+                                about=said(plan.stage, "relations"))
 
     def use(self, outside: Mapping[IterVar, Expr]) -> Use:
         """The use of the intrinsic where the loops outside stand at those values."""

@@ -63,7 +63,7 @@ class _Window:
 
     def refuse(self, problem: str, hint: str) -> NoReturn:
         raise LoweringError(f"the buffer {self.window.name} of an intrinsic stands for a region of {self.whole.name}, and "
-                            f"{problem}", hint=hint)
+                            f"{problem}", hint=hint, about=self.window.name)
 
     # --- offset ---
 

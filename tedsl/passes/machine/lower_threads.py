@@ -38,9 +38,10 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import has_launch, launched
 from tedsl.passes.threads.allreduce import across_threads
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of, loops_over
-from tedsl.passes.threads.insert_barriers import divergent, is_allreduce, is_barrier, kept, meeting
+from tedsl.passes.threads.insert_barriers import divergent, is_allreduce, is_barrier, kept, meeting, thread_in
 from tedsl.passes.threads.private import PrivateMemory
 from tedsl.passes.threads.races import check_races
+from tedsl.passes.threads.same_statement import check_statements
 from tedsl.passes.threads.uniform import Uniformity
 
 
@@ -59,6 +60,7 @@ class _Lowerer(ScopedRewriter):
         single: dict[Var, Expr] = {one.var: IntImm(one.var.dtype, 0) for one in kernel.axes if one.is_single}
         kernel = Kernel(kernel.axes, substitute(kernel.body, single) if single else kernel.body)
         check_races(kernel)
+        check_statements(kernel)
         return loops_over([one for one in kernel.blocks if not one.is_single], _Fission(kernel)(kernel.body))
 
 
@@ -143,7 +145,8 @@ class _Fission:
         for extent in stmt.extents:
             if self.uniform.varies(extent):
                 raise LoweringError(f"the size of {stmt.buffer_var.name}, {extent!r}, differs among the threads of a block, "
-                                    "and the memory is used before and after a barrier", hint="allocate the largest size")
+                                    "and the memory is used before and after a barrier", hint="allocate the largest size",
+                                    about=thread_in(extent))
         copies = self.private.copies(stmt.buffer_var)
         if not copies:
             return stmt.replace(body=self(stmt.body))

@@ -113,14 +113,16 @@ def _gathered(stmt: Stmt) -> Kernel:
         assert axis is not None
         tag, count = axis.thread_tag, node.value
         if tag not in ORDER:
-            raise LoweringError(f"the kernel launches {axis.name} with the tag {tag!r}; known are {', '.join(ORDER)}")
+            raise LoweringError(f"the kernel launches {axis.name} with the tag {tag!r}; known are {', '.join(ORDER)}",
+                                about=tag)
         known = found.setdefault(tag, Thread(axis, count))
         if known.var is not axis.var:
             renamed[axis.var] = known.var
         if not analyzer.can_prove(build.equal(*build.match_operands(known.count, count))):
             raise LoweringError(f"the kernel launches {known.count!r} threads of {tag} and then {count!r}: a launch has one "
                                 "number",
-                                hint="give the loops that are bound to it the same number of iterations, and guard the body")
+                                hint="give the loops that are bound to it the same number of iterations, and guard the body",
+                                about=tag)
     _check_counts(stmt, found)
     body = _Bare()(stmt)
     return Kernel(tuple(found[tag] for tag in ORDER if tag in found), substitute(body, renamed) if renamed else body)
@@ -143,7 +145,7 @@ def _check_counts(stmt: Stmt, found: dict[str, Thread]) -> None:
         if wrong:
             raise LoweringError(f"the number of threads of {one.axis.thread_tag}, {one.count!r}, depends on {wrong[0]}, which "
                                 "the kernel itself defines: it is not known when the threads are launched",
-                                hint="split the bound loop by a constant and bind the inner loop")
+                                hint="split the bound loop by a constant and bind the inner loop", about=one.axis.thread_tag)
 
 
 class _Bare(ScopedRewriter):

@@ -61,7 +61,7 @@ class _Virtual(ScopedRewriter):
         assert isinstance(stmt.node, IterVar)
         if count is None:
             raise LoweringError(f"the number of virtual threads {stmt.node.name} is {stmt.value!r}, which is no constant",
-                                hint="split the loop by a constant and bind the outer part")
+                                hint="split the loop by a constant and bind the outer part", about=stmt.node.name)
         if count <= 0:
             return no_op()
         shared = not stmt.node.thread_tag.startswith("cthread")
@@ -136,7 +136,8 @@ class _Shifted(Rewriter):
             case Call(op=op, args=args) if any(isinstance(arg, Var) and arg in self.strides for arg in args):
                 name = next(arg.name for arg in args if isinstance(arg, Var) and arg in self.strides)
                 raise LoweringError(f"{op.name} takes the whole of {name}, and each virtual thread {self.var.name} has a part "
-                                    "of it", hint="leave the loop unbound instead of binding it to virtual threads")
+                                    "of it", hint="leave the loop unbound instead of binding it to virtual threads",
+                                    about=self.var.name)
             case _:
                 return node
 

@@ -35,7 +35,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import has_launch, launched, scope_of
 from tedsl.passes.threads.conflicts import Access, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
@@ -87,7 +87,13 @@ def divergent(stmt: Stmt, expr: Expr, where: str) -> NoReturn:
     what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
     raise LoweringError(f"{what} stands under {where} {expr!r}, which differs among the threads of a block: some would wait "
                         "for others that never come",
-                        hint="make the condition the same for all threads, or close it before the barrier and repeat it after")
+                        hint="make the condition the same for all threads, or close it before the barrier and repeat it after",
+                        about=thread_in(expr))
+
+
+def thread_in(expr: Expr) -> str:
+    """The thread axis by which `expr` differs, as errors name their cause."""
+    return next((v.name for v in variables(expr) if "threadIdx" in v.name), "threadIdx.x")
 
 
 class _Inserter(ScopedRewriter):
@@ -262,12 +268,12 @@ class _KernelBarriers:
             raise LoweringError(f"threads must wait for each other under the condition {branch.condition!r}, which reads "
                                 "memory and differs among the threads of a block: some would wait forever",
                                 hint="compute the condition from the axes alone, or end it before other threads' values are "
-                                     "used")
+                                     "used", about=thread_in(branch.condition))
         parts = [guarded(branch.condition, branch.then_case, self.uniform)]
         if isinstance(parts[0], IfThenElse) and parts[0].then_case is side:
             raise LoweringError("threads must wait for each other inside of a loop or branch that reads memory to decide, "
                                 f"under the condition {branch.condition!r}, which differs among the threads of a block",
-                                hint="put the condition into that loop or branch")
+                                hint="put the condition into that loop or branch", about=thread_in(branch.condition))
         if branch.else_case is not None:
             parts.append(guarded(build.logical_not(branch.condition), branch.else_case, self.uniform))
         return seq(*parts)

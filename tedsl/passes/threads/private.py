@@ -86,7 +86,8 @@ class _Parts(Rewriter):
                 given = next((arg for arg in args if isinstance(arg, Var) and self.private.copies(arg)), None)
                 if given is not None:
                     raise LoweringError(f"{op.name} takes the memory {given.name} of one thread as a whole, and it is used "
-                                        "before and after a barrier", hint="pass tvm_access_ptr of it")
+                                        "before and after a barrier", hint="pass tvm_access_ptr of it",
+                                        about=self.private.copies(given)[0].axis.thread_tag)
                 return node
             case _:
                 return node

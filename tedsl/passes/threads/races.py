@@ -72,4 +72,4 @@ def _race(store: Store, one: Thread) -> LoweringError:
     return LoweringError(
         f"all {one.count!r} threads of {tag} update {store.buffer_var.name}[{store.index!r}]: they would race",
         hint=f"bind a loop over elements of that stage to {tag}; or let one thread do it, set_store_predicate(tx.var.equal(0)) "
-             f"where tx is the axis {tag}; or keep the values in memory of each thread, set_scope('local')")
+             f"where tx is the axis {tag}; or keep the values in memory of each thread, set_scope('local')", about=tag)

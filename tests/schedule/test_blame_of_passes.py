@@ -1,0 +1,58 @@
+"""Errors of passes over threads and intrinsics name the directive as well: each kind that a schedule can cause."""
+
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tedsl.errors import LoweringError
+
+
+def matrix():
+    A = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    return A, B, te.create_schedule(B.op)
+
+
+def update_of_one_element():
+    A, B, s = matrix()
+    kept = s.cache_read(A, "shared", [B])
+    s[B].bind(s[B].op.axis[0], te.thread_axis("blockIdx.x"))
+    s[kept].compute_at(s[B], s[B].op.axis[0])
+    s[kept].bind(s[kept].op.axis[1], te.thread_axis("threadIdx.x"))
+    return s, [A, B]
+
+
+def tensorized(strides=None, factor=1, extent=8):
+    x = te.placeholder((2, 4), name="x")
+    z = te.compute((2, 4), lambda i, j: x[i, j] + 1.0, name="z")
+    X = tir.decl_buffer((2, 4), name="X", offset_factor=factor, strides=strides)
+    Z = tir.decl_buffer((2, 4), name="Z", offset_factor=1, strides=[te.var("ld"), 1])
+    plus = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern(
+        "int32", "plus", ins[0].access_ptr("r"), outs[0].access_ptr("w")), binds={x: X, z: Z}, name="plus")
+    A = te.placeholder((4, extent), name="A")
+    C = te.compute((4, extent), lambda i, j: A[i, j] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    yo, xo, yi, xi = s[C].tile(*s[C].op.axis, 2, 4)
+    s[C].tensorize(yi, plus)
+    return s, [A, C]
+
+
+CASES = [
+    (update_of_one_element, "they would race", ".bind("),
+    (tensorized, "is compact (it has no strides)", "s[C].tensorize("),
+    (lambda: tensorized(strides=[4, 1]), "stride 0 is declared as 4", "s[C].tensorize("),
+    (lambda: tensorized(strides=[te.var("ldx"), 1], factor=0), "is declared to begin at element 0", "s[C].tensorize("),
+]
+
+
+@pytest.mark.parametrize("program, problem, directive", CASES)
+def test_the_directive_and_the_line(program, problem, directive):
+    s, args = program()
+    with pytest.raises(LoweringError) as caught:
+        tedsl.build(s, args)
+    words = str(caught.value)
+    assert problem in words
+    assert words.count("\n  from: ") == 1
+    source = next(line for line in words.splitlines() if line.startswith("  from: "))
+    assert directive in source and "(test_blame_of_passes.py:" in source
