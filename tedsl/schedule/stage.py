@@ -39,7 +39,7 @@ from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
 from tedsl.schedule.relations import Relation
 from tedsl.schedule.show import stage_text
-from tedsl.schedule.state import AttachType, IterVarAttr, StageState
+from tedsl.schedule.state import AttachType, IterVarAttr, StageState, show
 from tedsl.schedule.tails import GUARD
 
 if TYPE_CHECKING:
@@ -443,13 +443,22 @@ class Stage:
         self.state.schedule.recorder.record(name, call, self.state, results)
 
 
+def _on_the_stage(version: StageState, name: str, args: tuple[Any, ...]) -> str:
+    if name != "specialize":
+        return f"write s[{version.name}].{name}(...), before specialize if it changes loops"
+    narrower = show(args[0]) if args else "condition"
+    return (f"versions do not nest: write s[{version.name}].specialize(te.all({version.condition!r}, {narrower})) and its "
+            f"directives, before s[{version.name}].specialize({version.condition!r}): the first version whose condition holds "
+            "runs")
+
+
 def _only_of_stage(name: str) -> Any:
     """A directive that is about the stage as a whole, as a method of a version: it refuses."""
 
     def method(self: Stage, *args: Any, **named: Any) -> Any:
         problem = f"this is the version of {self.name} where {self.state.condition!r}, and {name} is about the stage as a whole"
         raise self.state.refuse(f"{name}(...)", problem,
-                                hint=f"write s[{self.name}].{name}(...), before specialize if it changes loops")
+                                hint=_on_the_stage(self.state, name, args))
 
     method.__name__, method.__doc__ = name, "Refused: a directive for the stage as a whole."
     return method

@@ -217,7 +217,17 @@ def test_directives_for_the_stage_as_a_whole():
         message = refusal(getattr(version, name))
         assert f"{name}(...) on stage C: this is the version of C where" in message and f"write s[C].{name}" in message
     assert "specialized version here" in refusal(lambda: s[P].compute_at(version, outer))
-    assert "about the stage as a whole" in refusal(lambda: version.specialize(n == 3))
+    words = refusal(lambda: version.specialize(n == 3))
+    assert "about the stage as a whole" in words
+    assert "versions do not nest: write s[C].specialize(te.all((floormod(n, 8) == 0)" in words
+    assert "(n == 3))) and its directives, before s[C].specialize(" in words
+
+
+def test_a_narrower_version_is_written_first_as_the_refusal_says():
+    s, n, A, P, C, outer, inner = chain()
+    s[C].specialize(te.all(n % 8 == 0, n >= 16)).parallel(outer)
+    s[C].specialize(n % 8 == 0).vectorize(inner)
+    right(s, n, A, C)
 
 
 def test_directives_that_would_lose_the_versions():
