@@ -85,7 +85,7 @@ def test_extrema_with_a_constant_are_one_or_two_instructions(kind, target):
     if target is not ARM:
         name = ("min" if kind is Min else "max") + "ps"
         assert len(re.findall(name, text)) == 1 and "cmp" not in re.sub(r"\tcmpq.*", "", text)
-        assert "unord" in general
+        assert "unord" in general and len(re.findall(name, general)) == 1 and "cmplt" not in general
 
 
 @pytest.mark.parametrize("target, loads", [(AVX2, "vmaskmovps"), (AVX512, "{%k")], ids=["AVX2", "AVX-512"])

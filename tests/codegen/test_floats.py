@@ -73,6 +73,21 @@ def test_extrema_with_a_constant_keep_nan_and_the_second_zero(kind, constant):
             same_floats(got, expected)
 
 
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+@pytest.mark.parametrize("of", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [Min, Max])
+def test_extrema_of_several_registers_are_those_of_scalars(kind, of, target):
+    a, b = pairs(of)
+    x, y = Var("x", of), Var("y", of)
+    expected = np.array([evaluate(kind(x, y), {x: float(v), y: float(w)}) for v, w in zip(a, b)], of)
+    for lanes in (2, 4, 64):
+        size = len(a) + -len(a) % lanes
+        wide = [np.resize(v, size) for v in (a, b)]
+        got = np.zeros(size, of)
+        assert Kernel(elementwise(kind, [of, of], of, lanes, size), target)(*wide, got) == 0
+        same_floats(got[:len(a)], expected)
+
+
 ROUNDING = ["floor", "ceil", "trunc", "nearbyint", "round"]
 
 

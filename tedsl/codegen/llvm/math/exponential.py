@@ -30,6 +30,7 @@ TANH_SMALL = {32: 0.625, 64: 0.55}
 LN2 = {32: (0.693115234375, 3.1946184945309415e-05), 64: (0.6931471803691238, 1.9082149292705877e-10)}  # high, low
 LOG10_2 = {32: (0.301025390625, 4.605038981195214e-06), 64: (0.3010299955494702, 1.1451100898021838e-10)}
 LOG2_E, LN_2, LN_10, LOG2_10 = 1.4426950408889634, 0.6931471805599453, 2.302585092994046, 3.321928094887362
+UP = 64  # exponents by which a small result is computed too large, so that only its last rounding can be of a denormal
 # Beyond these bounds the result is 0 or inf whatever the argument: it is clamped there, so that n stays small.
 RANGE = {"exp": {32: (-104.0, 89.0), 64: (-746.0, 710.0)}, "exp2": {32: (-150.0, 129.0), 64: (-1076.0, 1025.0)},
          "exp10": {32: (-46.0, 39.0), 64: (-324.0, 309.0)}}
@@ -53,9 +54,14 @@ def power_of_two(n: Value) -> Value:
     return ((n + bias) << shift).as_float()
 
 
+def exp_minus_one(out: Lanes, r: Value) -> Value:
+    """exp(r) - 1 for |r| <= ln2 / 2 (and a little beyond), good beside 1."""
+    return out.fma(out.horner(r, EXP[r.bits]) * r, r, r)
+
+
 def reduced_exp(out: Lanes, r: Value) -> Value:
     """exp(r) for |r| <= ln2 / 2 (and a little beyond)."""
-    return out.fma(out.horner(r, EXP[r.bits]) * r, r, r) + 1.0
+    return exp_minus_one(out, r) + 1.0
 
 
 def exp(out: Lanes, x: Value, *, halved: bool = False) -> Value:
@@ -82,17 +88,35 @@ def exp10(out: Lanes, x: Value) -> Value:
     return scale(reduced_exp(out, r * LN_10), integer)
 
 
+def exp_below_one(out: Lanes, x: Value) -> Value:
+    """exp(x) for x <= 0, with fewer instructions: no overflow, and one factor for results that become denormal.
+
+    n is rounded by a constant that has the bias of the exponent in its low bits: shifted up, the sum is 2**(n + UP).
+    """
+    bias, shift = (127, 23) if x.bits == 32 else (1023, 52)
+    low = RANGE["exp"][x.bits][0]
+    x = (x < low).choose(low, x)
+    magic = 1.5 * 2.0**shift + bias + UP
+    shifted = out.fma(x, LOG2_E, magic)
+    n = shifted - magic
+    ln2_high, ln2_low = LN2[x.bits]
+    r = out.fma(n, -ln2_low, out.fma(n, -ln2_high, x))
+    power = (shifted.as_bits() << shift).as_float()
+    return out.fma(exp_minus_one(out, r), power, power) * 2.0**-UP  # rounded as exp(r) is, and by the last factor if denormal
+
+
 def sigmoid(out: Lanes, x: Value) -> Value:
     """1 / (1 + exp(-x)), with the exponential of a value that is not positive: no overflow, denormal results kept.
 
-    For negative x the rounding error of 1 + e is taken back out of the quotient.
+    For negative x it is e / (1 + e), and the rounding error of 1 + e is taken back out of the quotient: times
+    1 / (1 + e), which is 1 - e / (1 + e). One division serves both signs.
     """
-    e = exp(out, -x.abs())
+    e = exp_below_one(out, -x.abs())
     d = 1.0 + e
     lost = e - (d - 1.0)
-    inverse = 1.0 / d
-    quotient = e / d
-    return (x >= 0.0).choose(inverse, quotient - (quotient * inverse) * lost)
+    positive = x >= 0.0
+    quotient = positive.choose(1.0, e) / d
+    return positive.choose(quotient, out.fma(-(quotient * lost), 1.0 - quotient, quotient))
 
 
 def tanh(out: Lanes, x: Value) -> Value:

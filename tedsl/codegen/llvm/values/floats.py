@@ -31,10 +31,45 @@ def emit_minmax(out: Emitter, e: Min | Max) -> str:
     letter = "lt" if isinstance(e, Min) else "gt"
     if never_nan(e.b):  # unordered: a is NaN, and the result
         return out.assign(f"select {mask} {out.assign(f'fcmp u{letter} {t} {a}, {b}')}, {t} {a}, {t} {b}")
-    better = out.assign(f"select {mask} {out.assign(f'fcmp o{letter} {t} {a}, {b}')}, {t} {a}, {t} {b}")
+    better = None if never_nan(e.a) else _of_registers(out, e, a, b)
+    if better is None:
+        better = out.assign(f"select {mask} {out.assign(f'fcmp o{letter} {t} {a}, {b}')}, {t} {a}, {t} {b}")
     if never_nan(e.a):
         return better
     return out.assign(f"select {mask} {out.assign(f'fcmp uno {t} {a}, {a}')}, {t} {a}, {t} {better}")
+
+
+def _of_registers(out: Emitter, e: Min | Max, a: str, b: str) -> str | None:
+    """The instruction of x86, the second operand where either is NaN, register by register; None for other vectors.
+
+    LLVM has it for a comparison and a select too, but merges those with the select of NaN that follows into two comparisons.
+    """
+    bits, lanes = e.dtype.bits, e.dtype.lanes
+    width = min(bits * lanes, out.target.vector_bits)
+    extension = {128: "sse2" if bits == 64 else "sse", 256: "avx", 512: "avx512"}.get(width)
+    count = bits * lanes // width
+    if out.target.arch != "x86-64" or bits < 32 or extension is None or bits * lanes % width or count & (count - 1):
+        return None
+    t, each = register_type(e.dtype.with_lanes(width // bits)), width // bits
+    full = f"llvm.x86.{extension}.{'min' if isinstance(e, Min) else 'max'}.{'pd' if bits == 64 else 'ps'}"
+    full += f".{width}" if width > 128 else ""
+    exceptions = ("", "") if width < 512 else (", i32", ", i32 4")  # 4: none but those that are on
+    symbol = out.module.declare(full, f"declare {t} @{full}({t}, {t}{exceptions[0]})")
+    parts = []
+    for first in range(0, lanes, each):
+        x, y = (_lanes(out, register_type(e.dtype), v, "poison", first, each) if count > 1 else v for v in (a, b))
+        parts.append(out.assign(f"call {t} {symbol}({t} {x}, {t} {y}{exceptions[1]})"))
+    while len(parts) > 1:
+        joined = register_type(e.dtype.with_lanes(each))
+        each *= 2
+        parts = [_lanes(out, joined, x, y, 0, each) for x, y in zip(parts[::2], parts[1::2])]
+    return parts[0]
+
+
+def _lanes(out: Emitter, t: str, a: str, b: str, first: int, count: int) -> str:
+    """`count` lanes from `first` on of the vectors a and b of type `t`, one after the other."""
+    chosen = ", ".join(f"i32 {k}" for k in range(first, first + count))
+    return out.assign(f"shufflevector {t} {a}, {t} {b}, <{count} x i32> <{chosen}>")
 
 
 def intrinsic(out: Emitter, name: str, d: DType, *args: str) -> str:
