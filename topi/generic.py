@@ -39,23 +39,20 @@ def schedule_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Sch
     return sch
 
 
-# One function is right for all of them; the names are TVM's.
+# One function is right for all of them; the names are TVM's, without those of operators that topi does not have.
 schedule_injective = schedule_elemwise = schedule_broadcast = schedule_concatenate = schedule_reduce = schedule_extern
 schedule_softmax = schedule_fast_softmax = schedule_layer_norm = schedule_batch_norm = schedule_lrn = schedule_extern
-schedule_dense = schedule_matmul = schedule_batch_matmul = schedule_einsum = schedule_lstm = schedule_extern
-schedule_binarize_pack = schedule_binary_dense = schedule_sparse_dense = schedule_sparse_transpose = schedule_extern
+schedule_dense = schedule_matmul = schedule_batch_matmul = schedule_einsum = schedule_extern
 schedule_conv1d_ncw = schedule_conv1d_nwc = schedule_conv1d_transpose_ncw = schedule_extern
 schedule_conv2d_nchw = schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_conv2d_NCHWc = schedule_extern
-schedule_conv2d_nhwc_pack = schedule_conv2d_NCHWc_int8 = schedule_conv2d_transpose_nchw = schedule_extern
+schedule_conv2d_transpose_nchw = schedule_extern
 schedule_conv2d_winograd_weight_transform = schedule_conv2d_winograd_without_weight_transform = schedule_extern
-schedule_conv2d_gemm_weight_transform = schedule_conv3d_winograd_weight_transform = schedule_extern
 schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw = schedule_extern
 schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_depthwise_conv2d_NCHWc = schedule_extern
 schedule_group_conv2d_nchw = schedule_group_conv2d_nhwc = schedule_group_conv2d_transpose_nchw = schedule_extern
 schedule_deformable_conv2d_nchw = schedule_deformable_conv2d_nhwc = schedule_correlation_nchw = schedule_extern
-schedule_bitserial_conv2d_nchw = schedule_bitserial_conv2d_nhwc = schedule_bitserial_dense = schedule_extern
-schedule_adaptive_pool = schedule_pool_grad = schedule_roi_align = schedule_roi_pool = schedule_extern
-schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_reorg = schedule_nms = schedule_extern
+schedule_adaptive_pool = schedule_pool_grad = schedule_extern
+schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_extern
 schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_extern
 schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_extern
-schedule_invert_permutation = schedule_sparse_reshape = schedule_get_valid_counts = schedule_extern
+schedule_invert_permutation = schedule_extern

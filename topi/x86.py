@@ -48,6 +48,9 @@ schedule_conv3d_ncdhw = schedule_conv3d_ndhwc = schedule_conv3d_transpose_ncdhw 
 schedule_conv2d_transpose_nchw = schedule_injective
 schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_depthwise_conv2d_NCHWc = schedule_injective
 schedule_group_conv2d_nchw = schedule_group_conv2d_nhwc = schedule_adaptive_pool = schedule_pool_grad = schedule_injective
+schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_injective
+schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_injective
+schedule_einsum = schedule_injective
 
 # The formulas are the same on every target; these are names that programs know.
 conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, conv.conv2d_nhwc, conv.conv2d_NCHWc

@@ -117,7 +117,8 @@ def test_upsampling_is_its_reference(method, layout):
     (a, x), (b, y) = feed((1, 3, 4, 2)), feed((1, 2, 3, 2, 2), name="b")
     cubic = "trilinear" if method == "bilinear" else method
     made = [nn.upsampling(a, 2, 3, layout, method, align) for align in (False, True)]
-    check([*made, nn.upsampling3d(b, 2, 1, 2, method=cubic)], {a: x, b: y}, [testing.upsampling_python(x, (2, 3), layout, method, align) for align in (False, True)]
+    check([*made, nn.upsampling3d(b, 2, 1, 2, method=cubic)], {a: x, b: y},
+          [testing.upsampling_python(x, (2, 3), layout, method, align) for align in (False, True)]
           + [testing.upsampling3d_python(y, (2, 1, 2), method=cubic)], 1e-4, 1e-4)
 
 

@@ -59,6 +59,29 @@ def test_operations_that_are_no_formulas_stay_at_the_root():
         np.testing.assert_allclose(result, np.sort(data * 2) + 1)
 
 
+@pytest.mark.parametrize("room", [topi.generic, topi.x86, topi.cuda])
+def test_order_and_places_by_name(room):
+    x, w = te.placeholder((6, 5), name="x"), te.placeholder((5, 4), name="w")
+    place = te.placeholder((6, 5), "int32", name="place")
+    data = np.random.default_rng(0).permutation(30).astype("float32").reshape(6, 5)
+    weight, moved = np.random.default_rng(1).random((5, 4), "float32"), np.argsort(data, 0).astype("int32")
+    feeds = {x: data, w: weight, place: moved}
+    scattered = np.zeros_like(data)
+    np.put_along_axis(scattered, moved, data, 0)
+    for made, schedule, wanted in (
+            (topi.sort(x), room.schedule_sort, np.sort(data)),
+            (topi.argsort(x, dtype="int32"), room.schedule_argsort, np.argsort(data)),
+            (topi.topk(x, 2, ret_type="values"), room.schedule_topk, -np.sort(-data)[:, :2]),
+            (topi.cumsum(x, 1), room.schedule_scan, np.cumsum(data, 1)),
+            (topi.scatter(x * 0.0, place, x), room.schedule_scatter, scattered),
+            (topi.einsum("ij,jk->ik", x, w), room.schedule_einsum, data @ weight),
+            (topi.matmul(x, w), room.schedule_matmul, data @ weight),
+            (topi.searchsorted(topi.sort(x), x), room.schedule_searchsorted, np.argsort(np.argsort(data)))):
+        result = np.empty(wanted.shape, str(made.dtype))
+        tedsl.build(schedule([made]), [*feeds, made], "llvm")(*feeds.values(), result)
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, err_msg=made.op.name)
+
+
 def test_constants_out_of_expressions():
     n = te.var("n")
     shape = te.placeholder((3, n, 4), name="x").shape
