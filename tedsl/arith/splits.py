@@ -53,10 +53,27 @@ def _merge_two(s: Sum, canonical: Canonical) -> Sum | None:
         return None
     for high, c_high, p in parts:
         for low, c_low, q in parts:
-            if q.upper == p.lower and c_high * q.lower == c_low * p.lower and canonical.same(p.x, q.x):
+            if q.upper == p.lower and c_high * q.lower == c_low * p.lower and _same_rest(p, q, canonical):
                 rest = s.without(high).without(low)
                 return rest.plus(canonical.sum(_make(p.x, p.upper, q.lower)), c_low)
     return None
+
+
+def _same_rest(p: Part, q: Part, canonical: Canonical) -> bool:
+    """Whether p.x and q.x leave the same remainder when divided by p.lower: they are equal, or differ by multiples of it.
+
+    The parts of an index can be written unlike: ((o*16 + i) % 3136)//56 is ((o % 196)*16 + i)//56 beside (o*16 + i) % 56.
+    """
+    if canonical.same(p.x, q.x):
+        return True
+    by, first, second = p.lower, canonical.sum(p.x), canonical.sum(q.x)
+    if not (canonical.is_index(first) and canonical.is_index(second)):
+        return False  # data wraps
+    difference = first.plus(second, -1)
+    for term, c in list(difference.terms.items()):
+        if isinstance(term, FloorMod) and isinstance(term.b, IntImm) and c * term.b.value % by == 0:
+            difference = difference.without(term).plus(canonical.sum(term.a), c)
+    return difference.const % by == 0 and all(c % by == 0 for c in difference.terms.values())
 
 
 def _subtract_quotient(s: Sum, canonical: Canonical) -> Sum | None:

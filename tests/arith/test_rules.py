@@ -9,6 +9,7 @@ import itertools
 import pytest
 from arith_reference import value
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.rules.compare import fold_comparison
 from tedsl.arith.rules.floordiv import fold_floordiv
@@ -40,6 +41,8 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.iters import Range
+from tedsl.ir.walk.visitor import post_order
 
 X, Y, N = Var("x"), Var("y"), SizeVar("n")
 ANY = (-9, 9)
@@ -213,3 +216,32 @@ def test_rule(e, ranges, expected):
         for point in itertools.product(*(range(low, high + 1) for low, high in ranges.values())):
             env = dict(zip(ranges, point))
             assert value(folded, env) == value(e, env)
+
+
+@pytest.mark.parametrize(("a", "b", "c", "whole"), [(6, 4, 3, True), (6, 4, 2, True), (6, 4, 6, True), (6, 4, 12, True),
+                                                    (5, 6, 2, True), (6, 4, 5, False)])
+def test_parts_of_one_index_that_are_written_unlike_merge(a, b, c, whole):
+    """A tensor of rows of `b` in planes of a*b, read through a fused loop that was split by c: one index again."""
+    outer, inner = Var("outer"), Var("inner")
+    known = Analyzer()
+    known.bind(outer, Range(0, 40))
+    known.bind(inner, Range(0, c))
+    flat = outer * c + inner
+    parts = [known.simplify(part) for part in (flat // (a * b), flat % (a * b) // b, flat % b)]
+    again = known.simplify(parts[0] * (a * b) + parts[1] * b + parts[2])
+    for o, i in itertools.product(range(40), range(c)):
+        assert value(again, {outer: o, inner: i}) == o * c + i
+    if whole:
+        assert not any(isinstance(node, (FloorDiv, FloorMod)) for node in post_order(again))
+
+
+def test_parts_of_other_indices_do_not_merge():
+    x, y = Var("x"), Var("y")
+    known = Analyzer()
+    known.bind(x, Range(0, 50))
+    known.bind(y, Range(0, 50))
+    for other in (x + 1, x + y, x * 3, 2 * x + y):
+        e = x % 24 // 4 * 4 + other % 4
+        simple = known.simplify(e)
+        for i, j in itertools.product(range(50), range(0, 50, 7)):
+            assert value(simple, {x: i, y: j}) == value(e, {x: i, y: j})
