@@ -194,6 +194,10 @@ class IRBuilder:
             raise ArgumentError(f"for_range: there is no kind {kind!r}", hint=f"choose one of {', '.join(KINDS)}")
         low, high = build.match_operands(begin, end)
         of = as_dtype(dtype) if dtype is not None else low.dtype
+        for what, found in ((f"its range, from {begin!r} to {end!r},", low.dtype), ("its variable", of)):
+            if not found.is_integer or found.lanes != 1:
+                raise DTypeError(f"for_range: the loop {name} counts in integers, and {what} is {found}",
+                                 hint="cast the begin and the end: end.astype('int32')")
         low, high = build.cast(of, low), build.cast(of, high)
         var = Var(name, of)
         with self._block(lambda body: For(var, low, build.sub(high, low), KINDS[kind], body)):

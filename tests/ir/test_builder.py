@@ -74,3 +74,12 @@ def test_wrong_use_is_refused():
         pass
     with ib.if_scope(n < 3), pytest.raises(ExpressionError, match="inside a `with` block"):
         ib.get()
+
+
+@pytest.mark.parametrize(("end", "dtype", "words"), [
+    (2.5, None, "from 0 to 2.5, is float32"), (3, "float32", "its variable is"),
+    (3, "int32x4", "its variable is int32x4")])
+def test_loops_count_in_integers(end, dtype, words):
+    ib = create()
+    with pytest.raises(DTypeError, match=words), ib.for_range(0, end, "i", dtype=dtype):
+        pass

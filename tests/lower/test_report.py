@@ -107,9 +107,11 @@ def test_every_split_behind_a_guard_is_named():
 def test_a_store_predicate():
     text = explained("""
         A, B, C, k, s = reduction(16, 4)
-        s[B].set_store_predicate(B.op.axis[0] < 3)
+        tx = te.thread_axis((0, 4), "threadIdx.x")
+        s[C].bind(k, tx)
+        s[C].set_store_predicate(tx.var.equal(0))
         """)
-    assert "guard: i < 3: the schedule asks for it\n" in text and "(prog.py:9)" in text
+    assert "guard: threadIdx.x == 0: the schedule asks for it\n" in text and "(prog.py:11)" in text
 
 
 def test_a_schedule_that_cannot_be_lowered_says_why():

@@ -65,5 +65,6 @@ def test_the_store_predicate_is_a_condition(sums):
     for wrong in (3, "threadIdx.x", tx, tx.var + 1):
         refuses(s[B], lambda wrong=wrong: s[B].set_store_predicate(wrong), "the predicate is a condition")
     refuses(s[A], lambda: s[A].set_store_predicate(tx.var.equal(0)), "placeholder")
+    refuses(s[B], lambda: s[B].set_store_predicate(B.op.axis[0] < 2), "i is a loop of B and no thread")
     s[B].set_store_predicate(tx.var == 0)
     assert repr(s[B].store_predicate) == "(threadIdx.x == 0)"

@@ -7,6 +7,7 @@ from typing import Any
 from tedsl.errors import TedslError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
+from tedsl.ir.walk.visitor import variables
 from tedsl.schedule.state import StageState, describe, show
 
 
@@ -27,4 +28,10 @@ def set_store_predicate(stage: StageState, predicate: Any) -> None:
     if condition is None or condition.dtype is not BOOL:
         raise stage.refuse(directive, f"the predicate is a condition, got {describe(predicate)}",
                            hint="for example tx.var.equal(0), where tx is the thread axis")
+    loops = {loop.var: loop for loop in stage.all_iter_vars if loop not in stage.env_threads}
+    own = next((loops[var] for var in variables(condition) if var in loops), None)
+    if own is not None:
+        raise stage.refuse(directive, f"{own.name} is a loop of {stage.name} and no thread: the elements that the condition "
+                                      "excludes would be stored by nobody",
+                           hint="a condition over a thread axis; one on elements belongs into the formula: te.if_then_else")
     stage.store_predicate = condition

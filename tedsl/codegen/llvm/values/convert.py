@@ -75,16 +75,18 @@ def _lanes_to_int(out: Emitter, value: str, source: DType, target: DType) -> str
     """As `_float_to_int` for vectors: of the saturating intrinsic LLVM makes branches for each lane on x86."""
     kind = "fptosi" if target.is_int else "fptoui"
     argument, mask = register_type(source), vector_of("i1", target.lanes)
-    low, high = (float_splat(source, float(end)) for end in (target.min_value, target.max_value + 1))  # powers of 2: exact
+    least, greatest = target.min_value, target.max_value
+    assert least is not None and greatest is not None
+    low, high = (float_splat(source, float(end)) for end in (least, greatest + 1))  # powers of 2: exact
     above = out.assign(f"fcmp oge {argument} {value}, {high}")
     reached, short = out.assign(f"fcmp oge {argument} {value}, {low}"), out.assign(f"fcmp olt {argument} {value}, {high}")
     inside = out.assign(f"and {mask} {reached}, {short}")
     held = out.assign(f"select {mask} {inside}, {argument} {value}, {argument} {float_splat(source, 0.0)}")
     whole = out.assign(f"{kind} {argument} {held} to {register_type(target)}")
-    made = _where(out, above, target.max_value, whole, target)
+    made = _where(out, above, greatest, whole, target)
     if not target.is_int:
         return made
-    return _where(out, out.assign(f"fcmp olt {argument} {value}, {low}"), target.min_value, made, target)
+    return _where(out, out.assign(f"fcmp olt {argument} {value}, {low}"), least, made, target)
 
 
 def _where(out: Emitter, mask: str, constant: int, value: str, target: DType) -> str:
