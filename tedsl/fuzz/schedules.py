@@ -92,7 +92,7 @@ class Scheduler:
         self.inputs = [name for name in case.data if self.names[name].op in self.s.state.stage_map]
         self.tensors = [name for name in self.tensors if self.names[name].op in self.s.state.stage_map]
         self.refused: list[str] = []
-        favourites = draw.sample(RARE, 2) if draw.chance(20) else draw.sample(DIRECTIVES, 3)  # so that rare ones meet
+        favourites = draw.sample(RARE, 2) if draw.chance(30) else draw.sample(DIRECTIVES, 3)  # so that rare ones meet
         self.weights = {propose: weight * (5 if propose in favourites else 1) for propose, weight in DIRECTIVES.items()}
 
     # --- what there is ---

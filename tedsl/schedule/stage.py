@@ -175,9 +175,10 @@ class Stage:
     def set_store_predicate(self, predicate: Any) -> None:
         """Store the elements of this stage only where the condition `predicate`, over thread axes, holds.
 
-        Example (add):
-            s[C].bind(i, te.thread_axis("threadIdx.x"))
-            s[C].set_store_predicate(i.var < 8)
+        Example (rowsum):
+            tx = te.thread_axis("threadIdx.x")
+            s[B].bind(k, tx)
+            s[B].set_store_predicate(tx.var.equal(0))
         """
         call = self._call("set_store_predicate", self.state.schedule.recorder.value(predicate))
         set_store_predicate(self.state, predicate)
