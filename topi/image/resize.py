@@ -18,7 +18,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
 from topi.arguments import checked
 from topi.extents import as_int, opening
-from topi.image.taps import ROUNDINGS, clamped, excluding, method_of, taps, weighted
+from topi.image.taps import ROUNDINGS, Tap, clamped, excluding, method_of, taps, weighted
 from topi.injective import injective
 from topi.nn.pool.layout import letters_of
 
@@ -91,6 +91,9 @@ def _resize(operator: str, space: str, data: te.Tensor, roi: Any, size: Size, la
     def formula(*i: Any) -> Any:
         rows, inside, at = [], [], list(i)
         for number, d in enumerate(places):
+            if kind == "nearest" and rounding == "floor" and mode == "asymmetric" and _repeats(data.shape[d], extents[number]):
+                rows.append([Tap(i[d] // (extents[number] // data.shape[d]), None, True)])
+                continue
             part = _part(roi, boxes, i[batch], number, len(places), wide) if mode == "tf_crop_and_resize" else (None, None)
             x = _coordinate(i[d], data.shape[d], extents[number], mode, wide, *part)
             row = taps(x, data.shape[d], kind, rounding, alpha)
@@ -140,6 +143,12 @@ def _coordinate(i: Any, n: Any, out: Any, mode: str, wide: str, start: Any, end:
         return (i * n).astype(wide) / _float(out, wide)
     middles = (2 * i + 1) * n
     return (middles if mode == "tf_half_pixel_for_nn" else middles - out).astype(wide) / _float(2 * out, wide)
+
+
+def _repeats(n: Any, out: Any) -> bool:
+    """Whether each element simply stands several times in the result: its place is whole arithmetic, and the same."""
+    extent, made = as_int(n), as_int(out)
+    return extent is not None and made is not None and extent > 0 and made % extent == 0
 
 
 def _float(value: Any, wide: str) -> Any:

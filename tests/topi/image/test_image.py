@@ -122,6 +122,14 @@ def test_upsampling_is_its_reference(method, layout):
           + [testing.upsampling3d_python(y, (2, 1, 2), method=cubic)], 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_elements_that_stand_several_times_are_found_without_floats(schedule):
+    (a, x), (b, y) = feed((1, 2, 7, 1)), feed((2, 5, 16), name="b")
+    made = [nn.upsampling(a, 3, 50), image.resize1d(b, (0.0, 0.0), 64, "NCW", "nearest_neighbor", "asymmetric")]
+    check(made, {a: x, b: y}, [x.repeat(3, 2).repeat(50, 3), y.repeat(4, 2)], 0, 0, SCHEDULES[schedule])
+    assert all("floor(" not in str(out.op.body) for out in made)
+
+
 @pytest.mark.parametrize("method", ["nearest", "bilinear"])
 def test_grid_sample_is_its_reference(method):
     (a, x), grid = feed((2, 2, 5, 4)), te.placeholder((2, 2, 3, 6), name="grid")
