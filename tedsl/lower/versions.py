@@ -20,6 +20,7 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import Operation
 from tedsl.lower.plan import Ends, Read, StagePlan
+from tedsl.schedule.causes import attached
 from tedsl.schedule.domains import known_values
 from tedsl.schedule.state import StageState, find
 
@@ -50,7 +51,8 @@ def _add_versions(plan: StagePlan, made: dict[Operation, list[StagePlan]]) -> No
             if place is None:
                 raise LoweringError(f"{guests[0].name} is computed at loop {loop.name} of {plan.name}, and the version for "
                                     f"{version.condition!r} has no such loop",
-                                    hint=f"compute {guests[0].name} at a loop that both have: compute_at, then specialize")
+                                    hint=f"compute {guests[0].name} at a loop that both have: compute_at, then specialize",
+                                    about=attached(guests[0].stage))
             own.guests[place] = [_clone(guest, own, place, made) for guest in guests]
 
 

@@ -38,7 +38,55 @@ def tensorized(strides=None, factor=1, extent=8):
     return s, [A, C]
 
 
+def chain(n=32):
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((n,), lambda i: B[i] * 2.0, name="C")
+    return A, B, C, te.create_schedule(C.op)
+
+
+def nothing_to_roll():
+    A, B, C, s = chain()
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].rolling_buffer()
+    return s, [A, C]
+
+
+def no_next_iteration():
+    A, B, C, s = chain()
+    s[B].double_buffer()
+    return s, [A, C]
+
+
+def prefetch_of_what_is_not_read():
+    A, B, C, s = chain()
+    s[C].prefetch(A, C.op.axis[0], 1)
+    return s, [A, C]
+
+
+def memory_of_one_thread():
+    A, B, C, s = chain()
+    s[B].set_scope("local")
+    s[B].bind(B.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[C].bind(C.op.axis[0], te.thread_axis("threadIdx.x"))
+    return s, [A, C]
+
+
+def thread_counts_that_differ():
+    A, B, C, s = chain()
+    block, thread = s[C].split(C.op.axis[0], 8)
+    s[C].bind(block, te.thread_axis((0, 5), "blockIdx.x"))
+    s[C].bind(thread, te.thread_axis((0, 8), "threadIdx.x"))
+    s[B].compute_inline()
+    return s, [A, C]
+
+
 CASES = [
+    (nothing_to_roll, "cannot roll along loop i of C", "s[B].rolling_buffer()"),
+    (no_next_iteration, "double-buffered and computed at the root", "s[B].double_buffer()"),
+    (prefetch_of_what_is_not_read, "A is not read inside that loop", "s[C].prefetch("),
+    (memory_of_one_thread, "local", "s[B]."),
+    (thread_counts_that_differ, "blockIdx.x", ".bind("),
     (update_of_one_element, "they would race", ".bind("),
     (tensorized, "is compact (it has no strides)", "s[C].tensorize("),
     (lambda: tensorized(strides=[4, 1]), "stride 0 is declared as 4", "s[C].tensorize("),

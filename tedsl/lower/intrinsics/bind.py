@@ -48,7 +48,8 @@ def _bound(stmt: Stmt, part: str, use: Use, buffer_of: BufferOf) -> Stmt:
         if part == RESET and position < inputs:
             if window.data in used:
                 raise LoweringError(f"the reduce_init of the intrinsic {intrin.name} reads its input {buffer.name}; it gets "
-                                    "the outputs alone", hint="write start values only; reduce_update reads the inputs")
+                                    "the outputs alone", hint="write start values only; reduce_update reads the inputs",
+                                    about=buffer.name)
             continue
         body = AttrStmt((window, buffer_of(region.tensor)), BIND_SCOPE, _extents(region, window), body)
     return body
