@@ -126,7 +126,7 @@ class PackedDepthwiseConvOp(ConvOp):
 
 @dataclass(frozen=True)
 class TransposedConvOp:
-    """A transposed convolution, as one with stride 1 of `padded` (dilated data with zeros around it) and `flipped` kernel."""
+    """A transposed convolution as one with stride 1: sums of `padded` (data with zeros in and around it) times `flipped`."""
 
     operator: str
     data: te.Tensor

@@ -116,6 +116,34 @@ def test_transposed(schedule):
            testing.conv3d_transpose_ncdhw_python(p, q, (1, 2, 2), (0, 1, 1), (0, 1, 0))], 1e-4, 1e-4, SCHEDULES[schedule])
 
 
+PHASES = [((4, 4), (2, 2), (1, 1), (0, 0), 1), ((3, 2), (2, 3), (1, 0, 2, 1), (1, 2), 1), ((5, 1), (3, 2), (2, 0), (2, 1), 2),
+          ((1, 1), (2, 2), (0, 0), (1, 0), 1), ((2, 5), (3, 1), (0, 4), (0, 0), 1), ((3, 3), (2, 2), (2, 2), (0, 1), 2)]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("window, strides, padding, more, groups", PHASES)
+def test_transposed_of_many_results_takes_the_taps_of_each_phase(window, strides, padding, more, groups, schedule):
+    (a, x), (w, k) = feed((2, 4, 3, 5)), feed((4, 17, *window), name="w")
+    made = nn.group_conv2d_transpose_nchw(a, w, strides, padding, "float32", more, groups)
+    assert made.op.info.padded.shape[2].value < 3 * strides[0] + window[0]  # no dilation
+    check(made, {a: x, w: k}, testing.conv2d_transpose_nchw_python(x, k, strides, padding, more, groups), 1e-4, 1e-4,
+          SCHEDULES[schedule])
+
+
+def test_transposed_of_many_results_in_one_and_three_dimensions_and_of_any_height():
+    (a, x), (w, k) = feed((2, 3, 5)), feed((3, 16, 3), name="w")
+    (d, p), (t, q) = feed((1, 2, 2, 3, 2)), feed((2, 18, 2, 3, 3), name="t")
+    n = te.size_var("n")
+    b, y = te.placeholder((1, 3, n, 4), name="b"), rng.random((1, 3, 6, 4), "float32")
+    (v, l) = feed((3, 20, 4, 3), name="v")
+    check([nn.conv1d_transpose_ncw(a, w, (2,), (1,), None, (1,)),
+           nn.conv3d_transpose_ncdhw(d, t, (1, 2, 2), (0, 1, 1), None, (0, 1, 0)),
+           nn.conv2d_transpose_nchw(b, v, 2, 1, "float32", 0)], {a: x, w: k, d: p, t: q, b: y, v: l},
+          [testing.conv1d_transpose_ncw_python(x, k, 2, 1, 1),
+           testing.conv3d_transpose_ncdhw_python(p, q, (1, 2, 2), (0, 1, 1), (0, 1, 0)),
+           testing.conv2d_transpose_nchw_python(y, l, 2, 1)], 1e-4, 1e-4)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_blocks_of_channels(schedule):
     (_, x), (w, k) = feed((1, 6, 5, 7)), feed((10, 6, 3, 3), name="w")

@@ -3,13 +3,15 @@
     out[n, o, y, x] = sum over c, ky, kx with y + before - ky = stride * iy ... of  data[n, c, iy, ix] * kernel[c, o, ky, kx]
 
 The extents are (n - 1) * stride + kernel - before - behind + output_padding. Computed as a convolution with stride 1 of the
-dilated data with the flipped kernel. The kernel is (channel, result / groups, ...). Dumoulin and Visin, A guide to convolution
+dilated data with the flipped kernel; where there are many results, each with the taps of its phase, (y + before) % stride,
+which meet no zeros of the dilation. The kernel is (channel, result / groups, ...). Dumoulin and Visin, A guide to convolution
 arithmetic for deep learning (2016), chapter 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tedsl import te
@@ -24,6 +26,7 @@ from topi.nn.utils import pad_widths, spatial
 
 _LOOPS = {"N": "b", "C": "c", "D": "d", "H": "h", "W": "w"}
 _REDUCED = {"D": "dd", "H": "dh", "W": "dw"}
+_MANY = 16  # results that fill vectors: then each result has its own taps, and those of the dilation's zeros are left out
 
 
 @checked
@@ -61,20 +64,19 @@ def _transposed(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, 
     require_rank(data, layout, where)
     require_rank(kernel, kernel_layout, where)
     inputs, results = _channels(data, kernel, groups, where)
-    padded, strides = _spread(data, kernel, stride, padding, output_padding, where)
-    extents = kernel.shape[2:]
-    flipped = te.compute((kernel.shape[1], kernel.shape[0], *extents), lambda o, i, *k: kernel(
-        i, o, *[n - 1 - at for n, at in zip(extents, k)]), name="kernel_transform", tag="injective", info=InjectiveOp("flip"))
+    spread = _spread(data, kernel, stride, padding, output_padding, where)
+    padded, flipped = spread.padded, spread.kernel
     dc = te.reduce_axis((0, inputs), name="dc")
-    loops = [te.reduce_axis((0, n), name=_REDUCED[letter]) for n, letter in zip(extents, layout[2:])]
+    loops = [te.reduce_axis((0, n), name=_REDUCED[letter]) for n, letter in zip(spread.taps, layout[2:])]
 
     def formula(total: Any, b: Any, c: Any, *at: Any) -> Any:
         channel = dc if groups == 1 else c // results * inputs + dc
-        element = padded(b, channel, *[i + k for i, k in zip(at, loops)])
-        return te.sum(total(element) * total(flipped(c if groups == 1 else c % results, channel, *loops)), axis=[dc, *loops])
+        element = padded(b, channel, *spread.places(at, loops))
+        weight = flipped(c if groups == 1 else c % results, channel, *spread.entries(at, loops))
+        return te.sum(total(element) * total(weight), axis=[dc, *loops])
 
-    shape = [data.shape[0], results * groups, *[n - k + 1 for n, k in zip(padded.shape[2:], extents)]]
-    record = TransposedConvOp(operator, data, kernel, padded, flipped, layout, kernel_layout, strides, groups)
+    shape = [data.shape[0], results * groups, *spread.extents]
+    record = TransposedConvOp(operator, data, kernel, padded, flipped, layout, kernel_layout, spread.strides, groups)
     return accumulated(shape, formula, record, result_dtype(data, kernel, out_dtype, where), name=operator, tag=operator,
                        axes=[_LOOPS[letter] for letter in layout])
 
@@ -91,9 +93,35 @@ def _channels(data: te.Tensor, kernel: te.Tensor, groups: int, where: str) -> tu
     return channels // groups, kernel.shape[1]
 
 
-def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, output_padding: Any,
-            where: str) -> tuple[te.Tensor, tuple[int, ...]]:
-    """The data with holes of the strides and zeros around it: what a convolution with stride 1 reads."""
+@dataclass(frozen=True)
+class _Spread:
+    """What the sums read: `padded` at i + k and `kernel` at k, or by phases, with `first` = before % stride,
+
+        padded at (i + first) // stride + k,    kernel at (i + first) % stride + stride * (taps - 1 - k)
+    """
+
+    padded: te.Tensor
+    kernel: te.Tensor
+    taps: tuple[Any, ...]
+    extents: tuple[Any, ...]  # of the result
+    strides: tuple[int, ...]
+    first: tuple[int, ...] | None = None  # of phases
+
+    def places(self, at: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
+        """Where `padded` is read for the result at `at`."""
+        if self.first is None:
+            return [i + k for i, k in zip(at, loops)]
+        return [(i + f) // s + k for i, k, f, s in zip(at, loops, self.first, self.strides)]
+
+    def entries(self, at: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
+        """Where `kernel` is read."""
+        if self.first is None:
+            return list(loops)
+        return [(i + f) % s + s * (n - 1 - k) for i, k, n, f, s in zip(at, loops, self.taps, self.first, self.strides)]
+
+
+def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, output_padding: Any, where: str) -> _Spread:
+    """Strides and padding as users give them, and what follows from them."""
     rank = data.ndim - 2
     extents = spatial(kernel.shape[2:], rank, where, "kernel")
     strides = spatial(stride, rank, where, "strides")
@@ -104,8 +132,39 @@ def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, outpu
     if min(*low, *high) < 0:
         raise ShapeError(f"{where}: padding {before} and {after} is more than the kernel {shown(extents)} reaches",
                          hint="at most the kernel's extent - 1 on each side")
+    made = [(n - 1) * s + (k + m - p - q) for n, s, k, m, p, q in zip(data.shape[2:], strides, extents, more, before, after)]
+    results = as_int(kernel.shape[1])
+    if max(strides) > 1 and results is not None and results >= _MANY:
+        return _by_phases(data, kernel, extents, strides, before, high, made)
     dilated = dilate(data, [1, 1, *strides], name="data_dilate")
-    return pad(dilated, [0, 0, *low], [0, 0, *high], name="data_pad"), strides
+    return _Spread(pad(dilated, [0, 0, *low], [0, 0, *high], name="data_pad"), _turned(kernel), tuple(kernel.shape[2:]),
+                   tuple(made), strides)
+
+
+def _turned(kernel: te.Tensor) -> te.Tensor:
+    """(result, channel, ...), flipped in space."""
+    made: te.Tensor = te.compute((kernel.shape[1], kernel.shape[0], *kernel.shape[2:]), lambda o, i, *k: kernel(
+        i, o, *[n - 1 - at for n, at in zip(kernel.shape[2:], k)]), name="kernel_transform", tag="injective",
+        info=InjectiveOp("flip"))
+    return made
+
+
+def _by_phases(data: te.Tensor, kernel: te.Tensor, extents: Sequence[int], strides: tuple[int, ...], before: Sequence[int],
+               high: Sequence[int], made: Sequence[Any]) -> _Spread:
+    """The data with zeros around it, and the kernel with zeros up to a multiple of the strides."""
+    taps = [-(-k // s) for k, s in zip(extents, strides)]
+    low = [n - 1 - p // s for n, p, s in zip(taps, before, strides)]
+    above = [reach // s for reach, s in zip(high, strides)]
+    padded = pad(data, [0, 0, *low], [0, 0, *above], name="data_pad")
+
+    def entry(o: Any, i: Any, *at: Any) -> Any:
+        inside = [place < k for place, k, n, s in zip(at, extents, taps, strides) if n * s != k]
+        value = kernel(i, o, *at)
+        return te.if_then_else(te.all(*inside), value, te.const(0, kernel.dtype)) if inside else value
+
+    shape = (kernel.shape[1], kernel.shape[0], *[n * s for n, s in zip(taps, strides)])
+    moved = te.compute(shape, entry, name="kernel_transform", tag="injective", info=InjectiveOp("flip"))
+    return _Spread(padded, moved, tuple(taps), tuple(made), strides, tuple(p % s for p, s in zip(before, strides)))
 
 
 def _output_padding(given: Any, strides: Sequence[int], where: str) -> tuple[int, ...]:
