@@ -19,6 +19,10 @@ SUBSCRIPTS = [("ij,jk->ik", (37, 19), (19, 53)), ("ij,jk->ik", (1, 5), (5, 1)), 
               ("ij,jk->ik", (64, 64), (64, 64)), ("bij,bjk->bik", (3, 17, 5), (3, 5, 33)),
               ("bhij,bhjd->bhid", (2, 3, 7, 9), (2, 3, 9, 18)),
               ("ji,jk->ik", (13, 11), (13, 40)), ("ikl,klj->ij", (9, 3, 4), (3, 4, 21)), ("ib,bjk->ikj", (5, 6), (6, 7, 8)),
+              ("ij,kj->ik", (37, 19), (53, 19)), ("ij,kj->ik", (2, 19), (53, 19)), ("ij,kj->ik", (9, 0), (4, 0)),
+              ("bhid,bhjd->bhij", (2, 3, 9, 5), (2, 3, 19, 5)), ("ji,kj->ik", (13, 11), (40, 13)),
+              ("bij,kj->bik", (2, 9, 7), (20, 7)),
+              ("ikl,jkl->ij", (12, 3, 4), (21, 3, 4)), ("ij,kjj->ik", (9, 6), (20, 6, 6)),
               ("i,ij->j", (9,), (9, 30)), ("i,j->ij", (9,), (30,))]
 
 
@@ -67,6 +71,22 @@ def test_the_sums_of_a_tile_are_local():
     A, B, C = product(64, 64, 64)
     s = schedule(C, "llvm")
     assert [stage.scope for stage in s.stages if stage.op.name == "C.local"] == ["local"]
+
+
+def test_a_factor_that_is_computed_and_read_turned_round():
+    A, B = te.placeholder((20, 16), name="A"), te.placeholder((33, 16), name="B")
+    x, y = arrays_of([(20, 16), (33, 16)])
+    costly, cheap = te.compute(B.shape, lambda *i: te.exp(B(*i)), name="E"), te.compute(B.shape, lambda *i: B(*i) * 2.0)
+    for factor in (costly, cheap):
+        wanted = np.exp(y) if factor is costly else y * 2
+        out = topi.nn.relu(topi.einsum("ij,kj->ik", A, factor) + B[3, 4])
+        np.testing.assert_allclose(run(out, {A: x, B: y}), np.maximum(x @ wanted.T + y[3, 4], 0), rtol=1e-4, atol=1e-4)
+
+
+def test_both_factors_are_one_tensor():
+    A = te.placeholder((20, 16), name="A")
+    (x,) = arrays_of([(20, 16)])
+    np.testing.assert_allclose(run(topi.einsum("ij,kj->ik", A, A), {A: x}), x @ x.T, rtol=1e-5, atol=1e-5)
 
 
 def test_rows_that_share_nothing_are_reduced_as_before():

@@ -1,21 +1,27 @@
 """Sums of products by any name: formulas and einsums that are products of matrices without saying so.
 
     out[b, i, j] = sum over k of  a[b, i, k] * b[b, k, j]:  a tile of rows i times lanes j stays in registers while k runs
+    out[b, i, j] = sum over k of  a[b, i, k] * b[b, j, k]:  the same, from a copy of b with j innermost
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from tedsl import tir
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.tiles import accumulators, tile_of
 from topi.schedules.formulas import Formula, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
+_OFTEN = 8  # rows that use a copy before it is worth it
+
 
 def rows_of_contraction(kernel: Kernel, formula: Formula) -> int | None:
     """Which axis of the anchor are the rows of tiles whose lanes are its last axis; None where elements are not shared.
 
-    Lanes need the last axis where it is read to run along memory, and rows a load with the last axis that is the same for
-    all of them, beside one of which each lane reads the same element.
+    Lanes need the last axis where it is read to run along memory, of a copy at least; rows need a load with the last axis that
+    is the same for all of them, and beside it one of which each lane reads the same element.
     """
     *outer, last = [axis.var for axis in kernel.anchor.axis] or [None]
     if not outer or last in formula.entangled or len(formula.loads) < 2:
@@ -24,17 +30,33 @@ def rows_of_contraction(kernel: Kernel, formula: Formula) -> int | None:
     along = [used for load, used in inside if last in used]
     if not along or len(along) == len(inside):
         return None
-    if any(last in used and load.indices[-1] is not last for load, used in inside):
+    row = next((at for at in reversed(range(len(outer))) if not any(outer[at] in used for used in along)), None)
+    turned = turned_loads(kernel, formula)
+    if row is None or (turned and (extent_of(kernel.anchor.axis[row]) or _OFTEN) < _OFTEN):
         return None
-    return next((at for at in reversed(range(len(outer))) if not any(outer[at] in used for used in along)), None)
+    return row if all(_can_be_copied(kernel, formula, load) for load in turned) else None
 
 
-def schedule_contraction(kernel: Kernel, row: int) -> None:
+def turned_loads(kernel: Kernel, formula: Formula) -> list[Any]:
+    """The loads whose neighbours along the last axis of the anchor are not neighbours in memory."""
+    last = kernel.anchor.axis[-1].var
+    return [load for load in formula.loads if last in load.indices[:-1] or
+            (load.indices and load.indices[-1] is not last and last in variables_in(load.indices[-1]))]
+
+
+def _can_be_copied(kernel: Kernel, formula: Formula, load: Any) -> bool:
+    """Whether a copy serves the load: of memory that nothing else of the formula reads, at plain and different axes."""
+    return load.producer in kernel.anchor.input_tensors and len(set(load.indices)) == len(load.indices) and \
+        all(isinstance(index, tir.Var) for index in load.indices) and len(formula.reads_of(load.producer.op)) == 1
+
+
+def schedule_contraction(kernel: Kernel, formula: Formula, row: int) -> None:
     """Tiles of the axis number `row` and the last."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     work = product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
     rows, columns = extent_of(kernel.anchor.axis[row]), extent_of(kernel.anchor.axis[-1])
     tall, wide = tile_of(rows, columns, kernel.lanes(kernel.anchor), accumulators(kernel.target))
+    copies = [_copy(kernel, load) for load in turned_loads(kernel, formula)]
     sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
     *others, j = tail.op.axis
     i = others.pop(row)
@@ -43,7 +65,7 @@ def schedule_contraction(kernel: Kernel, row: int) -> None:
     tail.reorder(*others, jo, io, ii, ji)
     tail.unroll(ii)
     tail.vectorize(ji)
-    share_out(tail, [*others, jo], work)
+    place = share_out(tail, [*others, jo], work)
     stage = s[sums]
     stage.compute_at(tail, io)
     *rest, j = stage.op.axis
@@ -51,6 +73,17 @@ def schedule_contraction(kernel: Kernel, row: int) -> None:
     stage.reorder(*rest, *stage.op.reduce_axis, i, j)
     stage.unroll(i)
     stage.vectorize(j)
+    for copy in copies:
+        s[copy].compute_at(tail, place)
+        s[copy].vectorize(s[copy].leaf_iter_vars[-1])
+
+
+def _copy(kernel: Kernel, load: Any) -> Any:
+    """Of what a tile reads, with the last axis of the anchor innermost."""
+    copy = kernel.schedule.cache_read(load.producer, "global", [kernel.anchor])
+    at = load.indices.index(kernel.anchor.axis[-1].var)
+    kernel.schedule[copy].transform_layout(lambda *i: [*i[:at], *i[at + 1:], i[at]])
+    return copy
 
 
 def tiles_fit(kernel: Kernel) -> bool:

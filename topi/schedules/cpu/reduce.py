@@ -31,7 +31,7 @@ def schedule_reduce(kernel: Kernel) -> None:
     formula = kernel.formula(kernel.anchor)
     row = rows_of_contraction(kernel, formula) if tiles_fit(kernel) else None
     if row is not None:
-        schedule_contraction(kernel, row)
+        schedule_contraction(kernel, formula, row)
     elif not reads_along(kernel.anchor.reduce_axis, formula):
         _reduce_columns(kernel, formula)
     elif product([extent_of(axis) for axis in kernel.tail.axis]) == 1 and _is_long(kernel.anchor.reduce_axis):
