@@ -19,6 +19,7 @@ from tedsl.lower.written.function import vouch_for
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline
+from tedsl.passes.threads.refuse_races import refuse_races
 from tedsl.runtime.faults import provide_faults
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blaming
@@ -36,7 +37,7 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     """
     with _blaming(inp):
         functions = _functions(inp, args, name, binds, to_run=False)
-        return IRModule({key: _lowered(func, simple_mode) for key, func in functions.items()})
+        return IRModule({key: refuse_races(_lowered(func, simple_mode)) for key, func in functions.items()})
 
 
 def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args: Sequence[Any] | None = None,

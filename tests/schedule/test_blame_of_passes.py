@@ -104,3 +104,26 @@ def test_the_directive_and_the_line(program, problem, directive):
     assert words.count("\n  from: ") == 1
     source = next(line for line in words.splitlines() if line.startswith("  from: "))
     assert directive in source and "(test_blame_of_passes.py:" in source
+
+
+def a_stage_on_fewer_threads_than_read_it():
+    """Found by random schedules: three threads compute the rows that all others read, each of them all rows."""
+    n = te.var("n")
+    B, C = te.placeholder((n,), name="B"), te.placeholder((17,), "int32", name="C")
+    k = te.reduce_axis((0, 2), name="k")
+    T = te.compute((n - 1,), lambda i: te.sum(B[i + k], axis=k), name="T")
+    U = te.compute((17,), lambda i: T[C[i]], name="U")
+    s = te.create_schedule(U.op)
+    s[U].bind(U.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[T].env_threads([te.thread_axis((0, 3), "threadIdx.x")])
+    s[T].compute_at(s[U], U.op.axis[0])
+    s[T].set_scope("global")
+    return s, [B, C, U]
+
+
+@pytest.mark.parametrize("step", [tedsl.lower, tedsl.build])
+@pytest.mark.parametrize("program", [update_of_one_element, a_stage_on_fewer_threads_than_read_it])
+def test_races_are_refused_by_lower_too(program, step):
+    s, args = program()
+    with pytest.raises(LoweringError, match="race"):
+        step(s, args)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, IntImm, Var
+from tedsl.ir.expr import Call, Expr
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import (
     Allocate,
@@ -40,8 +40,7 @@ from tedsl.passes.threads.allreduce import across_threads
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of, loops_over
 from tedsl.passes.threads.insert_barriers import divergent, is_allreduce, is_barrier, kept, meeting, thread_in
 from tedsl.passes.threads.private import PrivateMemory
-from tedsl.passes.threads.races import check_races
-from tedsl.passes.threads.same_statement import check_statements
+from tedsl.passes.threads.refuse_races import check_kernel
 from tedsl.passes.threads.uniform import Uniformity
 
 
@@ -56,11 +55,8 @@ class _Lowerer(ScopedRewriter):
             return stmt
         if launched(stmt) is None:
             return self.descend(stmt)
-        kernel = kernel_of(stmt)
-        single: dict[Var, Expr] = {one.var: IntImm(one.var.dtype, 0) for one in kernel.axes if one.is_single}
-        kernel = Kernel(kernel.axes, substitute(kernel.body, single) if single else kernel.body)
-        check_races(kernel)
-        check_statements(kernel)
+        kernel = kernel_of(stmt).running
+        check_kernel(kernel)
         return loops_over([one for one in kernel.blocks if not one.is_single], _Fission(kernel)(kernel.body))
 
 

@@ -65,6 +65,12 @@ class Kernel:
         """The axes of a block that have more than one thread, the last one fastest."""
         return [one for one in self.axes if not one.is_block and not one.is_single]
 
+    @property
+    def running(self) -> Kernel:
+        """The same with 0 in place of the axes that have one thread only."""
+        single: dict[Var, Expr] = {one.var: IntImm(one.var.dtype, 0) for one in self.axes if one.is_single}
+        return Kernel(self.axes, substitute(self.body, single) if single else self.body)
+
     def launched(self, body: Stmt) -> Stmt:
         """`body` on the threads of this kernel."""
         for one in reversed(self.axes):

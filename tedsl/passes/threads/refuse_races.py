@@ -1,0 +1,29 @@
+"""Kernels whose threads race are refused: by `lower`, which changes nothing in them, and again where they become loops."""
+
+from __future__ import annotations
+
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import Stmt
+from tedsl.passes.facts.threads import has_launch, launched
+from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_of
+from tedsl.passes.threads.races import check_races
+from tedsl.passes.threads.same_statement import check_statements
+
+
+def refuse_races(func: PrimFunc) -> PrimFunc:
+    """`func`; LoweringError if threads of a kernel in it race."""
+    if has_launch(func.body):
+        pending: list[Stmt] = [gather_threads(func).body]
+        while pending:
+            stmt = pending.pop()
+            if launched(stmt) is not None:
+                check_kernel(kernel_of(stmt).running)
+            else:
+                pending += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
+    return func
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raises for an element that several threads update, and for a statement that reads what another thread writes in it."""
+    check_races(kernel)
+    check_statements(kernel)
