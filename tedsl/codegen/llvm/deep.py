@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.codegen.llvm.branch import is_cheap, steps_of
-from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.emitter import Emitter, wraps
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.indexing import is_index
 from tedsl.ir.expr import Call, Cast, CompareOp, Expr, Let, Load, Ramp, StringImm
@@ -37,7 +37,7 @@ def _operands(out: Emitter, e: Any, index: bool) -> list[Task]:
     """What must be known before `e`, last first."""
     if isinstance(e, Let):
         return [(e.body, index), lambda: bind(out, e.var, e.value), (e.value, is_index(out, e.value))]
-    if index and type(e) in out.tables.index and not (isinstance(e, Cast) and not e.value.dtype.is_integer):
+    if index and type(e) in out.tables.index and not wraps(e) and not (isinstance(e, Cast) and not e.value.dtype.is_integer):
         tasks: list[Task] = [(child, True) for child in reversed(e.child_nodes())]
         return tasks
     if index:

@@ -17,7 +17,7 @@ from typing import Any
 from tedsl.codegen.llvm.index import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError
-from tedsl.ir.expr import Expr, IntImm, Var
+from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub, Var
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.target import Target
 
@@ -95,6 +95,14 @@ class ModuleText:
         if "nontemporal" not in self.cache:
             self.cache["nontemporal"] = self.add_metadata("!{i32 1}")
         return self.cache["nontemporal"]
+
+
+_ARITHMETIC = frozenset((Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod))
+
+
+def wraps(e: Expr) -> bool:
+    """Whether `e` is arithmetic on data wherever it stands: narrow and unsigned results wrap, in addresses too."""
+    return type(e) in _ARITHMETIC and not (e.dtype.is_int and e.dtype.bits >= 32)
 
 
 class Emitter:
@@ -277,7 +285,8 @@ class Emitter:
                 self.tables.deep(self, e, True)
                 self.depth = DEEP + 1
             if e not in self.index_memo:
-                self.index_memo[e] = self._index.get(kind, self._index_leaf)(self, e)
+                emit = self._index_leaf if wraps(e) else self._index.get(kind, self._index_leaf)
+                self.index_memo[e] = emit(self, e)
             self.depth -= 1
             found = self.index_memo[e]
         return found

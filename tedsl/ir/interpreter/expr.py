@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.errors import InternalError
-from tedsl.ir.dtype import FLOAT32, DType
+from tedsl.ir.dtype import FLOAT32, INT64, DType
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -104,6 +104,8 @@ def _arithmetic(c: SourceWriter, e: Any, wide: bool) -> Emission:
         return c.temp(source)
     if e.dtype.lanes == 1 and not wide:
         return c.temp(c.wrap(source, e.dtype))
+    if e.dtype.lanes == 1 and c.reads_memory(e):  # of sizes and loops nothing leaves 64 bits
+        return c.temp(c.wrap(source, INT64))
     return c.temp(source)
 
 
@@ -205,7 +207,8 @@ def _cast(c: SourceWriter, e: Cast, wide: bool) -> Emission:
     if source.is_float:
         low, high = target.min_value, target.max_value
         return c.temp(f"lanewise(lambda x: float_to_int(x, {low}, {high}), {_kind(c, target, wide)}, {value})")
-    narrowed = value if wide and target.bits >= source.bits else f"{value}.astype({_kind(c, target)})"
+    kept = target.bits >= source.bits + (source.is_uint and target.is_int)  # an int32 has no room for a uint32
+    narrowed = value if wide and kept else f"{value}.astype({_kind(c, target)})"
     return c.temp(f"{narrowed}.astype(np.int64)" if wide else narrowed)
 
 

@@ -146,7 +146,7 @@ class SourceWriter:
         while True:
             if request is not None:
                 expr, mode = request
-                key = (id(expr), mode and expr.dtype.is_int, self.mask)
+                key = (id(expr), mode and expr.dtype.is_int and expr.dtype.bits >= 32, self.mask)
                 known = self.memo.get(key)
                 if known is None:
                     stack.append((key, self.emission(expr, key[1])))
