@@ -107,6 +107,37 @@ def products(threads: int) -> list[Callable[[], Case]]:
     return made
 
 
+def images(threads: int) -> list[Callable[[], Case]]:
+    """Of the sizes in networks, without convolutions."""
+    image = (1, 64, 56, 56)
+    return [
+        lambda: against_torch("topi relu(x * 2 + 1) 1x64x56x56", [image], lambda x: topi.nn.relu(x * 2.0 + 1.0),
+                              lambda t, out, x: t.mul(x, 2, out=out).add_(1).relu_(), threads),
+        lambda: against_torch("topi to int32 and back, 1 M", [(1024, 1024)],
+                              lambda x: topi.cast(topi.cast(x * 100.0, "int32"), "float32"),
+                              lambda t, out, x: out.copy_((x * 100.0).to(t.int32)), threads),
+        lambda: against_torch("topi upsampling x2 1x64x56x56", [image], lambda x: topi.nn.upsampling(x, 2, 2),
+                              lambda t, out, x: t.nn.functional.interpolate(x, scale_factor=2), threads),
+        lambda: against_torch("topi max pool 3x3 / 2 1x64x112x112", [(1, 64, 112, 112)],
+                              lambda x: topi.nn.pool2d(x, [3, 3], [2, 2], [1, 1], [1, 1, 1, 1], "max"),
+                              lambda t, out, x: t.nn.functional.max_pool2d(x, 3, 2, 1), threads),
+        lambda: against_torch("topi conv2d_transpose 4x4 / 2 64-32 28x28", [(1, 64, 28, 28), (64, 32, 4, 4)],
+                              lambda x, w: topi.nn.conv2d_transpose_nchw(x, w, (2, 2), (1, 1), "float32", (0, 0)),
+                              lambda t, out, x, w: t.nn.functional.conv_transpose2d(x, w, stride=2, padding=1), threads)]
+
+
+def contractions(threads: int) -> list[Callable[[], Case]]:
+    """Sums of products by Einstein's convention."""
+    made: list[Callable[[], Case]] = []
+    for subscripts, a, b in (("ij,jk->ik", (256, 256), (256, 256)), ("ij,kj->ik", (256, 256), (256, 256)),
+                             ("bhid,bhjd->bhij", (2, 4, 64, 32), (2, 4, 64, 32)),
+                             ("bhij,bhjd->bhid", (2, 4, 64, 64), (2, 4, 64, 32))):
+        made.append(lambda subscripts=subscripts, a=a, b=b: against_torch(
+            f"topi einsum {subscripts}", [a, b], lambda x, y: topi.einsum(subscripts, x, y),
+            lambda t, out, x, y: t.einsum(subscripts, x, y), threads))
+    return made
+
+
 def build_times() -> list[Callable[[], Case]]:
     """Schedule, lower and build of whole operators."""
     def softmax() -> None:
@@ -125,5 +156,6 @@ def build_times() -> list[Callable[[], Case]]:
 
 def topi_cases(threads: int, quick: bool) -> list[Callable[[], Case]]:
     """Functions that make the cases, so that only one case's arrays live at a time."""
-    made = rows(threads) + sums(threads) + elementwise(threads) + products(threads) + conv_cases(threads)
+    made = rows(threads) + sums(threads) + elementwise(threads) + images(threads) + contractions(threads) + products(threads)
+    made += conv_cases(threads)
     return made + (build_times() if threads == 1 else [])

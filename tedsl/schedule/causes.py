@@ -53,7 +53,7 @@ def said(stage: StageState, *fields: str) -> Cause:
 def directive_behind(state: ScheduleState, cause: object) -> Directive | None:
     """The directive that made `cause` so (a Cause, or the name of a loop); None if it was so from the start."""
     if isinstance(cause, str):
-        cause = _of_loop(state, cause)
+        cause = _of_name(state, cause)
     if not isinstance(cause, Cause):
         return None
     history, of, name = state.recorder.history, cause.of, cause.fields[0]
@@ -75,8 +75,8 @@ def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _of_loop(state: ScheduleState, name: str) -> Cause | None:
-    """The annotation of the one loop that is called so; passes know loops by name, threads by tag, intrinsics by a buffer."""
+def _of_name(state: ScheduleState, name: str) -> Cause | None:
+    """What passes know by a name: the annotation of the one loop called so, a thread by its tag, an intrinsic by a buffer."""
     name = name.removesuffix(".init")
     found = [annotated(stage, loop) for stage in state.stages for loop in stage.leaf_iter_vars
              if loop.name == name and stage.annotation_of(loop) is not None]
