@@ -29,6 +29,7 @@ from tedsl.target.target import Target
 
 Expected = Mapping[str, Any]  # name of an output → its Tensor of the reference
 SMALL = 500  # iterations: what the interpreter does in about two milliseconds
+LARGE = 2_000_000  # iterations: seconds of the interpreter; splits of splits of a symbolic extent make many that do nothing
 
 
 class Disagreement(AssertionError):
@@ -157,8 +158,8 @@ def check(case: Case, *, interpret: bool = True, compiled: bool = True, quick: b
           expected: Expected | None = None) -> None:
     """Raises Disagreement where a way to run `case` differs from the reference, Refused where lowering refuses it.
 
-    interpret=False: machine code only; compiled=False: without it; quick: as check_quickly. expected: the outputs by the
-    reference, if they are known.
+    interpret=False, and where there are more than LARGE iterations: machine code only; compiled=False: without it; quick: as
+    check_quickly. expected: the outputs by the reference, if they are known.
     """
     expected = expected_arrays(case) if expected is None else expected
     names = scheduled(case)
@@ -168,6 +169,7 @@ def check(case: Case, *, interpret: bool = True, compiled: bool = True, quick: b
     check_dtypes(case, names, expected)
     options = pass_config(case.config)
     func = loops_of(case, names)
+    interpret = interpret and iterations(func.body, case.sizes) <= LARGE
     lowered = lowered_by(lowering_pipeline(options, case.simple_mode), func)
     target = as_target(case.target)
     ready = None

@@ -2,6 +2,7 @@
 
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 import tedsl
@@ -142,6 +143,46 @@ def test_memory_of_one_thread_is_not_computed_by_several():
     B = s.stages[1]
     B.set_scope("local")
     refused(s, args, r"i.inner of B is bound to threadIdx.x(.|\n)*scope 'local', belongs to one thread(.|\n)*set_scope")
+
+
+def sums_read_by_threads(read, scope=""):
+    """B, the sums of A's rows by threadIdx.x, computed inside of a loop of C over the same threads, which reads `read(B, i, j)`."""
+    A = te.placeholder((6, 4), "int32", name="A")
+    k = te.reduce_axis((0, 4), name="k")
+    B = te.compute((6,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((6, 6), lambda i, j: read(B, i, j), name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[1])
+    s[B].set_scope(scope)
+    s[C].bind(C.op.axis[1], te.thread_axis("threadIdx.x"))
+    s[B].bind(k, te.thread_axis("threadIdx.x"))
+    return s, [A, C]
+
+
+@pytest.mark.parametrize("iterations", [1, 4])
+def test_threads_do_not_combine_parts_of_what_each_needs_for_itself(iterations):
+    """Wrong values before: each thread has an element of B of its own, and all of them were added up."""
+    A = te.placeholder((6, iterations), "int32", name="A")
+    k = te.reduce_axis((0, iterations), name="k")
+    B = te.compute((6,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((6,), lambda i: B[i], name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[C].bind(C.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[B].bind(k, te.thread_axis("threadIdx.x"))
+    refused(s, [A, C], r"loop k of B is bound to threadIdx.x, and so is loop i of C: each thread needs elements of B of its "
+                       r'own(.|\n)*s\[B\].bind(.|\n)*leave loop k unbound(.|\n)*set_scope\("shared"\)')
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("read,scope", [(lambda B, i, j: B[i] + j, ""), (lambda B, i, j: B[i] + j, "shared"),
+                                        (lambda B, i, j: B[j] + i, "shared"), (lambda B, i, j: B[(i + j) % 6], "shared")])
+def test_threads_combine_parts_of_what_all_of_them_read(read, scope, checked):
+    s, args = sums_read_by_threads(read, scope)
+    a, c = np.random.default_rng(0).integers(-9, 9, (6, 4)).astype("int32"), np.zeros((6, 6), "int32")
+    tedsl.build(s, args, checked=checked)(a, c)
+    i, j = np.indices((6, 6))
+    np.testing.assert_array_equal(c, read(a.sum(1), i, j))
 
 
 def test_a_block_does_not_wait_for_another():

@@ -57,5 +57,9 @@ def tags_around(stage: StageState) -> set[str]:
     while pending:
         stages.append(pending.pop())
         pending += stages[-1].guests()
-    return {bound.thread_tag for one in stages for loop in one.leaf_iter_vars
-            if (bound := one.attr_of(loop).bind_thread) is not None}
+    return set().union(*map(tags_of, stages))
+
+
+def tags_of(stage: StageState) -> set[str]:
+    """The tags of the threads that the loops of the stage itself are bound to."""
+    return {bound.thread_tag for loop in stage.leaf_iter_vars if (bound := stage.attr_of(loop).bind_thread) is not None}

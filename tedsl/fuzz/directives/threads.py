@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.fuzz.directives.sites import Found, constant_extents, free_loops, tags_around
+from tedsl.fuzz.directives.sites import Found, constant_extents, free_loops, tags_around, tags_of
 from tedsl.schedule.state import StageState
 
 if TYPE_CHECKING:
@@ -14,14 +14,15 @@ TAGS = ("threadIdx.x", "blockIdx.x", "threadIdx.y", "blockIdx.y")
 
 
 def bind(s: Scheduler) -> str | None:
-    """A loop over elements to threads that are not used around the stage; a reduction loop to threadIdx."""
+    """A loop over elements to threads that are mostly not used around the stage; a reduction loop to threadIdx."""
     elements = s.draw.chance(80)
     place = s.pick(lambda stage: free_loops(stage, elements=elements), first=50)
     if place is None:
         return None
     name, at = place
     stage = s.state(name)
-    threads = [tag for tag in TAGS if tag not in tags_around(stage)
+    used = tags_of(stage) if s.draw.chance(25) else tags_around(stage)  # again, as loads into shared memory do
+    threads = [tag for tag in TAGS if tag not in used
                and (tag.startswith("threadIdx") or not stage.leaf_iter_vars[at].is_reduction)]
     return f"s[{name}].bind(loop({name}, {at}), te.thread_axis('{s.draw.choice(threads)}'))" if threads else None
 

@@ -230,12 +230,29 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
             about=annotated(plan.stage, loop.leaf))
     if around is None:
         return
+    if loop.leaf.is_reduction and not is_shared_among(scope, tag):
+        _check_same_part(plan, loop, tag, scope)
     outer = next(one for one in around.loops if one.attr.bind_thread is not None and _tag(one) == tag)
     if not analyzer.can_prove(build.greater_equal(outer.extent, loop.extent)):
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {loop.extent!r} threads of {tag}; inside of "
                             f"{around.name} there are {outer.extent!r}",
                             hint=f"split {loop.leaf.name} with factor={outer.extent!r} and bind the inner loop",
                             about=annotated(plan.stage, loop.leaf))
+
+
+def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
+    """Threads that combine their partial results, each for memory of its own, compute the same elements."""
+    own = {one.var: f"loop {one.leaf.name} of {host.name}" for host, until in hosts(plan) for one in host.loops[:until + 1]
+           if one.var is not None and one.attr.bind_thread is not None and one.attr.bind_thread.thread_tag == tag}
+    starts = [end for axis in plan.axes for end in (plan.mins[axis], plan.extents[axis])]
+    found = next((own[v] for start in starts for v in variables(start) if v in own), None)
+    if found is not None:
+        raise LoweringError(
+            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is {found}: each thread needs elements of "
+            f"{plan.name} of its own, in memory of scope {scope!r}, and the threads that would combine their parts compute others",
+            hint=f"leave loop {loop.leaf.name} unbound, so that each thread computes its elements alone; or let them compute "
+                 f'all elements together, in memory that they share: s[{plan.name}].set_scope("shared")',
+            about=annotated(plan.stage, loop.leaf))
 
 
 # --- statements -----------------------------------------------------------------------------------------------------
