@@ -12,12 +12,13 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentTypeError
 
-Operator = TypeVar("Operator", bound=Callable[..., Any])
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 Extents = Annotated[Any, Sequence[Any]]
 Shape = Annotated[Any, te.Tensor, Sequence[Any]]
 Places = Annotated[Any, te.Tensor, int, Sequence[int | None], None]
@@ -35,10 +36,10 @@ _HINTS = {
 }
 
 
-def checked(operator: Operator) -> Operator:
+def checked(operator: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """`operator` with a check of its arguments, at each call, against its annotations; those of Any take everything."""
     @functools.wraps(operator)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         names, rest, hints = _declared(operator)
         given = [*zip(names, args), *[(rest, value) for value in args[len(names):]], *kwargs.items()]
         for name, value in given:
@@ -46,7 +47,7 @@ def checked(operator: Operator) -> Operator:
                 raise _refused(operator.__name__, name, value, hints[name])
         return operator(*args, **kwargs)
 
-    return call  # type: ignore[return-value]  # wraps keeps the signature
+    return call
 
 
 @functools.cache

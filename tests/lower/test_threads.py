@@ -146,7 +146,7 @@ def test_memory_of_one_thread_is_not_computed_by_several():
 
 
 def sums_read_by_threads(read, scope=""):
-    """B, the sums of A's rows by threadIdx.x, computed inside of a loop of C over the same threads, which reads `read(B, i, j)`."""
+    """B, sums of the rows of A by threadIdx.x, inside of a loop of C over the same threads; C is `read(B, i, j)`."""
     A = te.placeholder((6, 4), "int32", name="A")
     k = te.reduce_axis((0, 4), name="k")
     B = te.compute((6,), lambda i: te.sum(A[i, k], axis=k), name="B")

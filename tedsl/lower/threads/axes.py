@@ -249,7 +249,7 @@ def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
     if found is not None:
         raise LoweringError(
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is {found}: each thread needs elements of "
-            f"{plan.name} of its own, in memory of scope {scope!r}, and the threads that would combine their parts compute others",
+            f"{plan.name} of its own, in memory of scope {scope!r}, and those that would combine their parts compute others",
             hint=f"leave loop {loop.leaf.name} unbound, so that each thread computes its elements alone; or let them compute "
                  f'all elements together, in memory that they share: s[{plan.name}].set_scope("shared")',
             about=annotated(plan.stage, loop.leaf))
