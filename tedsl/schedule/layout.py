@@ -138,6 +138,8 @@ class _Reader:
                 return self.kept([Part(e, one, self.sizes[e], one)])
             case IntImm(value=0):
                 return []
+            case IntImm(value=added):
+                raise NotInvertible(f"{added} is added: the memory begins with the first element, at index 0")
             case Cast(value=value):
                 return self.parts(value)
             case Add(a=a, b=b):

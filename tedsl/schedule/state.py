@@ -118,7 +118,7 @@ class StageState:
     versions: list[StageState] = field(default_factory=list)  # loops for calls in which their condition holds
     version_of: StageState | None = None
     condition: Expr | None = None  # of a version
-    retired: dict[IterVar, str] = field(default_factory=dict)  # loops of operations replaced since: what became of them
+    retired: dict[IterVar, tuple[str, str]] = field(default_factory=dict)  # loops gone since: what became of them, a hint
     undone: bool = False  # made by a directive that was taken back
 
     @property
@@ -214,7 +214,7 @@ class StageState:
                 case Rebase(parent=p, rebased=r) if p is loop:
                     return f"{loop.name} was replaced by the loop {r.name} that starts at 0", f"use {r.name}"
         if loop in self.retired:
-            return self.retired[loop], f"use s[{self.name}].op.axis and s[{self.name}].op.reduce_axis of the new operation"
+            return self.retired[loop]
         for stage in self.schedule.stages:
             if find(stage.all_iter_vars, loop) is not None:
                 return f"{loop.name} is a loop of stage {stage.name}", f"write s[{stage.name}] instead, or {take}"
@@ -222,6 +222,11 @@ class StageState:
             return (f"the loop {loop.name} given is not the {loop.name} of this stage: it was made by another schedule or "
                     "belongs to another operation", take)
         return f"{loop.name} is no loop of this schedule", take
+
+    def retire(self, loop: IterVar, fate: str, hint: str = "") -> None:
+        """Notes what became of a loop that this stage has no more, and what to write instead of it."""
+        new = f"use s[{self.name}].op.axis and s[{self.name}].op.reduce_axis of the new operation"
+        self.retired[loop] = f"{loop.name} {fate}", hint or new
 
     def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
         """Refuses a loop that was annotated, bound or given a pragma: what was said would be lost."""

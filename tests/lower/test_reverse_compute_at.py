@@ -210,5 +210,7 @@ def test_loops_that_were_handed_over():
     p = relu_of_matmul(20, 10)
     io, jo, _, _ = tiled(p)
     p.s[p.C].reverse_compute_at(p.s[p.P], jo)
-    assert "i.outer became the loop i.outer of C by reverse_compute_at" in refusal(lambda: p.s[p.P].unroll(io))
+    refused = refusal(lambda: p.s[p.P].unroll(io))
+    assert "i.outer became the loop i.outer of C by reverse_compute_at" in refused
+    assert "hint: write s[C] and the loop that reverse_compute_at returned" in refused
     assert len(p.s[p.P].leaf_iter_vars) == 3

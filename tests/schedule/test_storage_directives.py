@@ -142,7 +142,7 @@ def test_a_new_layout_gives_new_loops(chain):
     (lambda i, j: [i + j], "overlap with the rest, or leave gaps"),
     (lambda i, j: [(i * 48 + j) // 16, (i * 48 + j) % 16], "divides a sum: call transform_layout twice"),
     (lambda i, j: [i * j, j], "is no index made of axes by +, *, // and %"),
-    (lambda i, j: [i + 1, j], "is no index made of axes"),
+    (lambda i, j: [i + 1, j], "1 is added: the memory begins with the first element, at index 0"),
     (lambda i, j: [te.max(i, j), j], "is no index made of axes"),
     (lambda i, j: [i, "j"], "an index of the map is an integer expression, got the str 'j'"),
     (lambda i, j: [i, j * 0.5], "an index of the map is an integer expression"),

@@ -119,9 +119,8 @@ def _retire(stage: StageState, copy: ComputeOp, cache: ComputeOp) -> None:
     stage.restart(copy)
     for loop in old:
         if loop.is_reduction:
-            stage.retired[loop] = (f"{loop.name} belongs to the old operation: cache_write moved the reduction "
-                                   f"to stage {cache.name}")
+            stage.retire(loop, f"belongs to the old operation: cache_write moved the reduction to stage {cache.name}")
         else:
-            stage.retired[loop] = f"{loop.name} belongs to the old operation, which cache_write replaced"
+            stage.retire(loop, "belongs to the old operation, which cache_write replaced")
     for axis in copy.axis:
         del stage.retired[axis]

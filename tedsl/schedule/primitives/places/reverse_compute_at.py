@@ -180,8 +180,8 @@ class Mirror:
             if loop in attrs:
                 other.iter_var_attrs[self.copies[loop]] = attrs.pop(loop)
             if loop not in root_axes(self.stage.op):
-                self.stage.retired[loop] = f"{loop.name} became the loop {self.copies[loop].name} of {other.name} by " \
-                                           "reverse_compute_at"
+                self.stage.retire(loop, f"became the loop {self.copies[loop].name} of {other.name} by reverse_compute_at",
+                                  f"write s[{other.name}] and the loop that reverse_compute_at returned")
         for guest in self.stage.guests():
             if guest.attach_ivar is not None and find(self.outer, guest.attach_ivar) is not None:
                 guest.attach_stage, guest.attach_ivar = other, self.copies[guest.attach_ivar]

@@ -116,7 +116,7 @@ def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
     stage.restart(new)
     for loop in old:
         if loop not in new.reduce_axis:
-            stage.retired[loop] = f"{loop.name} belongs to the old layout of {stage.name}, which transform_layout replaced"
+            stage.retire(loop, f"belongs to the old layout of {stage.name}, which transform_layout replaced")
     return list(new.axis)
 
 
