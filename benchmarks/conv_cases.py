@@ -1,4 +1,4 @@
-"""Every convolution of ResNet-18 with the x86 schedules, beside torch with channels first and last."""
+"""Every convolution of ResNet-18 with the x86 schedules, and by winograd, beside torch with channels first and last."""
 
 from __future__ import annotations
 
@@ -57,6 +57,32 @@ def _add_torch(torch: Any, contenders: dict[str, Contender], x: Any, w: Any, str
         contenders[name] = lambda data=data, weights=weights: run(data, weights)
 
 
+def winograd(threads: int, channels: int, size: int) -> Case:
+    """A 3 x 3 convolution by tiles of 4 x 4 results, with weights that were transformed before; FLOPS as of the direct sum."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, channels, size, size), dtype="float32")
+    w = rng.standard_normal((channels, channels, 3, 3), dtype="float32")
+    W = te.placeholder(w.shape, name="weights")
+    transform = topi.nn.conv2d_winograd_weight_transform(W, 4)
+    u = np.empty((6, 6, channels, channels), "float32")
+    tedsl.build(topi.schedules.schedule(transform), [W, transform])(w, u)
+    D, U = te.placeholder(x.shape, name="data"), te.placeholder(u.shape, name="transformed")
+    contenders: dict[str, Contender] = {}
+    y = np.empty(x.shape, "float32")
+    for name, inputs, arrays, out in (
+            ("tedsl", [D, U], (x, u), topi.nn.conv2d_winograd_nchw(D, U, 1, 1, 1, pre_computed=True)),
+            ("tedsl direct", [D, W], (x, w), topi.nn.conv2d_nchw(D, W, 1, 1, 1))):
+        made = topi.nn.relu(out)
+        run = tedsl.build(topi.schedules.schedule(made), [*inputs, made])
+        run(*arrays, y)
+        contenders[name] = lambda run=run, arrays=arrays: run(*arrays, y)
+    torch = torch_or_none(threads)
+    if torch is not None:
+        _add_torch(torch, contenders, x, w, 1, 1, y)
+    return Case(f"topi winograd {channels}->{channels} 3x3 {size}²", contenders, 2.0 * channels**2 * size**2 * 9, "FMA")
+
+
 def conv_cases(threads: int) -> list[Callable[[], Case]]:
     """Functions that make the cases."""
-    return [lambda layer=layer: convolution(threads, *layer) for layer in LAYERS]
+    direct = [lambda layer=layer: convolution(threads, *layer) for layer in LAYERS]
+    return direct + [lambda of=of: winograd(threads, *of) for of in ((64, 56), (128, 28), (256, 14))]

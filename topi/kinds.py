@@ -140,6 +140,15 @@ class TransposedConvOp:
 
 
 @dataclass(frozen=True)
+class TransformOp:
+    """Small matrices times parts of a tensor; the axes number `small` choose among their rows, of `stages` all but the last."""
+
+    operator: str
+    stages: tuple[te.Tensor, ...]
+    small: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class PoolOp:
     """The maximum or the sum ("max", "sum") in windows of `padded`, which is `data` with a border.
 

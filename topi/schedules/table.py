@@ -17,6 +17,7 @@ from topi.kinds import (
     ReduceOp,
     RowsOp,
     SoftmaxOp,
+    TransformOp,
     TransposedConvOp,
 )
 from topi.schedules import cpu, gpu
@@ -38,6 +39,7 @@ CPU: dict[type, Rule] = {
     PackedConvOp: cpu.conv.schedule_conv,
     PackedDepthwiseConvOp: cpu.conv.schedule_conv,
     TransposedConvOp: cpu.conv.schedule_conv,
+    TransformOp: cpu.transforms.schedule_transform,
 }
 GPU: dict[type, Rule] = {
     te.ElementwiseOp: gpu.injective.schedule_injective,

@@ -5,7 +5,7 @@ import pytest
 
 import topi
 from tedsl import te
-from tedsl.errors import ArgumentError, ShapeError
+from tedsl.errors import ArgumentError, DTypeError, ShapeError
 from tests.topi.checking import check
 from topi import nn, testing
 from topi.nn.conv.winograd import transform_matrices
@@ -42,6 +42,26 @@ def test_winograd(shape, o, r, m, padding, schedule):
           [expected, np.moveaxis(expected, 1, -1)], 1e-9, 1e-9, SCHEDULES[schedule])
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("channels, o, size, m", [(1, 1, 1, 2), (3, 40, 9, 4), (17, 16, 4, 9)])
+def test_winograd_in_vectors(channels, o, size, m, layout):
+    """Channels that fill vectors and that do not, tiles that reach beyond the image, code too long to be unrolled; fused."""
+    (a, x), (w, k) = feed((2, channels, size, size), "float32"), feed((o, channels, 3, 3), "float32", "w")
+    expected = np.maximum(testing.conv2d_nchw_python(x.astype("float64"), k, 1, 1), 0).astype("float32")
+    if layout == "NHWC":
+        x, k, expected = np.moveaxis(x, 1, -1).copy(), k.transpose(2, 3, 1, 0).copy(), np.moveaxis(expected, 1, -1)
+        a, w = te.placeholder(x.shape, name="a"), te.placeholder(k.shape, name="w")
+    made = topi.nn.relu(getattr(nn, f"conv2d_winograd_{layout.lower()}")(a, w, 1, 1, 1, tile_size=m))
+    tolerance = 1e-4 if m <= 4 else 1e-2
+    check([made], {a: x, w: k}, [expected], tolerance, tolerance * channels, topi.x86.schedule_conv2d_nchw)
+
+
+def test_winograd_of_short_floats_adds_up_in_float32():
+    (a, x), (w, k) = feed((1, 32, 6, 6), "float16"), feed((4, 32, 3, 3), "float16", "w")
+    expected = testing.conv2d_nchw_python(x.astype("float64"), k.astype("float64"), 1, 1).astype("float16")
+    check([nn.conv2d_winograd_nchw(a, w, 1, 1, 1)], {a: x, w: k}, [expected], 1e-2, 1e-2, topi.x86.schedule_conv2d_nchw)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("stride, padding, dilation, deformable_groups, groups", [(1, 1, 1, 1, 1), (2, 1, 2, 2, 2)])
 def test_deformable(stride, padding, dilation, deformable_groups, groups, schedule):
@@ -73,6 +93,8 @@ A, W = te.placeholder((1, 4, 8, 8), name="a"), te.placeholder((4, 4, 3, 3), name
     (lambda: nn.conv2d_winograd_nchw(A, W, 2, 1, 1), ArgumentError, r"strides are \(2, 2\)"),
     (lambda: nn.conv2d_winograd_nchw(A, te.placeholder((4, 4, 3, 5), name="w"), 1, 1, 1), ArgumentError, "window is 3 x 5"),
     (lambda: nn.conv2d_winograd_nchw(A, W, 1, 1, 1, tile_size=20), ArgumentError, "tile_size 20"),
+    (lambda: nn.conv2d_winograd_nchw(*[te.placeholder(t.shape, "int8", name=t.name) for t in (A, W)], 1, 1, 1), DTypeError,
+     "hold fractions, and the dtype is int8"),
     (lambda: nn.deformable_conv2d_nchw(A, A, W, 1, 1, 1, 1, 1), ShapeError, r"is not \(1, 18, 8, 8\)"),
     (lambda: nn.correlation_nchw(A, W, 1, 1, 1, 1, 0, True), ShapeError, "both alike"),
     (lambda: nn.correlation_nchw(A, A, 2, 1, 1, 1, 0, True), ArgumentError, "kernel_size 2"),

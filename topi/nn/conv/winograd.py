@@ -5,19 +5,22 @@
 The matrices evaluate polynomials at m + r - 2 numbers and infinity, and interpolate (Toom and Cook; Lavin and Gray, Fast
 Algorithms for Convolutional Neural Networks, 2015). Results differ from those of a direct convolution in the last digits,
 the more the larger m: about 1e-5 for m = 4 in float32.
+
+What stands between two matrices is made in two formulas, one for each of them, of sums without what is multiplied by 0. Their
+small indices choose among the sums: schedules unroll them. Channels are innermost from the padded data to the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from tedsl import te
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, DTypeError
 from topi.arguments import checked
 from topi.extents import as_int, opening
-from topi.kinds import InjectiveOp, ReduceOp
+from topi.kinds import InjectiveOp, ReduceOp, TransformOp
 from topi.nn.conv.formula import require_channels, require_rank, result_dtype, windows
 from topi.nn.pad import pad
 
@@ -47,29 +50,11 @@ def conv2d_winograd_weight_transform(kernel: te.Tensor, tile_size: int, layout: 
     """G kernel G^T for each pair of channels, to be computed once: (m + r - 1, m + r - 1, result, channel)."""
     where = opening("conv2d_winograd_weight_transform", kernel)
     require_rank(kernel, layout, where)
-    size = dict(zip(layout, kernel.shape))
-    width = _square(size["H"], size["W"], where)
-    _, _, g = winograd_transform_matrices(tile_size, width, kernel.dtype)
-    kh, kw = te.reduce_axis((0, width), name="r_kh"), te.reduce_axis((0, width), name="r_kw")
-
-    def formula(eps: Any, nu: Any, o: Any, i: Any) -> Any:
-        at = {"O": o, "I": i, "H": kh, "W": kw}
-        return te.sum(kernel(*[at[letter] for letter in layout]) * g(eps, kh) * g(nu, kw), axis=[kh, kw])
-
-    alpha = tile_size + width - 1
-    made: te.Tensor = te.compute((alpha, alpha, size["O"], size["I"]), formula, name="transform_weight",
-                                 tag="winograd_weight_transform", info=ReduceOp("sum", kernel, (), False))
-    return made
-
-
-def winograd_transform_matrices(tile_size: int, kernel_size: int, out_dtype: Any) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """A (m + r - 1, m), B (m + r - 1, m + r - 1) and G (m + r - 1, r) for tiles of m results and windows of r."""
-    a, b, g = transform_matrices(tile_size, kernel_size)
-    return _constant(a, "A", out_dtype), _constant(b, "B", out_dtype), _constant(g, "G", out_dtype)
+    return _weights(kernel, tile_size, layout, "OI", str(kernel.dtype), where)
 
 
 def transform_matrices(m: int, r: int) -> tuple[Matrix, Matrix, Matrix]:
-    """A, B and G as exact fractions."""
+    """A (m + r - 1, m), B (m + r - 1, m + r - 1) and G (m + r - 1, r) as exact fractions."""
     count = m + r - 2
     if m < 1 or r < 1 or count > len(_POINTS):
         raise ArgumentError(f"winograd: tile_size {m} and a window of {r}", hint=f"together at most {len(_POINTS) + 2}")
@@ -77,7 +62,7 @@ def transform_matrices(m: int, r: int) -> tuple[Matrix, Matrix, Matrix]:
     a = [[p**i for i in range(m)] for p in points] + [[zero] * (m - 1) + [one]]
     g = [[p**k / _product([p - q for q in points if q != p]) for k in range(r)] for p in points] + [[zero] * (r - 1) + [one]]
     rows = [[*_polynomial([q for q in points if q != p]), zero] for p in points] + [_polynomial(points)]
-    return a, [list(column) for column in zip(*rows)], g
+    return a, _turned(rows), g
 
 
 def _product(numbers: Sequence[Fraction]) -> Fraction:
@@ -96,19 +81,32 @@ def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
     return made
 
 
-def _constant(matrix: Matrix, name: str, dtype: Any) -> te.Tensor:
-    """A matrix of numbers as a formula, which is inlined where it is used."""
-    def element(i: Any, j: Any) -> Any:
-        value = te.const(0, dtype)
-        for row, numbers in enumerate(matrix):
-            for column, number in enumerate(numbers):
-                if number:
-                    value = te.select(te.all(i.equal(row), j.equal(column)), te.const(float(number), dtype), value)
-        return value
+def _turned(matrix: Matrix) -> Matrix:
+    return [list(column) for column in zip(*matrix)]
 
-    made: te.Tensor = te.compute((len(matrix), len(matrix[0])), element, name=name, tag="const_matrix",
-                                 info=InjectiveOp("matrix"))
+
+# --- sums with the rows of a matrix ---------------------------------------------------------------------------------------
+
+def _times(matrix: Matrix, i: Any, element: Callable[[int], Any], dtype: str) -> Any:
+    """Row `i`, an index, of `matrix` times the vector of `element(0)`, `element(1)`, ..."""
+    sums = [_sum_of(row, element, dtype) for row in matrix]
+    made = sums[-1]
+    for number in reversed(range(len(sums) - 1)):
+        made = te.select(i.equal(number), sums[number], made)
     return made
+
+
+def _sum_of(row: Sequence[Fraction], element: Callable[[int], Any], dtype: str) -> Any:
+    """The sum of row[k] * element(k) without what is 0."""
+    total = None
+    for k, factor in enumerate(row):
+        if factor:
+            term = element(k) if abs(factor) == 1 else element(k) * te.const(float(abs(factor)), dtype)
+            if total is None:
+                total = -term if factor < 0 else term
+            else:
+                total = total - term if factor < 0 else total + term
+    return te.const(0, dtype) if total is None else total
 
 
 def _square(height: Any, width: Any, where: str) -> int:
@@ -118,19 +116,52 @@ def _square(height: Any, width: Any, where: str) -> int:
     return one
 
 
+def _weights(kernel: te.Tensor, m: int, layout: str, order: str, dtype: str, where: str) -> te.Tensor:
+    """G kernel G^T with the channels in the order "OI" or "IO"."""
+    size = dict(zip(layout, kernel.shape))
+    width = _square(size["H"], size["W"], where)
+    wide = _wide(dtype, where)
+    _, _, g = transform_matrices(m, width)
+    alpha, channels = m + width - 1, [size[letter] for letter in order]
+
+    def read(y: int, x: Any, *channel: Any) -> Any:
+        at = {**dict(zip(order, channel)), "H": y, "W": x}
+        return kernel(*[at[letter] for letter in layout]).astype(wide)
+
+    rows = te.compute((alpha, width, *channels), lambda eps, x, *c: _times(
+        g, eps, lambda y: read(y, x, *c), wide), name="weight_rows", info=InjectiveOp("winograd"))
+    made: te.Tensor = te.compute((alpha, alpha, *channels), lambda eps, nu, *c: _times(
+        g, nu, lambda x: rows(eps, x, *c), wide).astype(dtype), name="transform_weight", tag="winograd_weight_transform",
+        info=TransformOp("winograd_weights", (rows,), (0, 1)))
+    return made
+
+
+def _wide(dtype: Any, where: str) -> str:
+    """The dtype that is computed in."""
+    if dtype not in ("float16", "bfloat16", "float32", "float64"):
+        raise DTypeError(f"{where}: the matrices of winograd hold fractions, and the dtype is {dtype}",
+                         hint="use conv2d, or convert: topi.cast(data, 'float32')")
+    return str(dtype) if dtype in ("float32", "float64") else "float32"
+
+
+# --- the convolution ------------------------------------------------------------------------------------------------------
+
 def _winograd(operator: str, data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: Any,
               pre_computed: bool, m: int, layout: str) -> te.Tensor:
     where = opening(operator, data, weight)
     kernel_layout = "OIHW" if layout == "NCHW" else "HWIO"
     require_rank(data, layout, where)
     require_rank(weight, kernel_layout, where)
+    dtype = result_dtype(data, weight, out_dtype, where)
+    wide = _wide(dtype, where)
     if pre_computed:
         alpha, _, outputs, inputs = weight.shape
-        r, transformed = (as_int(alpha) or 0) - m + 1, weight
+        r, transformed, order = (as_int(alpha) or 0) - m + 1, weight, "OI"
     else:
         size = dict(zip(kernel_layout, weight.shape))
         outputs, inputs, r = size["O"], size["I"], _square(size["H"], size["W"], where)
-        transformed = conv2d_winograd_weight_transform(weight, m, kernel_layout)
+        order = "IO"
+        transformed = _weights(weight, m, kernel_layout, order, wide, where)
     extents = dict(zip(layout, data.shape))
     require_channels(extents["C"], inputs, outputs, 1, (data, weight), where)
     w = windows([r, r], strides, padding, dilation, where)
@@ -141,38 +172,50 @@ def _winograd(operator: str, data: te.Tensor, weight: te.Tensor, strides: Any, p
     before = {"H": w.before[0], "W": w.before[1]}
     after = {"H": w.after[0] + tiles[0] * m - height, "W": w.after[1] + tiles[1] * m - width}
     padded = pad(data, [before.get(d, 0) for d in layout], [after.get(d, 0) for d in layout], name="data_pad")
-    products = _products(padded, transformed, extents["N"], inputs, outputs, m, r, tiles, layout)
-    a, _, _ = winograd_transform_matrices(m, r, products.dtype)
-    ra, rb = te.reduce_axis((0, m + r - 1), name="r_a"), te.reduce_axis((0, m + r - 1), name="r_b")
-    inverse = te.compute((outputs, products.shape[3], m, m), lambda o, p, y, x: te.sum(
-        products(ra, rb, o, p) * a(ra, y) * a(rb, x), axis=[ra, rb]), name="inverse", info=ReduceOp("sum", products, (), False))
-    dtype = result_dtype(data, weight, out_dtype, where)
+    if layout == "NCHW":
+        padded = te.compute([padded.shape[d] for d in (0, 2, 3, 1)], lambda n, h, w, c: padded(n, c, h, w), name="data_last",
+                            tag="injective", info=InjectiveOp("transpose"))
+    packed = _packed(padded, m, r, tiles, wide)
+    ci = te.reduce_axis((0, inputs), name="ci")
+    sums = te.compute((m + r - 1, m + r - 1, packed.shape[2], outputs), lambda eps, nu, p, o: te.sum(
+        packed(eps, nu, p, ci) * transformed(eps, nu, *((o, ci) if order == "OI" else (ci, o))).astype(wide), axis=ci),
+        name="bgemm", info=ReduceOp("sum", packed, (), False))
+    inverse = _inverse(sums, m, r, wide)
 
     def formula(*i: Any) -> Any:
         at = dict(zip(layout, i))
         tile = (at["N"] * tiles[0] + at["H"] // m) * tiles[1] + at["W"] // m
-        return inverse(at["C"], tile, at["H"] % m, at["W"] % m).astype(dtype)
+        return inverse(tile, at["H"] % m, at["W"] % m, at["C"]).astype(dtype)
 
     shape = [{"N": extents["N"], "C": outputs, "H": height, "W": width}[d] for d in layout]
     made: te.Tensor = te.compute(shape, formula, name=operator, tag=operator, info=InjectiveOp(operator), axes="ax")
     return made
 
 
-def _products(padded: te.Tensor, transformed: te.Tensor, batch: Any, inputs: Any, outputs: Any, m: int, r: int,
-              tiles: tuple[Any, Any], layout: str) -> te.Tensor:
-    """For each of (m + r - 1)^2 places a product of matrices: results x channels times channels x tiles."""
-    alpha, dtype = m + r - 1, padded.dtype
-    _, b, _ = winograd_transform_matrices(m, r, dtype)
-    ra, rb = te.reduce_axis((0, alpha), name="r_a"), te.reduce_axis((0, alpha), name="r_b")
+def _packed(padded: te.Tensor, m: int, r: int, tiles: tuple[Any, Any], wide: str) -> te.Tensor:
+    """B^T tile B for each tile and channel: (m + r - 1, m + r - 1, tile, channel)."""
+    alpha, count = m + r - 1, padded.shape[0] * tiles[0] * tiles[1]
+    _, b, _ = transform_matrices(m, r)
 
-    def place(p: Any, c: Any, y: Any, x: Any) -> Any:
-        at = {"N": p // (tiles[0] * tiles[1]), "C": c, "H": p // tiles[1] % tiles[0] * m + y, "W": p % tiles[1] * m + x}
-        return padded(*[at[d] for d in layout])
+    def read(p: Any, y: int, x: Any, c: Any) -> Any:
+        row, column = p // tiles[1] % tiles[0] * m + y, p % tiles[1] * m + x
+        return padded(p // (tiles[0] * tiles[1]), row, column, c).astype(wide)
 
-    count = batch * tiles[0] * tiles[1]
-    pack = te.compute((alpha, alpha, inputs, count), lambda eps, nu, c, p: te.sum(
-        place(p, c, ra, rb) * b(ra, eps) * b(rb, nu), axis=[ra, rb]), name="data_pack", info=ReduceOp("sum", padded, (), False))
-    ci = te.reduce_axis((0, inputs), name="ci")
-    made: te.Tensor = te.compute((alpha, alpha, outputs, count), lambda eps, nu, o, p: te.sum(
-        transformed(eps, nu, o, ci) * pack(eps, nu, ci, p), axis=ci), name="bgemm", info=ReduceOp("sum", pack, (), False))
+    rows = te.compute((count, alpha, alpha, padded.shape[3]), lambda p, eps, x, c: _times(
+        _turned(b), eps, lambda y: read(p, y, x, c), wide), name="data_rows", info=InjectiveOp("winograd"))
+    made: te.Tensor = te.compute((alpha, alpha, count, padded.shape[3]), lambda eps, nu, p, c: _times(
+        _turned(b), nu, lambda x: rows(p, eps, x, c), wide), name="data_pack",
+        info=TransformOp("winograd_data", (rows,), (0, 1)))
+    return made
+
+
+def _inverse(sums: te.Tensor, m: int, r: int, wide: str) -> te.Tensor:
+    """A^T sums A for each tile: (tile, m, m, result)."""
+    a, _, _ = transform_matrices(m, r)
+    count, outputs = sums.shape[2:]
+    rows = te.compute((count, m, m + r - 1, outputs), lambda p, y, nu, o: _times(
+        _turned(a), y, lambda eps: sums(eps, nu, p, o), wide), name="sum_rows", info=InjectiveOp("winograd"))
+    made: te.Tensor = te.compute((count, m, m, outputs), lambda p, y, x, o: _times(
+        _turned(a), x, lambda nu: rows(p, y, nu, o), wide), name="inverse",
+        info=TransformOp("winograd_result", (rows,), (1, 2)))
     return made

@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl import te
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.formulas import Formula, extent_of, product, runs
+from topi.schedules.formulas import Formula, extent_of, product, runs, variables_in
 from topi.schedules.kernel import Kernel
 
 _CHUNK = 16 * 1024
@@ -46,7 +46,7 @@ def turned_axis(op: Any, formula: Formula) -> Any:
     """An axis that runs along the memory of what is read, where the last axis does not; None if there is none worth it."""
     last = op.axis[-1]
     for axis in op.axis[:-1]:
-        if any(load.indices and load.indices[-1] is axis.var and any(index is last.var for index in load.indices)
+        if any(load.indices and load.indices[-1] is axis.var and any(last.var in variables_in(index) for index in load.indices)
                for load in formula.loads):
             extents = extent_of(axis), extent_of(last)
             return axis if all(extent is None or extent >= _TURNED for extent in extents) else None
