@@ -185,6 +185,27 @@ def test_threads_combine_parts_of_what_all_of_them_read(read, scope, checked):
     np.testing.assert_array_equal(c, read(a.sum(1), i, j))
 
 
+@pytest.mark.parametrize("iterations", [1, 2])
+@pytest.mark.parametrize("predicate", [False, True])
+def test_each_thread_gets_the_result_of_fewer_threads(iterations, predicate):
+    """Only threads that have an iteration stored it, each in memory of its own, where there was one: 1 of 3 here."""
+    A = te.placeholder((3, iterations), "int32", name="A")
+    k = te.reduce_axis((0, iterations), name="k")
+    B = te.compute((3,), lambda i: te.max(A[i, k], axis=k), name="B")
+    C = te.compute((3, 7), lambda i, j: B[i] + j, name="C")
+    s = te.create_schedule(C.op)
+    thread = te.thread_axis((0, 3), "threadIdx.x")
+    s[C].env_threads([thread])
+    mine = te.thread_axis("threadIdx.x")
+    s[B].bind(k, mine)
+    if predicate:
+        s[B].set_store_predicate(mine.var.equal(0))
+    s[B].compute_at(s[C], s[C].leaf_iter_vars[0])
+    a, c = np.arange(3 * iterations, dtype="int32").reshape(3, iterations), np.zeros((3, 7), "int32")
+    tedsl.build(s, [A, C])(a, c)
+    np.testing.assert_array_equal(c, a.max(1)[:, None] + np.arange(7))
+
+
 def test_a_block_does_not_wait_for_another():
     A = te.placeholder((4, 4), name="A")
     B = te.compute((4, 4), lambda i, j: A[i, j] + 1.0, name="B")

@@ -20,6 +20,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, Load, Reduce, Var, pointer_var
+from tedsl.ir.iters import IterVar
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferStore, Evaluate, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.substitute import substitute
@@ -46,9 +47,13 @@ def _is_crossing(loop: Loop) -> bool:
 def _chooses_a_copy(plan: StagePlan, predicate: Expr) -> bool:
     """Whether a store predicate is about threads that all have the result, each in memory of its own: then each stores it."""
     scope = memory_scope(plan.stage) or "global"
-    own = {loop.var for loop in plan.loops if _is_crossing(loop) and loop.attr.bind_thread is not None
-           and not is_shared_among(scope, loop.attr.bind_thread.thread_tag)}
+    own = {thread.var for thread in _combining(plan) if not is_shared_among(scope, thread.thread_tag)}
     return own.issuperset(variables(predicate))
+
+
+def _combining(plan: StagePlan) -> list[IterVar]:
+    """The threads that combine their partial results, also those of loops of one iteration."""
+    return [loop.attr.bind_thread for loop in plan.loops if loop.leaf.is_reduction and loop.attr.bind_thread is not None]
 
 
 class Nested(Protocol):
@@ -84,6 +89,7 @@ def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
     stores: Stmt = seq(*[BufferStore(buffer, _first(var, source), nest.place(translate))
                          for buffer, var, source in zip(nest.buffers, results, sources)])
     reduced = {var for loop in plan.loops if loop.leaf.is_reduction for var in variables(loop.value)}
+    reduced |= {thread.var for thread in _combining(plan)}
     predicate = [condition for condition in predicate if not _chooses_a_copy(plan, condition)]
     for condition in reversed([*(c for c in exists if reduced.isdisjoint(variables(c))), *predicate]):
         stores = IfThenElse(condition, stores)
@@ -160,7 +166,7 @@ def _partial(nest: Nested, reduce: Reduce, serial: Sequence[int], kept: Sequence
 
 
 def _allreduce(plan: StagePlan, reduce: Reduce, sources: Sequence[Expr], condition: Expr, results: Sequence[Var]) -> Stmt:
-    threads = [loop.attr.bind_thread.var for loop in plan.loops if _is_crossing(loop) and loop.attr.bind_thread is not None]
+    threads = [thread.var for thread in _combining(plan)]
     count = IntImm(dtype("uint32"), len(sources))
     call = Call(HANDLE, ALLREDUCE, (count, *sources, condition, *results, *threads))
     nothing = Call(HANDLE, Op.get("tir.reinterpret"), (IntImm(dtype("uint64"), 0),))
