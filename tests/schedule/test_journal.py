@@ -5,7 +5,7 @@ import pytest
 from tedsl import te
 from tedsl.errors import ScheduleError
 from tedsl.schedule.handles import create_schedule
-from tedsl.schedule.journal import Directive
+from tedsl.schedule.journal import Directive, Journal
 
 
 def replayed(s, *outputs, **names):
@@ -163,3 +163,18 @@ def test_print_of_symbolic_extents():
     s = create_schedule(B.op)
     s[B].split(B.op.axis[0], 16)
     assert str(s[B]) == "B: output\n  for i.outer in 0..floordiv((n + 15), 16)\n    for i.inner in 0..16"
+
+
+def test_parameters_of_a_layout_are_no_objects():
+    """An axis that was given to a directive that was refused is called as the parameter of a later map is."""
+    A = te.placeholder((4, 4), name="A")
+    B = te.compute((4, 4), lambda i, j: A[i, j], name="B")
+    C = te.compute((4, 4), lambda i, j: B[i, j], name="C")
+    s = te.create_schedule(C.op)
+    with pytest.raises(ScheduleError):
+        s[B].prefetch(B, B.op.axis[1], B.op.axis[1])
+    s[B].transform_layout(lambda i, j: [j, i])
+    assert "j" in s.journal.objects
+    again = te.create_schedule(C.op)
+    again.replay(Journal.from_json(s.journal.to_json()))
+    assert str(again) == str(s)

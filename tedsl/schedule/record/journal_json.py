@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.ir.source_line import SourceLine
 from tedsl.schedule.journal import Directive, Journal
-from tedsl.schedule.record.grammar import parse, refused
+from tedsl.schedule.record.grammar import names_used, parse, refused
 from tedsl.schedule.record.replay import directives_of
 
 FORMAT = "tedsl journal"
@@ -36,7 +35,7 @@ def _record(directive: Directive) -> dict[str, Any]:
 
 def _check_arguments(directive: Directive, journal: Journal) -> None:
     """A variable of the shapes is found again by its name; other objects are not."""
-    for name in re.findall(r"\w+", re.sub(r"'[^']*'|\"[^\"]*\"", "", directive.text)):
+    for name in sorted(names_used(parse(directive.text).call)):
         thing = journal.objects.get(name)
         if thing is not None and not (isinstance(thing, Var) and thing.name == name):
             raise ArgumentError(f"{directive.origin} cannot be written as JSON: {name} is an object of this process "
