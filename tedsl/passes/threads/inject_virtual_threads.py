@@ -5,11 +5,14 @@ before:  attr [vthread] "virtual_thread" = 2 {
 after:   allocate(L, [8]) { for (k: 0, 8) { S[k] = A[k]; L[0] = S[k*2]; L[4] = S[k*2 + 1]; B[k] = L[0]; B[8 + k] = L[4] } }
 
 Memory whose content differs from copy to copy gets room for each. A statement without loops is copied out if there are
-fewer than 16 threads; otherwise a loop `vthread.s` stands around it. Threads called "cthread" share no memory at all.
+fewer than 16 threads; otherwise a loop `vthread.s` stands around it. Threads called "cthread" share nothing that is
+allocated inside of them. What is the same for all threads, and goes to memory that they share, is done once: n copies of
+B[0] += A[k] would count it n times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl.errors import LoweringError
@@ -31,6 +34,7 @@ from tedsl.ir.stmt import (
     Store,
     Tensorized,
     While,
+    is_no_op,
     no_op,
     seq,
 )
@@ -69,7 +73,8 @@ class _Virtual(ScopedRewriter):
 
 
 class _Injector:
-    """Copies the statements of `body` that depend on `var`; `share` memory that does not."""
+    """Copies the statements of `body` that depend on `var` or write memory of each thread; `share`: memory that does not
+    differ is no such memory."""
 
     def __init__(self, var: Var, count: int, share: bool, body: Stmt) -> None:
         self.var, self.count, self.share = var, count, share
@@ -82,21 +87,29 @@ class _Injector:
 
     def __call__(self, stmt: Stmt) -> Stmt:
         match stmt:
-            case Store(buffer_var=v):
-                own = not self.share or v in self.touched or self.differs(stmt.value, stmt.index, stmt.predicate)
-                return self.copies(stmt) if own else stmt
-            case Evaluate():
-                return self.copies(stmt) if not self.share or self.differs(stmt.value) else stmt
+            case Store() | Evaluate():
+                return self.copies(stmt) if self.is_each(stmt) else stmt
             case Allocate():
                 return self.allocation(stmt)
             case Tensorized():
-                return self.copies(stmt)  # the call and its formula stay together
+                each = any(self.is_each(part) for part in post_order(stmt) if isinstance(part, Stmt))
+                return self.copies(stmt) if each else stmt  # the call and its formula stay together
             case _ if self.differs(*(e for e in stmt.child_nodes() if isinstance(e, Expr))):
                 return self.copies(stmt)  # a condition, a bound, a let that differs
             case For() | While() | IfThenElse() | LetStmt() | AttrStmt() | AssertStmt():
                 return stmt.map_children(lambda child: self(child) if isinstance(child, Stmt) else child)
             case _:
                 return seq(*[self(part) for part in stmt.child_nodes() if isinstance(part, Stmt)])
+
+    def is_each(self, stmt: Stmt) -> bool:
+        """Whether each thread runs `stmt`, whose parts are looked at apart: it differs, or is for memory of each thread."""
+        memory: Sequence[Var] = (stmt.buffer_var,) if isinstance(stmt, Store) else ()
+        if isinstance(stmt, Evaluate):
+            memory = _data_of_calls(stmt.value)
+            if not memory and not self.share:
+                return not is_no_op(stmt)
+        return any(one in self.touched or one in self.strides for one in memory) \
+            or self.differs(*(e for e in stmt.child_nodes() if isinstance(e, Expr)))
 
     def allocation(self, stmt: Allocate) -> Stmt:
         if self.differs(*stmt.extents, stmt.condition):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Load, Ramp, Var, pointer_var
@@ -109,3 +109,73 @@ def test_no_virtual_thread_does_nothing():
     b = np.zeros(0, "float32")
     tedsl.build(s, [A, B])(np.ones(3, "float32"), b)
     assert "B_2[" not in str(tedsl.lower(s, [A, B]))
+
+
+def built(s, args, rows, checked):
+    a = np.random.default_rng(0).integers(-9, 9, (rows, 8)).astype("int32")
+    b = np.full(rows, 77, "int32")
+    tedsl.build(s, args, checked=checked)(a, b)
+    return a.sum(1), b
+
+
+def sums(rows=4):
+    A = te.placeholder((rows, 8), "int32", name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((rows,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    return A, B, k
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("tag", ["vthread", "cthread"])
+@pytest.mark.parametrize("scope", ["caller", "", "shared", "local"])
+def test_a_reduction_that_all_virtual_threads_do_counts_once(tag, scope, checked):
+    """Copies for "cthread" counted every element twice."""
+    A, B, _ = sums()
+    C = B if scope == "caller" else te.compute((4,), lambda i: B[i] * 1, name="C")
+    s = te.create_schedule(C.op)
+    if scope != "caller":
+        outer, _ = s[C].split(C.op.axis[0], nparts=2)
+        s[C].bind(outer, te.thread_axis(tag))
+        s[B].compute_at(s[C], outer)
+        s[B].set_scope(scope)
+    s[B].env_threads([te.thread_axis((0, 2), tag)])
+    expected, b = built(s, [A, C], 4, checked)
+    np.testing.assert_array_equal(b, expected)
+
+
+@pytest.mark.parametrize("tag", ["vthread", "cthread"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_intrinsic_that_all_virtual_threads_call_counts_once(tag, apart):
+    """Calls were copied whatever they did. apart: each thread has rows of its own, and calls it for these."""
+    A, B, k = sums()
+    a, part = te.placeholder((2, 4), "int32", name="a"), te.reduce_axis((0, 4))
+    b = te.compute((2,), lambda i: te.sum(a[i, part], axis=part), name="b")
+
+    def intrinsic(ins, outs):
+        def rows(value):
+            builder = tir.ir_builder.create()
+            for row in range(2):
+                builder.emit(outs[0].vstore(row, value(row)))
+            return builder.get()
+
+        def update():
+            return rows(lambda row: sum([ins[0].vload((row, j)) for j in range(4)], outs[0].vload(row)))
+        return update(), rows(lambda row: tir.const(0, "int32")), update()
+
+    rows = tir.decl_buffer(a.shape, a.dtype, offset_factor=1, strides=[te.var("stride"), 1])
+    sum_rows = te.decl_tensor_intrin(b.op, intrinsic, binds={a: rows, b: tir.decl_buffer(b.shape, b.dtype, offset_factor=1)})
+    s = te.create_schedule(B.op)
+    (outer, inner), (far, near) = s[B].split(B.op.axis[0], factor=2), s[B].split(k, factor=4)
+    s[B].reorder(outer, far, inner, near)
+    if apart:
+        s[B].bind(outer, te.thread_axis(tag))
+    else:
+        s[B].env_threads([te.thread_axis((0, 2), tag)])
+    s[B].tensorize(inner, sum_rows)
+    expected, got = built(s, [A, B], 4, False)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_threads_that_share_nothing_share_what_is_outside_of_them():
+    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", 0, own(0)))), 2, "cthread"))
+    assert text.count("L[") == 3 and text.count("B_1[0] =") == 1
