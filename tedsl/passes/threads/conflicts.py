@@ -54,26 +54,36 @@ class Conflicts:
         self.loops.add(loop.loop_var)
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
 
-    def meet(self, one: Access, other: Access, fixed: Set[Var]) -> bool:
-        """Whether different threads may touch one element; in loops other than `fixed` they may be at different iterations."""
+    def meet(self, one: Access, other: Access, fixed: Set[Var], carried: Var | None = None) -> bool:
+        """Whether different threads may touch one element; in loops other than `fixed` they may be at different iterations.
+
+        carried: only accesses of different iterations of that loop count.
+        """
         if one.memory is not other.memory or not (one.writes or other.writes):
             return False
         a, b = self._place(one.index), self._place(other.index)
         if a is None or b is None or a.factors != b.factors or not self.threads:
             return bool(self.threads)
-        if self._is_one_numbering(a, b, fixed):
+        if self._is_one_numbering(a, b, fixed, carried):
             return False
         apart = self._distance(a.factors)
         return apart is None or not self._closer(a.rest, b.rest, apart, fixed)
 
-    def _is_one_numbering(self, a: _Place, b: _Place, fixed: Set[Var]) -> bool:
-        """Whether both indices number threads and iterations alike, each pair with an element of its own."""
+    def _is_one_numbering(self, a: _Place, b: _Place, fixed: Set[Var], carried: Var | None) -> bool:
+        """Whether both indices number threads and iterations alike, each pair with an element of its own.
+
+        With `carried`, threads may share an element of one iteration of that loop: no barrier between iterations helps there.
+        """
         digits = [(abs(c), build.as_int(one.count)) for c, one in zip(a.factors, self.threads)]
         first, second = self._digits(a.rest, fixed), self._digits(b.rest, fixed)
         if first is None or second is None or first[0] != second[0]:
             return False
         if build.as_int(self.analyzer.simplify(build.sub(first[1], second[1]))) != 0:
             return False
+        if carried is not None:
+            steps = [split_linear(place.rest, carried, self.analyzer) for place in (a, b)]
+            if steps[0] is not None and steps[1] is not None and steps[0][0] == steps[1][0] != 0:
+                digits = [digit for digit in digits if digit[0]]
         digits = sorted(digits + first[0], key=lambda d: d[0])
         return digits[0][0] > 0 and all(count is not None and above >= c * count
                                         for (c, count), (above, _) in pairwise(digits))

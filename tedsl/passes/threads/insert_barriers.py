@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, Load, StringImm, Var, pointer_var
+from tedsl.ir.expr import Call, Expr, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import (
@@ -34,11 +34,11 @@ from tedsl.ir.stmt import (
     seq,
 )
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import has_launch, launched, scope_of
 from tedsl.passes.threads.conflicts import Access, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
+from tedsl.passes.threads.make_way import checked_before, guarded
 from tedsl.passes.threads.uniform import Uniformity
 
 SYNC, ALLREDUCE = Op.get("tir.tvm_storage_sync"), Op.get("tir.tvm_thread_allreduce")
@@ -82,9 +82,11 @@ def meeting(stmt: Stmt) -> Stmt | None:
                 None)
 
 
-def divergent(stmt: Stmt, expr: Expr, where: str) -> NoReturn:
-    """The error for a meeting that only some threads come to."""
+def divergent(stmt: Stmt, expr: Expr, where: str, *, written: bool = True) -> NoReturn:
+    """The error for a meeting that only some threads come to. written: by the user, not a barrier that had to be inserted."""
     what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
+    if not written:
+        what = "threads must wait for each other here, since one uses what another stores: the place"
     raise LoweringError(f"{what} stands under {where} {expr!r}, which differs among the threads of a block: some would wait "
                         "for others that never come",
                         hint="make the condition the same for all threads, or close it before the barrier and repeat it after",
@@ -149,7 +151,9 @@ class _KernelBarriers:
             case Allocate() | AttrStmt():
                 return self.inside(stmt, [], around)
             case AssertStmt():
-                return self.inside(stmt, self.reads(stmt.condition), around)
+                made, entries = self.inside(stmt, self.reads(stmt.condition), around)
+                apart = made is not stmt and self.uniform.varies(stmt.condition)
+                return (checked_before(made) if apart and isinstance(made, AssertStmt) else made), entries
             case _:
                 return stmt, [None] if is_barrier(stmt) else self.accesses(stmt)
 
@@ -180,12 +184,12 @@ class _KernelBarriers:
                 found.append(Access(node, None, True))
         return found
 
-    def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var]) -> bool:
+    def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var], carried: Var | None = None) -> bool:
         """Whether something in `entries` before its first barrier must wait for something that is pending."""
         for entry in entries:
             if entry is None:
                 return False
-            if any(self.conflicts.meet(one, entry, fixed) for one in pending.accesses):
+            if any(self.conflicts.meet(one, entry, fixed, carried) for one in pending.accesses):
                 return True
         return False
 
@@ -210,7 +214,7 @@ class _KernelBarriers:
             for at, entries in enumerate(all_entries):
                 if at in waits or not pending.accesses:
                     break
-                if self.meets(entries, pending, around):
+                if self.meets(entries, pending, around, carried):
                     waits.add(at)
                     break
                 if None in entries:
@@ -230,7 +234,8 @@ class _KernelBarriers:
         if met is not None:
             for bound in (loop.min, loop.extent):
                 if self.uniform.varies(bound):
-                    divergent(met, bound, f"the loop {loop.loop_var.name}, one of whose bounds is")
+                    divergent(met, bound, f"the loop {loop.loop_var.name}, one of whose bounds is",
+                              written=meeting(loop) is not None)
         some = (build.as_int(loop.extent) or 0) >= 1
         return made, [*self.reads(loop.min), *self.reads(loop.extent), *(entries if some else _sure(entries))]
 
@@ -242,7 +247,7 @@ class _KernelBarriers:
         made = loop if _same(parts[1:], body) else loop.replace(body=seq(*parts[1:]))
         met = meeting(made)
         if met is not None and self.uniform.varies(loop.condition):
-            divergent(met, loop.condition, "a while loop on")
+            divergent(met, loop.condition, "a while loop on", written=meeting(loop) is not None)
         return made, _sure(entries)
 
     def branch(self, branch: IfThenElse, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
@@ -277,34 +282,6 @@ class _KernelBarriers:
         if branch.else_case is not None:
             parts.append(guarded(build.logical_not(branch.condition), branch.else_case, self.uniform))
         return seq(*parts)
-
-
-def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
-    """`stmt` under a condition without loads, as far inside as it can stand."""
-    match stmt:
-        case SeqStmt():
-            return seq(*[guarded(condition, one, uniform) for one in stmt.seq])
-        case For() if uniform.is_pure(stmt.min) and uniform.is_pure(stmt.extent):
-            return stmt.replace(body=guarded(condition, stmt.body, uniform))
-        case Allocate() | AttrStmt():
-            return stmt.replace(body=guarded(condition, stmt.body, uniform))
-        case LetStmt() if uniform.is_pure(stmt.value):
-            return stmt.replace(body=guarded(condition, stmt.body, uniform))
-        case LetStmt():
-            return guarded(condition, kept(stmt), uniform)
-        case IfThenElse(else_case=other) if uniform.is_pure(stmt.condition):
-            return stmt.replace(then_case=guarded(condition, stmt.then_case, uniform),
-                                else_case=None if other is None else guarded(condition, other, uniform))
-        case _:
-            return IfThenElse(condition, stmt)
-
-
-def kept(stmt: LetStmt) -> Allocate:
-    """`stmt` with its value in memory of the thread, where it stays until after a barrier."""
-    memory, first = pointer_var(stmt.var.name, stmt.value.dtype, "local"), build.const(0, "int32")
-    body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, first)})
-    return Allocate(memory, stmt.value.dtype, (build.const(1, "int32"),), build.true(),
-                    seq(Store(memory, stmt.value, first), body))
 
 
 def _sure(entries: Sequence[Entry]) -> list[Entry]:

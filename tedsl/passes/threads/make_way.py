@@ -1,0 +1,49 @@
+"""Statements rewritten so that a barrier fits between their parts, though threads differ in what stands around it.
+
+    if (x < 6) { S[..] = ..; .. = S[..] }       ->   if (x < 6) { S[..] = .. };  if (x < 6) { .. = S[..] }
+    assert (x < n) { S[..] = ..; .. = S[..] }   ->   assert (x < n);  S[..] = ..;  .. = S[..]
+    let v = A[x] { S[..] = v; .. = S[..] }      ->   allocate(v, local) { v[0] = A[x];  S[..] = v[0];  .. = S[..] }
+"""
+
+from __future__ import annotations
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Load, pointer_var
+from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
+from tedsl.ir.walk.substitute import substitute
+from tedsl.passes.threads.uniform import Uniformity
+
+
+def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
+    """`stmt` under a condition without loads, as far inside as it can stand."""
+    match stmt:
+        case SeqStmt():
+            return seq(*[guarded(condition, one, uniform) for one in stmt.seq])
+        case For() if uniform.is_pure(stmt.min) and uniform.is_pure(stmt.extent):
+            return stmt.replace(body=guarded(condition, stmt.body, uniform))
+        case Allocate() | AttrStmt():
+            return stmt.replace(body=guarded(condition, stmt.body, uniform))
+        case AssertStmt():
+            return seq(IfThenElse(condition, stmt.replace(body=no_op())), guarded(condition, stmt.body, uniform))
+        case LetStmt() if uniform.is_pure(stmt.value):
+            return stmt.replace(body=guarded(condition, stmt.body, uniform))
+        case LetStmt():
+            return guarded(condition, kept(stmt), uniform)
+        case IfThenElse(else_case=other) if uniform.is_pure(stmt.condition):
+            return stmt.replace(then_case=guarded(condition, stmt.then_case, uniform),
+                                else_case=None if other is None else guarded(condition, other, uniform))
+        case _:
+            return IfThenElse(condition, stmt)
+
+
+def checked_before(stmt: AssertStmt) -> Stmt:
+    """`stmt` as a statement before its body, which may hold a barrier then: one thread that fails ends the kernel for all."""
+    return seq(stmt.replace(body=no_op()), stmt.body)
+
+
+def kept(stmt: LetStmt) -> Allocate:
+    """`stmt` with its value in memory of the thread, where it stays until after a barrier."""
+    memory, first = pointer_var(stmt.var.name, stmt.value.dtype, "local"), build.const(0, "int32")
+    body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, first)})
+    return Allocate(memory, stmt.value.dtype, (build.const(1, "int32"),), build.true(),
+                    seq(Store(memory, stmt.value, first), body))
