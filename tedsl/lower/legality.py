@@ -20,7 +20,7 @@ from tedsl.schedule.causes import attached, related, said
 from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
 from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS
-from tedsl.schedule.threads import memory_rank
+from tedsl.schedule.threads import memory_owner, memory_rank
 
 
 def check_legality(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
@@ -44,13 +44,16 @@ def _check_scopes(schedule: ScheduleState, plans: Sequence[StagePlan]) -> None:
     for reader in plans:
         for read in reader.reads:
             producer = by_op.get(schedule.stage_map[read.tensor.op].op)
-            if producer is None or producer.launch is reader.launch or memory_rank(producer.stage.scope) == 0:
+            if producer is None or producer.launch is reader.launch:
+                continue
+            kept = memory_owner(producer.stage)
+            if memory_rank(kept.scope) == 0:
                 continue
             raise LoweringError(
-                f"{producer.name} is kept in {producer.stage.scope} memory, which the threads of one kernel share: it is "
+                f"{kept.name} is kept in {kept.scope} memory, which the threads of one kernel share: it is "
                 f"computed by {_threads_of(producer)} and read by {_threads_of(reader)}",
-                hint=f'compute it inside of the threads that read it, s[{producer.name}].compute_at(...), or keep it in memory '
-                     f'of all: s[{producer.name}].set_scope("global")', about=said(producer.stage, "scope"))
+                hint=f'compute it inside of the threads that read it, s[{kept.name}].compute_at(...), or keep it in memory '
+                     f'of all: s[{kept.name}].set_scope("global")', about=said(kept, "scope"))
 
 
 def _threads_of(plan: StagePlan) -> str:

@@ -9,6 +9,7 @@ A stage whose memory several threads share is computed for all of them together;
 
 from __future__ import annotations
 
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.attach import attach_path
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import StageState
@@ -45,14 +46,21 @@ def is_shared_among(scope: str, tag: str) -> bool:
     return memory_rank(scope) <= thread_rank(tag)
 
 
-def memory_scope(stage: StageState) -> str:
-    """The scope in which `stage` is kept: as the user set it, else what suits the threads around its place.
+def memory_owner(stage: StageState) -> StageState:
+    """The stage whose memory `stage` is computed into: the scan for its updates, and for first rows that are made for it."""
+    scans = scans_of(stage.schedule)
+    first = scans.inits.get(stage)
+    if first is not None and isinstance(first.op, ScanOp):
+        rows = [tensor for tensor in first.op.init if stage.schedule.stage_map[tensor.op] is stage]
+        first = first if len(rows) == len(set(rows)) else None  # rows of two states have memory of their own, and are copied
+    return scans.updates.get(stage) or first or stage
 
-    The update of a scan is kept in the memory of the scan.
-    """
-    scan = scans_of(stage.schedule).updates.get(stage)
-    if scan is not None:
-        return memory_scope(scan)
+
+def memory_scope(stage: StageState) -> str:
+    """The scope in which `stage` is kept: as the user set it, else what suits the threads around its place."""
+    owner = memory_owner(stage)
+    if owner is not stage:
+        return memory_scope(owner)
     if stage.scope:
         return stage.scope
     tags = [bound.thread_tag for host, loop in attach_path(stage) if (bound := host.attr_of(loop).bind_thread) is not None]

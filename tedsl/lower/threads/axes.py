@@ -27,7 +27,7 @@ from tedsl.lower.plan import Ends, Launch, Loop, StagePlan
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import Fuse, Rebase, Split
 from tedsl.schedule.state import IterVarAttr
-from tedsl.schedule.threads import is_shared_among, is_virtual, memory_rank, memory_scope, thread_rank
+from tedsl.schedule.threads import is_shared_among, is_virtual, memory_owner, memory_rank, memory_scope, thread_rank
 
 
 def thread_loop(plan: StagePlan, leaf: IterVar, attr: IterVarAttr, extent: Expr, analyzer: Analyzer) -> Loop:
@@ -222,11 +222,13 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
                             about=annotated(plan.stage, loop.leaf))
     if not loop.leaf.is_reduction and not is_shared_among(scope, tag):
         owner = "one thread" if memory_rank(scope) > thread_rank("threadIdx.x") else "one block"
+        kept = memory_owner(plan.stage)
+        memory = "its memory" if kept is plan.stage else f"the memory of {kept.name} that it is computed into"
         raise LoweringError(
-            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and its memory, of scope {scope!r}, belongs to {owner}: "
+            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {memory}, of scope {scope!r}, belongs to {owner}: "
             "no other can compute a part of it",
             hint=f"leave loop {loop.leaf.name} unbound, or use memory that they share: "
-                 f's[{plan.name}].set_scope("{"shared" if tag.startswith("threadIdx") else "global"}")',
+                 f's[{kept.name}].set_scope("{"shared" if tag.startswith("threadIdx") else "global"}")',
             about=annotated(plan.stage, loop.leaf))
     if around is None:
         return
