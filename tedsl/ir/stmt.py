@@ -36,6 +36,7 @@ class ForKind(IntEnum):
 # AttrStmt with this key: its node is a pair of buffers, and in its body the first one stands for a region of the second; the
 # value is tvm_tuple(min, extent, min, extent, ...).
 BIND_SCOPE = "buffer_bind_scope"
+EXTERN_SCOPE = "extern_scope"  # AttrStmt key: statements that a person wrote, whose loops are in the order that was meant
 NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
 
 

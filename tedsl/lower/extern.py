@@ -14,7 +14,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.stmt import AttrStmt, BufferStore, Stmt
+from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, BufferStore, Stmt
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import Substitution, bind_once, fresh_copy, only_read
 from tedsl.lang.extern import ExternOp
@@ -62,7 +62,7 @@ def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     body = fresh_copy(bind_once(binding.applied(op.body)))  # several operations may share statements
     body = only_read(body, {buffer.data for buffer in inputs})
     body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),))
-    return AttrStmt(build.const(0, "int32"), "extern_scope", build.const(0, "int32"), body)
+    return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)
 
 
 class _Binding:

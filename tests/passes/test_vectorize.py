@@ -248,4 +248,31 @@ def test_lanes_a_symbolic_stride_apart(read, serial):
     f = Function(A=(64,))
     before = f.func(vectors(f.store("A", build.mul(V, step), build.add(f.load("A", read(step, row)), imm(1.0, "float32")))),
                     step, row)
-    assert ("for (v" in body_text(vectorize_loops(before))) == serial
+    assert ("for (v" in body_text(vectorize_loops(before.with_attr("from_legacy_te_schedule", True)))) == serial
+    assert "for (v" in body_text(vectorize_loops(before)), "written by hand: the step may be 0"
+
+
+@pytest.mark.parametrize("read, serial", [
+    (lambda i, k: build.add(build.mul(k, 8), V), False),  # the same lane of another row
+    (lambda i, k: build.add(build.mul(k, 4), V), True),
+    (lambda i, k: build.add(V, k), True),
+    (lambda i, k: build.add(build.add(V, k), 64), False),  # beyond all lanes, whatever k is
+    (lambda i, k: k, True),  # an element that some lane writes
+    (lambda i, k: build.add(k, 64), False),
+    (lambda i, k: build.add(i, 64), True),  # nothing is known of a number that a call gives
+])
+@pytest.mark.parametrize("outside", [True, False])
+def test_distances_that_loops_make_in_functions_written_by_hand(read, serial, outside):
+    """Loops around the lanes and loops inside bring elements together; both were taken not to."""
+    f, n = Function(A=(128,)), Var("n")
+    update = f.store("A", V, build.add(f.load("A", read(n, K)), imm(1.0, "float32")))
+    body = loop(K, 4, vectors(update)) if outside else vectors(loop(K, 4, update))
+    assert ("for (v" in body_text(vectorize_loops(f.func(body, n)))) == serial
+
+
+def test_elements_chosen_by_a_let_of_data():
+    """Lanes may name one element: what each adds to it would be lost."""
+    f, place = Function(A=(16,), B=(8,), I=(8,)), Var("at")
+    added = f.store("A", place, build.add(f.load("A", place), f.load("B", V)))
+    body = LetStmt(place, build.cast("int32", f.load("I", V)), added)
+    assert "for (v" in body_text(vectorize_loops(f.func(vectors(body)).with_attr("from_legacy_te_schedule", True)))

@@ -17,7 +17,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.stmt import BufferStore, IfThenElse, Stmt
+from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, BufferStore, IfThenElse, Stmt
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.lang.hybrid.nests import chain_at
@@ -58,7 +58,8 @@ def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     nest = Nest(plan, buffers, buffer_of, analyzer, guests)
     body = _Loops(plan, nest)(op.body)
     body = fresh_copy(_Real(real)(body))
-    return nest.marked(checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),)))
+    body = nest.marked(checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),)))
+    return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)
 
 
 class _Real(Rewriter):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load, Ramp, Var
+from tedsl.ir.iters import Range
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
@@ -19,8 +20,13 @@ Uses = Callable[[Expr, set[Var]], bool]
 LANES = 256  # to look at one by one
 
 
-def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int) -> bool:
-    """Whether the lanes of a loop with `body` may touch each other's elements, so that their order matters."""
+def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: Sequence[For] = (),
+                      written_by_hand: bool = False) -> bool:
+    """Whether the lanes of a loop with `body` may touch each other's elements, so that their order matters.
+
+    around: the loops outside of it. written_by_hand: nothing is known but the statements; else they come from a formula, whose
+    indices stay within their dimensions: rows of a matrix do not meet, however long they are.
+    """
     uses = Dependence().on_any
     varying = varying_variables(body, lane_var, uses)
     stores = [node for node in post_order(body) if isinstance(node, Store)]
@@ -32,8 +38,8 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int) -> bool:
         if not uses(store.index, varying):
             if store.buffer_var in read or store in below or uses(store.value, varying):
                 return True
-    inner = {node.loop_var for node in post_order(body) if isinstance(node, For)}
-    order = _Order(lane_var, low, lanes, inner)
+    inner = [node for node in post_order(body) if isinstance(node, For)]
+    order = _Order(lane_var, low, lanes, inner, varying - {lane_var}, around if written_by_hand else None)
     for memory in written:
         wrote = _distinct(store.index for store in stores if store.buffer_var is memory)
         touched = _distinct([*wrote, *(load.index for load in loads if load.buffer_var is memory)])
@@ -74,15 +80,20 @@ def _distinct(indices: Iterable[Expr]) -> list[Expr]:
 class _Order:
     """Compares the addresses of two accesses across lanes."""
 
-    def __init__(self, lane_var: Var, low: Expr, lanes: int, inner: set[Var]) -> None:
-        self.lane_var, self.low, self.lanes, self.inner = lane_var, low, lanes, inner
+    def __init__(self, lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], varying: set[Var],
+                 around: Sequence[For] | None) -> None:
+        self.lane_var, self.low, self.lanes, self.varying = lane_var, low, lanes, varying
+        self.inner = {loop.loop_var for loop in inner}
         self.number = Numbering()
         self.analyzer = Analyzer()
+        self.doubtful = around is not None  # what is not shown to be apart may meet
+        for loop in (*(around or ()), *reversed(inner)):
+            self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
         self.vector = LaneExpressions(lanes, {lane_var: Ramp(low, IntImm(low.dtype, 1), lanes)})
 
     def conflict(self, a: Expr, b: Expr) -> bool:
-        """Whether lane x at `a` and another lane y at `b` may meet; symbolic distances are taken to be none of ours."""
-        if a.dtype.lanes > 1 or b.dtype.lanes > 1:
+        """Whether lane x at `a` and another lane y at `b` may meet; symbolic distances of formulas are none of ours."""
+        if a.dtype.lanes > 1 or b.dtype.lanes > 1 or any(v in self.varying for e in (a, b) for v in variables(e)):
             return True
         try:
             wide_a, wide_b = self.vector(a), self.vector(b)
@@ -94,23 +105,34 @@ class _Order:
             return self._conflict_by_strides(a, b, wide_a.stride)
         if step_a is None or step_b is None:
             return not (self._same(a, b) and self._all_different(a))
-        if step_a != step_b:
-            return (step_a != 0 and step_b != 0) or self._known_distance(a, b) is not None
-        if step_a == 0:
+        if step_a == 0 and step_b == 0:
             return False  # written once, with the value of every lane
-        distance = self._known_distance(a, b)
-        if distance is None:
-            return self._may_meet(a, b, step_a * self.lanes)
-        lanes_apart, rest = divmod(distance, step_a)
+        if step_a == 0 or step_b == 0:
+            return self._on_the_way(self._distance(a, b) if step_a == 0 else self._distance(b, a), step_a or step_b)
+        if step_a != step_b:
+            return True
+        distance = self._distance(a, b)
+        known = build.as_int(distance)
+        if known is None:
+            return not self._apart(distance, abs(step_a) * self.lanes) if self.doubtful else \
+                self._may_meet(a, b, step_a * self.lanes)
+        lanes_apart, rest = divmod(known, step_a)
         return rest == 0 and 0 < abs(lanes_apart) < self.lanes
+
+    def _on_the_way(self, distance: Expr, step: int) -> bool:
+        """Whether an element that every lane touches, so far from that of the first lane, is one of those in steps."""
+        known = build.as_int(distance)
+        if known is None:
+            return self.doubtful and not self._apart(distance, abs(step) * self.lanes)
+        lane, rest = divmod(known, step)
+        return rest == 0 and 0 <= lane < self.lanes
 
     def _conflict_by_strides(self, a: Expr, b: Expr, stride: Expr) -> bool:
         """The same for lanes that are `stride`, a symbol, apart: rows of a matrix do not meet, neighbours in a row do."""
-        first = {self.lane_var: self.low}
-        distance: Expr = self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first)))
+        distance = self._distance(a, b)
         if build.as_int(distance) == 0:
-            return False
-        if build.as_int(distance) is not None or any(v in self.inner for v in variables(distance)):
+            return self.doubtful and not self._apart(stride, 1)  # all lanes would be one element
+        if self.doubtful or build.as_int(distance) is not None or any(v in self.inner for v in variables(distance)):
             return True
         factors = self.number.factors(distance)
         return factors.keys() == {self.number(stride)} and abs(factors[self.number(stride)]) < self.lanes
@@ -120,9 +142,16 @@ class _Order:
         factors = self.number.factors(build.sub(a, b))
         return any(factors.get(self.number(var), 0) % span for var in self.inner)
 
-    def _known_distance(self, a: Expr, b: Expr) -> int | None:
+    def _distance(self, a: Expr, b: Expr) -> Expr:
+        """From the place of `b` to that of `a`, in the first lane."""
         first = {self.lane_var: self.low}
-        return build.as_int(self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first))))
+        return self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first)))
+
+    def _apart(self, distance: Expr, span: int) -> bool:
+        """Whether two places are shown to be at least so many elements apart, or in the same lane: by multiples of the span."""
+        known = self.analyzer.can_prove
+        return known(build.greater_equal(distance, span)) or known(build.less_equal(distance, -span)) or \
+            (span > 1 and known(build.equal(build.floormod(distance, span), 0)))
 
     def _same(self, a: Expr, b: Expr) -> bool:
         return a is b or build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0

@@ -18,6 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import (
+    EXTERN_SCOPE,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -45,12 +46,13 @@ from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable, 
 
 def vectorize_loops(func: PrimFunc, *, enable: bool = True) -> PrimFunc:
     """`func` without vectorized loops. enable=False makes all of them serial."""
-    return func.with_body(_Vectorizer(enable)(func.body))
+    return func.with_body(_Vectorizer(enable, not func.attrs.get("from_legacy_te_schedule"))(func.body))
 
 
 class _Vectorizer(ScopedRewriter):
-    def __init__(self, enable: bool) -> None:
-        self.enable = enable
+    def __init__(self, enable: bool, by_hand: bool) -> None:
+        self.enable, self.by_hand = enable, by_hand
+        self.around: list[For] = []
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -58,8 +60,15 @@ class _Vectorizer(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, (Store, Evaluate)):
             return stmt
-        if not isinstance(stmt, For) or stmt.kind != ForKind.VECTORIZED:
+        if isinstance(stmt, AttrStmt) and stmt.attr_key == EXTERN_SCOPE:
+            outside, self.by_hand = self.by_hand, True
+            made = self.descend(stmt)
+            self.by_hand = outside
+            return made
+        if not isinstance(stmt, For):
             return self.descend(stmt)
+        if stmt.kind != ForKind.VECTORIZED:
+            return self.serial(stmt, stmt.kind)
         lanes = build.as_int(stmt.extent)
         if not self.enable:
             return self.serial(stmt)
@@ -71,13 +80,16 @@ class _Vectorizer(ScopedRewriter):
             return self.stmt(fold_with(stmt.body, {stmt.loop_var: stmt.min})) if lanes == 1 else no_op()
         return self.vectorized(stmt, lanes)
 
-    def serial(self, loop: For) -> Stmt:
-        return self.descend(loop.replace(kind=ForKind.SERIAL))
+    def serial(self, loop: For, kind: ForKind = ForKind.SERIAL) -> Stmt:
+        self.around.append(loop)
+        made = self.descend(loop if kind is loop.kind else loop.replace(kind=kind))
+        self.around.pop()
+        return made
 
     def vectorized(self, loop: For, lanes: int) -> Stmt:
         lane = build.sub(loop.loop_var, loop.min)
         body = _widen_allocations(loop.body, loop.loop_var, lane, lanes)
-        if body is None or must_run_in_order(body, loop.loop_var, loop.min, lanes):
+        if body is None or must_run_in_order(body, loop.loop_var, loop.min, lanes, self.around, self.by_hand):
             return self.serial(loop)
         try:
             return _LaneStatements(self, loop, lanes)(body)
