@@ -175,3 +175,43 @@ def test_two_values_are_read_under_a_condition_before_they_are_replaced():
         write[thread] = shared[thread]
 
     np.testing.assert_array_equal(on_threads(body), [7, 16, 25, 34, 43, 52, 6, 7])
+
+
+def sums_inside_threads(scope, tags, order=0):
+    """Row sums in memory of `scope` inside of a loop over threads of each of `tags`, which read them."""
+    A = te.placeholder((9, 6), "int32", name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    B = te.compute((9,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    C = te.compute((9, *[2] * (len(tags) - 1)), lambda i, *j: B[i] + sum(j), name="C")
+    s = te.create_schedule(C.op)
+    for loop, tag in zip(C.op.axis, tags):
+        s[C].bind(loop, te.thread_axis(tag))
+    s[B].compute_at(s[C], C.op.axis[-1])
+    s[B].set_scope(scope)
+    if order:
+        s[B].reorder(k, B.op.axis[0])
+    return s, [A, C], B
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("tags", [("threadIdx.x",), ("threadIdx.y", "threadIdx.x"), ("threadIdx.x", "threadIdx.y")])
+def test_threads_of_a_warp_race_for_its_memory(tags, order):
+    """Only shared memory was looked at: each of the nine threads added its part, which made nine times the sums."""
+    s, args, _ = sums_inside_threads("warp", tags, order)
+    with pytest.raises(LoweringError, match=r"threads of threadIdx.x update B\[.*they would race"):
+        tedsl.lower(s, args)
+
+
+@pytest.mark.parametrize("scope,tags,bound", [("warp", ("threadIdx.y",), None), ("warp", ("threadIdx.z",), None),
+                                              ("local", ("threadIdx.x",), None), ("warp", ("threadIdx.x",), "threadIdx.x"),
+                                              ("warp", ("threadIdx.y", "threadIdx.x"), "threadIdx.x"),
+                                              ("shared", ("threadIdx.y",), "threadIdx.y")])
+@pytest.mark.parametrize("checked", [False, True])
+def test_rows_of_threads_have_a_warp_each(scope, tags, bound, checked):
+    s, args, B = sums_inside_threads(scope, tags)
+    if bound is not None:
+        s[B].bind(B.op.axis[0], te.thread_axis(bound))
+    a = np.random.default_rng(0).integers(-9, 9, (9, 6)).astype("int32")
+    c = np.zeros((9, *[2] * (len(tags) - 1)), "int32")
+    tedsl.build(s, args, checked=checked)(a, c)
+    np.testing.assert_array_equal(c, a.sum(1) if len(tags) == 1 else a.sum(1)[:, None] + np.arange(2))

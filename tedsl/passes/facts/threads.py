@@ -44,6 +44,11 @@ def as_loop(node: Node, *, blocks: bool = False) -> For | None:
     return For(var, IntImm(var.dtype, 0), node.value, ForKind.SERIAL, no_op())
 
 
+def is_common(scope: str, tag: str) -> bool:
+    """Whether the threads of a block along `tag` see one memory of `scope` that a kernel allocates; a warp is a row of them."""
+    return scope in ("shared", "global") or (scope == "warp" and tag == "threadIdx.x")
+
+
 def scope_of(annotation: object) -> str:
     """The memory scope, without its suffix, that the type of a data pointer says."""
     scope = annotation.storage_scope if isinstance(annotation, PointerType) else ""

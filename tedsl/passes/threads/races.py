@@ -10,7 +10,7 @@ from tedsl.ir.expr import Expr, Let, Var
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
-from tedsl.passes.facts.threads import scope_of
+from tedsl.passes.facts.threads import is_common, scope_of
 from tedsl.passes.threads.gather_threads import Kernel, Thread
 
 
@@ -58,7 +58,7 @@ class _Races:
 
     def store(self, store: Store, around: frozenset[Var]) -> None:
         scope = self.scopes.get(store.buffer_var)
-        axes = self.all if scope is None else self.threads if scope in ("shared", "global") else []
+        axes = self.all if scope is None else [one for one in self.threads if is_common(scope, one.axis.thread_tag)]
         if not axes or store.buffer_var not in self.sources(store.value):
             return
         told_apart = around | self.sources(store.index, store.predicate)
