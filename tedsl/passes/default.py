@@ -37,6 +37,7 @@ from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
+from tedsl.passes.threads.refuse_races import refuse_races
 from tedsl.target.target import Target
 
 
@@ -73,6 +74,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         stride_parallel,
         gather_threads,
+        refuse_races,  # before barriers divide branches whose sides race
         insert_barriers,
         threads_to_loops,
         normalize_parallel,

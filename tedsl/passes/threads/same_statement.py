@@ -2,9 +2,11 @@
 
     S[threadIdx.x] = S[7 - threadIdx.x]                            thread 0 reads S[7], which thread 7 writes
     if (S[7 - threadIdx.x] > 0) { S[threadIdx.x] = 0 }             the same: some decide after others have written
+    if (threadIdx.x < 4) { S[threadIdx.x] = 0 } else { .. = S[threadIdx.x - 4] }     sides of a branch have no order either
 
 Refused is a race that is shown: two threads and an element, at one iteration of the loops around and for some sizes.
-Other iterations and other statements are kept apart by barriers. Conditions on data are taken to hold.
+Other iterations and other statements are kept apart by barriers. Conditions on data are taken to hold; where only the sides
+of a branch race, or threads in memory of the caller's, nothing is refused that depends on them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Broadcast, Call, Expr, Load, Ramp, Select, Var
+from tedsl.ir.node import Node
 from tedsl.ir.stmt import Allocate, AssertStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
@@ -29,14 +32,17 @@ THREADS = 1024  # looked at, of a block
 SIZES = ((8, 8, 8, 8), (3, 5, 7, 2), (2, 1, 3, 4), (16, 4, 2, 8))  # tried for what only a call decides, in turn
 UNKNOWN = 2  # iterations of a loop that data bounds
 STEPS: tuple[Callable[[int], int], ...] = (lambda n: 0, lambda n: min(1, n - 1), lambda n: n // 2, lambda n: n - 1)
+ONE = "in one statement"
 Values = dict[Var, int]
+_Loop = tuple[Var, Expr, Expr]  # the variable, the first value, how many
+_Thread = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class _Around:
     """What stands around a statement: loops and blocks as (variable, first, count), and conditions."""
 
-    loops: tuple[tuple[Var, Expr, Expr], ...] = ()
+    loops: tuple[_Loop, ...] = ()
     conditions: tuple[Expr, ...] = ()
 
     def under(self, *conditions: Expr) -> _Around:
@@ -51,6 +57,9 @@ class _Touch:
     around: _Around
 
 
+Touched = list[tuple[Var, _Touch]]
+
+
 def check_statements(kernel: Kernel) -> None:
     """Raises for a statement in which a thread reads an element that another one writes."""
     if kernel.threads:
@@ -61,8 +70,12 @@ def check_statements(kernel: Kernel) -> None:
 class _Statements:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.conflicts = kernel, Conflicts(kernel)
-        self.shared = {node.buffer_var: node for node in post_order(kernel.body) if isinstance(node, Allocate)
-                       and scope_of(node.buffer_var.type_annotation) in ("shared", "global")}
+        nodes = list(post_order(kernel.body))
+        allocated = {node.buffer_var: node for node in nodes if isinstance(node, Allocate)}
+        self.extents = {memory: node.extents for memory, node in allocated.items()}
+        used = {memory: scope_of(memory.type_annotation) for memory in _memory(nodes, Load) & _memory(nodes, Store)}
+        self.shared = {memory for memory, scope in used.items() if scope in ("shared", "warp", "global")}
+        self.callers = {memory for memory in self.shared if used[memory] == "global" and memory not in allocated}
         self.lets: dict[Var, Expr] = {}
 
     def stmt(self, stmt: Stmt, around: _Around) -> None:
@@ -73,15 +86,15 @@ class _Statements:
                 self.compare(reads, [(stmt.buffer_var, _Touch(stmt.index, around))])
             case IfThenElse():
                 reads = list(self.reads(stmt.condition, around))
-                then, other = around.under(stmt.condition), around.under(build.logical_not(stmt.condition))
+                sides = self.sides(stmt, around)
                 if reads:
-                    stores = self.stores(stmt.then_case, then)
-                    if stmt.else_case is not None:
-                        stores += self.stores(stmt.else_case, other)
-                    self.compare(reads, stores)
-                self.stmt(stmt.then_case, then)
-                if stmt.else_case is not None:
-                    self.stmt(stmt.else_case, other)
+                    self.compare(reads, [found for side, where in sides for found in self.stores(side, where)])
+                if len(sides) == 2:
+                    (reads, writes), (others, replaced) = (self.touched(side, where) for side, where in sides)
+                    self.compare(reads, replaced, "on the two sides of one branch")
+                    self.compare(others, writes, "on the two sides of one branch")
+                for side, where in sides:
+                    self.stmt(side, where)
             case For():
                 self.conflicts.loop(stmt)
                 reads = [*self.reads(stmt.min, around), *self.reads(stmt.extent, around)]
@@ -99,7 +112,8 @@ class _Statements:
         match stmt:
             case For(loop_var=v, min=low, extent=extent):
                 runs = build.less(*build.match_operands(build.sub(v, low), extent))
-                return replace(around, loops=(*around.loops, (v, low, extent)), conditions=(*around.conditions, runs))
+                begun = build.less_equal(*build.match_operands(low, v))
+                return replace(around, loops=(*around.loops, (v, low, extent)), conditions=(*around.conditions, begun, runs))
             case While(condition=condition) | AssertStmt(condition=condition):
                 return around.under(condition)
             case LetStmt(var=v, value=value):
@@ -108,22 +122,36 @@ class _Statements:
                     self.lets[v] = substitute(value, self.lets)
         return around
 
-    def stores(self, stmt: Stmt, around: _Around) -> list[tuple[Var, _Touch]]:
+    def stores(self, stmt: Stmt, around: _Around) -> Touched:
         """What `stmt` writes before its first barrier."""
-        if isinstance(stmt, Store):
-            return [(stmt.buffer_var, _Touch(stmt.index, around))]
+        return self.touched(stmt, around)[1]
+
+    def touched(self, stmt: Stmt, around: _Around) -> tuple[Touched, Touched]:
+        """What `stmt` reads and what it writes before its first barrier."""
+        reads = [read for e in stmt.child_nodes() if isinstance(e, Expr) for read in self.reads(e, around)]
+        writes = [(stmt.buffer_var, _Touch(stmt.index, around))] if isinstance(stmt, Store) else []
+        parts = [(child, around) for child in stmt.child_nodes() if isinstance(child, Stmt)]
         if isinstance(stmt, IfThenElse):
-            sides = [(stmt.then_case, around.under(stmt.condition))]
-            if stmt.else_case is not None:
-                sides.append((stmt.else_case, around.under(build.logical_not(stmt.condition))))
-            return [found for side, where in sides for found in self.stores(side, where)]
-        parts = [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
-        if isinstance(stmt, SeqStmt):
-            parts = list(itertools.takewhile(lambda part: not is_barrier(part), parts))
-        if isinstance(stmt, For):
-            self.conflicts.loop(stmt)
-        inner = self.inside(stmt, around)
-        return [found for part in parts for found in self.stores(part, inner)]
+            parts = self.sides(stmt, around)
+        elif isinstance(stmt, SeqStmt):
+            parts = list(itertools.takewhile(lambda part: not is_barrier(part[0]), parts))
+        elif not isinstance(stmt, Store):
+            if isinstance(stmt, For):
+                self.conflicts.loop(stmt)
+            inner = self.inside(stmt, around)
+            parts = [(child, inner) for child, _ in parts]
+        for part, where in parts:
+            more = self.touched(part, where)
+            reads += more[0]
+            writes += more[1]
+        return reads, writes
+
+    @staticmethod
+    def sides(branch: IfThenElse, around: _Around) -> list[tuple[Stmt, _Around]]:
+        sides = [(branch.then_case, around.under(branch.condition))]
+        if branch.else_case is not None:
+            sides.append((branch.else_case, around.under(build.logical_not(branch.condition))))
+        return sides
 
     def reads(self, expr: Expr, around: _Around) -> Iterator[tuple[Var, _Touch]]:
         """The loads of shared memory in `expr`, each under what decides whether it is made or used."""
@@ -145,52 +173,68 @@ class _Statements:
 
     # --- is it a race? ---
 
-    def compare(self, reads: Sequence[tuple[Var, _Touch]], stores: Sequence[tuple[Var, _Touch]]) -> None:
+    def compare(self, reads: Touched, stores: Touched, where: str = ONE) -> None:
         for (memory, read), (target, write) in itertools.product(reads, stores):
-            fixed = {v for v, _, _ in read.around.loops}
-            if memory is target and memory in self.shared and self.conflicts.meet(
-                    Access(memory, read.index, False), Access(target, write.index, True), fixed):
-                self.search(memory, read, write)
+            if memory is not target or memory not in self.shared:
+                continue
+            if (where != ONE or memory in self.callers) and any(
+                    _on_data(substitute(e, self.lets)) for touch in (read, write) for e in touch.around.conditions):
+                continue
+            fixed = {v for v, _, _ in read.around.loops if any(v is other for other, _, _ in write.around.loops)}
+            if self.conflicts.meet(Access(memory, read.index, False), Access(target, write.index, True), fixed):
+                self.search(memory, read, write, where)
 
-    def search(self, memory: Var, read: _Touch, write: _Touch) -> None:
+    def search(self, memory: Var, read: _Touch, write: _Touch, where: str) -> None:
         expressions = [substitute(e, self.lets) for touch in (read, write) for e in (touch.index, *touch.around.conditions)]
-        inner, own = write.around.loops, {one.var for one in self.kernel.axes} | {v for v, _, _ in write.around.loops}
+        inner = list(dict.fromkeys((*write.around.loops, *read.around.loops)))
+        own = {one.var for one in self.kernel.axes} | {v for v, _, _ in inner}
         counts = [e for _, low, count in inner for e in (low, count)] + [one.count for one in self.kernel.threads]
         symbols = list(dict.fromkeys(v for e in (*expressions, *counts) for v in variables(e)
                                      if v not in own and v.dtype.is_int))
-        if _on_data(expressions[0]) or _on_data(write.index):
-            return
-        for sizes, step in itertools.product(SIZES if symbols else SIZES[:1], STEPS if inner else STEPS[:1]):
+        if _on_data(expressions[0]) or _on_data(write.index) or (symbols and memory in self.callers):
+            return  # strides of the caller's are no sizes to try: they keep rows apart
+        both = len({v for v, _, _ in write.around.loops}) < len(inner)  # iterations of their own on either side
+        steps = itertools.product(STEPS, STEPS if both else STEPS[:1]) if inner else [(STEPS[0], STEPS[0])]
+        for sizes, (step, other) in itertools.product(SIZES if symbols else SIZES[:1], list(steps)):
             values = dict(zip(symbols, itertools.cycle(sizes)))
-            self.at(memory, read, write, values, step)
+            at = [(one, step if k < len(write.around.loops) else other) for k, one in enumerate(inner)]
+            found = self.at(memory, read, write, values, at)
+            if found is not None:
+                raise self.race(memory, read, write, *found, values, where)
 
-    def at(self, memory: Var, read: _Touch, write: _Touch, values: Values, step: Callable[[int], int]) -> None:
-        """The threads at one iteration, for known sizes."""
-        sizes = dict(values)
+    def at(self, memory: Var, read: _Touch, write: _Touch, values: Values,
+           steps: Sequence[tuple[_Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
+        """A thread that reads what another one writes, and what, at one iteration, for known sizes."""
         counts = [_value(one.count, values) for one in self.kernel.threads]
         if None in counts:
-            return
+            return None
         last = {one.var: (count or 1) - 1 for one, count in zip(self.kernel.threads, counts)}
-        for v, first, count in write.around.loops:
+        for (v, first, count), step in steps:
             low, many = (_value(substitute(e, self.lets), {**values, **last}) for e in (first, count))
             if low is None or (many is not None and many <= 0):
-                return
+                return None
             many = UNKNOWN if many is None else many
             values = {**values, v: low + step(many)}
         limit = _value(build.as_expr(1), values)
-        for extent in self.shared[memory].extents:
+        for extent in self.extents.get(memory, ()):
             size = _value(extent, values)
             limit = None if size is None or limit is None else limit * size
-        writers: dict[int, list[tuple[int, ...]]] = {}
+        limit = limit if memory in self.extents else None
+        # a warp is the threads of one row: they share its memory
+        rows = [scope_of(memory.type_annotation) == "warp" and one.axis.thread_tag != "threadIdx.x"
+                for one in self.kernel.threads]
+        writers: dict[tuple[int, _Thread], list[_Thread]] = {}
         threads = list(itertools.islice(itertools.product(*[range(count or 0) for count in counts]), THREADS))
         for thread in threads:
             for element in self.elements(write, values, thread):
-                writers.setdefault(element, []).append(thread)
+                writers.setdefault((element, tuple(itertools.compress(thread, rows))), []).append(thread)
         for thread in threads:
             for element in self.elements(read, values, thread):
-                other = next((one for one in writers.get(element, ()) if one != thread), None)
+                row = tuple(itertools.compress(thread, rows))
+                other = next((one for one in writers.get((element, row), ()) if one != thread), None)
                 if other is not None and element >= 0 and (limit is None or element < limit):
-                    raise self.race(memory, read, write, thread, other, element, sizes)
+                    return thread, other, element
+        return None
 
     def elements(self, touch: _Touch, values: Values, thread: tuple[int, ...]) -> list[int]:
         """The elements that `thread` touches."""
@@ -204,18 +248,24 @@ class _Statements:
         found = _value(index.value if isinstance(index, Broadcast) else index, here)
         return [] if found is None else [found]
 
-    def race(self, memory: Var, read: _Touch, write: _Touch, reader: tuple[int, ...], writer: tuple[int, ...], element: int,
-             sizes: Values) -> LoweringError:
-        name, threads = memory.name, self.kernel.threads
+    def race(self, memory: Var, read: _Touch, write: _Touch, reader: _Thread, writer: _Thread, element: int,
+             sizes: Values, place: str) -> LoweringError:
+        name, threads = memory.name.removesuffix(".written"), self.kernel.threads  # what checked mode notes of an element
         differs = next(one for one, a, b in zip(threads, reader, writer) if a != b)
         who, whom = (", ".join(map(str, one)) for one in (reader, writer))
         where = f" (where {', '.join(f'{v.name} = {k}' for v, k in sizes.items())})" if sizes else ""
         tag = differs.axis.thread_tag
+        hint = (f"read {name}[{read.index!r}] into memory of each thread first (allocate with scope 'local', or a let), then "
+                "a barrier, tvm_storage_sync('shared'), then write") if place == ONE else (
+            "make it two branches, one after the other, in the order that is meant: threads wait for each other between them")
         return LoweringError(
-            f"the threads of {tag} write {name}[{write.index!r}] and read {name}[{read.index!r}] in one statement: they would "
+            f"the threads of {tag} write {name}[{write.index!r}] and read {name}[{read.index!r}] {place}: they would "
             f"race. Thread {who} reads {name}[{element}], which thread {whom} writes{where}",
-            hint=f"read {name}[{read.index!r}] into memory of each thread first (allocate with scope 'local', or a let), then "
-                 "a barrier, tvm_storage_sync('shared'), then write", about=tag)
+            hint=hint, about=tag)
+
+
+def _memory(nodes: Sequence[Node], kind: type[Load] | type[Store]) -> set[Var]:
+    return {node.buffer_var for node in nodes if isinstance(node, kind)}
 
 
 def _on_data(expr: Expr) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import tedsl
 from tedsl import te, tir
 from tedsl.errors import LoweringError
+from tests.passes.threads.kernels import compiled, schedule
 
 ZERO = 0.0
 
@@ -187,3 +188,33 @@ def test_a_tree_of_sums():
 @pytest.mark.parametrize("threads", [8, None])
 def test_elements_that_nobody_writes(threads):
     tedsl.build(*program(outside, threads=threads))
+
+
+# --- memory of the caller's ------------------------------------------------------------------------------------------------
+
+def in_the_output(body, checked=False):
+    def kernel(builder, a, b, start):
+        x = start()
+        b[x] = a[x]
+        body(b, x, builder)
+
+    s, args = schedule(kernel)
+    return compiled(s, args, np.arange(8, dtype="float32"), checked)
+
+
+def test_a_reversal_of_the_output_in_place():
+    def body(b, x, builder):
+        b[x] = b[7 - x]
+
+    with pytest.raises(LoweringError, match=r"Thread 0 reads B\[7\], which thread 7 writes"):
+        in_the_output(body)
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_the_output_is_updated_in_place(checked):
+    def body(b, x, builder):
+        b[x] = b[x] + 1.0
+        with builder.if_scope(b[x] > 4.0):  # true of one half only, which nobody can know
+            b[x - 4] = b[x] * 10.0
+
+    np.testing.assert_array_equal(in_the_output(body, checked), [50, 60, 70, 80, 5, 6, 7, 8])
