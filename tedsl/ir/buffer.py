@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
@@ -108,12 +108,24 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
 
     `tir.decl_buffer` of the public API.
     """
+    given = (("name", name, isinstance(name, str), "a string"), ("scope", scope, isinstance(scope, str), "a string"),
+             ("data", data, data is None or isinstance(data, Var), "a variable that is a pointer"),
+             ("strides", strides, strides is None or isinstance(strides, (list, tuple)), "a list"),
+             ("data_alignment", data_alignment, isinstance(data_alignment, int), "a number of bytes"),
+             ("offset_factor", offset_factor, isinstance(offset_factor, int), "a whole number"),
+             ("buffer_type", buffer_type, isinstance(buffer_type, str), "a string"))
+    for what, value, fits, wanted in given:
+        if not fits:
+            raise ArgumentTypeError(f"decl_buffer of {name}: {what} is {value!r}, not {wanted}")
     dims = build.as_shape(shape, f"buffer {name}")
     element = as_dtype("float32" if dtype is None else dtype)
     pointer = data if data is not None else pointer_var(name, element, scope)
     offset = build.as_expr(elem_offset) if elem_offset is not None else (
         Var(f"{name}_elem_offset") if offset_factor else build.const(0, "int32"))
     steps = () if strides is None else tuple(build.as_expr(s) for s in strides)
+    for number in (offset, *steps):
+        if not number.dtype.is_integer or number.dtype.lanes != 1:
+            raise DTypeError(f"decl_buffer of {name}: strides and elem_offset count elements, and {number!r} is {number.dtype}")
     if strides is not None and steps and len(steps) != len(dims):
         raise ShapeError(f"buffer {name} has {len(dims)} dimensions and {len(steps)} strides")
     return Buffer(pointer, element, dims, steps, offset, name, max(data_alignment, 0), offset_factor,

@@ -19,7 +19,7 @@ from typing import Any
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, array_of, decl_buffer
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import BufferLoad, Expr, Load, Ramp, StringImm, Var, pointer_var
 from tedsl.ir.stmt import (
@@ -198,6 +198,12 @@ class IRBuilder:
             if not found.is_integer or found.lanes != 1:
                 raise DTypeError(f"for_range: the loop {name} counts in integers, and {what} is {found}",
                                  hint="cast the begin and the end: end.astype('int32')")
+        for end in (low, high):
+            number = build.as_int(end)
+            if wrap_integer(number, of) != number if number is not None else of.bits < min(end.dtype.bits, 32):
+                raise DTypeError(f"for_range: the variable {name} of the loop is {of}, and {end!r}, where its range begins or "
+                                 f"ends, {'is' if number is not None else 'may be'} beyond that",
+                                 hint=f"leave dtype out, and convert the variable where it is used: {name}.astype({str(of)!r})")
         low, high = build.cast(of, low), build.cast(of, high)
         var = Var(name, of)
         with self._block(lambda body: For(var, low, build.sub(high, low), KINDS[kind], body)):

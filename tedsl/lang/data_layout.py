@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 
@@ -18,6 +18,8 @@ class Layout:
     """The dimensions of a layout in order; `in`, `len`, `[]` and iteration are over their letters."""
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"a layout is a string, not {name!r}", hint='for example "NCHW16c"')
         found = re.findall(r"(\d*)([A-Za-z])", name)
         if "".join(f"{size}{letter}" for size, letter in found) != name:
             raise ArgumentError(f"layout {name!r}: only letters, and numbers before small ones", hint='for example "NCHW16c"')

@@ -85,6 +85,9 @@ def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
     """An axis of threads, to bind loops to: te.thread_axis("threadIdx.x"), or with its range first. A str first is the tag."""
     if isinstance(dom, str):
         dom, tag = None, dom
+    if not isinstance(tag, str) or not isinstance(name, str):
+        raise ArgumentTypeError(f"thread_axis: tag and name are strings, got {tag!r} and {name!r}",
+                                hint='write te.thread_axis("threadIdx.x")')
     if not tag:
         raise ArgumentError("thread_axis: the tag is missing", hint='write te.thread_axis("threadIdx.x")')
     if isinstance(dom, (tuple, list)) and len(dom) == 2:

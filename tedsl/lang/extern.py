@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -181,6 +182,11 @@ def _may_be(declared: Expr, actual: Expr) -> bool:
 def _body(fcompute: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: str) -> Stmt:
     if not callable(fcompute):
         raise ArgumentTypeError(f"{where}: fcompute is {fcompute!r}, not a function", hint="write a function of (ins, outs)")
+    try:
+        inspect.signature(fcompute).bind(ins, outs)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{where}: fcompute is called with the list of input buffers and that of output buffers, and "
+                                f"cannot be: {error}", hint="write a function of (ins, outs)") from None
     body = fcompute(list(ins), list(outs))
     if isinstance(body, Expr):
         body = Evaluate(body)

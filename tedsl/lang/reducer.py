@@ -30,6 +30,9 @@ def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], na
                                  lambda t0, t1: (te.const(-1, t0), te.min_value(t1)), name="argmax")
         index, value = te.compute((n,), lambda i: argmax((k, A[i, k]), axis=k))
     """
+    if not callable(fcombine) or not callable(fidentity) or not isinstance(name, str):
+        raise ArgumentTypeError(f"comm_reducer takes two functions and a name, got {fcombine!r}, {fidentity!r} and {name!r}",
+                                hint="te.comm_reducer(lambda x, y: x * y, lambda dtype: te.const(1, dtype), name='prod')")
     maker = _Maker(fcombine, fidentity, name)
 
     def reducer(expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:

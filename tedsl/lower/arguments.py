@@ -65,7 +65,41 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
         handle = Var(buffer.name, HANDLE)
         params.append(handle)
         buffer_map[handle] = buffer
+    _check_computed(schedule, args)
+    _check_buffers(buffer_map.values())
+    for tensor, buffer in bound.items():
+        if buffer not in buffer_map.values():
+            raise LoweringError(f"binds: {tensor.name} is bound to the buffer {buffer.name}, and neither is an argument",
+                                hint=f"pass {tensor.name} or {buffer.name} too; memory between stages is laid out by "
+                                     f"s[{tensor.name}].storage_align and transform_layout")
     return Arguments(tuple(params), buffer_map, tensors)
+
+
+def _check_computed(schedule: ScheduleState, args: Iterable[Any]) -> None:
+    """Refuses results of operations that the schedule does not have: nothing would be written to them."""
+    for arg in args:
+        if isinstance(arg, Tensor) and not isinstance(arg.op, PlaceholderOp) and arg.op not in schedule.stage_map:
+            outputs = ", ".join(op.name for op in schedule.outputs)
+            raise LoweringError(f"{arg.name} is an argument, and the schedule does not compute it: it is made for {outputs}",
+                                hint=f"drop {arg.name}, or make the schedule for it too: "
+                                     f"te.create_schedule([{outputs}.op, {arg.name}.op])")
+
+
+def _check_buffers(buffers: Iterable[Buffer]) -> None:
+    """Refuses buffers that arrays of a call cannot be: these begin at element 0, each in memory of its own."""
+    given = list(buffers)
+    sizes = {v for buffer in given for part in (*buffer.shape, *buffer.strides) for v in variables(part)}
+    first: dict[Var, Buffer] = {}
+    for buffer in given:
+        offset = buffer.elem_offset
+        if build.as_int(offset) != 0 and (not isinstance(offset, Var) or offset in sizes):
+            raise LoweringError(f"the buffer {buffer.name} begins at element {offset!r} (elem_offset), and an array of a call "
+                                "begins with its first element", hint="leave elem_offset out, and pass a view: a[2:]")
+        if buffer.data in first:
+            raise LoweringError(f"the buffers {first[buffer.data].name} and {buffer.name} are two arguments with one pointer "
+                                f"({buffer.data.name}): one of the two arrays would be left alone",
+                                hint="declare a buffer for each argument; arrays that may overlap are built with noalias=False")
+        first[buffer.data] = buffer
 
 
 def _checked_binds(binds: Any) -> dict[Tensor, Buffer]:

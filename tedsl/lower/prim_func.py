@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import PrimFunc
@@ -17,7 +18,7 @@ def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:
 
     Raises ArgumentTypeError for anything but tensors, or where none of them is computed.
     """
-    tensors = [ops] if isinstance(ops, Tensor) else list(ops)
+    tensors: list[Any] = list(ops) if isinstance(ops, (list, tuple)) else [ops]
     wrong = [t for t in tensors if not isinstance(t, Tensor)]
     if wrong:
         raise ArgumentTypeError(f"create_prim_func takes tensors, not {wrong[0]!r}",

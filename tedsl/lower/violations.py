@@ -76,7 +76,7 @@ def _points(axes: Sequence[IterVar], known: dict[Var, int],
     for span in spans:
         count *= len(span)
     corners = itertools.product(*[dict.fromkeys((span[0], span[-1])) if span else () for span in spans])
-    rest = itertools.islice(itertools.product(*spans), TRIED)
+    rest = itertools.islice(itertools.product(*[span[:TRIED] for span in spans]), TRIED)  # product keeps what it is given
     names = [axis.var for axis in axes]
     return (dict(zip(names, point)) for point in itertools.chain(itertools.islice(corners, TRIED), rest)), count <= TRIED
 

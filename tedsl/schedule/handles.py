@@ -99,7 +99,7 @@ class Schedule:
         recorder = self.state.recorder
         loop = recorder.axis(axis, stage) if isinstance(axis, IterVar) else ""
         named = recorder.tensor(tensor, stage) if isinstance(tensor, Tensor) else ""
-        call = f"s.rfactor({named}, {loop}{f', {factor_axis}' if factor_axis else ''})"
+        call = f"s.rfactor({named}, {loop}{'' if isinstance(factor_axis, int) and factor_axis == 0 else f', {factor_axis!r}'})"
         made = rfactor(stage, tensor, axis, factor_axis)
         recorder.record("rfactor", call, stage, made, on_schedule=True)
         return made if len(made) > 1 else made[0]

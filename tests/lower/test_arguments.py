@@ -166,3 +166,31 @@ def test_several_operations_are_outputs():
 def test_the_attributes_of_the_function():
     func = lower_schedule(schedule(), [A, C], "kernel")
     assert dict(func.attrs) == {"from_legacy_te_schedule": True, "global_symbol": "kernel", "tir.noalias": True}
+
+
+@pytest.mark.parametrize("tensor", [A, C])
+def test_arrays_begin_with_their_first_element(tensor):
+    """The offset was added to addresses of memory that the caller had not passed."""
+    buffer = decl_buffer((10,), "float32", name="mine", elem_offset=2)
+    with pytest.raises(LoweringError, match=r"mine begins at element 2 \(elem_offset\)(.|\n)*pass a view"):
+        lower_schedule(schedule(), [A, C], binds={tensor: buffer})
+    n = te.var("n")
+    buffer = decl_buffer((n,), "float32", name="mine", elem_offset=n)
+    with pytest.raises(LoweringError, match="mine begins at element n"):
+        lower_schedule(schedule(), [A, C], binds={tensor: buffer})
+
+
+def test_each_argument_has_memory_of_its_own():
+    """Of two arguments with one buffer one array was read for both."""
+    buffer = decl_buffer((10,), "float32", name="mine")
+    for other in (buffer, decl_buffer((10,), "float32", name="other", data=buffer.data)):
+        with pytest.raises(LoweringError, match=r"are two arguments with one pointer \(mine\)"):
+            lower_schedule(schedule(), [A, C], binds={A: buffer, C: other})
+
+
+def test_what_the_schedule_does_not_compute_is_no_argument():
+    other = te.compute((10,), lambda i: A[i] * 5.0, name="other")
+    with pytest.raises(LoweringError, match=r"other is an argument, and the schedule does not compute it: it is made for C"):
+        lower_schedule(schedule(), [A, other, C])
+    with pytest.raises(LoweringError, match="B is bound to the buffer mine, and neither is an argument"):
+        lower_schedule(schedule(), [A, C], binds={B: decl_buffer((10,), "float32", name="mine")})

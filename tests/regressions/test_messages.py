@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
+
+DATA = te.placeholder((4,), name="DATA")
+_k = te.reduce_axis((0, 4), "k")
+SUM = te.compute((), lambda: te.sum(DATA[_k], axis=_k), name="SUM")
 
 
 def added():
@@ -59,3 +63,25 @@ def test_reverse_compute_at_is_refused_by_its_own_name():
     s = te.create_schedule(D.op)
     with pytest.raises(tedsl.TedslError, match=r"^reverse_compute_at\(B, i\) of C on stage B: D uses B too"):
         s[C].reverse_compute_at(s[B], B.op.axis[0])
+
+
+@pytest.mark.parametrize("call", [
+    lambda: te.create_schedule(SUM.op).rfactor(SUM, SUM.op.reduce_axis[0], np.zeros(2)),
+    lambda: te.thread_axis((0, 4), np.zeros(2)), lambda: te.thread_axis("threadIdx.x", name=3),
+    lambda: te.comm_reducer(3, lambda t: te.const(0, t)), lambda: te.comm_reducer(lambda x, y: x, lambda t: 0, name=3),
+    lambda: te.create_prim_func(3), lambda: tir.layout(3), lambda: tir.decl_buffer((4,), "float32", offset_factor="x"),
+    lambda: tir.decl_buffer((4,), "float32", data=3), lambda: tir.decl_buffer((4,), "float32", strides=3),
+    lambda: tir.decl_buffer((4,), "float32", strides=["x"]), lambda: tir.decl_buffer((4,), "float32", elem_offset=1.5),
+    lambda: tir.decl_buffer((4,), "float32", scope=3), lambda: te.extern((4,), [DATA], lambda ins: None, dtype="float32"),
+])
+def test_arguments_of_other_types_do_not_end_in_errors_of_python(call):
+    with pytest.raises(tedsl.TedslError):
+        call()
+
+
+@pytest.mark.parametrize("bits", [26, 40])
+def test_the_search_for_an_index_outside_keeps_nothing(bits):
+    """It made tuples of whole axes: gigabytes, or a MemoryError."""
+    far = te.compute((1 << bits,), lambda i: DATA[i], name="far")
+    with pytest.raises(tedsl.TedslError, match="far reads DATA"):
+        tedsl.lower(te.create_schedule(far.op), [DATA, far])

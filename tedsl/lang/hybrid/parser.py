@@ -152,6 +152,7 @@ class Parser:
     def assign_name(self, target: ast.Name, value: Any) -> Stmt | Wrap:
         known = self.scope.find(target.id) if target.id in self.scope else None
         if isinstance(known, Number):
+            self.must_keep(target, value, known.buffer.dtype)
             return BufferStore(known.buffer, self.fitting(target, value, known.buffer.dtype), (build.const(0),))
         if isinstance(known, (Array, Var)):
             what = "an array" if isinstance(known, Array) else "the variable of a loop or an argument"
@@ -163,6 +164,13 @@ class Parser:
         self.scope.define(target.id, Number(buffer))
         first = BufferStore(buffer, number, (build.const(0),))
         return lambda body: _realized(buffer, seq(first, body))
+
+    def must_keep(self, target: ast.Name, value: Any, of: DType) -> None:
+        """Refuses what a name that holds numbers of dtype `of`, as its first value, would cut off: Python would not."""
+        number = self.fitting(target, value, of if isinstance(value, int) and not of.is_bool else None)
+        if number.dtype is not of and build.promote(of, number.dtype) is not of:
+            self.source.fail(target, f"{target.id} is {of}, as its first value is, and {number.dtype} is assigned to it",
+                             hint=f"begin with {target.id} = {number.dtype}(...), or convert what is assigned: {of}(...)")
 
     def constant(self, target: ast.Name, value: Any) -> Stmt | Wrap:
         """A name that is assigned once. What depends on memory is computed here."""

@@ -28,7 +28,8 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
 
     `factor_axis` is the place of the new axis in B.rf. What a split overshoots is excluded by the condition of the reduction.
     """
-    directive = f"rfactor({show(tensor)}, {show(loop)}{f', factor_axis={show(factor_axis)}' if factor_axis != 0 else ''})"
+    named = "" if build.as_int(factor_axis) == 0 else f", factor_axis={show(factor_axis)}"
+    directive = f"rfactor({show(tensor)}, {show(loop)}{named})"
     op, whole = _check(stage, tensor, loop, directive)
     place = _place(stage, op, factor_axis, directive)
     plan = _plan(stage, op, loop)

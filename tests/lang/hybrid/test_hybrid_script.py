@@ -166,3 +166,25 @@ def test_wrong_arguments():
         scripts.product(A, random(3))
     with pytest.raises(TypeError, match=r"decorates a function"):
         te.hybrid.script(3)
+
+
+@pytest.mark.parametrize("first, then, fits", [("0", "x + a[i]", False), ("0", "1.5", False), ("int32(0)", "int64(3)", False),
+                                               ("True", "2", False), ("0.0", "a[i]", True), ("0.0", "1", True),
+                                               ("True", "False", True), ("0", "True", True)])
+def test_a_name_keeps_the_dtype_of_its_first_value(first, then, fits):
+    """What Python keeps was cut off: the fraction of a sum that begins with 0."""
+    f = script_of(f"""
+        @te.hybrid.script
+        def f(a):
+            b = output_tensor(a.shape, a.dtype)
+            for i in range(8):
+                x = {first}
+                x = {then}
+                b[i] = float32(x)
+            return b
+        """)
+    if fits:
+        f(A)
+    else:
+        with pytest.raises(tedsl.TedslError, match=r"x is \w+, as its first value is, and \w+ is assigned to it"):
+            f(A)
