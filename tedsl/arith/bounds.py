@@ -54,6 +54,8 @@ class Bounds(Canonical):
         self.answers: dict[Key, bool] = {}  # what proofs found about sums, here (inequality.py)
         self.spent = 0  # steps of all proofs that failed (inequality.py)
         self.facts: dict[Terms, Range] = {}  # a linear combination of terms and the range that conditions give it
+        self.combinations: dict[Terms, Sum] = {}  # the terms of facts in the order in which they were met
+        self._met: dict[Expr, int] = {}
         self.truths: dict[Expr, bool] = {}  # representatives of conditions that hold, or fail, here
         self.extents: dict[Expr, Expr] = {}  # of loop variables: positive wherever the variable occurs
         self.residues: dict[Expr, tuple[int, int]] = {}  # of terms here: see modular.py
@@ -174,6 +176,10 @@ class Bounds(Canonical):
         finally:
             self._here, self.answers, self.facts, self.truths, self.residues = saved
 
+    def order(self, factor: Expr) -> int:
+        """A number for sorting: what is met first comes first, in every run alike."""
+        return self._met.setdefault(factor, len(self._met))
+
     def learn(self, s: Sum, low: int | None, high: int | None) -> None:
         """Here, low <= s <= high."""
         if not s.terms:
@@ -181,8 +187,10 @@ class Bounds(Canonical):
         g = gcd(*s.terms.values())
         low = None if low is None else -((s.const - low) // g)  # ceil((low - const) / g)
         high = None if high is None else (high - s.const) // g
-        key = frozenset([(t, c // g) for t, c in s.terms.items()])
-        known = _look_up(self.facts, Sum(dict(key)))
+        combination = Sum({t: c // g for t, c in s.terms.items()})
+        key = combination.key[0]
+        self.combinations.setdefault(key, combination)
+        known = _look_up(self.facts, combination)
         self.facts.pop(frozenset([(t, -c) for t, c in key]), None)
         self.facts[key] = ranges.intersect(known, (low, high))
         self._here, self.answers = {}, {}

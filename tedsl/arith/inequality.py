@@ -101,8 +101,8 @@ class _Proof:
         for terms, (low, high) in self.known.facts.items():
             if len(terms) < 2:
                 continue
-            fact = Sum(dict(terms))
-            term, c = next(iter(terms))
+            fact = self.known.combinations[terms]
+            term, c = next(iter(fact.terms.items()))
             mine = s.terms.get(term, 0)
             k, remainder = divmod(mine, c)
             if mine == 0 or remainder:
@@ -224,7 +224,7 @@ def multiply(known: Bounds, a: Sum, b: Sum, like: Expr) -> Sum:
     result = Sum({}, a.const * b.const).plus(Sum(a.terms), b.const).plus(Sum(b.terms), a.const)
     for x, c in a.terms.items():
         for y, d in b.terms.items():
-            parts = sorted(factors(x) + factors(y), key=id)
+            parts = sorted(factors(x) + factors(y), key=known.order)
             result = result.plus(known.sum(product_of(parts, like.dtype)), c * d)
     return result
 
@@ -256,6 +256,6 @@ def _open(known: Bounds, term: Mul) -> Sum | None:
     if type(a.single) is not Mul and type(b.single) is not Mul:
         return None
     parts = factors(term)
-    ordered = product_of(sorted(parts, key=id), term.dtype)
+    ordered = product_of(sorted(parts, key=known.order), term.dtype)
     made = known.sum(ordered)
     return made if made.single is not term else None
