@@ -89,8 +89,7 @@ def test_loops_count_in_integers(end, dtype, words):
 def test_the_variable_of_a_loop_holds_its_range(begin, end, dtype):
     """The ends wrapped, and the loop ran less often or not at all."""
     ib = create()
-    with pytest.raises(DTypeError, match=f"the variable i of the loop is {dtype}"):
-        with ib.for_range(begin, end, "i", dtype=dtype):
-            pass
+    with pytest.raises(DTypeError, match=f"the variable i of the loop is {dtype}"), ib.for_range(begin, end, "i", dtype=dtype):
+        pass
     with ib.for_range(0, 127, "i", dtype="int8"), ib.for_range(0, Var("n", "int64"), "j", dtype="int32"):
         pass
