@@ -7,6 +7,8 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from tedsl.errors import ArgumentTypeError, TedslError
+
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
 else:
@@ -39,11 +41,21 @@ def _make_init(cls: type) -> Callable[..., None]:
     header = ", ".join(f.name if f.default is MISSING else f"{f.name}=_default_{f.name}" for f in arguments)
     lines = [f"_set_{f.name}(self, {f.name})" for f in arguments]
     if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
+        scope |= {"_refused": _refused, "TedslError": TedslError}
+        lines += ["try: self.__post_init__()", "except TedslError: raise",
+                  "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
     exec(f"def __init__(self, {header}):\n    " + "\n    ".join(lines or ["pass"]), scope)  # names are ours alone
     made: Callable[..., None] = scope["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made
+
+
+def _refused(made: Any, error: Exception) -> ArgumentTypeError:
+    """What a constructor says that got objects of other types than its fields are: its checks failed on them."""
+    cls = type(made)
+    takes = ", ".join(f"{f.name}: {f.type}" for f in fields(cls) if f.init)
+    given = ", ".join(type(getattr(made, f.name)).__name__ for f in fields(cls) if f.init)
+    return ArgumentTypeError(f"{cls.__name__} takes ({takes}), and got ({given}): {error}")
 
 
 def _make_walkers(cls: type) -> list[Callable[..., Any]]:

@@ -85,3 +85,13 @@ def test_the_search_for_an_index_outside_keeps_nothing(bits):
     far = te.compute((1 << bits,), lambda i: DATA[i], name="far")
     with pytest.raises(tedsl.TedslError, match="far reads DATA"):
         tedsl.lower(te.create_schedule(far.op), [DATA, far])
+
+
+@pytest.mark.parametrize("make", [
+    lambda: tir.Store(3, 4, 5), lambda: tir.BufferStore(3, 4, 5), lambda: tir.LetStmt(3, 4, 5), lambda: tir.Shuffle(3, 4),
+    lambda: tir.For(3, 4, 5, 6, 7), lambda: tir.SeqStmt(3), lambda: tir.PrimFunc(3, 4), lambda: tir.BufferLoad(1, 2),
+    lambda: tir.Reduce(1, 2, 3, 4, 5), lambda: tir.IntImm("int32", "x"),
+])
+def test_nodes_say_what_they_take(make):
+    with pytest.raises(tedsl.TedslError, match=r"\w+ takes \(\w+: .*, and got \("):
+        make()
