@@ -22,6 +22,7 @@ from tedsl.lang.inline import Inliner
 from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.threads.statements import check_launches
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.causes import Cause
 from tedsl.schedule.state import StageState
@@ -56,6 +57,7 @@ def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     op = plan.op
     assert isinstance(op, ExternOp)
     inputs = [buffer_of(tensor) for tensor in op.inputs]
+    check_launches(plan, op.body, buffers)
     binding = _Binding(op.name)
     for (_, placeholder), buffer in zip(op.bindings(), (*inputs, *buffers)):
         binding.bind(placeholder, buffer)

@@ -215,3 +215,52 @@ def test_rows_of_threads_have_a_warp_each(scope, tags, bound, checked):
     c = np.zeros((9, *[2] * (len(tags) - 1)), "int32")
     tedsl.build(s, args, checked=checked)(a, c)
     np.testing.assert_array_equal(c, a.sum(1) if len(tags) == 1 else a.sum(1)[:, None] + np.arange(2))
+
+
+def extern_inside_threads(scope, launched, around, count=8):
+    """B, the numbers of A backwards, by threads that its own statements launch, inside of a loop over threads."""
+
+    def statements(ins, outs):
+        builder = tir.ir_builder.create()
+        thread = te.thread_axis(launched)
+        builder.scope_attr(thread, "thread_extent", count)
+        read, write = builder.buffer_ptr(ins[0]), builder.buffer_ptr(outs[0])
+        with builder.for_range(0, 8 // count, name="i") as i:
+            write[thread + i] = read[7 - thread - i]
+        return builder.get()
+
+    A = te.placeholder((8,), name="A")
+    B = te.extern((8,), [A], statements, name="B", dtype="float32")
+    C = te.compute((8, 8), lambda i, j: B[7 - j] + i, name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(C.op.axis[1], te.thread_axis(around))
+    s[B].compute_at(s[C], C.op.axis[1])
+    s[B].set_scope(scope)
+    return s, [A, C]
+
+
+@pytest.mark.parametrize("scope,launched,around", [("", "threadIdx.x", "threadIdx.x"), ("", "threadIdx.y", "threadIdx.x"),
+                                                   ("local", "threadIdx.x", "threadIdx.x"), ("", "threadIdx.x", "vthread"),
+                                                   ("warp", "threadIdx.y", "threadIdx.y")])
+def test_statements_that_launch_threads_do_not_fill_the_memory_of_one(scope, launched, around):
+    """Each thread had one element, in memory of its own, and read that of another: whatever was there."""
+    with pytest.raises(LoweringError) as refused:
+        tedsl.lower(*extern_inside_threads(scope, launched, around))
+    text = str(refused.value)
+    assert f"the statements of B launch threads of {launched}, and the memory of B, of scope '{scope or 'local'}'" in text
+    assert "s[B].compute_at(s[C], " in text and 's[B].set_scope("shared")' in text
+
+
+def test_statements_do_not_launch_blocks_inside_of_a_kernel():
+    with pytest.raises(LoweringError, match=r"launch threads of blockIdx.x(.|\n)*blocks cannot wait(.|\n)*compute_root\(\)"):
+        tedsl.lower(*extern_inside_threads("global", "blockIdx.x", "threadIdx.x"))
+
+
+@pytest.mark.parametrize("scope,launched,around,count", [
+    ("shared", "threadIdx.x", "threadIdx.x", 8), ("shared", "threadIdx.y", "threadIdx.x", 8),
+    ("warp", "threadIdx.x", "threadIdx.x", 8), ("", "threadIdx.x", "blockIdx.x", 8), ("", "threadIdx.y", "threadIdx.x", 1)])
+@pytest.mark.parametrize("checked", [False, True])
+def test_statements_launch_threads_for_memory_that_these_share(scope, launched, around, count, checked):
+    a, c = np.arange(8, dtype="float32"), np.zeros((8, 8), "float32")
+    tedsl.build(*extern_inside_threads(scope, launched, around, count), checked=checked)(a, c)
+    np.testing.assert_array_equal(c, a + np.arange(8)[:, None])

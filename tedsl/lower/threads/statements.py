@@ -1,0 +1,133 @@
+"""Threads and the statements of users: which memory a te.extern or a hybrid script may write on threads.
+
+    B = te.extern(...)    attr [threadIdx.x] "thread_extent" = 8 { B[threadIdx.x] = ... }     computed inside of other threads
+    for j in range(8): l[j] = ...                                                             j is bound, l is "local"
+
+Memory of one thread has what this thread wrote to it and nothing else. Inside of one bound loop of a script that is enough:
+its iterations touch elements of their own, or it is not bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import BufferLoad, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, For, Stmt
+from tedsl.ir.walk.visitor import post_order
+from tedsl.lang.hybrid.operation import HybridOp
+from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.threads.axes import hosts
+from tedsl.schedule.causes import annotated, attached
+from tedsl.schedule.hybrid import axes_of
+from tedsl.schedule.threads import is_shared_among, is_virtual
+
+
+def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> None:
+    """Refuses statements that launch threads to compute memory which these do not share."""
+    for node in post_order(body):
+        if not isinstance(node, AttrStmt) or node.attr_key != "thread_extent" or not isinstance(node.node, IterVar):
+            continue
+        tag = node.node.thread_tag
+        if build.as_int(node.value) == 1:
+            continue
+        if tag.startswith("blockIdx") and _in_kernel(plan):
+            raise LoweringError(f"the statements of {plan.name} launch threads of {tag}, and {plan.name} is computed inside of "
+                                "a kernel: blocks cannot wait for each other",
+                                hint=f"compute it in a kernel of its own, s[{plan.name}].compute_root()",
+                                about=attached(plan.stage))
+        wrong = next((one for one in buffers if not is_shared_among(one.scope(), tag)), None)
+        if wrong is not None:
+            shared = "shared" if tag.startswith("threadIdx") else "global"
+            raise LoweringError(
+                f"the statements of {plan.name} launch threads of {tag}, and the memory of {wrong.name}, of scope "
+                f"{wrong.scope()!r}, belongs to {_owner(wrong.scope())}: each would have only the part that it computes itself",
+                hint=f's[{plan.name}].set_scope("{shared}"): memory that they share; or s[{plan.name}].compute_root()',
+                about=attached(plan.stage))
+
+
+def _owner(scope: str) -> str:
+    return "one block" if is_shared_among(scope, "threadIdx.x") and is_shared_among(scope, "threadIdx.y") else "one thread"
+
+
+@dataclass(frozen=True, eq=False)
+class _Touch:
+    """An access of a script to memory, inside of which loops."""
+
+    buffer: Buffer
+    around: frozenset[Var]
+    writes: bool
+
+
+def check_own_memory(plan: StagePlan) -> None:
+    """Refuses a bound loop of a hybrid script that writes memory of one thread which other threads read."""
+    op = plan.op
+    assert isinstance(op, HybridOp)
+    bound: dict[Var, list[Loop]] = {}  # for each loop of the script, those bound loops that are parts of it
+    for loop in plan.loops:
+        if loop.var is not None and _is_launched(loop):
+            for axis in axes_of(plan.stage, loop.leaf):
+                bound.setdefault(axis.var, []).append(loop)
+    if not bound:
+        return
+    realized: dict[Buffer, frozenset[Var]] = {}
+    touches = list(_touches(op.body, realized))
+    for write in touches:
+        if not write.writes or write.buffer not in realized:
+            continue
+        outside, scope = realized[write.buffer], write.buffer.scope() or "global"
+        of_a_block = _in_kernel(plan) or not outside.isdisjoint(bound)  # memory that a kernel allocates
+        for var in write.around - outside:
+            read = any(one.buffer is write.buffer and not one.writes and var not in one.around for one in touches)
+            for loop in bound.get(var, ()) if read else ():
+                tag = _tag(loop)
+                if not is_shared_among(scope, tag) or (of_a_block and tag.startswith("blockIdx")):
+                    raise _read_by_others(plan, loop, write.buffer, scope)
+
+
+def _is_launched(loop: Loop) -> bool:
+    """Whether `loop` is bound to threads of a launch."""
+    return loop.attr.bind_thread is not None and not is_virtual(loop.attr.bind_thread.thread_tag)
+
+
+def _in_kernel(plan: StagePlan) -> bool:
+    """Whether threads are launched around `plan`."""
+    return any(_is_launched(loop) for host, until in hosts(plan) for loop in host.loops[:until + 1])
+
+
+def _touches(body: Stmt, realized: dict[Buffer, frozenset[Var]]) -> Iterator[_Touch]:
+    """The accesses in `body`; notes inside of which loops memory is allocated."""
+    pending: list[tuple[Stmt, frozenset[Var]]] = [(body, frozenset())]
+    while pending:
+        stmt, around = pending.pop()
+        if isinstance(stmt, BufferRealize):
+            realized[stmt.buffer] = around
+        if isinstance(stmt, BufferStore):
+            yield _Touch(stmt.buffer, around, True)
+        inner = around | {stmt.loop_var} if isinstance(stmt, For) else around
+        for child in stmt.child_nodes():
+            if isinstance(child, Stmt):
+                pending.append((child, inner))
+            else:
+                yield from (_Touch(load.buffer, around, False) for load in post_order(child) if isinstance(load, BufferLoad))
+
+
+def _tag(loop: Loop) -> str:
+    assert loop.attr.bind_thread is not None
+    return loop.attr.bind_thread.thread_tag
+
+
+def _read_by_others(plan: StagePlan, loop: Loop, buffer: Buffer, scope: str) -> LoweringError:
+    tag = _tag(loop)
+    blocks = tag.startswith("blockIdx")
+    owner = "one block" if blocks else "one thread"
+    hint = f"leave loop {loop.leaf.name} unbound" if blocks else \
+        f'allocate {buffer.name} in the script with scope "shared", or leave loop {loop.leaf.name} unbound'
+    return LoweringError(
+        f"loop {loop.leaf.name} of {plan.name} is bound to {tag} and writes {buffer.name}, whose memory, of scope {scope!r}, "
+        f"belongs to {owner}; {buffer.name} is read outside of that loop: there each has only the part that it wrote itself",
+        hint=hint, about=annotated(plan.stage, loop.leaf))
