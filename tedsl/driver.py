@@ -19,6 +19,7 @@ from tedsl.lower.written.function import vouch_for
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline
+from tedsl.passes.threads.own_memory import own_memory
 from tedsl.passes.threads.refuse_races import refuse_races
 from tedsl.runtime.faults import provide_faults
 from tedsl.runtime.module import Module
@@ -72,7 +73,7 @@ def _blaming(inp: object) -> AbstractContextManager[None]:
 def _lowered(func: PrimFunc, simple_mode: bool) -> PrimFunc:
     """`func` after the passes; what passes of the user's made of it is checked again."""
     config = PassContext.current().options
-    made = lowering_pipeline(config, simple_mode)(func)
+    made = lowering_pipeline(config, simple_mode)(own_memory(func))
     return check_function(made) if config.add_lower_pass else vouch_for(made)
 
 
@@ -80,7 +81,7 @@ def _with_checks(func: PrimFunc, simple_mode: bool) -> PrimFunc:
     """`func` after the passes, with checks of its accesses."""
     provide_faults()
     config = replace(PassContext.current().options, disable_vectorize=True)
-    return vouch_for(lowering_pipeline(config, simple_mode=True)(check_accesses(func)))
+    return vouch_for(lowering_pipeline(config, simple_mode=True)(check_accesses(own_memory(func))))
 
 
 def report(sch: Schedule) -> Report:

@@ -38,8 +38,8 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import has_launch, launched
 from tedsl.passes.threads.allreduce import across_threads
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of, loops_over
-from tedsl.passes.threads.insert_barriers import divergent, is_allreduce, is_barrier, meeting, thread_in
 from tedsl.passes.threads.make_way import checked_before, kept
+from tedsl.passes.threads.meetings import divergent, is_allreduce, is_barrier, meeting, thread_in
 from tedsl.passes.threads.private import PrivateMemory
 from tedsl.passes.threads.refuse_races import check_kernel
 from tedsl.passes.threads.uniform import Uniformity

@@ -17,7 +17,7 @@ from tedsl.ir.expr import CommReducer, Expr, Load, Var
 from tedsl.ir.stmt import AttrStmt, Evaluate, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.substitute import substitute
 from tedsl.passes.threads.gather_threads import Thread, loops_over
-from tedsl.passes.threads.insert_barriers import reduction_parts
+from tedsl.passes.threads.meetings import reduction_parts
 from tedsl.passes.threads.private import PrivateMemory
 
 

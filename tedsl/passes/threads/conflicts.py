@@ -47,6 +47,7 @@ class Conflicts:
         self.analyzer = Analyzer()
         self.loops: set[Var] = set()  # variables that differ from iteration to iteration
         self.lets: set[Var] = set()  # variables of which nothing is known
+        self.outside: set[Var] = set()  # memory that the kernel did not allocate
         for one in kernel.axes:
             self.analyzer.bind(one.var, Range.from_min_extent(IntImm(one.var.dtype, 0), one.count))
 
@@ -61,6 +62,8 @@ class Conflicts:
         """
         if one.memory is not other.memory or not (one.writes or other.writes):
             return False
+        if self._is_one_place(one, other):
+            return False
         a, b = self._place(one.index), self._place(other.index)
         if a is None or b is None or a.factors != b.factors or not self.threads:
             return bool(self.threads)
@@ -68,6 +71,16 @@ class Conflicts:
             return False
         apart = self._distance(a.factors)
         return apart is None or not self._closer(a.rest, b.rest, apart, fixed)
+
+    def _is_one_place(self, one: Access, other: Access) -> bool:
+        """Whether both name an element of the caller's in the same words, which tell nothing: it is the thread's own then.
+
+        Strides that a call decides and indices that are looked up are of this kind, in sums that start at zero.
+        """
+        if one.memory not in self.outside or one.index is None or repr(one.index) != repr(other.index):
+            return False
+        place = self._place(one.index)
+        return place is None or any(v in self.lets for v in variables(place.rest))
 
     def _is_one_numbering(self, a: _Place, b: _Place, fixed: Set[Var], carried: Var | None) -> bool:
         """Whether both indices number threads and iterations alike, each pair with an element of its own.

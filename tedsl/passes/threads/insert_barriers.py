@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, Load, StringImm, Var
+from tedsl.ir.expr import Expr, Load, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import Op
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -34,68 +32,20 @@ from tedsl.ir.stmt import (
     seq,
 )
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import has_launch, launched, scope_of
 from tedsl.passes.threads.conflicts import Access, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.threads.make_way import checked_before, guarded
+from tedsl.passes.threads.meetings import barrier, divergent, is_barrier, meeting, thread_in
 from tedsl.passes.threads.uniform import Uniformity
 
-SYNC, ALLREDUCE = Op.get("tir.tvm_storage_sync"), Op.get("tir.tvm_thread_allreduce")
 Entry = Access | None  # None: a barrier that is sure to be met
 
 
 def insert_barriers(func: PrimFunc) -> PrimFunc:
     """`func`, whose launches are gathered, with the barriers that its kernels need; itself if it has no kernel."""
     return func.with_body(_Inserter()(func.body)) if has_launch(func.body) else func
-
-
-def barrier() -> Stmt:
-    """All threads of the block wait here for each other."""
-    return Evaluate(Call(build.const(0, "int32").dtype, SYNC, (StringImm("shared"),)))
-
-
-def is_barrier(stmt: Stmt) -> bool:
-    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is SYNC
-
-
-def is_allreduce(stmt: Stmt) -> bool:
-    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is ALLREDUCE
-
-
-def reduction_parts(stmt: Evaluate) -> tuple[tuple[Expr, ...], list[Var], set[Var]]:
-    """The values and the condition of a reduction across threads, where its results go, and the threads that it is across."""
-    assert isinstance(stmt.value, Call)
-    args = stmt.value.args
-    count = build.as_int(args[0])
-    if count is None or len(args) < 2 + 2 * count:
-        raise LoweringError(f"{stmt.value!r} has not the arguments count, values, condition, results, threads")
-    places, threads = args[2 + count:2 + 2 * count], args[2 + 2 * count:]
-    if not all(isinstance(arg, Var) for arg in places):
-        raise LoweringError(f"the results of {stmt.value!r} are data pointers")
-    return args[1:2 + count], [v for v in places if isinstance(v, Var)], {v for v in threads if isinstance(v, Var)}
-
-
-def meeting(stmt: Stmt) -> Stmt | None:
-    """Something in `stmt` that all threads of the block must take part in, if there is any."""
-    return next((node for node in post_order(stmt) if isinstance(node, Evaluate) and (is_barrier(node) or is_allreduce(node))),
-                None)
-
-
-def divergent(stmt: Stmt, expr: Expr, where: str, *, written: bool = True) -> NoReturn:
-    """The error for a meeting that only some threads come to. written: by the user, not a barrier that had to be inserted."""
-    what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
-    if not written:
-        what = "threads must wait for each other here, since one uses what another stores: the place"
-    raise LoweringError(f"{what} stands under {where} {expr!r}, which differs among the threads of a block: some would wait "
-                        "for others that never come",
-                        hint="make the condition the same for all threads, or close it before the barrier and repeat it after",
-                        about=thread_in(expr))
-
-
-def thread_in(expr: Expr) -> str:
-    """The thread axis by which `expr` differs, as errors name their cause."""
-    return next((v.name for v in variables(expr) if "threadIdx" in v.name), "threadIdx.x")
 
 
 class _Inserter(ScopedRewriter):
@@ -129,11 +79,32 @@ class _KernelBarriers:
     def __init__(self, kernel: Kernel) -> None:
         self.uniform = Uniformity(kernel)
         self.conflicts = Conflicts(kernel)
-        # memory that several threads of a block see: shared and warp memory, and whatever a kernel allocates elsewhere
-        allocated = [node.buffer_var for node in post_order(kernel.body) if isinstance(node, Allocate)]
-        self.common = {memory for memory in allocated if scope_of(memory.type_annotation) in ("shared", "warp", "global")}
+        # memory that several threads of a block see: shared and warp memory, what a kernel allocates elsewhere, and what comes
+        # from outside and is both written and read
+        nodes = list(post_order(kernel.body))
+        allocated = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
+        written = {node.buffer_var for node in nodes if isinstance(node, Store)}
+        outside = {node.buffer_var for node in nodes if isinstance(node, Load)} & written - allocated
+        self.common = outside | {memory for memory in allocated
+                                 if scope_of(memory.type_annotation) in ("shared", "warp", "global")}
+        self.conflicts.outside |= outside
+        self.decided_by_data = 0  # branches and loops around, in which threads cannot wait
 
     def __call__(self, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
+        match stmt:
+            case For(min=low, extent=extent):
+                decides: list[Expr] = [low, extent]
+            case While(condition=condition) | IfThenElse(condition=condition):
+                decides = [condition]
+            case _:
+                decides = []
+        by_data = any(not self.uniform.is_pure(e) and self.uniform.varies(e) for e in decides)
+        self.decided_by_data += by_data
+        made = self.statement(stmt, around)
+        self.decided_by_data -= by_data
+        return made
+
+    def statement(self, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         match stmt:
             case SeqStmt():
                 parts, entries, _ = self.sequence(stmt.seq, around)
@@ -185,10 +156,16 @@ class _KernelBarriers:
         return found
 
     def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var], carried: Var | None = None) -> bool:
-        """Whether something in `entries` before its first barrier must wait for something that is pending."""
+        """Whether something in `entries` before its first barrier must wait for something that is pending.
+
+        Where data decides which threads come, they are trusted to keep apart in the caller's memory: nobody can know better.
+        """
         for entry in entries:
             if entry is None:
                 return False
+            if self.decided_by_data and entry.memory in self.conflicts.outside and \
+                    scope_of(entry.memory.type_annotation) == "global":
+                continue
             if any(self.conflicts.meet(one, entry, fixed, carried) for one in pending.accesses):
                 return True
         return False

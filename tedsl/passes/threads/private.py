@@ -13,7 +13,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import scope_of
 from tedsl.passes.threads.gather_threads import Kernel, Thread
 from tedsl.passes.threads.inject_virtual_threads import shifted
-from tedsl.passes.threads.insert_barriers import is_allreduce, meeting, reduction_parts
+from tedsl.passes.threads.meetings import is_allreduce, meeting, reduction_parts
 
 
 class PrivateMemory:

@@ -26,14 +26,17 @@ from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import scope_of
 from tedsl.passes.threads.conflicts import Access, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel
-from tedsl.passes.threads.insert_barriers import is_barrier
+from tedsl.passes.threads.known_values import Values, may_hold, on_data, value
+from tedsl.passes.threads.meetings import is_barrier
 
 THREADS = 1024  # looked at, of a block
 SIZES = ((8, 8, 8, 8), (3, 5, 7, 2), (2, 1, 3, 4), (16, 4, 2, 8))  # tried for what only a call decides, in turn
 UNKNOWN = 2  # iterations of a loop that data bounds
 STEPS: tuple[Callable[[int], int], ...] = (lambda n: 0, lambda n: min(1, n - 1), lambda n: n // 2, lambda n: n - 1)
-ONE = "in one statement"
-Values = dict[Var, int]
+ONE, SIDES = "in one statement", "on the two sides of one branch"
+OUTSIDE = "in memory of one thread that is allocated outside of the kernel, once for all threads"
+HINTS = {SIDES: "make it two branches, one after the other, in the order that is meant: threads wait between them",
+         OUTSIDE: "allocate it inside of the threads: each of them has its own there"}
 _Loop = tuple[Var, Expr, Expr]  # the variable, the first value, how many
 _Thread = tuple[int, ...]
 
@@ -63,8 +66,9 @@ Touched = list[tuple[Var, _Touch]]
 def check_statements(kernel: Kernel) -> None:
     """Raises for a statement in which a thread reads an element that another one writes."""
     if kernel.threads:
-        _Statements(kernel).stmt(kernel.body, _Around(tuple(
-            (one.var, build.const(0, one.var.dtype), one.count) for one in kernel.blocks)))
+        blocks = _Around(tuple((one.var, build.const(0, one.var.dtype), one.count) for one in kernel.blocks))
+        _Statements(kernel).stmt(kernel.body, blocks)
+        _Statements(kernel).alone(kernel.body, blocks)
 
 
 class _Statements:
@@ -75,6 +79,8 @@ class _Statements:
         self.extents = {memory: node.extents for memory, node in allocated.items()}
         used = {memory: scope_of(memory.type_annotation) for memory in _memory(nodes, Load) & _memory(nodes, Store)}
         self.shared = {memory for memory, scope in used.items() if scope in ("shared", "warp", "global")}
+        self.alien = {memory for memory in used if memory not in self.shared and memory not in allocated}
+        self.until_barrier = True
         self.callers = {memory for memory in self.shared if used[memory] == "global" and memory not in allocated}
         self.lets: dict[Var, Expr] = {}
 
@@ -91,8 +97,8 @@ class _Statements:
                     self.compare(reads, [found for side, where in sides for found in self.stores(side, where)])
                 if len(sides) == 2:
                     (reads, writes), (others, replaced) = (self.touched(side, where) for side, where in sides)
-                    self.compare(reads, replaced, "on the two sides of one branch")
-                    self.compare(others, writes, "on the two sides of one branch")
+                    self.compare(reads, replaced, SIDES)
+                    self.compare(others, writes, SIDES)
                 for side, where in sides:
                     self.stmt(side, where)
             case For():
@@ -108,6 +114,12 @@ class _Statements:
                     if isinstance(child, Stmt):
                         self.stmt(child, inner)
 
+    def alone(self, body: Stmt, around: _Around) -> None:
+        """Each thread keeps to elements of its own in memory of one thread that is allocated outside, once for all of them."""
+        if self.alien:
+            self.shared, self.until_barrier = self.alien, False
+            self.compare(*self.touched(body, around), OUTSIDE)
+
     def inside(self, stmt: Stmt, around: _Around) -> _Around:
         match stmt:
             case For(loop_var=v, min=low, extent=extent):
@@ -118,7 +130,7 @@ class _Statements:
                 return around.under(condition)
             case LetStmt(var=v, value=value):
                 self.conflicts.lets.add(v)
-                if not _on_data(value):
+                if not on_data(value):
                     self.lets[v] = substitute(value, self.lets)
         return around
 
@@ -127,14 +139,14 @@ class _Statements:
         return self.touched(stmt, around)[1]
 
     def touched(self, stmt: Stmt, around: _Around) -> tuple[Touched, Touched]:
-        """What `stmt` reads and what it writes before its first barrier."""
+        """What `stmt` reads and what it writes before its first barrier, or in all of it."""
         reads = [read for e in stmt.child_nodes() if isinstance(e, Expr) for read in self.reads(e, around)]
         writes = [(stmt.buffer_var, _Touch(stmt.index, around))] if isinstance(stmt, Store) else []
         parts = [(child, around) for child in stmt.child_nodes() if isinstance(child, Stmt)]
         if isinstance(stmt, IfThenElse):
             parts = self.sides(stmt, around)
         elif isinstance(stmt, SeqStmt):
-            parts = list(itertools.takewhile(lambda part: not is_barrier(part[0]), parts))
+            parts = list(itertools.takewhile(lambda part: not (self.until_barrier and is_barrier(part[0])), parts))
         elif not isinstance(stmt, Store):
             if isinstance(stmt, For):
                 self.conflicts.loop(stmt)
@@ -178,7 +190,7 @@ class _Statements:
             if memory is not target or memory not in self.shared:
                 continue
             if (where != ONE or memory in self.callers) and any(
-                    _on_data(substitute(e, self.lets)) for touch in (read, write) for e in touch.around.conditions):
+                    on_data(substitute(e, self.lets)) for touch in (read, write) for e in touch.around.conditions):
                 continue
             fixed = {v for v, _, _ in read.around.loops if any(v is other for other, _, _ in write.around.loops)}
             if self.conflicts.meet(Access(memory, read.index, False), Access(target, write.index, True), fixed):
@@ -191,7 +203,7 @@ class _Statements:
         counts = [e for _, low, count in inner for e in (low, count)] + [one.count for one in self.kernel.threads]
         symbols = list(dict.fromkeys(v for e in (*expressions, *counts) for v in variables(e)
                                      if v not in own and v.dtype.is_int))
-        if _on_data(expressions[0]) or _on_data(write.index) or (symbols and memory in self.callers):
+        if on_data(expressions[0]) or on_data(write.index) or (symbols and memory in self.callers):
             return  # strides of the caller's are no sizes to try: they keep rows apart
         both = len({v for v, _, _ in write.around.loops}) < len(inner)  # iterations of their own on either side
         steps = itertools.product(STEPS, STEPS if both else STEPS[:1]) if inner else [(STEPS[0], STEPS[0])]
@@ -205,19 +217,19 @@ class _Statements:
     def at(self, memory: Var, read: _Touch, write: _Touch, values: Values,
            steps: Sequence[tuple[_Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
         """A thread that reads what another one writes, and what, at one iteration, for known sizes."""
-        counts = [_value(one.count, values) for one in self.kernel.threads]
+        counts = [value(one.count, values) for one in self.kernel.threads]
         if None in counts:
             return None
         last = {one.var: (count or 1) - 1 for one, count in zip(self.kernel.threads, counts)}
         for (v, first, count), step in steps:
-            low, many = (_value(substitute(e, self.lets), {**values, **last}) for e in (first, count))
+            low, many = (value(substitute(e, self.lets), {**values, **last}) for e in (first, count))
             if low is None or (many is not None and many <= 0):
                 return None
             many = UNKNOWN if many is None else many
             values = {**values, v: low + step(many)}
-        limit = _value(build.as_expr(1), values)
+        limit = value(build.as_expr(1), values)
         for extent in self.extents.get(memory, ()):
-            size = _value(extent, values)
+            size = value(extent, values)
             limit = None if size is None or limit is None else limit * size
         limit = limit if memory in self.extents else None
         # a warp is the threads of one row: they share its memory
@@ -239,13 +251,13 @@ class _Statements:
     def elements(self, touch: _Touch, values: Values, thread: tuple[int, ...]) -> list[int]:
         """The elements that `thread` touches."""
         here = {**values, **{one.var: k for one, k in zip(self.kernel.threads, thread)}}
-        if not all(_may_hold(substitute(condition, self.lets), here) for condition in touch.around.conditions):
+        if not all(may_hold(substitute(condition, self.lets), here) for condition in touch.around.conditions):
             return []
         index = substitute(touch.index, self.lets)
         if isinstance(index, Ramp):
-            base, stride = _value(index.base, here), _value(index.stride, here)
+            base, stride = value(index.base, here), value(index.stride, here)
             return [] if base is None or stride is None else [base + lane * stride for lane in range(index.lanes)]
-        found = _value(index.value if isinstance(index, Broadcast) else index, here)
+        found = value(index.value if isinstance(index, Broadcast) else index, here)
         return [] if found is None else [found]
 
     def race(self, memory: Var, read: _Touch, write: _Touch, reader: _Thread, writer: _Thread, element: int,
@@ -255,9 +267,9 @@ class _Statements:
         who, whom = (", ".join(map(str, one)) for one in (reader, writer))
         where = f" (where {', '.join(f'{v.name} = {k}' for v, k in sizes.items())})" if sizes else ""
         tag = differs.axis.thread_tag
-        hint = (f"read {name}[{read.index!r}] into memory of each thread first (allocate with scope 'local', or a let), then "
-                "a barrier, tvm_storage_sync('shared'), then write") if place == ONE else (
-            "make it two branches, one after the other, in the order that is meant: threads wait for each other between them")
+        hint = HINTS.get(place) or (
+            f"read {name}[{read.index!r}] into memory of each thread first (allocate with scope 'local', or a let), then "
+            "a barrier, tvm_storage_sync('shared'), then write")
         return LoweringError(
             f"the threads of {tag} write {name}[{write.index!r}] and read {name}[{read.index!r}] {place}: they would "
             f"race. Thread {who} reads {name}[{element}], which thread {whom} writes{where}",
@@ -266,32 +278,3 @@ class _Statements:
 
 def _memory(nodes: Sequence[Node], kind: type[Load] | type[Store]) -> set[Var]:
     return {node.buffer_var for node in nodes if isinstance(node, kind)}
-
-
-def _on_data(expr: Expr) -> bool:
-    return any(isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_pure) for node in post_order(expr))
-
-
-def _value(expr: Expr, values: Values) -> int | None:
-    """The value of an index; None if it is not known."""
-    from tedsl.ir.evaluate import evaluate  # the interpreter is loaded where a race is suspected only
-
-    if expr.dtype.lanes > 1 or _on_data(expr) or any(v not in values for v in variables(expr)):
-        return None
-    return int(evaluate(expr, values))
-
-
-def _may_hold(condition: Expr, values: Values) -> bool:
-    """Whether nothing that is known speaks against `condition`."""
-    pending = [condition]
-    while pending:
-        part = pending.pop()
-        match part:
-            case And(a=a, b=b):
-                pending += [a, b]
-            case Call(op=op, args=(inner,)) if op.name == "tir.likely":
-                pending.append(inner)
-            case _:
-                if _value(part, values) == 0:
-                    return False
-    return True

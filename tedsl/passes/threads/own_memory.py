@@ -1,0 +1,83 @@
+"""Memory of a thread or a block that is allocated around the launch belongs to its threads, and is allocated there.
+
+before:  allocate(L, [1], local) { attr [threadIdx.x] "thread_extent" = 8 { L[0] = A[threadIdx.x];  B[threadIdx.x] = L[0] } }
+after:   attr [threadIdx.x] "thread_extent" = 8 { allocate(L, [1], local) { L[0] = A[threadIdx.x];  B[threadIdx.x] = L[0] } }
+
+Memory that several kernels use, or one that is launched again and again, stays where it is: one for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, Evaluate, For, Stmt, Store, While
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.facts.threads import has_launch, launched, scope_of
+
+
+def own_memory(func: PrimFunc) -> PrimFunc:
+    """`func` with such memory allocated inside of the launch; itself if there is none."""
+    return func.with_body(_Owner()(func.body)) if has_launch(func.body) else func
+
+
+class _Owner(ScopedRewriter):
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Evaluate)) or launched(stmt) is not None:
+            return stmt
+        made = self.descend(stmt)
+        return _inside(made) if isinstance(made, (Allocate, BufferRealize)) else made
+
+
+def _inside(stmt: Allocate | BufferRealize) -> Stmt:
+    """`stmt` around what the threads of the only kernel run that uses its memory, if there is such a kernel."""
+    data = stmt.buffer_var if isinstance(stmt, Allocate) else stmt.buffer.data
+    if scope_of(data.type_annotation) == "global":
+        return stmt
+    uses = _Uses(data)
+    uses.look(stmt.body, again=False)
+    if uses.elsewhere or len(uses.kernels) != 1:
+        return stmt
+    kernel = uses.kernels[0]
+    return _Instead(kernel, kernel.replace(body=stmt.replace(body=kernel.body)))(stmt.body)
+
+
+@dataclass(eq=False)
+class _Uses:
+    """The kernels that use `data`, and whether anything else does."""
+
+    data: Var
+    kernels: list[AttrStmt] = field(default_factory=list)
+    elsewhere: bool = False
+
+    def look(self, stmt: Stmt, *, again: bool) -> None:
+        """again: `stmt` stands in a loop, and may find what it left there."""
+        if isinstance(stmt, AttrStmt) and launched(stmt) is not None:
+            if any(self.names(node) for node in post_order(stmt)):
+                self.kernels.append(stmt)
+                self.elsewhere |= again
+            return
+        own = [part for part in stmt.child_nodes() if not isinstance(part, Stmt)]
+        self.elsewhere |= self.names(stmt) or any(self.names(node) for part in own for node in post_order(part))
+        for child in stmt.child_nodes():
+            if isinstance(child, Stmt):
+                self.look(child, again=again or isinstance(stmt, (For, While)))
+
+    def names(self, node: Node) -> bool:
+        """Whether `node` itself accesses or mentions the memory."""
+        about = [node, getattr(node, "buffer_var", None), getattr(node, "buffer", None)]
+        if isinstance(node, AttrStmt):
+            about += node.node if isinstance(node.node, tuple) else (node.node,)
+        return any(one is self.data or (isinstance(one, Buffer) and one.data is self.data) for one in about)
+
+
+class _Instead(ScopedRewriter):
+    def __init__(self, old: Stmt, new: Stmt) -> None:
+        self.old, self.new = old, new
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        return self.new if stmt is self.old else self.descend(stmt)
