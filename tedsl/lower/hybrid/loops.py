@@ -28,6 +28,7 @@ from tedsl.lower.compute import BufferOf
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import Read, StagePlan
 from tedsl.lower.regions.propagate import guards
+from tedsl.lower.threads.statements import check_launches, check_own_memory
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.hybrid import axes_of
 from tedsl.schedule.state import StageState
@@ -55,6 +56,8 @@ def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     assert isinstance(op, HybridOp)
     inputs = [buffer_of(tensor) for tensor in op.inputs]
     real = dict(zip((*op.input_placeholders, *op.output_placeholders), (*inputs, *buffers)))
+    check_launches(plan, op.body, buffers)
+    check_own_memory(plan)
     nest = Nest(plan, buffers, buffer_of, analyzer, guests)
     body = _Loops(plan, nest)(op.body)
     body = fresh_copy(_Real(real)(body))
