@@ -7,9 +7,9 @@ on either side differs by less than that.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Set
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
@@ -20,6 +20,9 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.guard_ranges import split_linear
 from tedsl.passes.threads.gather_threads import Kernel
+from tedsl.passes.threads.known_values import Values, value
+
+THREADS = 1024  # looked at, of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,9 @@ class Conflicts:
         self.analyzer = Analyzer()
         self.loops: set[Var] = set()  # variables that differ from iteration to iteration
         self.lets: set[Var] = set()  # variables of which nothing is known
-        self.outside: set[Var] = set()  # memory that the kernel did not allocate
+        self.blocks = {one.var for one in kernel.blocks}
+        self.callers: set[Var] = set()  # memory that the kernel did not allocate
+        self.apart: dict[str, bool] = {}  # of indices into it: whether threads have different ones
         for one in kernel.axes:
             self.analyzer.bind(one.var, Range.from_min_extent(IntImm(one.var.dtype, 0), one.count))
 
@@ -73,14 +78,28 @@ class Conflicts:
         return apart is None or not self._closer(a.rest, b.rest, apart, fixed)
 
     def _is_one_place(self, one: Access, other: Access) -> bool:
-        """Whether both name an element of the caller's in the same words, which tell nothing: it is the thread's own then.
+        """Whether both name an element of the caller's in the same words, and nothing shows that two threads mean the same one.
 
-        Strides that a call decides and indices that are looked up are of this kind, in sums that start at zero.
+        Strides that a call decides, indices that are looked up and digits of a fused axis are of this kind, in sums that start
+        at zero.
         """
-        if one.memory not in self.outside or one.index is None or repr(one.index) != repr(other.index):
+        words = repr(one.index)
+        if one.memory not in self.callers or one.index is None or words != repr(other.index):
             return False
         place = self._place(one.index)
-        return place is None or any(v in self.lets for v in variables(place.rest))
+        if place is not None and not any(v in self.lets for v in variables(place.rest)):
+            return False
+        if words not in self.apart:
+            self.apart[words] = self._tells_apart(one.index)
+        return self.apart[words]
+
+    def _tells_apart(self, index: Expr) -> bool:
+        """Whether the threads of a block have different values of `index`, or values that are not known."""
+        values: Values = {var: 0 for var in variables(index) if var in self.loops or var in self.blocks}
+        counts = [build.as_int(one.count) for one in self.threads]
+        threads = itertools.islice(itertools.product(*[range(count or 1) for count in counts]), THREADS)
+        found = [value(index, {**values, **{one.var: k for one, k in zip(self.threads, at)}}) for at in threads]
+        return None in found or len(set(found)) == len(found)
 
     def _is_one_numbering(self, a: _Place, b: _Place, fixed: Set[Var], carried: Var | None) -> bool:
         """Whether both indices number threads and iterations alike, each pair with an element of its own.
@@ -99,7 +118,7 @@ class Conflicts:
                 digits = [digit for digit in digits if digit[0]]
         digits = sorted(digits + first[0], key=lambda d: d[0])
         return digits[0][0] > 0 and all(count is not None and above >= c * count
-                                        for (c, count), (above, _) in pairwise(digits))
+                                        for (c, count), (above, _) in itertools.pairwise(digits))
 
     def _digits(self, rest: Expr, fixed: Set[Var]) -> tuple[list[tuple[int, int | None]], Expr] | None:
         """`rest` as factors and counts of the loops that are not fixed, in order, and what is left."""
@@ -137,7 +156,7 @@ class Conflicts:
     def _distance(self, factors: tuple[int, ...]) -> int | None:
         """The least distance between the parts of two different threads; None if two may be equal."""
         digits = sorted(((abs(c), build.as_int(one.count)) for c, one in zip(factors, self.threads)), key=lambda d: d[0])
-        for (c, count), (above, _) in pairwise(digits):
+        for (c, count), (above, _) in itertools.pairwise(digits):
             if count is None or above < c * count:
                 return None
         return digits[0][0] or None

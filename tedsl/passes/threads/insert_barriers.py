@@ -87,7 +87,7 @@ class _KernelBarriers:
         outside = {node.buffer_var for node in nodes if isinstance(node, Load)} & written - allocated
         self.common = outside | {memory for memory in allocated
                                  if scope_of(memory.type_annotation) in ("shared", "warp", "global")}
-        self.conflicts.outside |= outside
+        self.conflicts.callers |= {memory for memory in outside if scope_of(memory.type_annotation) == "global"}
         self.decided_by_data = 0  # branches and loops around, in which threads cannot wait
 
     def __call__(self, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
@@ -163,8 +163,7 @@ class _KernelBarriers:
         for entry in entries:
             if entry is None:
                 return False
-            if self.decided_by_data and entry.memory in self.conflicts.outside and \
-                    scope_of(entry.memory.type_annotation) == "global":
+            if self.decided_by_data and entry.memory in self.conflicts.callers:
                 continue
             if any(self.conflicts.meet(one, entry, fixed, carried) for one in pending.accesses):
                 return True

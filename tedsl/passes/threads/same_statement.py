@@ -24,12 +24,11 @@ from tedsl.ir.stmt import Allocate, AssertStmt, For, IfThenElse, LetStmt, SeqStm
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import scope_of
-from tedsl.passes.threads.conflicts import Access, Conflicts
+from tedsl.passes.threads.conflicts import THREADS, Access, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel
 from tedsl.passes.threads.known_values import Values, may_hold, on_data, value
 from tedsl.passes.threads.meetings import is_barrier
 
-THREADS = 1024  # looked at, of a block
 SIZES = ((8, 8, 8, 8), (3, 5, 7, 2), (2, 1, 3, 4), (16, 4, 2, 8))  # tried for what only a call decides, in turn
 UNKNOWN = 2  # iterations of a loop that data bounds
 STEPS: tuple[Callable[[int], int], ...] = (lambda n: 0, lambda n: min(1, n - 1), lambda n: n // 2, lambda n: n - 1)

@@ -194,12 +194,41 @@ def test_a_thread_alone_with_its_element():
     """The same place in the same words, which nothing is known of: no thread waits, also where others do not come."""
     def body(builder, a, b, start):
         x = start()
-        with builder.if_scope(a[x] < 4.0):
+        with builder.if_scope(x < 4):
             at = builder.let("at", a[x].astype("int32"))
             b[at] = 0.0
-            with builder.for_range(0, 3, name="k"):
+            with builder.for_range(0, x % 2 + 3, name="k"):
                 b[at] = b[at] + 1.0
         with builder.else_scope():
             b[x] = a[x]
 
-    computes(body, [3] * 4 + [4, 5, 6, 7])
+    computes(body, [3, 4, 3, 4, 4, 5, 6, 7])
+
+
+@pytest.mark.parametrize("writer", [0, 1])
+def test_two_threads_that_name_one_element_in_the_same_words(writer):
+    def body(builder, a, b, start):
+        x = start()
+        own = builder.allocate("float32", 1, name="own", scope="local")
+        with builder.if_scope((x % 2).equal(writer)):
+            b[x // 2] = a[x]
+        own[0] = b[x // 2]
+        b[x] = own[0]
+
+    computes(body, [writer + 2 * (k // 2) for k in range(8)])
+
+
+def test_sums_of_threads_with_digits_of_a_fused_axis_do_not_wait():
+    A = te.placeholder((24, 30), name="A")
+    k = te.reduce_axis((0, 30), "k")
+    C = te.compute((24, 21), lambda i, j: te.sum(A[i, k] * (j + 1), axis=k), name="C")
+    s = te.create_schedule(C.op)
+    i, j, ii, jj = s[C].tile(*C.op.axis, 8, 4)
+    s[C].bind(i, te.thread_axis("blockIdx.x"))
+    s[C].bind(j, te.thread_axis("blockIdx.y"))
+    s[C].bind(s[C].fuse(ii, jj), te.thread_axis("threadIdx.x"))
+    made = str(tedsl.tir.transform.ThreadSync("shared")(tedsl.lower(s, [A, C])))
+    assert "storage_sync" not in made
+    a, c = np.ones((24, 30), "float32"), np.zeros((24, 21), "float32")
+    tedsl.build(s, [A, C])(a, c)
+    np.testing.assert_array_equal(c, np.tile(30 * np.arange(1.0, 22), (24, 1)))
