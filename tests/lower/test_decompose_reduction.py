@@ -2,8 +2,10 @@
 
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.errors import ScheduleError
 from tedsl.schedule.handles import create_schedule
@@ -113,3 +115,19 @@ def test_a_stage_that_is_no_reduction():
     s = create_schedule(B.op)
     assert "B is not a reduction" in refusal(lambda: s[B].decompose_reduction(B.op.axis[0]))
     assert "A is a placeholder" in refusal(lambda: s[A].decompose_reduction(B.op.axis[0]))
+
+
+def test_start_values_stand_inside_of_the_threads_around_a_stage():
+    """Outside of them, the loops said that each thread adds to what the others have; machine code added once."""
+    A = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    thread = te.thread_axis((0, 2), "vthread")
+    s[B].env_threads([thread])
+    with pytest.raises(ScheduleError, match=r"outside of the threads vthread(.|\n)*choose a loop inside of vthread"):
+        s[B].decompose_reduction(s[B].leaf_iter_vars[0])
+    s[B].decompose_reduction(B.op.axis[0])
+    a, b = np.ones((4, 8), "float32"), np.zeros(4, "float32")
+    tedsl.build(s, [A, B])(a, b)
+    np.testing.assert_array_equal(b, a.sum(1))

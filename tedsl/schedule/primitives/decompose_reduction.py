@@ -27,6 +27,11 @@ def decompose_reduction(stage: StageState, loop: Any) -> None:
         raise stage.refuse(directive, f"{loop.name} is inside of the reduction loop {outer}: the start values would wipe out "
                            f"what earlier iterations of {outer} added",
                            hint=f"choose one of {', '.join(stage.loop_names()[:first + 1])}, or reorder first")
+    thread = next((one for one in stage.leaf_iter_vars[at:] if one in stage.env_threads), None)
+    if thread is not None:
+        raise stage.refuse(directive, f"the start values would stand outside of the threads {thread.name}, which env_threads "
+                           "launched around the stage: each of them would add to the same elements, from where the others are",
+                           hint=f"choose a loop inside of {thread.name}, so that each thread does all of it")
     if stage.init_at is not None and stage.init_at is not loop:
         raise stage.refuse(directive, f"the start values stand before {stage.init_at.name} already",
                            hint="call decompose_reduction once")
