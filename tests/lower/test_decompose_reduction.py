@@ -125,8 +125,10 @@ def test_start_values_stand_inside_of_the_threads_around_a_stage():
     s = te.create_schedule(B.op)
     thread = te.thread_axis((0, 2), "vthread")
     s[B].env_threads([thread])
-    with pytest.raises(ScheduleError, match=r"outside of the threads vthread(.|\n)*choose a loop inside of vthread"):
+    with pytest.raises(ScheduleError, match=r"outside of the threads vthread(.|\n)*keep vthread outside of the red"):
         s[B].decompose_reduction(s[B].leaf_iter_vars[0])
+    with pytest.raises(ScheduleError, match=r"reorder(.|\n)*outside of the threads vthread"):
+        s[B].reorder(k, thread)
     s[B].decompose_reduction(B.op.axis[0])
     a, b = np.ones((4, 8), "float32"), np.zeros(4, "float32")
     tedsl.build(s, [A, B])(a, b)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tedsl.fuzz.schedules import Scheduler
 
 TAGS = ("threadIdx.x", "blockIdx.x", "threadIdx.y", "blockIdx.y")
+VIRTUAL = ("vthread", "vthread", "cthread")
 
 
 def bind(s: Scheduler) -> str | None:
@@ -32,8 +33,8 @@ def bind_vthread(s: Scheduler) -> str | None:
         sizes = constant_extents(stage)
         return [at for at in free_loops(stage, elements=True) if sizes.get(stage.leaf_iter_vars[at], 99) <= 4]
 
-    place = s.pick(short, first=50)
-    return None if place is None else f"s[{place[0]}].bind(loop({place[0]}, {place[1]}), te.thread_axis('vthread'))"
+    place, tag = s.pick(short, first=50), s.draw.choice(VIRTUAL)
+    return None if place is None else f"s[{place[0]}].bind(loop({place[0]}, {place[1]}), te.thread_axis('{tag}'))"
 
 
 def env_threads(s: Scheduler) -> str | None:
@@ -41,7 +42,8 @@ def env_threads(s: Scheduler) -> str | None:
     name = s.pick_stage(lambda stage: not stage.env_threads and "threadIdx.x" not in tags_around(stage))
     if name is None:
         return None
-    return f"s[{name}].env_threads([te.thread_axis((0, {s.draw.choice([1, 4, 3])}), 'threadIdx.x')])"
+    tag = s.draw.choice(("threadIdx.x", "threadIdx.x", "threadIdx.x", "vthread", "cthread"))
+    return f"s[{name}].env_threads([te.thread_axis((0, {s.draw.choice([1, 4, 3])}), '{tag}')])"
 
 
 def set_store_predicate(s: Scheduler) -> Found:

@@ -27,11 +27,7 @@ def decompose_reduction(stage: StageState, loop: Any) -> None:
         raise stage.refuse(directive, f"{loop.name} is inside of the reduction loop {outer}: the start values would wipe out "
                            f"what earlier iterations of {outer} added",
                            hint=f"choose one of {', '.join(stage.loop_names()[:first + 1])}, or reorder first")
-    thread = next((one for one in stage.leaf_iter_vars[at:] if one in stage.env_threads), None)
-    if thread is not None:
-        raise stage.refuse(directive, f"the start values would stand outside of the threads {thread.name}, which env_threads "
-                           "launched around the stage: each of them would add to the same elements, from where the others are",
-                           hint=f"choose a loop inside of {thread.name}, so that each thread does all of it")
+    _must_stay_in_threads(stage, directive, stage.leaf_iter_vars[at:])
     if stage.init_at is not None and stage.init_at is not loop:
         raise stage.refuse(directive, f"the start values stand before {stage.init_at.name} already",
                            hint="call decompose_reduction once")
@@ -44,12 +40,25 @@ def first_reduction(loops: Sequence[IterVar]) -> int | None:
 
 
 def check_init_place(stage: StageState, directive: str, after: list[IterVar]) -> None:
-    """Refuses an order of the loops in which the start values would stand inside of the reduction."""
+    """Refuses an order of the loops in which the start values would stand inside of the reduction, or outside of threads."""
     first = first_reduction(after)
-    if stage.init_at is None or first is None:
+    if first is None:
         return
-    at = find(after, stage.init_at)
+    at = None if stage.init_at is None else find(after, stage.init_at)
+    _must_stay_in_threads(stage, directive, after[first if at is None else at:])
+    if stage.init_at is None:
+        return
     if at is not None and at > first:
         raise stage.refuse(directive, f"afterwards the start values, which stand before {stage.init_at.name}, "
                            f"are inside of the reduction loop {after[first].name}",
                            hint=f"keep {stage.init_at.name} outside of the reduction loops")
+
+
+def _must_stay_in_threads(stage: StageState, directive: str, inside: Sequence[IterVar]) -> None:
+    """Refuses start values outside of threads launched around the stage: `inside` are the loops behind their place."""
+    thread = next((one for one in inside if one in stage.env_threads), None)
+    if thread is not None:
+        raise stage.refuse(directive, f"the start values would stand outside of the threads {thread.name}, which env_threads "
+                           "launched around the stage: each of them would add to the same elements, from where the others are",
+                           hint=f"keep {thread.name} outside of the reduction loops and of the place of the start values, so "
+                                "that each thread does all of it")
