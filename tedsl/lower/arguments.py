@@ -98,7 +98,8 @@ def _check_buffers(buffers: Iterable[Buffer]) -> None:
         if buffer.data in first:
             raise LoweringError(f"the buffers {first[buffer.data].name} and {buffer.name} are two arguments with one pointer "
                                 f"({buffer.data.name}): one of the two arrays would be left alone",
-                                hint="declare a buffer for each argument; arrays that may overlap are built with noalias=False")
+                                hint="declare a buffer for each argument (build with noalias=False if the arrays may overlap); "
+                                     f"to compute in place, pass {buffer.name} once and bind both tensors to it")
         first[buffer.data] = buffer
 
 

@@ -188,6 +188,13 @@ def test_each_argument_has_memory_of_its_own():
             lower_schedule(schedule(), [A, C], binds={A: buffer, C: other})
 
 
+def test_a_tensor_is_computed_in_the_place_of_another():
+    buffer, data = decl_buffer((10,), "float32", name="mine"), whole_numbers((10,))
+    expected = (data + 1) * 2
+    run(lower_schedule(schedule(), [buffer], binds={A: buffer, C: buffer}), [data])
+    np.testing.assert_array_equal(data, expected)
+
+
 def test_what_the_schedule_does_not_compute_is_no_argument():
     other = te.compute((10,), lambda i: A[i] * 5.0, name="other")
     with pytest.raises(LoweringError, match=r"other is an argument, and the schedule does not compute it: it is made for C"):

@@ -28,6 +28,7 @@ Matrix = list[list[Fraction]]
 _POINTS = [Fraction(p) for p in ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", "-3", "1/3", "-1/3", "4", "-4")]
 
 
+@checked
 def conv2d_winograd_nchw(data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: Any = None,
                          pre_computed: bool = False, tile_size: int = 4) -> te.Tensor:
     """conv2d_nchw with strides and dilation 1 and a square window.
@@ -38,6 +39,7 @@ def conv2d_winograd_nchw(data: te.Tensor, weight: te.Tensor, strides: Any, paddi
                      "NCHW")
 
 
+@checked
 def conv2d_winograd_nhwc(data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: Any = None,
                          pre_computed: bool = False, tile_size: int = 4) -> te.Tensor:
     """conv2d_nhwc with strides and dilation 1 and a square window; weight: (r, r, channel, result), or pre_computed."""
