@@ -19,6 +19,7 @@ from tedsl.lang.operation import PlaceholderOp, extent_of
 from tedsl.lang.reads import guarded_loads
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
+from tedsl.lower.in_place import check_in_place
 from tedsl.lower.plan import Key, StagePlan
 from tedsl.lower.scan.stages import check_shared, shared_memory
 from tedsl.schedule.causes import attached
@@ -196,6 +197,7 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
     shared = shared_memory(schedule, arguments.tensors)
     check_shared(schedule, shared, arguments.tensors)
     _check_inputs(schedule, plans, arguments, shared)
+    check_in_place(schedule, plans, arguments.tensors)
     for stage in schedule.stages:
         given = [stage.op.output(i).name for i in range(stage.op.num_outputs) if (stage.op, i) in arguments.tensors]
         if not given or stage.is_placeholder:

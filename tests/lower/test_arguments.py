@@ -195,6 +195,41 @@ def test_a_tensor_is_computed_in_the_place_of_another():
     np.testing.assert_array_equal(data, expected)
 
 
+def in_one_place(formula, prepare=lambda s, A, C: None, shape=(10,)):
+    """Runs C, `formula` of A, in the memory of A."""
+    A = te.placeholder(shape, name="A")
+    C = formula(A)
+    s = create_schedule(C.op)
+    prepare(s, A, C)
+    buffer, data = decl_buffer(shape, "float32", name="mine"), whole_numbers(shape)
+    run(lower_schedule(s, [buffer], binds={A: buffer, C: buffer}), [data])
+    return data
+
+
+def test_elements_are_read_before_others_are_written_over_them():
+    """C was computed of elements of its own where it should have been of those of A."""
+    plain = whole_numbers((10,))
+
+    def turned(A):
+        return te.compute((10,), lambda i: A[9 - i] * 2.0, name="C")
+
+    with pytest.raises(LoweringError, match=r"A and C are kept in one buffer, mine, and C reads A where C may have been"):
+        in_one_place(turned)
+    np.testing.assert_array_equal(in_one_place(turned, lambda s, A, C: s.cache_read(A, "global", [C])), plain[::-1] * 2)
+
+    def through(A):
+        B = te.compute((10,), lambda i: A[9 - i] + 1.0, name="B")
+        return te.compute((10,), lambda i: B[i] * 2.0, name="C")
+
+    np.testing.assert_array_equal(in_one_place(through), (plain[::-1] + 1) * 2)
+    with pytest.raises(LoweringError, match="and B reads A where C may have been written over it"):
+        in_one_place(through, lambda s, A, C: s.stages[1].compute_at(s[C], C.op.axis[0]))
+
+    k = te.reduce_axis((0, 3), name="k")
+    with pytest.raises(LoweringError, match="and C reads A where C may have been written"):
+        in_one_place(lambda A: te.compute((10,), lambda i: te.sum(A[i] * k, axis=k), name="C"))
+
+
 def test_what_the_schedule_does_not_compute_is_no_argument():
     other = te.compute((10,), lambda i: A[i] * 5.0, name="other")
     with pytest.raises(LoweringError, match=r"other is an argument, and the schedule does not compute it: it is made for C"):
