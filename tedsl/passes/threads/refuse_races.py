@@ -6,12 +6,13 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
 from tedsl.passes.facts.threads import has_launch, launched
 from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_of
+from tedsl.passes.threads.parallel_races import check_iterations
 from tedsl.passes.threads.races import check_races
 from tedsl.passes.threads.same_statement import check_statements
 
 
 def refuse_races(func: PrimFunc) -> PrimFunc:
-    """`func`; LoweringError if threads of a kernel in it race."""
+    """`func`; LoweringError if threads of a kernel in it race, or iterations of a parallel loop that was written by hand."""
     if has_launch(func.body):
         pending: list[Stmt] = [gather_threads(func).body]
         while pending:
@@ -20,6 +21,8 @@ def refuse_races(func: PrimFunc) -> PrimFunc:
                 check_kernel(kernel_of(stmt).running)
             else:
                 pending += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
+    else:
+        check_iterations(func)
     return func
 
 

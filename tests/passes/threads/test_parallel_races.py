@@ -1,0 +1,110 @@
+"""Parallel loops that a person wrote: iterations that are shown to race are refused, others are left alone."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tedsl.errors import LoweringError
+
+N = 200
+
+
+def program(body, size=N):
+    """B of A by `body(builder, a, b)`."""
+
+    def statements(ins, outs):
+        ib = tir.ir_builder.create()
+        body(ib, ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0]))
+        return ib.get()
+
+    A = te.placeholder((size,), "int32", name="A")
+    B = te.extern((size,), [A], statements, name="B", dtype="int32")
+    return te.create_schedule(B.op), [A, B]
+
+
+def parallel(update, count=N):
+    def body(ib, a, b):
+        with ib.for_range(0, count, "i", kind="parallel") as i:
+            update(ib, a, b, i)
+
+    return body
+
+
+def stored(ib, b, index, value):
+    b[index] = value
+
+
+def row(ib, a, b, i):
+    with ib.for_range(0, 20, "j") as j:
+        b[i * 20 + j] = a[i * 20 + 19 - j]
+
+
+def all_of_it(ib, a, b, i):
+    with ib.for_range(0, N, "j") as j:
+        b[i] = b[j] + 1
+
+
+def sometimes(ib, a, b, i):
+    with ib.if_scope(i % 2 == 0):
+        b[i] = b[i + 1]
+
+
+def by_parts(ib, a, b, i):
+    with ib.if_scope(i < 100):
+        b[i] = a[i]
+    with ib.else_scope():
+        b[i] = b[i] + a[i]
+
+
+def scratch(ib, a, b, i):
+    own = ib.allocate("int32", (1,), name="own")
+    own[0] = a[i]
+    b[i] = own[0]
+
+
+@pytest.mark.parametrize("body, words", [
+    (parallel(lambda ib, a, b, i: stored(ib, b, (i * 7) % 10, i)), r"i = 0 writes B\[.*which is B\[0\], and i = 10 writes too"),
+    (parallel(lambda ib, a, b, i: stored(ib, b, i, b[i + 1]), N - 1), r"i = 1 writes B\[.*which is B\[1\], and i = 0 reads"),
+    (parallel(all_of_it), r"race: i = \d+ writes"), (parallel(sometimes, N - 1), None),
+    (parallel(row, 10), None), (parallel(by_parts), None), (parallel(scratch), None),
+    (parallel(lambda ib, a, b, i: stored(ib, b, 0, 1)), None),  # the same by all of them
+    (parallel(lambda ib, a, b, i: stored(ib, b, i, b[N - 1]), N - 1), None),  # written by none
+    (parallel(lambda ib, a, b, i: stored(ib, b, tir.min(tir.max(a[i], 0), N - 1), i)), None),  # data decides
+])
+def test_iterations_that_race_are_refused(body, words):
+    """They were compiled: some runs gave other results than the loops say."""
+    s, args = program(body)
+    if words is None:
+        tedsl.lower(s, args)
+        tedsl.build(s, args)
+        return
+    for step in (tedsl.lower, tedsl.build):
+        with pytest.raises(LoweringError, match=words):
+            step(s, args)
+
+
+def test_elements_of_hybrid_scripts():
+    @te.hybrid.script
+    def shifted(a):
+        b = output_tensor(a.shape, a.dtype)  # noqa: F821
+        for i in parallel(a.shape[0]):
+            b[i] = a[i]
+        for i in parallel(a.shape[0] - 1):
+            b[i] = b[i + 1]
+        return b
+
+    A = te.placeholder((9,), "int32", name="A")
+    B = shifted(A)
+    with pytest.raises(LoweringError, match="the parallel loop i race"):
+        tedsl.build(te.create_schedule(B.op), [A, B])
+
+
+def test_loops_of_a_schedule_are_not_looked_at():
+    A = te.placeholder((8, 8), "int32", name="A")
+    B = te.compute((8, 8), lambda i, j: A[j, i], name="B")
+    s = te.create_schedule(B.op)
+    s[B].parallel(B.op.axis[0])
+    a, b = np.arange(64, dtype="int32").reshape(8, 8), np.zeros((8, 8), "int32")
+    tedsl.build(s, [A, B])(a, b)
+    np.testing.assert_array_equal(b, a.T)
