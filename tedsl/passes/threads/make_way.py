@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Load, pointer_var
+from tedsl.ir.expr import Expr, Load, Ramp, pointer_var
 from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
 from tedsl.ir.walk.substitute import substitute
 from tedsl.passes.threads.uniform import Uniformity
@@ -43,7 +43,8 @@ def checked_before(stmt: AssertStmt) -> Stmt:
 
 def kept(stmt: LetStmt) -> Allocate:
     """`stmt` with its value in memory of the thread, where it stays until after a barrier."""
-    memory, first = pointer_var(stmt.var.name, stmt.value.dtype, "local"), build.const(0, "int32")
-    body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, first)})
-    return Allocate(memory, stmt.value.dtype, (build.const(1, "int32"),), build.true(),
-                    seq(Store(memory, stmt.value, first), body))
+    of, lanes = stmt.value.dtype.element, stmt.value.dtype.lanes
+    memory, first = pointer_var(stmt.var.name, of, "local"), build.const(0, "int32")
+    place = first if lanes == 1 else Ramp(first, build.const(1, "int32"), lanes)
+    body = substitute(stmt.body, {stmt.var: Load(stmt.value.dtype, memory, place)})
+    return Allocate(memory, of, (build.const(lanes, "int32"),), build.true(), seq(Store(memory, stmt.value, place), body))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tedsl
+from tedsl import te
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir import build
 from tedsl.ir.evaluate import run
@@ -185,3 +186,22 @@ def test_by_the_name_of_tvm():
     module = tedsl.lower(s, args)
     assert "storage_sync" not in str(tedsl.tir.transform.ThreadSync("shared")(module))
     assert "storage_sync" in str(tedsl.tir.transform.ThreadSync("shared")(tedsl.lower(*tiled_matmul(16, 16, 16))))
+
+
+def test_a_vector_that_is_kept_beyond_a_barrier():
+    """Its memory was made for one lane: an error of types ended the build of an argmax in vectors on threads."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m, m), name="A")
+    k = te.reduce_axis((0, m), name="k")
+    argmax = te.comm_reducer(lambda x, y: (te.if_then_else(x[1] >= y[1], x[0], y[0]), te.max(x[1], y[1])),
+                             lambda i, v: (te.const(-1, i), te.min_value(v)), name="argmax")
+    where, largest = te.compute((n, m), lambda i, j: argmax((k.var, A[i, k, j]), axis=k), name="B")
+    s = te.create_schedule(where.op)
+    _, lane = s[where].split(where.op.axis[0], factor=3)
+    s[where].bind(where.op.axis[1], te.thread_axis("threadIdx.x"))
+    s[where].vectorize(lane)
+    a = np.random.default_rng(0).random((5, 4, 4)).astype("float32")
+    places, values = np.zeros((5, 4), "int32"), np.zeros((5, 4), "float32")
+    tedsl.build(s, [A, where, largest])(a, places, values)
+    np.testing.assert_array_equal(places, a.argmax(1))
+    np.testing.assert_array_equal(values, a.max(1))
