@@ -7,6 +7,7 @@ import pytest
 
 import tedsl
 from tedsl import te
+from tedsl.driver import schedule_to_module
 from tedsl.errors import LoweringError
 from tests.passes.programs import body_text
 from tests.passes.threads.programs import row_sums, softmax, tiled_matmul, vector_add
@@ -264,3 +265,18 @@ def test_a_predicate_may_name_threads_that_only_inner_stages_are_bound_to():
             C_2[blockIdx.x] = ((float32*)B[0] + 1f32)
           }
         }""")
+
+
+@pytest.mark.parametrize("tag", ["vthread", "cthread", "threadIdx.x"])
+def test_threads_of_a_loop_that_fuse_made_of_nothing(tag):
+    """Two threads for its one iteration: inside of the reduction each of them added."""
+    B = te.placeholder((4,), "int32", name="B")
+    k = te.reduce_axis((0, 4), name="k")
+    T = te.compute((), lambda: te.sum(B[k], axis=k), name="T")
+    s = te.create_schedule(T.op)
+    _, _, inner, _ = s[T].tile(s[T].fuse(), k, 2, 2)
+    s[T].bind(inner, te.thread_axis(tag))
+    assert f"{tag} < 1" in str(schedule_to_module(s, [B, T]))
+    t = np.zeros((), "int32")
+    tedsl.build(s, [B, T])(np.arange(4, dtype="int32"), t)
+    assert t == 6

@@ -84,6 +84,8 @@ def guards(plan: StagePlan, start: Iterable[IterVar]) -> list[IterVar]:
                 too_far.setdefault(i, False)
             case Rebase(parent=p, rebased=r) if r in too_far:
                 too_far.setdefault(p, too_far[r])
+            case Singleton(iter=one) if too_far.get(one):
+                stopped[one] = None  # no axis, and of one iteration: more threads than that have none
     return [axis for axis in plan.axes if too_far.get(axis)] + list(stopped)
 
 
