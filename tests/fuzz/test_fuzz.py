@@ -38,11 +38,11 @@ def test_programs_agree(part):
 
 
 @pytest.mark.parametrize("part", range(2))
-@settings(max_examples=40, derandomize=True, database=None, deadline=None, print_blob=False,
+@settings(max_examples=75, derandomize=True, database=None, deadline=None, print_blob=False,
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_programs_agree_as_hypothesis_draws_them(part, data):
-    """80 more by hypothesis, which shrinks what it finds."""
+    """150 more by hypothesis, which shrinks what it finds."""
     case = draw_case(HypothesisDraw(data))
     outcome = outcome_apart(case)
     assert outcome is None or outcome[0] == "refused", f"{outcome[0]}: {outcome[1]}\n{reduced(case).script()}"

@@ -1,3 +1,6 @@
-"""Programs for threads of a device, run without a device: `gather_threads` (one launch per kernel), `barriers` (where threads
-must wait for each other; the pass is `insert_barriers.py`), `fission` (loops over threads, one for each phase between
-two barriers; the pass is `machine/lower_threads.py`)."""
+"""What runs at once: kernels for the threads of a device, run without a device, and races, of parallel loops too.
+
+`gather_threads` (one launch for each kernel), `own_memory` (allocated inside of it), `insert_barriers` (where threads wait for
+each other; `conflicts` and `uniform` answer for it, `make_way` makes room), `refuse_races` (`races`, `same_statement`,
+`parallel_races`), `inject_virtual_threads`; `machine/lower_threads.py` turns phases between barriers into loops.
+"""

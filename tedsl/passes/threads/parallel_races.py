@@ -15,7 +15,7 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import And, Call, Expr, Load, Select, Var
+from tedsl.ir.expr import And, Call, Expr, Load, Or, Select, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import EXTERN_SCOPE, Allocate, AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.substitute import substitute
@@ -119,7 +119,7 @@ def _reads(exprs: tuple[Expr, ...], loops: tuple[For, ...], conditions: tuple[Ex
             case Load(buffer_var=memory, index=index, predicate=None):
                 yield _Touch(memory, substitute(index, lets), None, loops, conditions)
                 pending.append(index)
-            case And(a=a):
+            case And(a=a) | Or(a=a):
                 pending.append(a)
             case Select(condition=condition):
                 pending.append(condition)

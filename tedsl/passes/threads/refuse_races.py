@@ -1,4 +1,5 @@
-"""Kernels whose threads race are refused: by `lower`, which changes nothing in them, and again where they become loops."""
+"""Kernels whose threads race, and hand-written parallel loops whose iterations do, are refused: by `lower`, which changes
+nothing in them, and again where kernels become loops."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from tedsl.passes.threads.same_statement import check_statements
 
 def refuse_races(func: PrimFunc) -> PrimFunc:
     """`func`; LoweringError if threads of a kernel in it race, or iterations of a parallel loop that was written by hand."""
+    check_iterations(func)
     if has_launch(func.body):
         pending: list[Stmt] = [gather_threads(func).body]
         while pending:
@@ -21,8 +23,6 @@ def refuse_races(func: PrimFunc) -> PrimFunc:
                 check_kernel(kernel_of(stmt).running)
             else:
                 pending += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
-    else:
-        check_iterations(func)
     return func
 
 

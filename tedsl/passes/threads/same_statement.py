@@ -18,7 +18,7 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import And, Broadcast, Call, Expr, Load, Ramp, Select, Var
+from tedsl.ir.expr import And, Broadcast, Call, Expr, Load, Or, Ramp, Select, Var
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import Allocate, AssertStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While
 from tedsl.ir.walk.substitute import substitute
@@ -175,6 +175,8 @@ class _Statements:
                     pending.append((index, where))
                 case And(a=a, b=b):
                     pending += [(a, where), (b, where.under(a))]
+                case Or(a=a, b=b):
+                    pending += [(a, where), (b, where.under(build.logical_not(a)))]
                 case Select(condition=c, true_value=yes, false_value=no):
                     pending += [(c, where), (yes, where.under(c)), (no, where.under(build.logical_not(c)))]
                 case Call(op=op, args=(c, yes, no)) if op.name == "tir.if_then_else":

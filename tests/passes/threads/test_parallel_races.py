@@ -63,7 +63,13 @@ def scratch(ib, a, b, i):
     b[i] = own[0]
 
 
+def unless_first(ib, a, b, i):
+    with ib.if_scope(tir.any(i >= 0, b[i + 1] > 0)):
+        b[i] = a[i]
+
+
 @pytest.mark.parametrize("body, words", [
+    (parallel(unless_first, N - 1), None),  # the second condition is never asked
     (parallel(lambda ib, a, b, i: stored(ib, b, (i * 7) % 10, i)), r"i = 0 writes B\[.*which is B\[0\], and i = 10 writes too"),
     (parallel(lambda ib, a, b, i: stored(ib, b, i, b[i + 1]), N - 1), r"i = 1 writes B\[.*which is B\[1\], and i = 0 reads"),
     (parallel(all_of_it), r"race: i = \d+ writes"), (parallel(sometimes, N - 1), None),
