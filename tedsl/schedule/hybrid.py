@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tedsl.ir.iters import IterVar
-from tedsl.lang.hybrid.nests import nest_of, why_ordered
+from tedsl.lang.hybrid.nests import nest_of, why_dependent, why_ordered
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.schedule.relations import Fuse, Split
 from tedsl.schedule.state import StageState
@@ -37,13 +37,17 @@ def check_nest(stage: StageState, loops: Sequence[IterVar], directive: str) -> N
                            "the script", hint="write the loops of the script without statements between them")
 
 
-def check_order(stage: StageState, loops: Sequence[IterVar], directive: str) -> None:
-    """Refuses another order of the loops of a script where the order matters."""
+def check_order(stage: StageState, loops: Sequence[IterVar], after: Sequence[IterVar], directive: str) -> None:
+    """Refuses another order of the loops of a script where the order matters.
+
+    loops: those that change places. after: all loops of the stage, in their new order.
+    """
     if not isinstance(stage.op, HybridOp) or len(loops) < 2:
         return
     check_nest(stage, loops, directive)
-    axes = list(dict.fromkeys(axis for loop in loops for axis in axes_of(stage, loop)))
-    why = why_ordered(nest_of(stage.op, axes[0]), {axis.var for axis in axes}, together=True)
+    nest = nest_of(stage.op, axes_of(stage, loops[0])[0])
+    made_of = {loop: {axis.var for axis in axes_of(stage, loop)} & {axis.var for axis in nest.axes} for loop in after}
+    why = why_ordered(nest, [made_of[loop] for loop in stage.leaf_iter_vars], [made_of[loop] for loop in after])
     if why:
         raise stage.refuse(directive, f"the order of the loops matters: {why}", hint="write them in that order in the script")
 
@@ -54,7 +58,7 @@ def check_independent(stage: StageState, loops: Iterable[IterVar], directive: st
         return
     for loop in loops:
         for axis in axes_of(stage, loop):
-            why = why_ordered(nest_of(stage.op, axis), {axis.var}, together=False)
+            why = why_dependent(nest_of(stage.op, axis), axis.var)
             if why:
-                raise stage.refuse(directive, f"its iterations depend on one another: {why}",
+                raise stage.refuse(directive, f"its iterations may depend on one another: {why}",
                                    hint="choose a loop whose variable is an index of everything that is written inside")

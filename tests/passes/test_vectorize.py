@@ -270,6 +270,26 @@ def test_distances_that_loops_make_in_functions_written_by_hand(read, serial, ou
     assert ("for (v" in body_text(vectorize_loops(f.func(body, n)))) == serial
 
 
+@pytest.mark.parametrize("read, serial", [
+    (lambda n, k: build.add(build.mul(V, 10), k), False),  # rows of ten columns, of which the loop walks four
+    (lambda n, k: build.sub(build.add(build.mul(V, 10), k), 9), True),  # the last lane's row, one column on
+    (lambda n, k: build.sub(build.add(build.mul(V, 10), k), 5), False),  # between the columns that are written
+])
+def test_lanes_meet_in_different_iterations_of_a_loop_inside(read, serial):
+    f, n = Function(A=(128,)), Var("n")
+    place = build.add(build.mul(V, 10), K)
+    body = vectors(loop(K, 4, f.store("A", place, build.add(f.load("A", read(n, K)), imm(1.0, "float32")))))
+    assert ("for (v" in body_text(vectorize_loops(f.func(body, n)))) == serial
+
+
+def test_elements_chosen_by_a_let_inside_of_a_loop_inside():
+    """The let names another element in another iteration, which another lane may have written."""
+    f, place = Function(A=(128,), I=(8,)), Var("at")
+    index = build.add(build.mul(V, 10), place)
+    inside = LetStmt(place, build.cast("int32", f.load("I", K)), f.store("A", index, build.add(f.load("A", index), 1)))
+    assert "for (v" in body_text(vectorize_loops(f.func(vectors(loop(K, 4, inside)))))
+
+
 def test_elements_chosen_by_a_let_of_data():
     """Lanes may name one element: what each adds to it would be lost."""
     f, place = Function(A=(16,), B=(8,), I=(8,)), Var("at")

@@ -1,17 +1,18 @@
 """The loops of a hybrid script: which stand directly inside one another, and whether they may run in another order.
 
-Iterations of a loop are independent of each other if the variable of the loop is the index of one dimension in every access
-to a tensor that is written inside of it: then no two iterations touch one element. Loops change places if, besides, every
-tensor is written and read at one place only.
+Iterations of a loop are independent of each other if the variable of the loop alone makes the index of one dimension, the
+same in every access to a tensor that is written inside of it: then no two iterations touch one element. Loops change places
+if every tensor is written and read at one place only, and the loops that are none of its indices stay in the order of the
+script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import BufferLoad, Call, Expr, Var
+from tedsl.ir.expr import Add, BufferLoad, Call, Expr, IntImm, Max, Min, Mul, Sub, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import AssertStmt, BufferRealize, BufferStore, For, Stmt, While
 from tedsl.ir.walk.equal import structural_equal
@@ -59,30 +60,89 @@ def nest_of(op: HybridOp, axis: IterVar) -> LoopNest:
     return next(nest for nest in nests_of(op) if axis in nest.axes)
 
 
-def why_ordered(nest: LoopNest, axes: set[Var], *, together: bool) -> str:
-    """Why the iterations of the loops over `axes` must run as they are written; "" if they need not.
+def why_dependent(nest: LoopNest, axis: Var) -> str:
+    """Why the iterations of the loop over `axis` cannot run at the same time; "" if they can."""
+    if why := _effects(nest):
+        return why
+    for access in _shared_accesses(nest):
+        if axis not in access.indexed():
+            if not access.at_one_place():
+                return f"{access.buffer.name} is written and read at different elements in one iteration"
+            return f"several iterations of {axis.name} may write the same element of {access.buffer.name}"
+    return ""
 
-    together: the order among them as a whole may change, as reorder does: one of them may run over parts of a sum, if it is
-    the only one. Else each of them must be independent.
+
+def why_ordered(nest: LoopNest, order: Sequence[Collection[Var]], after: Sequence[Collection[Var]]) -> str:
+    """Why loops that run in `order` cannot change to `after`, each given as the axes that it is made of; "" if they can.
+
+    Iterations that touch one element of a tensor differ only in axes that are none of its indices. The loops made of those
+    keep their order among themselves, so each element sees what happens to it in the order of the script.
     """
+    if why := _effects(nest):
+        return why
+    for access in _shared_accesses(nest):
+        if not access.at_one_place():
+            return f"{access.buffer.name} is written and read at different elements in one iteration"
+        if _is_accumulated(nest.body, access.buffer):
+            continue
+        carried = {axis.var for axis in nest.axes} - access.indexed()
+        before_, after_ = ([loop for loop in loops if not carried.isdisjoint(loop)] for loops in (order, after))
+        if any(a is not b for a, b in zip(before_, after_)):
+            names = ", ".join(axis.name for axis in nest.axes if axis.var in carried)
+            return f"several iterations of {names} may write the same element of {access.buffer.name}"
+    return ""
+
+
+def _effects(nest: LoopNest) -> str:
     if any(isinstance(node, (While, AssertStmt)) or (isinstance(node, Call) and node.op.effect == "opaque")
            for node in post_order(nest.body)):
         return "the loop calls functions, or may end early"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Accesses:
+    """The indices at which a nest writes and reads a tensor that is not made anew in every iteration."""
+
+    buffer: Buffer
+    places: list[tuple[Expr, ...]]
+
+    def indexed(self) -> set[Var]:
+        """The variables that alone make the index of one dimension, the same in every access: i, i + 1, 7 - i."""
+        return {var for indices in zip(*self.places) if (var := _only_variable(indices[0])) is not None
+                and all(structural_equal(index, indices[0]) for index in indices[1:])}
+
+    def at_one_place(self) -> bool:
+        return all(structural_equal(a, b) for other in self.places[1:] for a, b in zip(self.places[0], other))
+
+
+def _only_variable(index: Expr) -> Var | None:
+    while isinstance(index, (Add, Sub)):
+        if isinstance(index.b, IntImm):
+            index = index.a
+        elif isinstance(index.a, IntImm):
+            index = index.b
+        else:
+            return None
+    return index if isinstance(index, Var) else None
+
+
+def _shared_accesses(nest: LoopNest) -> list[_Accesses]:
     private = {node.buffer for node in post_order(nest.body) if isinstance(node, BufferRealize)}
     places: dict[Buffer, list[tuple[Expr, ...]]] = {}
     for node in post_order(nest.body):
-        if isinstance(node, BufferStore):
+        if isinstance(node, BufferStore) and node.buffer not in private:
             places.setdefault(node.buffer, [])
     for node in post_order(nest.body):
         if isinstance(node, (BufferStore, BufferLoad)) and node.buffer in places:
             places[node.buffer].append(node.indices)
-    for buffer, found in places.items():
-        if buffer in private:
-            continue
-        missing = [v.name for v in axes if not any(all(v is index for index in same) for same in zip(*found))]
-        one_place = all(structural_equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
-        if not one_place and (together or missing):
-            return f"{buffer.name} is written and read at different elements in one iteration"
-        if len(missing) > (1 if together else 0):
-            return f"several iterations of {', '.join(missing)} write the same element of {buffer.name}"
-    return ""
+    return [_Accesses(buffer, found) for buffer, found in places.items()]
+
+
+def _is_accumulated(body: Stmt, buffer: Buffer) -> bool:
+    """Whether all that happens to `buffer` is x[i] = x[i] + f, or *, max, min: a reduction, which has no order."""
+    stores = [node for node in post_order(body) if isinstance(node, BufferStore) and node.buffer is buffer]
+    loads = [node for node in post_order(body) if isinstance(node, BufferLoad) and node.buffer is buffer]
+    if len(stores) != 1 or len(loads) != 1 or not isinstance(stores[0].value, (Add, Mul, Max, Min)):
+        return False
+    return loads[0] is stores[0].value.a or loads[0] is stores[0].value.b

@@ -40,6 +40,8 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
                 return True
     inner = [node for node in post_order(body) if isinstance(node, For)]
     order = _Order(lane_var, low, lanes, inner, varying - {lane_var}, around if written_by_hand else None)
+    if written_by_hand:
+        order.tell_iterations_apart(inner, body)
     for memory in written:
         wrote = _distinct(store.index for store in stores if store.buffer_var is memory)
         touched = _distinct([*wrote, *(load.index for load in loads if load.buffer_var is memory)])
@@ -89,10 +91,32 @@ class _Order:
         self.doubtful = around is not None  # what is not shown to be apart may meet
         for loop in (*(around or ()), *reversed(inner)):
             self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+        self.elsewhere: dict[Var, Expr] = {}  # what is bound inside of the body, as another lane may have it at that time
+        self.changing: set[Var] = set()  # memory that the body writes
         self.vector = LaneExpressions(lanes, {lane_var: Ramp(low, IntImm(low.dtype, 1), lanes)})
+
+    def tell_iterations_apart(self, inner: Sequence[For], body: Stmt) -> None:
+        """Lets the loops inside, innermost first, be at another iteration in `b` than in `a`.
+
+        Lanes that run at once do each iteration of a loop inside together; in order, a lane does all of them before the next
+        lane begins. So an iteration of one lane meets every iteration of the others.
+        """
+        for loop in reversed(inner):
+            other = Var(f"{loop.loop_var.name}_elsewhere", loop.loop_var.dtype)
+            low, extent = substitute(loop.min, self.elsewhere), substitute(loop.extent, self.elsewhere)
+            self.analyzer.bind(other, Range.from_min_extent(low, extent))
+            self.elsewhere[loop.loop_var] = other
+        for node in post_order(body):
+            if isinstance(node, (LetStmt, Let)):
+                self.elsewhere[node.var] = Var(f"{node.var.name}_elsewhere", node.var.dtype)
+            elif isinstance(node, Store):
+                self.changing.add(node.buffer_var)
 
     def conflict(self, a: Expr, b: Expr) -> bool:
         """Whether lane x at `a` and another lane y at `b` may meet; symbolic distances of formulas are none of ours."""
+        if any(isinstance(node, Load) and node.buffer_var in self.changing for e in (a, b) for node in post_order(e)):
+            return True
+        b = substitute(b, self.elsewhere)
         if a.dtype.lanes > 1 or b.dtype.lanes > 1 or any(v in self.varying for e in (a, b) for v in variables(e)):
             return True
         try:
@@ -114,8 +138,9 @@ class _Order:
         distance = self._distance(a, b)
         known = build.as_int(distance)
         if known is None:
-            return not self._apart(distance, abs(step_a) * self.lanes) if self.doubtful else \
-                self._may_meet(a, b, step_a * self.lanes)
+            if not self.doubtful:
+                return self._may_meet(a, b, step_a * self.lanes)
+            return not (self._apart(distance, abs(step_a) * self.lanes) or self._within(distance, build.const(abs(step_a))))
         lanes_apart, rest = divmod(known, step_a)
         return rest == 0 and 0 < abs(lanes_apart) < self.lanes
 
@@ -132,6 +157,8 @@ class _Order:
         distance = self._distance(a, b)
         if build.as_int(distance) == 0:
             return self.doubtful and not self._apart(stride, 1)  # all lanes would be one element
+        if self.doubtful and self._within(distance, stride):
+            return False
         if self.doubtful or build.as_int(distance) is not None or any(v in self.inner for v in variables(distance)):
             return True
         factors = self.number.factors(distance)
@@ -152,6 +179,11 @@ class _Order:
         known = self.analyzer.can_prove
         return known(build.greater_equal(distance, span)) or known(build.less_equal(distance, -span)) or \
             (span > 1 and known(build.equal(build.floormod(distance, span), 0)))
+
+    def _within(self, distance: Expr, stride: Expr) -> bool:
+        """Whether two places are shown to be less than a stride apart: only one and the same lane can touch both."""
+        known = self.analyzer.can_prove
+        return known(build.less(distance, stride)) and known(build.less(build.negative(stride), distance))
 
     def _same(self, a: Expr, b: Expr) -> bool:
         return a is b or build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0

@@ -29,7 +29,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     for place, loop in zip(sorted(places), order):
         after[place] = loop
     if any(a is not b for a, b in zip(after, stage.leaf_iter_vars)):
-        check_order(stage, order, directive)
+        check_order(stage, order, after, directive)
     check_init_place(stage, directive, after)
     must_keep_steps_in_order(stage, after, directive)
     if stage.guests():
