@@ -12,10 +12,10 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.threads.axes import store_predicate
+from tedsl.lower.threads.predicates import check_predicates
 from tedsl.schedule.causes import attached, related, said
 from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
@@ -26,7 +26,7 @@ from tedsl.schedule.threads import memory_owner, memory_rank
 def check_legality(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
     """Refuse a schedule whose loops would not compute what its formulas say."""
     _check_scopes(schedule, plans)
-    _check_predicates(plans)
+    check_predicates(plans, analyzer)
     effects = {stage: call for stage in schedule.stages if (call := _effect_of(stage.op)) is not None}
     for stage in effects:
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
@@ -59,21 +59,6 @@ def _check_scopes(schedule: ScheduleState, plans: Sequence[StagePlan]) -> None:
 def _threads_of(plan: StagePlan) -> str:
     inside = "" if plan.launch is None or plan.launch.root is plan else f", inside of {plan.launch.root.name}"
     return f"{plan.name} without threads" if plan.launch is None else f"the threads of {plan.name}{inside}"
-
-
-def _check_predicates(plans: Sequence[StagePlan]) -> None:
-    """A store predicate may name the threads on which its stage runs."""
-    threads = {axis.var for plan in plans for loop in plan.loops if (axis := loop.attr.bind_thread) is not None}
-    for plan in plans:
-        if plan.stage.store_predicate is None:
-            continue
-        own = {axis.var for axes in plan.launch.axes.values() for axis in axes} if plan.launch is not None else set()
-        wrong = [var for var in variables(store_predicate(plan)) if var in threads and var not in own]
-        if wrong:
-            raise LoweringError(f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is about "
-                                f"{wrong[0].name}: {plan.name} does not run on these threads",
-                                hint=f"bind a loop of {plan.name} to them, or leave the predicate out",
-                                about=said(plan.stage, "store_predicate"))
 
 
 # --- effects --------------------------------------------------------------------------------------------------------------

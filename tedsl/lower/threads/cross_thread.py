@@ -44,7 +44,7 @@ def _is_crossing(loop: Loop) -> bool:
     return loop.leaf.is_reduction and loop.attr.bind_thread is not None
 
 
-def _chooses_a_copy(plan: StagePlan, predicate: Expr) -> bool:
+def chooses_a_copy(plan: StagePlan, predicate: Expr) -> bool:
     """Whether a store predicate is about threads that all have the result, each in memory of its own: then each stores it."""
     scope = memory_scope(plan.stage) or "global"
     own = {thread.var for thread in _combining(plan) if not is_shared_among(scope, thread.thread_tag)}
@@ -90,7 +90,7 @@ def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
                          for buffer, var, source in zip(nest.buffers, results, sources)])
     reduced = {var for loop in plan.loops if loop.leaf.is_reduction for var in variables(loop.value)}
     reduced |= {thread.var for thread in _combining(plan)}
-    predicate = [condition for condition in predicate if not _chooses_a_copy(plan, condition)]
+    predicate = [condition for condition in predicate if not chooses_a_copy(plan, condition)]
     for condition in reversed([*(c for c in exists if reduced.isdisjoint(variables(c))), *predicate]):
         stores = IfThenElse(condition, stores)
     body = seq(partial, combined, stores)
