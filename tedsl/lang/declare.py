@@ -31,7 +31,7 @@ from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import producers_first
 from tedsl.lang.intrinsics.tensor_compute import intrinsic_op
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrinCall
-from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction, reducers_over
+from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction, note_thread_axis, reducers_over
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
 from tedsl.lang.value import as_value, is_array, refuse_array
@@ -95,7 +95,7 @@ def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
     if dom is not None and not isinstance(dom, Range):
         raise ArgumentTypeError(f"thread_axis {tag}: the domain is {dom!r}, not a pair (begin, end)",
                                 hint="leave it out, or write (0, n)")
-    return IterVar(dom, Var(name or tag), IterType.THREAD_INDEX, tag)
+    return note_thread_axis(IterVar(dom, Var(name or tag), IterType.THREAD_INDEX, tag))
 
 
 def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",

@@ -173,6 +173,7 @@ def extent_of(axis: IterVar) -> Expr:
 # The variables of axes, so that a formula that uses an axis of another one can be told from one that uses te.var; and
 # which computes reduce over an axis. Weak: both forget what nobody else holds.
 _AXES: weakref.WeakSet[Var] = weakref.WeakSet()
+_THREADS: weakref.WeakKeyDictionary[Var, weakref.ref[IterVar]] = weakref.WeakKeyDictionary()
 _REDUCED_BY: weakref.WeakKeyDictionary[Var, list[weakref.ref[ComputeOp]]] = weakref.WeakKeyDictionary()
 
 
@@ -185,6 +186,18 @@ def note_axis(axis: IterVar) -> IterVar:
 def is_axis_variable(var: Var) -> bool:
     """Whether `var` belongs to an axis of some compute or to a reduce axis."""
     return var in _AXES
+
+
+def note_thread_axis(axis: IterVar) -> IterVar:
+    """Remember whose variable that of the thread axis `axis` is; returns `axis`."""
+    _THREADS[axis.var] = weakref.ref(axis)
+    return axis
+
+
+def thread_axis_of(var: Var) -> IterVar | None:
+    """The living thread axis whose variable is `var`; None for any other variable."""
+    known = _THREADS.get(var)
+    return None if known is None else known()
 
 
 def note_reduction(op: ComputeOp) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
-from tedsl.schedule.scan.stages import Scans, scans_of
+from tedsl.schedule.scan.stages import Scans, needed_first, scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 
@@ -74,19 +74,21 @@ def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]
 
 
 def escapes(producer: StageState, host: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> StageState | None:
-    """A stage that uses `producer` and from which no way leads to `host`, or None: every use passes through `host`.
+    """A reader of `producer` from which a way leads past `host`, or None: every use passes through `host`.
 
-    An output on the way is one: it is computed outside every other stage.
+    An output on the way is the end of one: it is computed outside every other stage.
     """
-    pending, seen = list(consumers[producer]), {producer}
-    while pending:
-        stage = pending.pop()
-        if stage is host or stage in seen:
-            continue
-        seen.add(stage)
-        if stage.is_output or not consumers[stage]:
-            return stage
-        pending.extend(consumers[stage])
+    seen = {producer, host}
+    for reader in reversed(consumers[producer]):
+        pending = [reader]
+        while pending:
+            stage = pending.pop()
+            if stage in seen:
+                continue
+            seen.add(stage)
+            if stage.is_output or not consumers[stage]:
+                return reader
+            pending.extend(consumers[stage])
     return None
 
 
@@ -105,9 +107,11 @@ def reaches(producer: StageState, host: StageState, consumers: Mapping[StageStat
 
 def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> list[StageState]:
     """The stages at whose loops `producer` can be computed."""
+    scans = scans_of(producer.schedule)
     return [stage for stage in producer.schedule.stages
             if stage is not producer and stage.leaf_iter_vars and stage.attach_type != AttachType.INLINE
-            and reaches(producer, stage, consumers) and escapes(producer, stage, consumers) is None]
+            and reaches(producer, stage, consumers) and escapes(producer, stage, consumers) is None
+            and not needed_first(producer, stage, scans)]
 
 
 def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tedsl.errors import OptionError, ScheduleError
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.primitives.places.compute_at import compute_at, must_be_possible
 from tedsl.schedule.state import AttachType, Group, ScheduleState, StageState, show
@@ -90,21 +91,43 @@ class StageGroup:
 
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
         """Compute the stages of this group that have no place of their own at the loop `scope` of `parent`."""
+        self._must_exist("compute_at")
         host: Any = getattr(parent, "state", parent)
         recorder = self.schedule.state.recorder
         known = isinstance(host, StageState) and host.schedule is self.schedule.state and isinstance(scope, IterVar)
-        call = f"{self._name()}.compute_at({recorder.stage(host)}, {recorder.axis(scope, host)})" if known else ""
+        call = f"{recorder.names[self.state]}.compute_at({recorder.stage(host)}, {recorder.axis(scope, host)})" if known else ""
         group_compute_at(self.schedule.state, self.state, host, scope)
         recorder.record("compute_at", call, host, on_schedule=True)
 
     def compute_root(self) -> None:
         """Compute the stages of this group that have no place of their own before their readers."""
+        self._must_exist("compute_root")
         group_compute_root(self.schedule.state, self.state)
         state = self.schedule.state
-        state.recorder.record("compute_root", f"{self._name()}.compute_root()", state.stages[-1], on_schedule=True)
+        call = f"{state.recorder.names[self.state]}.compute_root()"
+        state.recorder.record("compute_root", call, state.stages[-1], on_schedule=True)
 
-    def _name(self) -> str:
-        return self.schedule.state.recorder.names[self.state]
+    def _must_exist(self, directive: str) -> None:
+        """Refuses a group that undo took back."""
+        state = self.schedule.state
+        if self.state not in state.groups:
+            now = ", ".join(group.name for group in state.groups)
+            raise ScheduleError(directive, self.name, f"{self.name} was made by a create_group that undo took back", loops=(),
+                                hint="call create_group again, and use what it returns"
+                                     + (f"; the groups now: {now}" if now else ""))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in StageGroup.__slots__:
+            raise AttributeError(name)
+        from tedsl.schedule.record.replay import directives_of  # they read journals, and so stand above
+        from tedsl.schedule.stage import Stage
+
+        if name not in directives_of(Stage):
+            known = ", ".join(sorted(one for one in dir(StageGroup) if not one.startswith("_")))
+            raise OptionError(f"a group of stages has no {name}", hint=f"it has {known}")
+        each = [f"s[{stage.name}].{name}(...)" for stage in members(self.schedule.state, self.state)]
+        raise OptionError(f"{self.name} is a group of stages: it has a place, no loops and no memory of its own, and {name} "
+                          "is a directive for a stage", hint=f"write {', '.join(each) or f's[C].{name}(...)'}")
 
     @property
     def name(self) -> str:

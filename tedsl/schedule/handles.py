@@ -63,7 +63,7 @@ class Schedule:
         named = recorder.tensor(tensor, source) if isinstance(tensor, Tensor) else ""
         call = f"s.cache_read({named}, {scope!r}, {recorder.operations(consumers)})"
         made = cache_read(source, tensor, scope, consumers)
-        recorder.record("cache_read", call, source, (made,), on_schedule=True)
+        recorder.record("cache_read", call, source, made, on_schedule=True)
         return made
 
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
@@ -83,8 +83,9 @@ class Schedule:
         named = f"[{', '.join(names)}]" if several else names[0]
         call = f"s.cache_write({named}, {scope!r})"
         made = cache_write(stages, given, scope)
-        recorder.record("cache_write", call, stages[0], made, on_schedule=True)
-        return made if several else made[0]
+        returned = made if several else made[0]
+        recorder.record("cache_write", call, stages[0], returned, on_schedule=True)
+        return returned
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """Make the reduction loop `axis` of `tensor` an axis of a new stage, over which `tensor` then reduces.
@@ -101,8 +102,9 @@ class Schedule:
         named = recorder.tensor(tensor, stage) if isinstance(tensor, Tensor) else ""
         call = f"s.rfactor({named}, {loop}{'' if isinstance(factor_axis, int) and factor_axis == 0 else f', {factor_axis!r}'})"
         made = rfactor(stage, tensor, axis, factor_axis)
-        recorder.record("rfactor", call, stage, made, on_schedule=True)
-        return made if len(made) > 1 else made[0]
+        returned = made if len(made) > 1 else made[0]
+        recorder.record("rfactor", call, stage, returned, on_schedule=True)
+        return returned
 
     def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:
         """The stages between `inputs` and `outputs` (tensors or operations) as a group: its compute_at places all of them.
@@ -117,7 +119,7 @@ class Schedule:
         recorder = self.state.recorder
         call = f"s.create_group({recorder.operations(ends[0])}, {recorder.operations(ends[1])}" \
                f"{', include_inputs=True' if include_inputs else ''})"
-        recorder.record("create_group", call, ends[0][0], (made,), on_schedule=True)
+        recorder.record("create_group", call, ends[0][0], made, on_schedule=True)
         return StageGroup(self, made)
 
     # --- what is there now ---

@@ -19,6 +19,8 @@ from tedsl.ir.expr import Expr, IntImm, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.operators import LazyEqual
 from tedsl.ir.source_line import SourceLine, user_line
+from tedsl.ir.walk.visitor import variables
+from tedsl.lang.operation import thread_axis_of
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.record.history import History
 from tedsl.schedule.record.spelling import spelled
@@ -106,12 +108,12 @@ class Recorder:
         names = {twins[thing] if id(thing) in map(id, twins) else thing: name for thing, name in self.names.items()}
         return Recorder(list(self.directives), names, dict(self.objects), self.history.copied(twins))
 
-    def record(self, name: str, call: str, stage: StageState, results: Sequence[Any] = (), *,
-               on_schedule: bool = False) -> None:
-        """Adds the directive `call`, which made `results` (loops or tensors)."""
+    def record(self, name: str, call: str, stage: StageState, results: Any = (), *, on_schedule: bool = False) -> None:
+        """Adds the directive `call`, which returned `results`: loops, tensors, ... (a list or tuple of them as such)."""
         self._keep_names(call)
-        made = [self.bind(r, stage) for r in results]
-        text = f"{', '.join(made)} = {call}" if made else call
+        several = isinstance(results, (list, tuple))
+        made = [self.bind(r, stage) for r in (results if several else (results,))]
+        text = f"{', '.join(made)}{',' * (several and len(made) == 1)} = {call}" if made else call
         self.directives.append(Directive(name, "" if on_schedule else stage.name, text, self.line or user_line()))
         stage.schedule.sync_versions()
         self.history.take(stage.schedule)
@@ -201,8 +203,28 @@ class Recorder:
         if isinstance(value, IterVar):
             return self._thread_axis(value)
         expr = value.asobject() if isinstance(value, LazyEqual) else value
-        text = spelled(expr, self._variable) if isinstance(expr, Expr) else None
+        text = self._formula(expr) if isinstance(expr, Expr) else None
         return text if text is not None else self.object(value)
+
+    def _formula(self, expr: Expr) -> str | None:
+        """The Python of `expr`, None where there is none. A thread axis that no directive has named yet is made in it, where
+        its variable first stands, so that the directive that binds it takes the same one."""
+        made: set[IterVar] = set()
+
+        def variable(var: Var) -> str | None:
+            axis = thread_axis_of(var)
+            if axis is None or axis in self.names or self._in_objects(var):
+                return self._variable(var)
+            if axis in made:
+                return f"{self.pending[axis][0]}.var"
+            made.add(axis)
+            return f"({self._thread_axis(axis)}).var"
+
+        before = dict(self.pending)
+        text = spelled(expr, variable)
+        if text is None:
+            self.pending = before
+        return text
 
     def function(self, parameters: Mapping[Var, str], result: Sequence[Any], given: Any) -> str:
         """The Python of a function of `parameters` that returns the list `result`; a name for `given` where it is too long."""
@@ -235,8 +257,9 @@ class Recorder:
         return self.object(var)
 
     def _thread_axis(self, axis: IterVar) -> str:
-        """A thread axis: made where it is first named, so that every use is the same one."""
-        if axis in self.names or not axis.thread_tag:
+        """A thread axis: made where it is first named, so that every use is the same one; an object where its variable stands
+        in one already, which a new axis would not have."""
+        if axis in self.names or not axis.thread_tag or self._in_objects(axis.var):
             return self.object(axis)
         dom = self._domain(axis.dom)
         given = [*([dom] if dom else []), repr(axis.thread_tag)]
@@ -245,6 +268,9 @@ class Recorder:
         if axis not in self.pending:
             self.pending[axis] = self._free_name(axis.name, self._stage_names()), None
         return f"{self.pending[axis][0]} := te.thread_axis({', '.join(given)})"
+
+    def _in_objects(self, var: Var) -> bool:
+        return any(var in variables(kept) for kept in self.objects.values() if isinstance(kept, Expr))
 
     def _domain(self, dom: Range | None) -> str:
         if dom is None or dom.extent is None:

@@ -78,7 +78,7 @@ class Stage:
         """
         call = self._call("fuse", *map(self._axis, args))
         fused = fuse(self.state, args)
-        self._record("fuse", call, (fused,))
+        self._record("fuse", call, fused)
         return fused
 
     def reorder(self, *args: IterVar) -> None:
@@ -348,7 +348,7 @@ class Stage:
         """
         call = self._call("specialize", self.state.schedule.recorder.value(condition))
         made = specialize(self.state, condition)
-        self._record("specialize", call, (made,))
+        self._record("specialize", call, made)
         return Specialized(self.schedule, made)
 
     # --- what is there now ---
@@ -440,7 +440,7 @@ class Stage:
         given = [f"{key}={recorder.value(value)}" for key, value in named.items() if value is not None]
         return f"{recorder.stage(self.state)}.{name}({', '.join([*args, *given])})"
 
-    def _record(self, name: str, call: str, results: Sequence[Any] = ()) -> None:
+    def _record(self, name: str, call: str, results: Any = ()) -> None:
         self.state.schedule.recorder.record(name, call, self.state, results)
 
 

@@ -392,3 +392,23 @@ def test_a_row_before_the_first():
     for t in range(1, 5):
         rows.append((rows[t - 2] * 2 if t > 1 else x[t]) + rows[-1])
     assert (both(te.create_schedule(S.op), [X, S], {X: x}, {})[S] == rows).all()
+
+
+@pytest.mark.parametrize("m, n", [(7, 9), (te.size_var("m"), te.size_var("n"))], ids=["constant", "symbolic"])
+@pytest.mark.parametrize("layout", [lambda t, i: [i, t], lambda t, i: [t, i // 4, i % 4], lambda t, i: [i // 4, t, i % 4]])
+def test_layouts_that_keep_the_steps(m, n, layout):
+    X, state = te.placeholder((m, n), name="X"), te.placeholder((m, n), name="state")
+    init = te.compute((1, n), lambda t, i: X[t, i], name="init")
+    inner = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i], name="inner")
+    update = te.compute((m, n), lambda t, i: inner[t, i] * 2, name="update")
+    S = te.scan(init, update, state, inputs=[X], name="S")
+    s = te.create_schedule(S.op)
+    s[inner].transform_layout(layout)
+    x = whole_numbers((7, 9), "float32", 0)
+    expected = [x[0]]
+    for row in x[1:]:
+        expected.append((expected[-1] + row) * 2)
+    for checked in (False, True):
+        result = np.zeros_like(x)
+        tedsl.build(s, [X, S], checked=checked)(x, result)
+        np.testing.assert_array_equal(result, expected)

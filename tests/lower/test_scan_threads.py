@@ -112,3 +112,27 @@ def test_first_rows_of_two_states_have_memory_of_their_own():
     a, b = np.random.default_rng(0).integers(-9, 9, (8, 3)).astype("int32"), np.zeros((8, 3), "int32")
     tedsl.build(s, [A, B])(a, b)
     np.testing.assert_array_equal(b, a.cumsum(0) - np.maximum.accumulate(a))
+
+
+def test_blocks_around_all_steps_are_refused_with_words_that_help():
+    """The hint named s[update].compute_root(), which a stage in the steps of a scan does not have."""
+    s, X, S, first, update = scan(12, 1)
+    block, thread = te.thread_axis((0, 3), "blockIdx.x"), te.thread_axis((0, 4), "threadIdx.x")
+    s[S].env_threads([block, thread])
+    for stage in (first, update):
+        outer, inner = s[stage].split(stage.op.axis[1], factor=4)
+        s[stage].bind(outer, block)
+        s[stage].bind(inner, thread)
+    with pytest.raises(LoweringError, match=r"blocks cannot wait for each other(.|\n)*leave loop j.outer unbound, or bind it "
+                                            r"to a threadIdx axis, and give s\[S\].env_threads axes of threadIdx") as error:
+        tedsl.lower(s, [X, S])
+    assert "compute_root" not in str(error.value)
+    s, X, S, first, update = scan(12, 1)  # as it says
+    block = te.thread_axis((0, 3), "threadIdx.y")
+    s[S].env_threads([block, thread])
+    for stage in (first, update):
+        outer, inner = s[stage].split(stage.op.axis[1], factor=4)
+        s[stage].bind(outer, block)
+        s[stage].bind(inner, thread)
+    x = whole_numbers(5, 12)
+    check(s, [X, S], [x], expected(x, 1))

@@ -78,6 +78,15 @@ EXAMPLES = {
     "StageGroup.compute_root": (lambda p: (group := grouped(p)).compute_at(p.s[p.D], p.i) or group,
                                 lambda p, group: group.compute_root()),
 }
+# Calls that return a list or a tuple of one: it is taken apart where it is named.
+LISTS_OF_ONE = {
+    "Stage.transform_layout": (NOTHING, lambda p, _: p.s[p.C].transform_layout(lambda i: [i])),
+    "Stage.reverse_compute_at": (NOTHING, lambda p, _: p.s[p.D].reverse_compute_at(p.s[p.C], p.C.op.axis[0])),
+    "Schedule.cache_write": (NOTHING, lambda p, _: p.s.cache_write([p.C], "local")),
+}
+# Calls that return one thing, which has no parts.
+SINGLES = {name: EXAMPLES[name] for name in ("Stage.fuse", "Stage.specialize", "Schedule.cache_read", "Schedule.cache_write",
+                                             "Schedule.rfactor", "Schedule.create_group")}
 OBJECTS = {"Stage.tensorize"}  # their arguments live in this process: JSON refuses them
 
 
@@ -100,6 +109,20 @@ def changed(before, after):
     for (stage, fields), (twin, now) in zip(before[1], after[1]):
         found += [f"{stage.name}.{name}" for name, value in fields.items() if stage is not twin or value != now[name]]
     return found + ["journal"] * (before[2] != after[2])
+
+
+@pytest.mark.parametrize("examples, comma", [(LISTS_OF_ONE, ","), (SINGLES, "")], ids=["lists", "singles"])
+def test_results_are_named_as_they_are_returned(examples, comma):
+    for prepare, apply in examples.values():
+        p = program()
+        returned = apply(p, prepare(p))
+        assert isinstance(returned, (list, tuple)) == bool(comma)
+        (made,) = returned if comma else (returned,)
+        name = p.s.state.recorder.names[getattr(made, "state", made)]
+        assert p.s.journal[-1].text.startswith(f"{name}{comma} = ")
+        names = {"s": create_schedule(p.D.op), "te": te, "A": p.A, "B": p.B, "C": p.C, "D": p.D}
+        exec(str(p.s.journal), names)
+        assert type(names[name]) is type(made), "the name means one of them, not the list"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

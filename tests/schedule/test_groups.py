@@ -1,5 +1,6 @@
 """create_group: stages placed by one directive, and ends that delimit no group."""
 
+import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import tedsl
 from tedsl import te
+from tedsl.errors import OptionError, ScheduleError
 from tedsl.schedule.handles import create_schedule
 
 
@@ -150,3 +152,28 @@ def test_a_group_goes_along_with_the_loops_of_its_host():
     a, c = np.arange(60, dtype="float32").reshape(12, 5), np.zeros((12, 5), "float32")
     tedsl.build(s, [A, C])(a, c)
     np.testing.assert_array_equal(c, (a + 1) * 2 - 1)
+
+
+def test_a_group_that_undo_took_back_says_so(diamond):
+    p, s = diamond, diamond.s
+    group = s.create_group([p.E], [p.A])
+    undone = s.undo()
+    for use in (lambda: group.compute_at(s[p.F], p.F.op.axis[0]), group.compute_root):
+        with pytest.raises(ScheduleError, match=r"group_0 was made by a create_group that undo took back(.|\n)*call create"):
+            use()
+    s.replay(undone)
+    with pytest.raises(ScheduleError, match=r"took back(.|\n)*the groups now: group_0"):
+        group.compute_root()
+    s.groups[0].compute_at(s[p.F], p.F.op.axis[0])
+    right(p)
+
+
+def test_a_directive_for_stages_on_a_group(diamond):
+    p, s = diamond, diamond.s
+    group = s.create_group([p.E], [p.B])
+    with pytest.raises(OptionError, match=r"group_0 is a group of stages(.|\n)*compute_inline is a directive for a stage"
+                                          r"(.|\n)*write s\[C\].compute_inline\(...\), (.|\n)*, s\[E\].compute_inline\(...\)"):
+        group.compute_inline()
+    with pytest.raises(OptionError, match=r"a group of stages has no computeAt(.|\n)*it has (.|\n)*compute_at"):
+        group.computeAt(s[p.F], p.F.op.axis[0])
+    assert not hasattr(group, "vectorize") and copy.copy(group) == group

@@ -2,8 +2,10 @@
 
 import pytest
 
-from tedsl import te
+import tedsl
+from tedsl import te, tir
 from tedsl.errors import ScheduleError
+from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.handles import create_schedule
 from tedsl.schedule.journal import Directive, Journal
 
@@ -178,3 +180,65 @@ def test_parameters_of_a_layout_are_no_objects():
     again = te.create_schedule(C.op)
     again.replay(Journal.from_json(s.journal.to_json()))
     assert str(again) == str(s)
+
+
+def test_one_loop_in_a_list_is_taken_out_of_it():
+    A = te.placeholder((12,), name="A")
+    B = te.compute((12,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((12,), lambda i: B[i] * 2.0, name="C")
+    s = create_schedule(C.op)
+    (loop,) = s[B].transform_layout(lambda i: [i])
+    s[B].parallel(loop)
+    assert str(s.journal) == "i, = s[B].transform_layout(lambda i: [i])\ns[B].parallel(i)"
+    assert str(replayed(s, C, A=A, B=B, C=C)) == str(s)
+    old = Journal([Directive("transform_layout", "B", "i = s[B].transform_layout(lambda i: [i])"), s.journal[1]])
+    again = create_schedule(C.op)
+    again.replay(old)  # as journals were written before
+    assert str(again) == str(s)
+
+
+def of_columns():
+    A = te.placeholder((8, 64), name="A")
+    k = te.reduce_axis((0, 64), "k")
+    return A, te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+
+
+@pytest.mark.parametrize("condition, said", [
+    (lambda v: v.equal(0), "((tx := te.thread_axis('threadIdx.x', name='tx')).var == 0)"),
+    (lambda v: te.all(v >= 0, v < 1), "te.all(((tx := te.thread_axis('threadIdx.x', name='tx')).var >= 0), (tx.var < 1))"),
+    (lambda v: v.astype("int64") < te.const(1, "int64"),
+     "((tx := te.thread_axis('threadIdx.x', name='tx')).var.astype('int64') < te.const(1, 'int64'))")])
+def test_a_thread_axis_whose_variable_is_used_before_it_is_bound(condition, said):
+    A, B = of_columns()
+    s = create_schedule(B.op)
+    tx = te.thread_axis("threadIdx.x", name="tx")
+    with pytest.raises(ScheduleError):
+        s[B].set_store_predicate(tx.var + 1)  # a name given for what was refused is given again
+    s[B].set_store_predicate(condition(tx.var))
+    s[B].bind(B.op.reduce_axis[0], tx)
+    assert str(s.journal) == f"s[B].set_store_predicate({said})\ns[B].bind(s[B].op.reduce_axis[0], tx)"
+    loops = str(tedsl.lower(s, [A, B], simple_mode=True))
+    again = create_schedule(B.op)
+    again.replay(Journal.from_json(s.journal.to_json()))
+    assert str(tedsl.lower(again, [A, B], simple_mode=True)) == loops
+    again.undo(2)
+    again.replay(s.journal)
+    for made in (again, s.copy(), replayed(s, B, A=A, B=B)):
+        assert str(tedsl.lower(made, [A, B], simple_mode=True)) == loops
+
+
+@pytest.mark.parametrize("axis, condition", [
+    (lambda: te.thread_axis("threadIdx.x"), lambda v: tir.Not(v > 0)),
+    (lambda: IterVar(None, te.var("tx"), IterType.THREAD_INDEX, "threadIdx.x"), lambda v: v.equal(0))], ids=["long", "own"])
+def test_a_thread_axis_whose_variable_is_kept_as_an_object_is_one_too(axis, condition):
+    A, B = of_columns()
+    s = create_schedule(B.op)
+    tx = axis()
+    s[B].set_store_predicate(condition(tx.var))
+    s[B].bind(B.op.reduce_axis[0], tx)
+    assert "te.thread_axis" not in str(s.journal), "it would be another one"
+    loops = str(tedsl.lower(s, [A, B], simple_mode=True))
+    again = create_schedule(B.op)
+    again.replay(s.journal)
+    for made in (again, replayed(s, B, A=A, B=B, **s.journal.objects)):
+        assert str(tedsl.lower(made, [A, B], simple_mode=True)) == loops

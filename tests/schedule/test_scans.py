@@ -155,3 +155,54 @@ def test_the_journal_rebuilds_the_schedule():
     replayed = te.create_schedule(p.C.op)
     replayed.replay(p.s.journal)
     assert str(replayed) == str(p.s)
+
+
+class TwoStages:
+    """update(t) = last(t)*2, last(t) = inner(t) + 1, inner(t) = state(t-1) + ready(t), ready = X*3 of the inputs."""
+
+    def __init__(self, m=7, n=9):
+        self.X = X = te.placeholder((m, n), name="X")
+        self.state = te.placeholder((m, n), name="state")
+        self.init = te.compute((1, n), lambda t, i: X[t, i], name="init")
+        self.ready = te.compute((m, n), lambda t, i: X[t, i] * 3, name="ready")
+        self.inner = te.compute((n, m), lambda i, t: self.state[t - 1, i] + self.ready[t, i], name="inner")
+        self.last = te.compute((m, n), lambda t, i: self.inner[i, t] + 1, name="last")
+        self.update = te.compute((m, n), lambda t, i: self.last[t, i] * 2, name="update")
+        self.scan = te.scan(self.init, self.update, self.state, inputs=[X], name="scan")
+        self.s = te.create_schedule(self.scan.op)
+
+
+@pytest.mark.parametrize("sizes", [(7, 9), (te.size_var("m"), te.size_var("n"))], ids=["constant", "symbolic"])
+@pytest.mark.parametrize("stage, axes, mixed", [
+    ("inner", "it", lambda i, t: [t // 4, i, t % 4]), ("inner", "it", lambda i, t: [i, t // 2, t % 2]),
+    ("last", "ti", lambda t, i: [i // 4, t // 4, i % 4, t % 4]), ("ready", "ti", lambda t, i: [t // 4, i, t % 4])])
+def test_a_layout_of_a_stage_in_the_steps_leaves_the_steps_alone(sizes, stage, axes, mixed):
+    p = TwoStages(*sizes)
+    with pytest.raises(ScheduleError, match=rf"transform_layout\(...\) on stage {stage}: t counts the steps of scan(.|\n)*"
+                                            r"leave t alone, at any place: \[..., t, ...\]; or copy the result, scan"):
+        p.s[getattr(p, stage)].transform_layout(mixed)
+    assert not p.s.journal and [loop.name for loop in p.s[getattr(p, stage)].leaf_iter_vars] == list(axes)
+
+
+def test_the_dimension_of_the_steps_is_known_after_a_layout_and_behind_copies():
+    p = TwoStages()
+    p.s[p.last].transform_layout(lambda t, i: [i // 4, t, i % 4])
+    with pytest.raises(ScheduleError, match="t counts the steps of scan"):
+        p.s[p.last].transform_layout(lambda a, t, b: [a, t // 2, t % 2, b])
+    copy = p.s.cache_write(p.last, "local")
+    with pytest.raises(ScheduleError, match=r"on stage last.local: t.c counts the steps of scan"):
+        p.s[copy].transform_layout(lambda a, t, b: [a, t*4 + b])
+
+
+@pytest.mark.parametrize("stage, change", [("update", lambda p: p.s[p.ready].compute_at(p.s[p.init], p.init.op.axis[1])),
+                                           ("init", lambda p: p.s[p.ready].compute_at(p.s[p.update], p.update.op.axis[0]))])
+def test_who_reads_a_stage_besides_is_named(stage, change):
+    p = TwoStages()
+    X = p.X
+    p.ready = te.compute((7, 9), lambda t, i: X[t, i] * 3, name="ready")
+    p.init = te.compute((1, 9), lambda t, i: p.ready[t, i], name="init")
+    p.update = te.compute((7, 9), lambda t, i: p.state[t - 1, i] + p.ready[t, i], name="update")
+    p.s = te.create_schedule(te.scan(p.init, p.update, p.state, name="scan").op)
+    with pytest.raises(ScheduleError, match=rf"{stage} uses ready too and is not computed inside (.|\n)*"
+                                            "leave ready at the root: scan needs it for its first rows, before its loops"):
+        change(p)

@@ -26,6 +26,7 @@ from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Ends, Launch, Loop, StagePlan
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import Fuse, Rebase, Split
+from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import IterVarAttr
 from tedsl.schedule.threads import is_shared_among, is_virtual, memory_owner, memory_rank, memory_scope, thread_rank
 
@@ -218,7 +219,7 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
         so = "so is a loop" if around is not None else f"{launched[1].leaf.name}, to {_tag(launched[1])}, is a loop"
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {so} of "
                             f"{(around or launched[0]).name} around it: blocks cannot wait for each other",
-                            hint=f"leave loop {loop.leaf.name} unbound, or s[{plan.name}].compute_root()",
+                            hint=_without_blocks(plan, loop),
                             about=annotated(plan.stage, loop.leaf))
     if not loop.leaf.is_reduction and not is_shared_among(scope, tag):
         owner = "one thread" if memory_rank(scope) > thread_rank("threadIdx.x") else "one block"
@@ -240,6 +241,17 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
                             f"{around.name} there are {outer.extent!r}",
                             hint=f"split {loop.leaf.name} with factor={outer.extent!r} and bind the inner loop",
                             about=annotated(plan.stage, loop.leaf))
+
+
+def _without_blocks(plan: StagePlan, loop: Loop) -> str:
+    """What to do about blocks inside of a launch; a stage in the steps of a scan has no other place."""
+    unbound = f"leave loop {loop.leaf.name} unbound"
+    scan = scans_of(plan.stage.schedule).steps.get(plan.stage)
+    if scan is None:
+        return f"{unbound}, or s[{plan.name}].compute_root()"
+    launched = any(thread.thread_tag.startswith("blockIdx") for thread in scan.env_threads)
+    only = f", and give s[{scan.name}].env_threads axes of threadIdx only" if launched else ""
+    return f"{unbound}, or bind it to a threadIdx axis{only}: the threads of one block wait for each other between the steps"
 
 
 def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tedsl.errors import ScheduleError
+from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.scan.operation import ScanOp
-from tedsl.schedule.scan.stages import Scans, scans_of
+from tedsl.schedule.scan.stages import Scans, needed_first, scans_of, step_axes
 from tedsl.schedule.state import ScheduleState, StageState
 
 
@@ -59,23 +60,9 @@ def check_place(stage: StageState, host: StageState, loop: IterVar, directive: s
     if stage in scans.stateful and host is scans.stateful[stage] and loop is not host.leaf_iter_vars[-1]:
         raise host.refuse(directive, f"{stage.name} depends on the state, and would be computed steps ahead of it",
                           hint=f"compute it at the innermost loop, {host.leaf_iter_vars[-1].name}")
-    if isinstance(host.op, ScanOp) and stage not in scans.steps:
-        _check_first_rows(stage, host, directive)
-
-
-def _check_first_rows(stage: StageState, scan: StageState, directive: str) -> None:
-    """The rows that a scan begins with, and what they are made of, are needed before its loops."""
-    assert isinstance(scan.op, ScanOp)
-    schedule = scan.schedule
-    pending, seen = [schedule.stage_map[tensor.op] for tensor in scan.op.init], set[StageState]()
-    while pending:
-        one = pending.pop()
-        if one is stage:
-            raise scan.refuse(directive, f"{stage.name} is needed for the first rows of {scan.name}, before its loops",
-                              hint=f"leave {stage.name} at the root; s[{scan.name}].compute_at takes the first rows along")
-        if one not in seen:
-            seen.add(one)
-            pending += [schedule.stage_map[tensor.op] for tensor in one.op.input_tensors]
+    if needed_first(stage, host, scans):
+        raise host.refuse(directive, f"{stage.name} is needed for the first rows of {host.name}, before its loops",
+                          hint=f"leave {stage.name} at the root; s[{host.name}].compute_at takes the first rows along")
 
 
 def must_not_be_steps(stage: StageState, loop: IterVar, directive: str) -> None:
@@ -84,6 +71,20 @@ def must_not_be_steps(stage: StageState, loop: IterVar, directive: str) -> None:
         updates = " and ".join(f"s[{tensor.name}]" for tensor in stage.op.update)
         raise stage.refuse(directive, f"{loop.name} is the loop over the steps of {stage.name}: each needs the rows of those "
                            "before it", hint=f"take a loop over the elements of a row, of {updates}")
+
+
+def must_leave_steps(stage: StageState, inverse: Sequence[Expr], directive: str) -> None:
+    """Refuses a layout in which the rows of different steps lie in one another: a step would compute rows of other steps.
+
+    inverse: each axis of the stage over the indices of the memory.
+    """
+    for at in step_axes(stage):
+        if not isinstance(inverse[at], Var):
+            axis, scan = stage.op.axis[at].name, scans_of(stage.schedule).steps[stage]  # type: ignore[attr-defined]
+            raise stage.refuse(directive, f"{axis} counts the steps of {scan.name}, and each step computes one row of "
+                               f"{stage.name}: a map that does not keep {axis} as an index of its own mixes rows that are not "
+                               "there yet", hint=f"leave {axis} alone, at any place: [..., {axis}, ...]; or copy the result, "
+                               f"{scan.name}, by a te.compute and transform that")
 
 
 def must_keep_steps_in_order(stage: StageState, after: Sequence[IterVar], directive: str) -> None:

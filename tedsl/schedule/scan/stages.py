@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tedsl.ir.iters import IterVar
-from tedsl.lang.operation import ComputeOp
+from tedsl.ir.walk.visitor import variables
+from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.reads import guarded_loads
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
@@ -70,6 +72,30 @@ def scans_of(schedule: ScheduleState) -> Scans:
                     and stage.attach_type == AttachType.ROOT and stage not in found.steps:
                 found.inits[stage] = scan
     return found
+
+
+def needed_first(stage: StageState, scan: StageState, scans: Scans) -> bool:
+    """Whether `stage` is what `scan` begins with, or a part of that: then it is needed before the loops of the scan."""
+    if not isinstance(scan.op, ScanOp) or stage in scans.steps:
+        return False
+    schedule = scan.schedule
+    return stage in _below(schedule, (schedule.stage_map[tensor.op] for tensor in scan.op.init))
+
+
+def step_axes(stage: StageState) -> list[int]:
+    """The dimensions of a stage in the steps of a scan that count the steps: those that its readers index by the step."""
+    scans = scans_of(stage.schedule)
+    found: dict[Operation, set[int]] = {one.op: {0} for one in scans.updates}
+    for reader in reversed(stage.schedule.stages):
+        op = reader.op
+        if reader not in scans.steps or not isinstance(op, ComputeOp):
+            continue
+        counting = {op.axis[at].var for at in found.get(op, ())}
+        for body in op.body if op.reduction is None else op.body[:1]:
+            for load, _ in guarded_loads(body):
+                found.setdefault(load.producer.op, set()).update(
+                    at for at, index in enumerate(load.indices) if counting & set(variables(index)))
+    return sorted(found.get(stage.op, ())) if stage in scans.steps else []
 
 
 def _below(schedule: ScheduleState, ends: Iterable[StageState]) -> list[StageState]:

@@ -8,6 +8,7 @@ from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.schedule.attach import escapes, legal_places, possible_hosts, reaches, real_consumers
 from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan.checks import check_place
+from tedsl.schedule.scan.stages import needed_first, scans_of
 from tedsl.schedule.state import AttachType, StageState, describe, find, show
 
 
@@ -74,6 +75,10 @@ def _places(stage: StageState) -> str:
     """The loops at which `stage` could be computed now; where there are none, the stages at which it could in the end."""
     hosts = possible_hosts(stage, stage.schedule.consumers()) if not stage.is_output else []
     if not hosts:
+        scans = scans_of(stage.schedule)
+        first = next((one for one in stage.schedule.stages if needed_first(stage, one, scans)), None)
+        if first is not None:
+            return f"leave {stage.name} at the root: {first.name} needs it for its first rows, before its loops"
         return f"no stage uses {stage.name} alone: leave it at the root"
     legal = legal_places(stage)
     if legal:

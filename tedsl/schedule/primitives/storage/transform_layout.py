@@ -22,6 +22,7 @@ from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.layout import AXIS_SEPARATOR, Layout, NotInvertible, layout_of
+from tedsl.schedule.scan.checks import must_leave_steps
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of
 from tedsl.schedule.tails import must_have_plain_tails
 
@@ -104,6 +105,7 @@ def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
     except NotInvertible as error:
         hint = "each element needs a place of its own: permute, split (c // 4, c % 4) or join (i*6 + j)"
         raise stage.refuse(DIRECTIVE, str(error), hint=hint) from None
+    must_leave_steps(stage, layout.inverse, DIRECTIVE)
     new = _placeholder(op, layout) if isinstance(op, PlaceholderOp) else _relaid(op, layout)
     made = _rewired(stage, op, new, layout)
     stage.schedule.rewire(made)
