@@ -12,6 +12,7 @@ from typing import Any
 from tedsl.codegen.backend import backend_for
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.wellformed import check_name
 from tedsl.lower.lower import check_function, lower_schedule
 from tedsl.lower.report import Report
 from tedsl.lower.report import report as report_of
@@ -27,6 +28,8 @@ from tedsl.schedule.causes import blaming
 from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
+
+_YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")  # what TEDSL_CHECKED may say
 
 
 def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None, name: str = "main",
@@ -50,7 +53,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args:
     checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
     at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1.
     """
-    checked = os.environ.get("TEDSL_CHECKED", "") not in ("", "0") if checked is None else checked
+    checked = _whether_checked(checked)
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     made = as_target(target)
@@ -101,6 +104,7 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
     """The functions that `inp` stands for, by name."""
     if not isinstance(name, str) or not name:
         raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
+    check_name(name, "a function")
     if isinstance(inp, Schedule):
         if args is None:
             raise ArgumentTypeError("a schedule is lowered with its arguments",
@@ -116,6 +120,18 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
         return {key: check_function(func, accesses=not checked) for key, func in inp.items()}
     raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
                             hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
+
+
+def _whether_checked(given: object) -> bool:
+    """The argument `checked` of build, or what the environment says where it is None."""
+    if given is not None:
+        if given not in (True, False):
+            raise ArgumentTypeError(f"build: checked is True, False or None, not {given!r}")
+        return bool(given)
+    said = os.environ.get("TEDSL_CHECKED", "").strip().lower()
+    if said not in (*_YES, *_NO):
+        raise ArgumentError(f"the environment variable TEDSL_CHECKED is {said!r}", hint="set it to 1 or 0, or unset it")
+    return said in _YES
 
 
 def _single_target(inputs: Mapping[Any, IRModule]) -> tuple[Target, IRModule]:

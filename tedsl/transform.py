@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 
 from tedsl.ir.func import IRModule
 from tedsl.passes.context import PassContext
+from tedsl.passes.module_pass import ModulePass, PassInfo, module_pass
 
-__all__ = ["PassContext", "Sequential"]
+__all__ = ["ModulePass", "PassContext", "PassInfo", "Sequential", "module_pass"]
 
 
-class Sequential:
+class Sequential(ModulePass):
     """Passes on modules, one after the other, as one pass."""
 
     def __init__(self, passes: Sequence[Callable[[IRModule], IRModule]], opt_level: int = 2, name: str = "sequential",
                  required: Sequence[str] | None = None) -> None:
+        super().__init__(PassInfo(opt_level, name, tuple(required or ())), self._one_by_one)
         self.passes = list(passes)
-        self.opt_level, self.name, self.required = opt_level, name, list(required or ())
 
-    def __call__(self, mod: IRModule) -> IRModule:
+    def _one_by_one(self, mod: IRModule) -> IRModule:
         for step in self.passes:
             mod = step(mod)
         return mod

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tedsl.ir import build
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import HANDLE, DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import BufferLoad, Call, Expr, Ramp, Var, pointer_var
 from tedsl.ir.node import Node, node
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType
 
 
@@ -49,8 +49,10 @@ class Buffer(Node):
         """The address of element `offset` (in elements of the memory) as an argument of an external function.
 
         access_mask: what the function does there, "r", "w" or "rw" (or READ, WRITE, both). content_lanes: offset and extent of
-        the call count vectors of so many elements.
+        the call count vectors of so many elements. ptr_type: what the function takes the address for; addresses here have no
+        type, and "handle" and "int32" say the same.
         """
+        as_dtype(ptr_type)
         mask = _access_mask(access_mask, self.name)
         skipped = build.as_expr(offset)
         size = build.mul(self.strides[0], self.shape[0]) if self.strides else build.const(1, "int32")
@@ -62,7 +64,7 @@ class Buffer(Node):
             of = of.with_lanes(of.lanes * content_lanes)
             size, at = build.floordiv(size, content_lanes), build.floordiv(at, content_lanes)
         marker = Call(of, Op.get("tir.type_annotation"), ())
-        return Call(as_dtype(ptr_type), Op.get("tir.tvm_access_ptr"), (marker, self.data, at, size, build.const(mask, "int32")))
+        return Call(HANDLE, ACCESS_PTR, (marker, self.data, at, size, build.const(mask, "int32")))
 
     def vload(self, begin: Any, dtype: object = None) -> Expr:
         """The element at `begin`, or the vector `dtype` of consecutive elements from there."""

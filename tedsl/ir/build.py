@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.errors import DTypeError, ExpressionError, ShapeError
-from tedsl.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType, dtype
+from tedsl.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType, dtype, dtype_of_call
 from tedsl.ir.expr import (
     EQ,
     GE,
@@ -547,7 +547,7 @@ def _fold_cast(target: DType, x: IntImm | FloatImm) -> Expr | None:
 def call(op: object, *args: Any, dtype_: object = None) -> Expr:
     """A Call of intrinsic `op`; its dtype is that of the first argument unless given."""
     made = tuple(as_expr(a) for a in args)
-    return Call(dtype(dtype_) if dtype_ is not None else made[0].dtype, Op.get(op), made)
+    return Call(dtype_of_call(dtype_) if dtype_ is not None else made[0].dtype, Op.get(op), made)
 
 
 def likely(condition: Expr) -> Expr:

@@ -36,6 +36,7 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
+from tedsl.ir.types import check_scope
 
 KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
          "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED}
@@ -188,8 +189,10 @@ class IRBuilder:
         self.emit(wrap(self._close()))
 
     @contextmanager
-    def for_range(self, begin: Any, end: Any, name: str = "i", dtype: object = None, kind: str = "serial") -> Iterator[Var]:
-        """`for name in begin .. end - 1`; kind: serial, parallel, vectorize, unroll."""
+    def for_range(self, begin: Any, end: Any, name: str = "i", dtype: object = None, kind: str = "serial", *,
+                  for_type: str | None = None) -> Iterator[Var]:
+        """`for name in begin .. end - 1`; kind: serial, parallel, vectorize, unroll. for_type: its name in older programs."""
+        kind = kind if for_type is None else for_type
         if kind not in KINDS:
             raise ArgumentError(f"for_range: there is no kind {kind!r}", hint=f"choose one of {', '.join(KINDS)}")
         low, high = build.match_operands(begin, end)
@@ -248,6 +251,7 @@ class IRBuilder:
 
     def allocate(self, dtype: object, shape: Any, name: str = "buf", scope: str = "") -> BufferVar:
         """Memory for the rest of the block."""
+        check_scope(scope, f"allocate {name}")
         dims = build.as_shape(shape, f"allocate {name}")
         content = as_dtype(dtype)
         data = pointer_var(name, content.element, scope or "global")
@@ -283,6 +287,7 @@ class IRBuilder:
 
     def pointer(self, content_type: object, name: str = "ptr", scope: str = "") -> BufferVar:
         """A new pointer variable: the caller of the program must bind it."""
+        check_scope(scope, f"pointer {name}")
         content = as_dtype(content_type)
         return BufferVar(self, pointer_var(name, content.element, scope), content, None)
 

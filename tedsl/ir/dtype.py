@@ -49,7 +49,7 @@ class DType(str):
         return max(8, self.bits) // 8
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dtype, (str(self),)
+        return dtype_of_call, (str(self),)
 
     def __deepcopy__(self, memo: object) -> DType:
         return self
@@ -80,6 +80,11 @@ def dtype(name: object) -> DType:
     raise DTypeError(f"{name!r} is not a dtype", hint=f"write one of {', '.join(KNOWN)} as a string")
 
 
+def dtype_of_call(name: object) -> DType:
+    """The same for what a call gives, which may be nothing: None and "void" are VOID."""
+    return VOID if name is None or name == "void" else dtype(name)
+
+
 def _parse(name: str) -> DType:
     if name in _TABLE:
         return _TABLE[name]
@@ -99,14 +104,18 @@ def _parse(name: str) -> DType:
     if canonical != name:
         _TABLE[name] = _parse(canonical)
         return _TABLE[name]
-    self = str.__new__(DType, canonical)
-    _TABLE[canonical] = self
+    _TABLE[canonical] = _make(canonical, code, bits, lanes)
+    return _TABLE[canonical]
+
+
+def _make(name: str, code: str, bits: int, lanes: int) -> DType:
+    self = str.__new__(DType, name)
     self.code, self.bits, self.lanes = code, bits, lanes
     self.is_float = code in ("float", "bfloat")
     self.is_int, self.is_uint, self.is_bool, self.is_handle = (code == c for c in ("int", "uint", "bool", "handle"))
     self.is_integer = self.is_int or self.is_uint
     self.is_vector = lanes > 1
-    self.element = self if lanes == 1 else _parse(canonical.rpartition("x")[0])
+    self.element = self if lanes == 1 else _parse(name.rpartition("x")[0])
     self.min_value, self.max_value = _integer_range(self)
     return self
 
@@ -155,3 +164,5 @@ def _round_bfloat16(value: float) -> float:
 
 BOOL, INT32, INT64 = _parse("bool"), _parse("int32"), _parse("int64")
 FLOAT32, FLOAT64, HANDLE = _parse("float32"), _parse("float64"), _parse("handle")
+VOID = _make("void", "void", 0, 1)  # of calls that give nothing, and of nothing else: dtype() does not know it
+VOID.is_handle = True  # takes part in no arithmetic and stands in no tensor

@@ -33,13 +33,13 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import ArgumentError, DTypeError
-from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, round_float
+from tedsl.errors import DTypeError
+from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
 from tedsl.ir.node import Node, node, set_field
 from tedsl.ir.operators import ExprOperators
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType, PrimType
-from tedsl.ir.wellformed import adopt, check_access_lanes, check_condition, check_rank
+from tedsl.ir.wellformed import adopt, check_access_lanes, check_condition, check_name, check_rank
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,18 +57,15 @@ class Expr(ExprOperators, Node):
 
 @node
 class Var(Expr):
-    """A named scalar or pointer. Two Vars of one name are two variables.
-
-    `dtype` may be given as a str, a DType, or a PointerType for the data of a buffer (then the dtype is handle).
-    """
+    """A named scalar or pointer. Two Vars of one name are two variables. `dtype` may be given as a str, a DType, or a
+    PointerType for the data of a buffer (then the dtype is handle)."""
 
     name: str
     dtype: DType = INT32
     type_annotation: PointerType | PrimType = field(init=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise ArgumentError(f"the name of a variable is a str, not {self.name!r}")
+        check_name(self.name, "a variable")
         given: Any = self.dtype
         if isinstance(given, PointerType):
             set_field(self, "dtype", HANDLE)
@@ -441,7 +438,7 @@ class Let(Expr):
 
 @node
 class Call(Expr):
-    """An intrinsic or an external function: `op` says which, `ops.py` what it means."""
+    """An intrinsic or an external function: `op` says which, `ops.py` what it means. dtype None: it gives no value."""
 
     dtype: DType
     op: Op
@@ -450,11 +447,13 @@ class Call(Expr):
 
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:
-            set_field(self, "dtype", dtype(self.dtype))
+            set_field(self, "dtype", dtype_of_call(self.dtype))
         if type(self.op) is not Op:
             set_field(self, "op", Op.get(self.op))
         if type(self.args) is not tuple:
             set_field(self, "args", tuple(self.args))
+        if self.op is ACCESS_PTR and self.dtype is not HANDLE:
+            set_field(self, "dtype", HANDLE)  # programs write what it points to
 
     def child_nodes(self) -> list[Node]:
         return list(self.args)

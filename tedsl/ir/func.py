@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from tedsl.errors import ArgumentError, OptionError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.stmt import Stmt
@@ -14,7 +15,8 @@ from tedsl.ir.stmt import Stmt
 
 @node
 class PrimFunc(Node):
-    """A function of scalars and buffers: `params` in order, each a scalar Var or a handle that `buffer_map` explains.
+    """A function of scalars and buffers: `params` in order, each a scalar Var or a handle that `buffer_map` explains. A buffer
+    among the `params` gets a handle of its name.
 
     attrs: "global_symbol" (its name), "tir.noalias" (the buffers do not overlap), "from_legacy_te_schedule", ...
     Variables in the shapes and strides of the buffers are bound by the arrays of the call.
@@ -29,7 +31,11 @@ class PrimFunc(Node):
     binders: ClassVar[tuple[str, ...]] = ("params",)
 
     def __post_init__(self) -> None:
-        set_field(self, "params", tuple(self.params))
+        given: tuple[Any, ...] = tuple(self.params)
+        buffers = {param: Var(param.name, HANDLE) for param in given if isinstance(param, Buffer)}
+        set_field(self, "params", tuple([buffers.get(param, param) for param in given]))
+        if buffers:
+            set_field(self, "buffer_map", {**(self.buffer_map or {}), **{var: buffer for buffer, var in buffers.items()}})
         for name in ("buffer_map", "attrs"):
             if not isinstance(getattr(self, name), FrozenDict):
                 set_field(self, name, FrozenDict(getattr(self, name)))

@@ -21,12 +21,17 @@ class Registered:
 FUNCTIONS: dict[str, Registered] = {}  # filled by runtime/functions.py
 
 
+def listed() -> list[str]:
+    """The names of the functions of the program; what checked mode registers for itself is none of them."""
+    return sorted(name for name in FUNCTIONS if not name.startswith("tedsl.checked."))
+
+
 def registered(name: str) -> Registered:
     """The function called `name`; OptionError if there is none."""
     found = FUNCTIONS.get(name)
     if found is None:
         raise OptionError(f"call_packed: no Python function is registered as {name!r}; registered: "
-                          f"{', '.join(sorted(FUNCTIONS)) or '(none)'}", hint=f"tedsl.register_func({name!r}, function)")
+                          f"{', '.join(listed()) or '(none)'}", hint=f"tedsl.register_func({name!r}, function)")
     return found
 
 

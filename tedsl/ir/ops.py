@@ -77,3 +77,4 @@ _ALL = (
     Op("tir.tvm_tuple", None),  # values of an attribute
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
+ACCESS_PTR = OPS["tir.tvm_access_ptr"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import DTypeError
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Call, Expr, IntImm, Var
+from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.wellformed import adopt, check_access_lanes, check_branch, check_rank, constants_of
 
@@ -214,6 +214,12 @@ class AssertStmt(Stmt):
     children: ClassVar[tuple[str, ...]] = ("condition", "message", "body")
 
     def __post_init__(self) -> None:
+        if isinstance(self.message, str):
+            set_field(self, "message", StringImm(self.message))
+        if not isinstance(self.message, StringImm):
+            raise TypeError("the message is a str")
+        if not isinstance(self.body, Stmt):
+            raise TypeError("the body is a statement")
         check_branch(self, "an assertion")
 
 

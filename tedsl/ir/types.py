@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType, dtype
+
+MEMORY_SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
+
+
+def is_scope(scope: str) -> bool:
+    """Whether `scope` is a kind of memory, also with a suffix ("local.L1"), or "", which leaves it open."""
+    return not scope or any(scope == known or scope.startswith(f"{known}.") for known in MEMORY_SCOPES)
+
+
+def check_scope(scope: object, what: str) -> None:
+    """Refuses what is no kind of memory; `what` is given it."""
+    if not isinstance(scope, str):
+        raise ArgumentTypeError(f"{what}: the scope is a string, not {scope!r}", hint='for example "local"')
+    if not is_scope(scope):
+        raise ArgumentError(f"{what}: there is no memory scope {scope!r}", hint=f"choose one of {', '.join(MEMORY_SCOPES)}")
 
 
 @dataclass(frozen=True)

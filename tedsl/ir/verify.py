@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from tedsl.errors import InternalError
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.dtype import BOOL, DType
+from tedsl.ir.dtype import BOOL, INT32, VOID, DType
 from tedsl.ir.expr import (
     BinaryOp,
     BufferLoad,
@@ -231,6 +231,7 @@ class _Verifier:
 
     def call(self, e: Call, what: str) -> None:
         name, args = e.op.name, e.args
+        self.expect(e.dtype is not VOID, lambda: f"{what} uses a call of {name}, which gives no value")
         self.expect(OPS.get(name) is e.op, lambda: f"{what}: there is no operator {name}")
         self.expect(e.op.arity in (None, len(args)), lambda: f"{what}: {name} of {len(args)} arguments")
         short = name.removeprefix("tir.")
@@ -374,6 +375,11 @@ def _assert(v: _Verifier, s: AssertStmt) -> None:
     v.inside("assert", s.body)
 
 
+def _evaluate(v: _Verifier, s: Evaluate) -> None:
+    without_value = isinstance(s.value, Call) and s.value.dtype is VOID
+    v.expr(s.value.replace(dtype=INT32) if without_value else s.value, "evaluate")
+
+
 def _tensorized(v: _Verifier, s: Tensorized) -> None:
     v.inside(f"intrinsic {s.name}", s.body)
     v.inside(f"formula of {s.name}", s.formula)
@@ -388,5 +394,5 @@ STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     For: _for, While: _while, LetStmt: _let, AttrStmt: _attr, IfThenElse: _if, Allocate: _allocate, Store: _store,
     BufferStore: _buffer_store, BufferRealize: _realize, SeqStmt: _seq, AssertStmt: _assert, Prefetch: _prefetch,
     Tensorized: _tensorized,
-    Evaluate: lambda v, s: v.expr(s.value, "evaluate"),
+    Evaluate: _evaluate,
 }

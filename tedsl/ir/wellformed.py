@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.errors import DTypeError, ShapeError
+from tedsl.errors import ArgumentError, DTypeError, ShapeError
 from tedsl.ir.dtype import BOOL, DType
 from tedsl.ir.node import Node, set_field
 
@@ -55,6 +55,14 @@ def check_condition(condition: Expr, what: Node) -> None:
     if not condition.dtype.is_bool:
         raise DTypeError(f"the condition of a {type(what).__name__} is bool, not {condition.dtype}",
                          hint="compare first, for example x != 0")
+
+
+def check_name(name: object, what: str) -> None:
+    """Refuses what is no str, and what no text of a program can hold: a NUL, half of a character (a lone surrogate)."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"the name of {what} is a str, not {name!r}")
+    if "\0" in name or (not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name)):
+        raise ArgumentError(f"the name of {what} has no NUL and no lone surrogate, {name!r} has")
 
 
 def check_branch(what: Node, name: str) -> None:

@@ -7,6 +7,7 @@ Its result has the dtype of what is reduced: cast the source to accumulate in a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import CO_VARARGS
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError
@@ -69,7 +70,7 @@ class _Maker:
         values = [v if isinstance(v, (tuple, int, float)) else as_value(v, self.name) for v in values]
         result = values[0]
         for value in values[1:]:
-            result = self.fcombine(result, value)
+            result = self.combined(result, value)
         return result
 
     def reduce(self, expr: Any, axis: Any, where: Any, init: Any) -> Any:
@@ -97,10 +98,24 @@ class _Maker:
         number = (lambda base, i: base) if single else (lambda base, i: f"{base}_{i}")
         lhs = tuple([Var(number(left, i), of) for i, of in enumerate(dtypes)])
         rhs = tuple([Var(number(right, i), of) for i, of in enumerate(dtypes)])
-        combined = self.fcombine(lhs[0], rhs[0]) if single else self.fcombine(lhs, rhs)
+        combined = self.combined(lhs[0], rhs[0]) if single else self.combined(lhs, rhs)
         result = self.parts(combined, dtypes, "combiner", single)
         identity = self.parts(self.fidentity(*dtypes), dtypes, "identity", single)
         return CommReducer(lhs, rhs, result, identity)
+
+    def combined(self, a: Any, b: Any) -> Any:
+        """What fcombine makes of two values (or tuples); who gives it other tuples than it takes is told so."""
+        try:
+            return self.fcombine(a, b)
+        except (TypeError, IndexError, ValueError) as error:
+            takes = _parameter_count(self.fidentity)
+            if takes is None or takes == (len(a) if isinstance(a, tuple) else 1):
+                raise
+            wanted = f"a tuple of {takes} values" if takes != 1 else "one value"
+            given = f"a tuple of {len(a)}" if isinstance(a, tuple) else "one value"
+            raise ArgumentTypeError(f"{self.name} takes {wanted}, as its fidentity does, and {given} is reduced",
+                                    hint=f"{self.name}((index, value), axis=k), with as many values as fidentity has arguments"
+                                    if takes != 1 else f"{self.name}(value, axis=k)") from error
 
     def parts(self, made: Any, dtypes: tuple[DType, ...], what: str, single: bool) -> tuple[Expr, ...]:
         """What fcombine or fidentity returned, as one expression for each dtype."""
@@ -146,6 +161,12 @@ def _parameter_names(fcombine: Callable[..., Any], name: str) -> tuple[str, str]
         raise ArgumentTypeError(f"{name}: the combiner takes 2 arguments, the two values (or tuples) to combine, "
                                 f"not {code.co_argcount}")
     return code.co_varnames[0], code.co_varnames[1]
+
+
+def _parameter_count(function: Callable[..., Any]) -> int | None:
+    """How many positional arguments `function` takes; None where that is open."""
+    code = getattr(function, "__code__", None)
+    return None if code is None or code.co_flags & CO_VARARGS or function.__defaults__ else code.co_argcount
 
 
 def _check_sources(name: str, sources: tuple[Expr, ...]) -> None:

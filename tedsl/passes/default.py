@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import PrimFunc
 from tedsl.passes.allow_aliasing import allow_aliasing
@@ -23,6 +21,7 @@ from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import stride_parallel
 from tedsl.passes.machine.use_intrinsics import use_intrinsics
 from tedsl.passes.machine.widen_loops import widen_loops
+from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name, with_options
 from tedsl.passes.remove_asserts import remove_asserts
@@ -117,14 +116,14 @@ def _added(config: PassConfig, phase: int) -> tuple[Pass, ...]:
 
 
 def _checked(step: Pass) -> Pass:
-    """A pass of the user's, which must return a function."""
+    """A pass of the user's, on functions or on modules, which must return a function."""
 
-    @functools.wraps(step, updated=())
     def run(func: PrimFunc) -> PrimFunc:
-        made = step(func)
+        made = on_function(step, func) if isinstance(step, ModulePass) else step(func)
         if not isinstance(made, PrimFunc):
             raise ArgumentTypeError(f"the pass {pass_name(step)} of tir.add_lower_pass returned {made!r}",
                                     hint="a pass takes a PrimFunc and returns one, the same if there is nothing to do")
         return made
 
+    run.__name__ = step.info.name if isinstance(step, ModulePass) else pass_name(step)
     return run

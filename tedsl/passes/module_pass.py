@@ -1,4 +1,4 @@
-"""A pass on functions as a pass on modules, in the form that programs written for TVM call: `Simplify()(mod)`."""
+"""Passes on modules, in the form that programs written for TVM call: `Simplify()(mod)`. Most apply a pass to each function."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.passes.context import PassContext
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,12 @@ class PassInfo:
     required: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
 class ModulePass:
-    """Applies `step` to every function of a module; the module given stays as it is."""
+    """Makes a module of a module; the one given stays as it is."""
 
-    info: PassInfo
-    step: Callable[[PrimFunc, IRModule], PrimFunc]
+    def __init__(self, info: PassInfo, step: Callable[[IRModule], IRModule]) -> None:
+        self.info = info
+        self.step = step
 
     def __call__(self, mod: IRModule) -> IRModule:
         if isinstance(mod, PrimFunc):
@@ -32,35 +33,65 @@ class ModulePass:
                                     hint="write tedsl.IRModule.from_expr(func)")
         if not isinstance(mod, IRModule):
             raise ArgumentTypeError(f"{self.info.name} takes a module, not {mod!r}", hint="mod = tedsl.lower(s, [A, B])")
-        return IRModule({name: self.apply(func, mod) for name, func in mod.items()})
-
-    def apply(self, func: PrimFunc, mod: IRModule) -> PrimFunc:
-        made = self.step(func, mod)
-        if not isinstance(made, PrimFunc):
+        made = self.step(mod)
+        if not isinstance(made, IRModule):
             raise ArgumentTypeError(f"the pass {self.info.name} returned {made!r}",
-                                    hint="a pass takes a function and returns one, the same if there is nothing to do")
+                                    hint="a pass takes a module and returns one, the same if there is nothing to do")
         return made
 
 
-def module_pass(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
-    """`step` as a pass on modules."""
-    return ModulePass(PassInfo(0, f"tir.{name}"), lambda func, _: step(func))
+def on_function(step: ModulePass, func: PrimFunc) -> PrimFunc:
+    """`func` after a pass on modules, which gets a module of this function alone and must leave it that."""
+    made = step(IRModule.from_expr(func))
+    if list(made) != [func.name]:
+        raise ArgumentTypeError(f"the pass {step.info.name} was given the module of {func.name}, and returned one of "
+                                f"{', '.join(made) or 'nothing'}",
+                                hint="lowering goes function by function: add functions to a module before lower or build")
+    return made[func.name]
+
+
+def of_functions(info: PassInfo, step: Callable[[PrimFunc, IRModule], PrimFunc]) -> ModulePass:
+    """The pass that applies `step` to every function of a module."""
+    def apply(func: PrimFunc, mod: IRModule) -> PrimFunc:
+        made = step(func, mod)
+        if not isinstance(made, PrimFunc):
+            raise ArgumentTypeError(f"the pass {info.name} returned {made!r}",
+                                    hint="a pass takes a function and returns one, the same if there is nothing to do")
+        return made
+
+    return ModulePass(info, lambda mod: IRModule({name: apply(func, mod) for name, func in mod.items()}))
+
+
+def named_pass(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
+    """`step`, a pass of ours, by the name that programs know."""
+    return of_functions(PassInfo(0, f"tir.{name}"), lambda func, _: step(func))
 
 
 def prim_func_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
                    required: list[str] | None = None) -> Any:
     """Make a pass of `pass_func(func, mod, ctx)`, or of a class whose `transform_function` is one; also as a decorator."""
-    from tedsl.passes.context import PassContext
+    def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
+        return of_functions(info, lambda func, mod: run(func, mod, PassContext.current()))
 
-    def make(given: Any) -> Any:
+    return _decorator(pass_func, make, "transform_function", opt_level, name, required)
+
+
+def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
+                required: list[str] | None = None) -> Any:
+    """Make a pass of `pass_func(mod, ctx)`, or of a class whose `transform_module` is one; also as a decorator."""
+    def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
+        return ModulePass(info, lambda mod: run(mod, PassContext.current()))
+
+    return _decorator(pass_func, make, "transform_module", opt_level, name, required)
+
+
+def _decorator(pass_func: Callable[..., Any] | None, make: Callable[[PassInfo, Callable[..., Any]], ModulePass], method: str,
+               opt_level: int, name: str | None, required: list[str] | None) -> Any:
+    """The pass that `make` makes of a function, or for a class the function that makes it of an instance."""
+    def of(given: Any) -> Any:
         info = PassInfo(opt_level, name or given.__name__, tuple(required or ()))
         if not isinstance(given, type):
-            return ModulePass(info, lambda func, mod: given(func, mod, PassContext.current()))
+            return make(info, given)
+        return lambda *args, **options: make(info, getattr(given(*args, **options), method))
 
-        def of(*args: Any, **options: Any) -> ModulePass:
-            instance: Any = given(*args, **options)
-            return ModulePass(info, lambda func, mod: instance.transform_function(func, mod, PassContext.current()))
-
-        return of
-
-    return make if pass_func is None else make(pass_func)
+    return of if pass_func is None else of(pass_func)

@@ -16,7 +16,7 @@ from tedsl.runtime.timing import TimingResult, check_counts, measure
 # What a kernel returns; codegen/llvm/abi.py says the same.
 NO_MEMORY, CALLBACK_RAISED, FIRST_ASSERTION = 1, 3, 16
 
-_METH_FASTCALL = 0x80
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)  # releases the GIL
 _TIME = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
 
@@ -45,7 +45,10 @@ class CheckedCall:
         self._timer = timer
         self._method: _MethodDef | None = None  # lives as long as the function made from it, which holds this object
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: Any, **named: Any) -> None:
+        if named:
+            raise ArgumentTypeError(f"{self.signature.name} takes its arguments in their order, not by name: "
+                                    f"{', '.join(named)}", hint=f"call {self.signature.name}({self.signature.names})")
         prepared = self.prepare(args)
         status = _CALL(self._addresses[prepared.compact])(ctypes.addressof(prepared.slots))
         if status:
@@ -93,7 +96,8 @@ class CheckedCall:
         make: Any = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         doc = f"{self.signature.name}({self.signature.names})"
-        self._method = _MethodDef(self.signature.name.encode(), address, _METH_FASTCALL, doc.encode())
+        self._method = _MethodDef(self.signature.name.encode(), address, _METH_FASTCALL | _METH_KEYWORDS,
+                                 doc.encode())
         return make(ctypes.addressof(self._method), self, None)  # type: ignore[no-any-return]
 
 

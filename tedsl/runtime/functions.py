@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
-from tedsl.ir.functions import FUNCTIONS, Registered
+from tedsl.ir.functions import FUNCTIONS, Registered, listed
 from tedsl.runtime.array import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +78,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
 
 def list_global_func_names() -> list[str]:
     """The names of all registered functions."""
-    return sorted(FUNCTIONS)
+    return listed()
 
 
 def remove_global_func(name: str) -> None:

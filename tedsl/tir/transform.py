@@ -20,7 +20,7 @@ from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
-from tedsl.passes.module_pass import ModulePass, PassInfo, module_pass, prim_func_pass
+from tedsl.passes.module_pass import ModulePass, PassInfo, named_pass, prim_func_pass
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
@@ -47,12 +47,12 @@ def _options() -> PassConfig:
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
     """A pass that applies `ftransform` to each function."""
-    return module_pass("Apply", ftransform)
+    return named_pass("Apply", ftransform)
 
 
 def Simplify() -> ModulePass:
     """Simplify expressions where they stand; drop what cannot run."""
-    return module_pass("Simplify", simplify)
+    return named_pass("Simplify", simplify)
 
 
 def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -> ModulePass:
@@ -60,29 +60,29 @@ def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -
     if create_bound_attribute:
         raise ArgumentError("StorageFlatten: there are no bound attributes",
                             hint="build(..., checked=True) checks every access at run time")
-    return module_pass("StorageFlatten", flatten_storage)
+    return named_pass("StorageFlatten", flatten_storage)
 
 
 def NarrowDataType(target_bits: int) -> ModulePass:
     """Index arithmetic in 32 bits where that is proved to be enough."""
     if target_bits not in (32, 64):
         raise ArgumentError(f"NarrowDataType: indices have 32 or 64 bits, not {target_bits!r}")
-    return module_pass("NarrowDataType", narrow_dtypes if target_bits == 32 else lambda func: func)
+    return named_pass("NarrowDataType", narrow_dtypes if target_bits == 32 else lambda func: func)
 
 
 def LoopPartition() -> ModulePass:
     """Split loops where their guards begin and cease to hold; `tir.LoopPartition` says which."""
-    return module_pass("LoopPartition", lambda func: partition(_options())(func))
+    return named_pass("LoopPartition", lambda func: partition(_options())(func))
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
     """Vectorized loops become vector statements, or serial loops."""
-    return module_pass("VectorizeLoop", lambda func: vectorize_loops(func, enable=enable_vectorize))
+    return named_pass("VectorizeLoop", lambda func: vectorize_loops(func, enable=enable_vectorize))
 
 
 def InjectVirtualThread() -> ModulePass:
     """Virtual threads become interleaved copies of the statements that depend on them."""
-    return module_pass("InjectVirtualThread", inject_virtual_threads)
+    return named_pass("InjectVirtualThread", inject_virtual_threads)
 
 
 def ThreadSync(storage_scope: str) -> ModulePass:
@@ -90,37 +90,37 @@ def ThreadSync(storage_scope: str) -> ModulePass:
     if storage_scope not in ("shared", "warp", "global"):
         raise ArgumentError(f"ThreadSync: there is no scope {storage_scope!r} to wait for", hint='"shared"')
     wait = storage_scope == "shared"
-    return module_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func)) if wait else func)
+    return named_pass("ThreadSync", lambda func: insert_barriers(gather_threads(func)) if wait else func)
 
 
 def InjectDoubleBuffer() -> ModulePass:
     """Memory under double_buffer is filled one iteration early; `tir.InjectDoubleBuffer` says in how many copies."""
-    return module_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
+    return named_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
 
 
 def InjectPrefetch() -> ModulePass:
     """What the schedule wants prefetched is asked for ahead of its use."""
-    return module_pass("InjectPrefetch", inject_prefetch)
+    return named_pass("InjectPrefetch", inject_prefetch)
 
 
 def StorageRewrite() -> ModulePass:
     """Allocations leave serial loops, and share memory where their lives do not overlap."""
-    return module_pass("StorageRewrite", rewrite_storage)
+    return named_pass("StorageRewrite", rewrite_storage)
 
 
 def UnrollLoop() -> ModulePass:
     """Loops marked so become copies of their bodies; `tir.UnrollLoop` says which others."""
-    return module_pass("UnrollLoop", lambda func: unroll_loops(func, options=_options().unroll))
+    return named_pass("UnrollLoop", lambda func: unroll_loops(func, options=_options().unroll))
 
 
 def RemoveNoOp() -> ModulePass:
     """Drop statements that do nothing."""
-    return module_pass("RemoveNoOp", remove_no_ops)
+    return named_pass("RemoveNoOp", remove_no_ops)
 
 
 def RewriteUnsafeSelect() -> ModulePass:
     """A select whose untaken side must not be evaluated becomes an if_then_else."""
-    return module_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
+    return named_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
 
 
 def HoistIfThenElse(variant: str | None = None) -> ModulePass:
@@ -131,17 +131,17 @@ def HoistIfThenElse(variant: str | None = None) -> ModulePass:
     def step(func: PrimFunc) -> PrimFunc:
         return hoist_conditions(func, out_of_threads=variant is None and _options().hoist.support_block_scope_hosting)
 
-    return module_pass("HoistIfThenElse", step)
+    return named_pass("HoistIfThenElse", step)
 
 
 def LowerIntrin() -> ModulePass:
     """Intrinsics that no instruction stands for become arithmetic."""
-    return module_pass("LowerIntrin", lower_intrinsics)
+    return named_pass("LowerIntrin", lower_intrinsics)
 
 
 def VerifyMemory() -> ModulePass:
     """Functions for the CPU access memory of the CPU: there is nothing to refuse."""
-    return module_pass("VerifyMemory", lambda func: func)
+    return named_pass("VerifyMemory", lambda func: func)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,7 @@
 """C functions of the process and intrinsics of LLVM: what runs, and what is refused before LLVM or the linker sees it."""
 
 import ctypes
+import pickle
 import shutil
 import subprocess
 
@@ -79,6 +80,55 @@ def test_half_precision_has_no_type_in_c():
     half = tir.decl_buffer((n,), "float16", "H")
     with pytest.raises(LoweringError, match=r"cbrt cannot take or return float16\n  hint: cast"):
         tedsl.build(each(lambda v: tir.call_pure_extern("float16", "cbrt", v), half))
+
+
+def emitting(*calls, buffers):
+    ib = create()
+    for call in calls:
+        ib.emit(call)
+    return function(ib.get(), *buffers)
+
+
+@pytest.mark.parametrize("ptr_type", ["handle", "int32", "float32x4"])
+def test_the_pointer_type_of_access_ptr_is_what_it_points_to(ptr_type):
+    """LLVM was given the address as an int32: VTA's programs write access_ptr("rw", "int32")."""
+    to, of = tir.decl_buffer((8,), "int32", "T"), tir.decl_buffer((8,), "int32", "S")
+    copy = tir.call_extern("handle", "memcpy", to.access_ptr("w", ptr_type, offset=2), of.access_ptr("r", ptr_type),
+                           tir.const(16, "int64"))
+    assert copy.args[1].dtype == "handle"
+    out, _ = both(emitting(copy, buffers=[to, of]), np.zeros(8, "int32"), np.arange(1, 9, dtype="int32"))
+    assert out.tolist() == [0, 0, 1, 2, 3, 4, 0, 0]
+    with pytest.raises(tedsl.TedslError, match="there is no dtype 'pointer'"):
+        to.access_ptr("w", "pointer")
+
+
+def test_an_access_ptr_written_as_a_call_of_its_element_type():
+    data = tir.call_intrin("int32", "tir.tvm_access_ptr", tir.call_intrin("int32", "tir.type_annotation"), I.data, 1, 2, 2)
+    assert data.dtype == "handle" and tir.Call("int32", data.op, data.args).dtype == "handle"
+    out, = both(emitting(tir.call_extern("handle", "memset", data, 0, tir.const(8, "int64")), buffers=[I]),
+                np.arange(1, 5, dtype="int32"))
+    assert out.tolist() == [1, 0, 0, 4]
+
+
+@pytest.mark.parametrize("nothing", ["void", None])
+def test_a_call_that_gives_no_value(nothing):
+    """tir.Call(None, "tir.tvm_storage_sync", ...) was refused: None is not a dtype."""
+    sync = tir.Call(nothing, "tir.tvm_storage_sync", tedsl.runtime.convert(["shared"]))
+    assert str(sync) == '@tir.tvm_storage_sync("shared", dtype=void)' and sync.dtype == "void"
+    assert pickle.loads(pickle.dumps(sync.dtype)) is sync.dtype
+    clear = tir.Call(nothing, "tir.call_extern", tedsl.runtime.convert(["bzero", I.access_ptr("w"), tir.const(8, "int64")]))
+    out, = both(emitting(sync, clear, buffers=[I]), np.arange(1, 5, dtype="int32"))
+    assert out.tolist() == [0, 0, 3, 4]
+
+
+def test_no_value_of_a_call_without_one_is_used():
+    clear = tir.call_extern("void", "bzero", I.access_ptr("w"), tir.const(8, "int64"))
+    with pytest.raises(tedsl.TedslError, match="void"):
+        clear + 1
+    with pytest.raises(tedsl.TedslError, match=r"void|no value"):
+        tedsl.build(emitting(tir.call_extern("int32", "abs", clear), buffers=[I]))
+    with pytest.raises(tedsl.TedslError, match="void"):
+        te.placeholder((4,), "void")
 
 
 # --- intrinsics of LLVM ---------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ import pytest
 
 import tedsl
 from tedsl import te, tir
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir.functions import registered
 
 DATA = te.placeholder((4,), name="DATA")
 _k = te.reduce_axis((0, 4), "k")
@@ -95,3 +97,76 @@ def test_the_search_for_an_index_outside_keeps_nothing(bits):
 def test_nodes_say_what_they_take(make):
     with pytest.raises(tedsl.TedslError, match=r"\w+ takes \(\w+: .*, and got \("):
         make()
+
+
+def test_arguments_by_name_are_refused_in_our_words():
+    """Python said "CheckedCall.main() takes no keyword arguments"."""
+    kernel = tedsl.build(*added(), name="main")
+    x = np.zeros(4, "float32")
+    for call in (kernel, kernel["main"], kernel.entry_func):
+        with pytest.raises(ArgumentTypeError, match=r"main takes its arguments in .*not by name: B\n  hint: call main\(A, B\)"):
+            call(x, B=np.zeros(4, "float32"))
+        with pytest.raises(ArgumentTypeError, match="not by name: A, B"):
+            call(A=x, B=x)
+    out = np.zeros(4, "float32")
+    kernel(x, out, **{})
+    assert out.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "gr\udfffe"])
+def test_names_that_no_text_can_hold_are_refused_where_they_are_given(name):
+    """A lone surrogate was a UnicodeEncodeError of the backend; a NUL was refused by some builds only."""
+    s, args = added()
+    func = tedsl.lower(s, args)["main"]
+    for give in (lambda: tedsl.lower(s, args, name=name), lambda: tedsl.build(s, args, name=name, checked=True),
+                 lambda: tedsl.build(s, args, name=name), lambda: tedsl.build(func.with_attr("global_symbol", name)),
+                 lambda: te.var(name), lambda: tir.decl_buffer((4,), name=name), lambda: te.reduce_axis((0, 4), name)):
+        with pytest.raises(ArgumentError, match="has no NUL and no lone surrogate"):
+            give()
+    tedsl.build(s, args, name="größe→名")(np.zeros(4, "float32"), np.zeros(4, "float32"))
+
+
+def test_memory_scopes_of_the_builder_are_those_of_set_scope():
+    """ib.allocate took any word."""
+    ib = tir.ir_builder.create()
+    with pytest.raises(ArgumentError, match=r"allocate buf: there is no memory scope 'foo'\n  hint: choose one of global"):
+        ib.allocate("float32", 8, scope="foo")
+    with pytest.raises(ArgumentError, match="pointer ptr: there is no memory scope 'locals'"):
+        ib.pointer("float32", scope="locals")
+    with pytest.raises(ArgumentError, match="allocate buf: the scope is a string, not 3"):
+        ib.allocate("float32", 8, scope=3)
+    assert ib.allocate("float32", 8, scope="local.L1").dtype == "float32"
+
+
+def test_the_list_of_python_functions_has_none_of_ours():
+    """A build in checked mode put tedsl.checked.fault among them."""
+    tedsl.build(*added(), checked=True)
+    tedsl.register_func("test.listed", lambda: None)
+    try:
+        with pytest.raises(tedsl.TedslError, match=r"no Python function is registered as 'test\.nothing'") as caught:
+            registered("test.nothing")
+        assert "test.listed" in str(caught.value) and "tedsl.checked" not in str(caught.value)
+        assert "tedsl.checked.fault" not in tedsl.runtime.list_global_func_names()
+    finally:
+        tedsl.runtime.remove_global_func("test.listed")
+
+
+@pytest.mark.parametrize("said, checks", [
+    ("1", True), ("true", True), ("ON", True), ("0", False), ("false", False), ("No", False), ("off", False), ("", False),
+    (None, False), ("maybe", None)])
+def test_what_the_environment_says_about_checked_mode(monkeypatch, said, checks):
+    """TEDSL_CHECKED=false switched it on."""
+    monkeypatch.delenv("TEDSL_CHECKED", raising=False)
+    if said is not None:
+        monkeypatch.setenv("TEDSL_CHECKED", said)
+    if checks is None:
+        with pytest.raises(ArgumentError, match=r"TEDSL_CHECKED is 'maybe'\n  hint: set it to 1 or 0"):
+            tedsl.build(*added())
+    else:
+        assert ("call_packed" in tedsl.build(*added()).get_source("tir")) == checks
+    assert "call_packed" not in tedsl.build(*added(), checked=False).get_source("tir")
+
+
+def test_checked_is_a_truth_value():
+    with pytest.raises(ArgumentTypeError, match="checked is True, False or None, not 'x'"):
+        tedsl.build(*added(), checked="x")

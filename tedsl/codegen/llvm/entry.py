@@ -1,6 +1,7 @@
-"""The way from Python into a kernel, in LLVM IR: a METH_FASTCALL function that checks numpy arrays and calls the kernel.
+"""The way from Python into a kernel, in LLVM IR: a METH_FASTCALL | METH_KEYWORDS function that checks numpy arrays and calls
+the kernel.
 
-    PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t count)
+    PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 
 It reads the fields of numpy's arrays at offsets that `runtime/layout.py` has probed. `self` is the checked call in Python
 (`runtime/call.py`): any argument that is not plainly right goes there, to be converted or refused in words. So
@@ -39,7 +40,7 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
-declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
 """
 
@@ -133,10 +134,11 @@ class _Entry:
     # --- the function, top to bottom ---
 
     def text(self) -> str:
-        self.lines += [f"define ptr {global_name(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count) {_QUICK} {{",
-                       "entry:"]
+        self.lines += [f"define ptr {global_name(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count, ptr %names) "
+                       f"{_QUICK} {{", "entry:"]
         overflow = self.assign("alloca i32, align 4") if self.sig.has_scalars() else ""
         self.require(f"icmp eq i64 %count, {len(self.sig.params)}")
+        self.require("icmp eq ptr %names, null")  # arguments by name: refused in words
         self.next_block("objects")
         self.check_types()
         self.next_block("fields")
@@ -420,5 +422,5 @@ class _Entry:
             "done:", "  call void @Py_IncRef(ptr @tedsl_none)", "  ret ptr @tedsl_none",
             "failed:", "  %nothing = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.fail, "
             "ptr @tedsl.format, i32 %status)", "  ret ptr null",
-            "slow:", "  %answer = call ptr @PyObject_VectorcallDict(ptr %self, ptr %args, i64 %count, ptr null)",
+            "slow:", "  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %count, ptr %names)",
             "  ret ptr %answer", "}", ""]

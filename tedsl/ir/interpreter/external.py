@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from tedsl.errors import LoweringError
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import VOID, DType
 from tedsl.ir.functions import C_MATH, registered
 from tedsl.ir.interpreter import arithmetic
 
 External = Callable[..., Any]
-_C_TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double, "bool": ctypes.c_bool, "handle": ctypes.c_void_p,
-            **{f"{sign}int{bits}": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}}
+_C_TYPES: dict[str, Any] = {
+    "float32": ctypes.c_float, "float64": ctypes.c_double, "bool": ctypes.c_bool, "handle": ctypes.c_void_p, "void": None,
+    **{f"{sign}int{bits}": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 
 
 def caller(given: Mapping[str, External]) -> External:
@@ -41,6 +42,8 @@ def _python(name: str, result: DType, args: tuple[Any, ...]) -> Any:
 
 
 def _number(value: Any, of: DType) -> Any:
+    if of is VOID:
+        return 0
     if of.is_float:
         return arithmetic.FROM_DOUBLE[str(of)](float(value))
     return bool(value) if of.is_bool else int(value)

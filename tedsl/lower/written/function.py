@@ -16,6 +16,7 @@ from tedsl.ir.stmt import Stmt
 from tedsl.ir.verify import verify
 from tedsl.ir.walk.substitute import bind_once
 from tedsl.ir.walk.visitor import post_order
+from tedsl.ir.wellformed import check_name
 from tedsl.lower.checks import bind_sizes
 from tedsl.lower.written.demand import asserted
 from tedsl.lower.written.memory import MemoryTable
@@ -47,6 +48,7 @@ def check_parts(func: PrimFunc) -> None:
     if not isinstance(func.body, Stmt):
         raise ArgumentTypeError(f"the body of the function {func.name} is a {type(func.body).__name__}, not a statement",
                                 hint="pass what ib.get() of an ir_builder returns")
+    check_name(func.name, "a function")
     for param in func.params:
         if not isinstance(param, Var):
             raise ArgumentTypeError(f"a parameter of {func.name} is {param!r}, not a variable",

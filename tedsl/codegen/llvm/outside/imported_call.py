@@ -7,6 +7,7 @@ from tedsl.codegen.llvm.outside.extern import c_argument, c_type
 from tedsl.codegen.llvm.outside.imports import Prototype
 from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.errors import LoweringError
+from tedsl.ir.dtype import VOID
 from tedsl.ir.expr import Call
 
 
@@ -35,7 +36,7 @@ def _fitted(out: Emitter, e: Call, name: str, prototype: Prototype) -> list[str]
     args = e.args[1:]
     given = [register_type(a.dtype) for a in args]
     made = []
-    fits = len(args) == len(prototype.parameters) and prototype.result in ("void", register_type(e.dtype))
+    fits = len(args) == len(prototype.parameters) and (e.dtype is VOID or prototype.result in ("void", register_type(e.dtype)))
     for arg, have, wanted in zip(args, given, prototype.parameters):
         value = c_argument(out, arg)
         if have == wanted:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.ir.types import MEMORY_SCOPES, is_scope
 from tedsl.schedule.state import StageState, describe, show
-
-SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 
 
 def set_scope(stage: StageState, scope: Any) -> None:
@@ -24,5 +23,5 @@ def check_scope(stage: StageState, directive: str, scope: Any) -> None:
     """Refuses what is no name of a memory scope."""
     if not isinstance(scope, str):
         raise stage.refuse(directive, f"the scope is a string, got {describe(scope)}", hint='for example "local"')
-    if scope and not any(scope == known or scope.startswith(f"{known}.") for known in SCOPES):
-        raise stage.refuse(directive, f"there is no memory scope {scope!r}", hint=f"choose one of {', '.join(SCOPES)}")
+    if not is_scope(scope):
+        raise stage.refuse(directive, f"there is no memory scope {scope!r}", hint=f"choose one of {', '.join(MEMORY_SCOPES)}")
