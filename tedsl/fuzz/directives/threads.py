@@ -60,7 +60,7 @@ def set_store_predicate(s: Scheduler) -> Found:
             return None
         first = f"s[{place[0]}].bind(loop({place[0]}, {place[1]}), te.thread_axis('threadIdx.x'))"
     name, at = place
-    first_only = s.state(name).leaf_iter_vars[at].is_reduction or s.draw.random() < 0.1
+    first_only = s.state(name).leaf_iter_vars[at].is_reduction or s.draw.chance(10)
     condition = ".equal(0)" if first_only else " >= 0"
     text = f"s[{name}].set_store_predicate(s[{name}].iter_var_attrs[loop({name}, {at})].bind_thread.var{condition})"
     return text if first is None else [("bind", first), ("set_store_predicate", text)]
