@@ -58,13 +58,15 @@ def matvec(n, m, dtype="float32"):
 
 
 def check(s, args, arrays, expected, target="llvm", rtol=1e-5):
-    """The last of `arrays` becomes `expected`: by loops over buffers, by lowered loops, and by machine code."""
+    """The last of `arrays` becomes `expected`: by loops over buffers, by lowered loops, by machine code, and by machine code
+    that checks its accesses."""
     raw = schedule_to_module(s, args)["main"]
     verify(raw, flat=False)
     lowered = tedsl.lower(s, args)["main"]
     verify(lowered, flat=True)
     built = tedsl.build(s, args, target)
-    for function in (lambda *a: run(raw, a), lambda *a: run(lowered, a), built):
+    checked = tedsl.build(s, args, target, checked=True)
+    for function in (lambda *a: run(raw, a), lambda *a: run(lowered, a), built, checked):
         arrays[-1][...] = 77
         function(*arrays)
         np.testing.assert_allclose(arrays[-1], expected, rtol=rtol)

@@ -383,6 +383,75 @@ def test_an_output_of_no_dimensions():
     check(s, [A, B, C], [a, b, np.zeros(8, "float32")], a @ b)
 
 
+DP4A = """typedef signed char i8;
+int reset(int *z) { *z = 0; return 0; }
+int update(const i8 *x, const i8 *y, int *z) { for (int i = 0; i < 4; ++i) *z += x[i] * y[i]; return 0; }
+int full(const i8 *x, const i8 *y, int *z) { *z = 0; return update(x, y, z); }
+"""
+
+
+def dp4a():
+    """As TVM's schedules declare it: an output with an axis of one element, which is an index of no input."""
+    x, y = te.placeholder((4,), "int8", name="x"), te.placeholder((4,), "int8", name="y")
+    k = te.reduce_axis((0, 4), name="rc")
+    z = te.compute((1,), lambda i: te.sum(x[k].astype("int32") * y[k].astype("int32"), axis=[k]), name="z")
+
+    def parts(ins, outs):
+        def call(name, mask):
+            return tir.call_extern("int32", name, ins[0].access_ptr("r"), ins[1].access_ptr("r"), outs[0].access_ptr(mask))
+
+        return call("full", "w"), tir.call_extern("int32", "reset", outs[0].access_ptr("w")), call("update", "rw")
+
+    return te.decl_tensor_intrin(z.op, parts, name="dp4a", default_buffer_params={"data_alignment": 4, "offset_factor": 1})
+
+
+@NEEDS_C
+@pytest.mark.parametrize("order", ["reduction outside", "unit loop inside", "all inside"])
+def test_an_output_axis_of_one_element_stands_for_any_loop(order):
+    depth = 4 if order == "all inside" else 16
+    A, B = te.placeholder((8, depth), "int8", name="A"), te.placeholder((6, depth), "int8", name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    D = te.compute((8, 6), lambda i, j: te.sum(A[i, k].astype("int32") * B[j, k].astype("int32"), axis=k), name="D")
+    s = te.create_schedule(D.op)
+    ko, ki = s[D].split(k, 4)
+    if order == "unit loop inside":
+        jo, ji = s[D].split(D.op.axis[1], 1)
+        s[D].reorder(jo, ko, ji, ki)
+        ki = ji
+    s[D].pragma(D.op.axis[0], "import_c", DP4A)
+    s[D].tensorize(ki, dp4a())
+    draw = np.random.default_rng(3)
+    a, b = draw.integers(-9, 9, (8, depth)).astype("int8"), draw.integers(-9, 9, (6, depth)).astype("int8")
+    check(s, [A, B, D], [a, b, np.zeros((8, 6), "int32")], a.astype("int32") @ b.T)
+
+
+@NEEDS_C
+@pytest.mark.parametrize("shape, whole, formula, code, want", [
+    ((5,), (9,), lambda x, i: x[i] * x[i + 1], "x[i] * x[i + 1]", lambda a: a[:8] * a[1:]),
+    ((4, 2), (8, 2), lambda x, i: x[i, 0] * x[i, 0] + x[i, 1] * x[i, 1], "x[2*i] * x[2*i] + x[2*i + 1] * x[2*i + 1]",
+     lambda a: (a * a).sum(1)),
+    ((8,), (16,), lambda x, i: x[2 * i] + x[2 * i + 1], "x[2*i] + x[2*i + 1]", lambda a: a[::2] + a[1::2]),
+    ((6,), (10,), lambda x, i: x[i + 2] - x[i], "x[i + 2] - x[i]", lambda a: a[2:] - a[:-2]),
+])
+@pytest.mark.parametrize("staged", [False, True])
+def test_several_reads_cover_an_input_together(shape, whole, formula, code, want, staged):
+    x, A = te.placeholder(shape, name="x"), te.placeholder(whole, name="A")
+    z = te.compute((4,), lambda i: formula(x, i), name="z")
+    reads = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern(
+        "int32", "reads", ins[0].access_ptr("r"), outs[0].access_ptr("w")), default_buffer_params={"offset_factor": 1})
+    source = te.compute(whole, lambda *i: A[i] + 1.0, name="S") if staged else A
+    B = te.compute((8,), lambda i: formula(source, i), name="B")
+    s = te.create_schedule(B.op)
+    io, ii = s[B].split(B.op.axis[0], 4)
+    s[B].tensorize(ii, reads)
+    s[B].pragma(io, "import_c", "int reads(const float *x, float *y) "
+                f"{{ for (int i = 0; i < 4; ++i) y[i] = {code}; return 0; }}")
+    if staged:  # the region, and no more, is in memory
+        s[source].compute_at(s[B], io)
+    a = numbers(*whole)
+    check(s, [A, B], [a, np.zeros(8, "float32")], want(a + 1 if staged else a))
+
+
 @NEEDS_C
 def test_a_window_that_slides_over_its_input():
     x, w = te.placeholder((10,), name="x"), te.placeholder((3,), name="w")

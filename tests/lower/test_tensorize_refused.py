@@ -71,7 +71,7 @@ def test_another_combiner_is_shown():
     total = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="total")
     s = te.create_schedule(C.op)
     s[C].tensorize(k, total)
-    refused(s, [A, C], "combiner differs", "sum(x[q] over q)", "max(A[(i + i'), q] over q)")
+    refused(s, [A, C], "combiner differs", "z[0] = sum(x[q] over q)", "z[0] = max(A[i, q] over q)")
 
 
 def test_an_input_that_would_be_two_tensors():
@@ -103,6 +103,59 @@ def test_a_formula_that_reads_a_part_of_its_input():
     s[C].tensorize(C.op.axis[1], half)
     refused(s, [A, C], "reads only a part of its input x (32,), in dimension 0: x[i']",
             "hint: declare the placeholder as large")
+
+
+def test_a_formula_that_reads_more_than_its_input():
+    x = te.placeholder((4,), name="x")
+    z = te.compute((4,), lambda i: x[i] * x[i + 1], name="z")
+    pairs = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="pairs")
+    A = te.placeholder((9,), name="A")
+    C = te.compute((8,), lambda i: A[i] * A[i + 1], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(s[C].split(C.op.axis[0], 4)[1], pairs)
+    refused(s, [A, C], "reads more than its input x (4,), in dimension 0: x[i], x[(i + 1)]")
+
+
+def test_a_formula_that_reads_neither_end_of_its_input():
+    x = te.placeholder((8,), name="x")
+    z = te.compute((4,), lambda i: x[i + 1] * x[i + 2], name="z")
+    pairs = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="pairs")
+    A = te.placeholder((12,), name="A")
+    C = te.compute((8,), lambda i: A[i + 1] * A[i + 2], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(s[C].split(C.op.axis[0], 4)[1], pairs)
+    refused(s, [A, C], "reads only a part of its input x (8,), in dimension 0: x[(i + 1)], x[(i + 2)]")
+
+
+def test_an_axis_of_one_element_is_no_axis_of_several():
+    """The intrinsic knows one element of y; the loops go through four."""
+    x, y = te.placeholder((4,), name="x"), te.placeholder((1,), name="y")
+    z = te.compute((1, 4), lambda i, j: x[j] * y[i], name="z")
+    scale = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="scale")
+    A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
+    for second, words in ((lambda i, j: B[j], ("indices differs", "y[0]", "B[j']")),
+                          (lambda i, j: i.astype("float32"), ("operator differs", "y[0]", "float32(i)"))):
+        C = te.compute((8, 4), lambda i, j, second=second: A[j] * second(i, j), name="C")
+        s = te.create_schedule(C.op)
+        s[C].tensorize(C.op.axis[1], scale)
+        refused(s, [A, B, C], *words)
+    C = te.compute((8, 4), lambda i, j: A[j] * B[i // 2], name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[0], scale)
+    refused(s, [A, B, C], "shape of the output: the intrinsic has (1, 4), the loops cover (8, 4)")
+
+
+def test_an_axis_of_one_element_has_its_own_value():
+    """The intrinsic multiplies by 0, the loops by i."""
+    x = te.placeholder((4,), name="x")
+    k = te.reduce_axis((0, 4), name="k")
+    z = te.compute((1,), lambda i: te.sum(x[k] * i.astype("float32"), axis=k), name="z")
+    nothing = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="nothing")
+    A, q = te.placeholder((8, 4), name="A"), te.reduce_axis((0, 4), name="q")
+    C = te.compute((8,), lambda i: te.sum(A[i, q] * i.astype("float32"), axis=q), name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(q, nothing)
+    refused(s, [A, C], "its formula is not what the loops compute")
 
 
 # --- the loops -------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.intrinsics.shape_match import ShapeMatch
@@ -57,7 +57,7 @@ class Matcher:
         self.loop = plan.loops[at]
         self.intrin: TensorIntrin = self.loop.attr.tensor_intrin
         self.shapes = ShapeMatch(analyzer)
-        self.fresh: dict[Var, Expr] = {}  # the axes of the intrinsic: variables of their own for each use
+        self.fresh: dict[Var, Expr] = {}  # the axes of the intrinsic: variables of their own, or their one value
 
     def use(self) -> Use:
         op = self.intrin.op
@@ -96,6 +96,9 @@ class Matcher:
             var = Var(f"{axis.name}'" if taken else axis.name, axis.dtype)  # errors show it beside the variables of the loops
             extent = self.shapes.value(extent_of(axis))
             assert axis.dom is not None
+            if build.as_int(extent) == 1:  # the region has one element there, wherever the loops stand
+                self.fresh[axis.var] = build.cast(axis.dtype, self.shapes.value(axis.dom.min))
+                continue
             self.analyzer.bind(var, Range.from_min_extent(axis.dom.min, build.cast(var.dtype, extent)))
             self.fresh[axis.var] = var
         return dims
@@ -113,27 +116,43 @@ class Matcher:
     # --- inputs ---
 
     def check_whole(self, found: Comparison, ours: Sequence[Expr]) -> None:
-        """The intrinsic may read all of its inputs: the formula must do so too, for only that is there in memory."""
+        """The intrinsic may read all of its inputs: the formula must do so too, for only that is in memory; and no more."""
         ranges = {var: self.analyzer_range(axis) for axis, var in self.axis_pairs()}
         for tensor in self.intrin.inputs:
-            loads = [load for load in loads_of(tuple(ours)) if load.producer == tensor]
+            loads = list(dict.fromkeys(load for load in loads_of(tuple(ours)) if load.producer == tensor))
             for dim, extent in enumerate(tensor.shape):
-                size = self.shapes.value(extent)
-                if not any(self.covers(load, dim, size, ranges) for load in loads):
-                    self.refuse(f"its formula reads only a part of its input {tensor.name} {shape_text(tensor.shape)}, "
-                                f"in dimension {dim}: {', '.join(dict.fromkeys(repr(load) for load in loads))}",
+                ends = [self.ends(load.indices[dim], ranges) for load in loads]
+                problem = self.uncovered(self.shapes.value(extent), [pair for pair in ends if pair is not None])
+                if problem:
+                    self.refuse(f"its formula reads {problem} its input {tensor.name} {shape_text(tensor.shape)}, "
+                                f"in dimension {dim}: {', '.join(dict.fromkeys(map(repr, loads)))}",
                                 "declare the placeholder as large as what the formula reads")
         missing = [t.name for t in self.intrin.inputs if t not in found.regions]
         if missing:
             self.refuse(f"its input {missing[0]} is read under no condition that the loops have", "")
 
-    def covers(self, load: ProducerLoad, dim: int, size: Expr, ranges: Mapping[Var, tuple[Expr, Expr]]) -> bool:
-        index = load.indices[dim]
+    def ends(self, index: Expr, ranges: Mapping[Var, tuple[Expr, Expr]]) -> tuple[Expr, Expr] | None:
+        """The lowest and highest value of `index`, if they are known."""
         if has_load(index):
-            return False
+            return None
         low, high = relax(index, ranges, self.analyzer)
-        return low is not None and high is not None and self.shapes.same(build.const(0, low.dtype), low) \
-            and self.shapes.same(build.sub(size, 1), high)
+        return None if low is None or high is None else (low, high)
+
+    def uncovered(self, size: Expr, ends: Sequence[tuple[Expr, Expr]]) -> str:
+        """What is wrong with `ends`, whose union is to be a dimension of `size`; "" if nothing."""
+        last = build.sub(size, 1)
+        rooms = [(self.analyzer.simplify(low), self.analyzer.simplify(build.sub(last, high))) for low, high in ends]
+        reached = [False, False]
+        inside = True
+        for room in rooms:
+            for side, part in enumerate(room):
+                known = build.as_int(part)
+                if known is None:
+                    inside = inside and self.analyzer.can_prove(build.greater_equal(part, 0))
+                elif known < 0:
+                    return "more than"
+                reached[side] = reached[side] or known == 0
+        return "" if inside and all(reached) else "only a part of"
 
     def axis_pairs(self) -> list[tuple[IterVar, Var]]:
         axes = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)

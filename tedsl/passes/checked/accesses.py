@@ -1,14 +1,36 @@
-"""The reads of an expression, each with the conditions under which it is evaluated, in the order of evaluation."""
+"""The reads of an expression, each with the conditions under which it is evaluated, in the order of evaluation; the elements
+that an access touches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tedsl.ir import build
-from tedsl.ir.expr import And, BufferLoad, Call, Expr, IntImm, Let, Load, Or, Select
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import (
+    Add,
+    And,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    Let,
+    Load,
+    Or,
+    Ramp,
+    Select,
+    Shuffle,
+    Var,
+)
 from tedsl.ir.node import Node
+from tedsl.ir.stmt import BufferStore, Stmt, Store
 from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order
+
+Key = Buffer | Var
+Place = tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
@@ -67,3 +89,53 @@ def _parts(node: Expr, conditions: tuple[Expr, ...]) -> Iterator[tuple[Expr, tup
             for child in node.child_nodes():
                 if isinstance(child, Expr):
                     yield child, conditions
+
+
+# --- where an access goes ---------------------------------------------------------------------------------------------
+
+def key_of(access: object) -> Key:
+    """What an access reads or writes: a buffer, or the pointer of one."""
+    assert isinstance(access, (BufferLoad, BufferStore, Load, Store))
+    return access.buffer if isinstance(access, (BufferLoad, BufferStore)) else access.buffer_var
+
+
+def places_of(read: Read) -> list[Place]:
+    """The elements that a read touches."""
+    load = read.load
+    return lanes_of(load.indices if isinstance(load, BufferLoad) else (load.index,))
+
+
+def lanes_of(indices: Sequence[Expr]) -> list[Place]:
+    """The elements that an access touches, one for each lane."""
+    lanes = max((index.dtype.lanes for index in indices), default=1)
+    if lanes == 1:
+        return [tuple(indices)]
+    return [tuple(index if index.dtype.lanes == 1 else lane_of(index, lane) for index in indices) for lane in range(lanes)]
+
+
+def lane_of(vector: Expr, lane: int) -> Expr:
+    """One lane of an index or a mask."""
+    match vector:
+        case Ramp(base=base, stride=stride):
+            return build.add(base, build.mul(stride, build.const(lane, stride.dtype)))
+        case Broadcast(value=value):
+            return value
+        case Add(a=a, b=b) if vector.dtype.lanes > 1:
+            return build.add(lane_of(a, lane), lane_of(b, lane))
+        case _ if vector.dtype.lanes == 1:
+            return vector
+        case _:
+            return Shuffle((vector,), (build.const(lane, "int32"),))
+
+
+def handed_out(body: Stmt) -> Iterator[Var]:
+    """The data of buffers that are handed to code which checks cannot look into."""
+    for node in post_order(body):
+        if isinstance(node, Call):
+            for arg in node.args:
+                if isinstance(arg, Var) and arg.dtype.is_handle:
+                    yield arg
+                elif isinstance(arg, Load) and node.op.name == "tir.address_of":
+                    yield arg.buffer_var
+                elif isinstance(arg, BufferLoad) and node.op.name == "tir.address_of":
+                    yield arg.buffer.data

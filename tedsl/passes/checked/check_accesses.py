@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import INT64
-from tedsl.ir.expr import Broadcast, BufferLoad, Call, Expr, Load, Ramp, Shuffle, StringImm, Var
+from tedsl.ir.expr import BufferLoad, Expr, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.source_line import STAGE_SOURCE
 from tedsl.ir.stmt import (
@@ -45,15 +45,14 @@ from tedsl.ir.stmt import (
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.checked.accesses import Read, reads_of
+from tedsl.passes.checked.accesses import Key, Place, handed_out, key_of, lane_of, lanes_of, places_of, reads_of
 from tedsl.passes.checked.memory import Memory, over, with_shadow
+from tedsl.passes.checked.windows import Window, binds_of, unbound, window_of
 from tedsl.passes.facts.threads import scope_of
 from tedsl.runtime.faults import ANY, FAULT
 
+NO = build.const(False, "bool")
 SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
-
-Key = Buffer | Var
-Place = tuple[Expr, ...]
 
 
 def check_accesses(func: PrimFunc) -> PrimFunc:
@@ -66,7 +65,7 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
     body = checker(func.body)
     for memory in checker.outputs:
         assert memory.written is not None
-        body = with_shadow(memory.written, build.const(False, "bool"), seq(body, checker.all_written(memory)))
+        body = with_shadow(memory.written, NO, seq(body, checker.all_written(memory)))
     return func.with_body(body)
 
 
@@ -94,14 +93,18 @@ class _Parallel:
 
 class _Checker(ScopedRewriter):
     def __init__(self, func: PrimFunc) -> None:
-        self.escaped = frozenset(_escaped(func.body))
+        self.escaped = frozenset(handed_out(func.body))
         self.memories: dict[Key, Memory] = {}
         self.outputs: list[Memory] = []
         self.stage = ""
-        self.stands_for_code = False  # in the formula of an intrinsic, which is checked and not run
+        self.formula: dict[Memory, Expr] | None = None  # in one that is checked and not run: of which memories, and when
+        self.whole: dict[Key, Key] = {}  # of a buffer that stands for a region of another one: that one
+        for window, buffer in binds_of(func.body):
+            self.whole[window] = self.whole[window.data] = buffer
+        self.windows: dict[Key, Window] = {}
         self.loops: list[Var] = []
         self.parallel: list[_Parallel] = []
-        stored = {_key(node) for node in post_order(func.body) if isinstance(node, (BufferStore, Store))}
+        stored = {key_of(node) for node in post_order(func.body) if isinstance(node, (BufferStore, Store))}
         for buffer in func.buffer_map.values():
             span = _span(buffer)
             self.memories[buffer] = Memory(buffer.name, _zeros(buffer.shape), buffer.shape)
@@ -129,21 +132,18 @@ class _Checker(ScopedRewriter):
                 made = self.stmt(body)
                 self.stage = outer
                 return made
-            case Tensorized(formula=formula):
-                self.stands_for_code = True
-                checks = self.stmt(fresh_copy(formula))
-                self.stands_for_code = False
-                return seq(checks, stmt)
+            case Tensorized():
+                return self.intrinsic(stmt)
             case For():
                 return seq(*self.reads(stmt.min, stmt.extent), self.loop(stmt))
             case While(condition=condition):
                 again = seq(self.descend(stmt.body), *self.reads(condition))
                 return seq(*self.reads(condition), stmt.replace(body=again))
             case BufferStore(buffer=buffer, value=value, indices=indices):
-                return self.store(stmt, buffer, [value, *indices], _lanes(indices), None)
+                return self.store(stmt, buffer, [value, *indices], lanes_of(indices), None)
             case Store(buffer_var=var, value=value, index=index, predicate=predicate):
                 inputs = [value, index] if predicate is None else [value, index, predicate]
-                return self.store(stmt, var, inputs, _lanes((index,)), predicate)
+                return self.store(stmt, var, inputs, lanes_of((index,)), predicate)
             case IfThenElse(condition=condition) | AssertStmt(condition=condition):
                 return seq(*self.reads(condition), self.descend(stmt))
             case AttrStmt(attr_key="reduce_scope", body=Evaluate(value=combined)):  # nothing comes between these two
@@ -158,7 +158,33 @@ class _Checker(ScopedRewriter):
         if data not in self.escaped:
             memory.written = memory.shadow("written", "bool")
         made: Stmt = stmt.replace(body=self.stmt(stmt.body))
-        return made if memory.written is None else with_shadow(memory.written, build.const(False, "bool"), made)
+        return made if memory.written is None else with_shadow(memory.written, NO, made)
+
+    def intrinsic(self, stmt: Tensorized) -> Stmt:
+        """An intrinsic: what can be seen of its body is checked as everything is, stays in its regions and fills them. What
+        is done with buffers that it hands to other code is checked by its formula, in front of it.
+        """
+        opaque, hidden, stored = set(handed_out(stmt.body)), dict[Memory, Expr](), list[Window]()
+        binds, body = unbound(stmt)
+        for bind in binds:
+            buffer = bind.node[0]
+            memory = self.memory(buffer)
+            if memory is not None:
+                window = window_of(bind, memory, stmt, buffer.data in opaque)
+                self.windows[buffer] = self.windows[buffer.data] = window
+                if not build.is_true(window.seen):
+                    hidden[memory] = build.logical_or(hidden.get(memory, NO), build.logical_not(window.seen))
+                stored += [window] if window.stored is not None else []
+        self.formula = hidden
+        checks = self.stmt(fresh_copy(stmt.formula)) if hidden else None
+        self.formula = None
+        made = seq(checks, self.stmt(body), *map(self.all_stored, stored))
+        for window in stored:
+            assert window.stored is not None
+            made = with_shadow(window.stored, NO, made)
+        for bind in reversed(binds):
+            made = bind.replace(body=made)
+        return stmt.replace(body=made, formula=self.stmt(stmt.formula))  # the interpreter runs the formula
 
     def loop(self, loop: For) -> Stmt:
         """`loop`, serial if it was parallel, with the shadows in which its conflicts show."""
@@ -178,12 +204,12 @@ class _Checker(ScopedRewriter):
 
     def shadows_of(self, loop: For) -> _Parallel:
         made = _Parallel(loop)
-        read = {_key(node) for node in post_order(loop.body) if isinstance(node, (BufferLoad, Load))}
+        read = {self.memory(key_of(node)) for node in post_order(loop.body) if isinstance(node, (BufferLoad, Load))}
         for node in post_order(loop.body):
-            memory = self.memories.get(_key(node)) if isinstance(node, (BufferStore, Store)) else None
+            memory = self.memory(key_of(node)) if isinstance(node, (BufferStore, Store)) else None
             if memory is not None and memory not in made.owners:
                 made.owners[memory] = memory.shadow("owner", "int64")
-                if _key(node) in read:
+                if memory in read:
                     made.readers[memory] = memory.shadow("reader", "int64")
         return made
 
@@ -192,25 +218,53 @@ class _Checker(ScopedRewriter):
     def store(self, stmt: Stmt, key: Key, inputs: Sequence[Expr], places: Sequence[Place], mask: Expr | None) -> Stmt:
         before: list[Stmt] = list(self.reads(*inputs))
         after: list[Stmt] = []
-        memory = self.memories.get(key)
+        memory = self.memory(key)
         if memory is not None:
             for lane, given in enumerate(places):
-                place = memory.unravelled(*given) if isinstance(key, Var) else given
-                on = () if mask is None else (_lane(mask, lane),)
-                before += [_under(on, check) for check in (*self.inside(memory, place, "stores"), *self.alone(memory, place))]
-                after += [_under(on, mark) for mark in self.mark(memory, place)]
-        return seq(*before, None if self.stands_for_code else stmt, *after)
+                place, on, checks = self.located(key, memory, given, "stores")
+                on = (*on, *(() if mask is None else (lane_of(mask, lane),)))
+                checks += [*self.inside(memory, place, "stores"), *self.alone(memory, place)]
+                before += [_under(on, check) for check in checks]
+                after += [_under(on, mark) for mark in (*self.mark(memory, place), *self.mark_stored(key, given))]
+        return seq(*before, None if self.formula is not None else stmt, *after)
 
     def reads(self, *exprs: Expr) -> Iterator[Stmt]:
         """The checks of what `exprs` read."""
         for read in reads_of(*exprs):
-            memory = self.memories.get(_key(read.load))
+            key = key_of(read.load)
+            memory = self.memory(key)
             if memory is not None:
-                for lane, given in enumerate(_places(read)):
-                    place = memory.unravelled(*given) if isinstance(read.load, Load) else given
+                for lane, given in enumerate(places_of(read)):
+                    place, where, checks = self.located(key, memory, given, "reads")
                     mask = read.load.predicate if isinstance(read.load, Load) else None
-                    on = read.conditions if mask is None else (*read.conditions, _lane(mask, lane))
-                    yield from (_under(on, check) for check in self.read(memory, place))
+                    on = (*read.conditions, *where, *(() if mask is None else (lane_of(mask, lane),)))
+                    yield from (_under(on, check) for check in (*checks, *self.read(memory, place)))
+
+    def memory(self, key: Key) -> Memory | None:
+        """What is known about the memory of `key`; None if nothing, or if the formula at hand does not stand for it."""
+        memory = self.memories.get(self.whole.get(key, key))
+        return memory if self.formula is None or memory in self.formula else None
+
+    def located(self, key: Key, memory: Memory, given: Place, verb: str) -> tuple[Place, tuple[Expr, ...], list[Stmt]]:
+        """The element at `given`, indices or a position, of `key`; under which conditions that is known; and the checks that
+        it is in the region that an intrinsic gets."""
+        window = self.windows.get(key)
+        if window is None:
+            on = () if self.formula is None or build.is_true(self.formula[memory]) else (self.formula[memory],)
+            return memory.unravelled(*given) if isinstance(key, Var) else given, on, []
+        inner = window.unravelled(*given) if isinstance(key, Var) else given
+        place, of, checks = window.place(inner), window.buffer.name, list[Stmt]()
+        problem = f"{verb} {_named(memory)}, outside of the region that the intrinsic {window.intrinsic} gets as {of}: "
+        for dim, (index, extent) in enumerate(zip(inner, window.buffer.shape)):
+            wrong = build.logical_or(build.less(index, 0), build.greater_equal(index, extent))
+            checks.append(self.fault_if(wrong, f"{problem}index {{}} of dimension {dim} of {of} is not in [0, {{}})", place,
+                                        index, extent))
+        if not isinstance(key, Var):
+            return place, (), checks
+        gap = window.gap(*given)
+        if build.as_int(gap) != 0:
+            checks.append(self.fault_if(build.not_equal(gap, 0), f"{problem}it is {{}} elements behind that", place, gap))
+        return place, () if build.is_true(window.seen) else (window.seen,), checks
 
     def read(self, memory: Memory, place: Place) -> Iterator[Stmt]:
         yield from self.inside(memory, place, "reads")
@@ -250,6 +304,21 @@ class _Checker(ScopedRewriter):
             if memory in loop.owners:
                 yield memory.set(loop.owners[memory], place, loop.me())
 
+    def mark_stored(self, key: Key, given: Place) -> Iterator[Stmt]:
+        """Notes that an intrinsic stored to that element of its region."""
+        window = self.windows.get(key)
+        if window is not None and window.stored is not None:
+            yield BufferStore(window.stored, build.true(), window.unravelled(*given) if isinstance(key, Var) else given)
+
+    def all_stored(self, window: Window) -> Stmt:
+        """After an intrinsic: it stored to every element of a region that it computes."""
+        stored = window.stored
+        assert stored is not None
+        problem = f"never writes {_named(window.memory)}, which is in the region that the intrinsic {window.intrinsic} computes"
+        missing = over(stored.shape, lambda place: self.fault_if(
+            build.logical_not(BufferLoad(stored, place)), problem, window.place(place)))
+        return missing if build.is_true(window.seen) else IfThenElse(window.seen, missing)
+
     def all_written(self, memory: Memory) -> Stmt:
         """At the end: every element of an output got a value."""
         written = memory.written
@@ -268,11 +337,6 @@ class _Checker(ScopedRewriter):
 
 
 # --- pieces ---
-
-def _key(access: object) -> Key:
-    assert isinstance(access, (BufferLoad, BufferStore, Load, Store))
-    return access.buffer if isinstance(access, (BufferLoad, BufferStore)) else access.buffer_var
-
 
 def _named(memory: Memory) -> str:
     return f"{memory.name}[{', '.join('{}' for _ in memory.extents)}]"
@@ -305,42 +369,3 @@ def _span(buffer: Buffer) -> Expr:
         return functools.reduce(build.mul, buffer.shape, build.const(1, "int32"))
     steps = [build.mul(build.sub(dim, 1), stride) for dim, stride in zip(buffer.shape, buffer.strides)]
     return functools.reduce(build.add, [*steps, buffer.elem_offset], build.const(1, "int32"))
-
-
-def _places(read: Read) -> list[Place]:
-    load = read.load
-    return _lanes(load.indices if isinstance(load, BufferLoad) else (load.index,))
-
-
-def _lanes(indices: Sequence[Expr]) -> list[Place]:
-    """The elements that an access touches, one for each lane."""
-    lanes = max((index.dtype.lanes for index in indices), default=1)
-    if lanes == 1:
-        return [tuple(indices)]
-    return [tuple(index if index.dtype.lanes == 1 else _lane(index, lane) for index in indices) for lane in range(lanes)]
-
-
-def _lane(vector: Expr, lane: int) -> Expr:
-    match vector:
-        case Ramp(base=base, stride=stride):
-            return build.add(base, build.mul(stride, build.const(lane, stride.dtype)))
-        case Broadcast(value=value):
-            return value
-        case _ if vector.dtype.lanes == 1:
-            return vector
-        case _:
-            return Shuffle((vector,), (build.const(lane, "int32"),))
-
-
-def _escaped(body: Stmt) -> Iterator[Var]:
-    """The data of buffers that are handed to code which checks cannot look into."""
-    for node in post_order(body):
-        if isinstance(node, Call):
-            for arg in node.args:
-                if isinstance(arg, Var) and arg.dtype.is_handle:
-                    yield arg
-                elif isinstance(arg, Load) and node.op.name == "tir.address_of":
-                    yield arg.buffer_var
-                elif isinstance(arg, BufferLoad) and node.op.name == "tir.address_of":
-                    yield arg.buffer.data
-

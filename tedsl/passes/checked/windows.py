@@ -1,0 +1,129 @@
+"""The buffers of a tensor intrinsic, each of which stands for a region of another buffer (`buffer_bind_scope`).
+
+    attr [b, B] "buffer_bind_scope" = tuple(io*4, 4, ...) { b[i + 1] = ... }     stores B[io*4 + i + 1], if i + 1 < 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer, decl_buffer
+from tedsl.ir.expr import Add, BufferLoad, Call, Expr, Load
+from tedsl.ir.stmt import BIND_SCOPE, AttrStmt, BufferStore, Stmt, Store, Tensorized
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.checked.accesses import Place
+from tedsl.passes.checked.memory import Memory
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The buffer `buffer` of `intrinsic`; its index number k, plus mins[dims[k]], is index number dims[k] of `memory`.
+
+    seen: whether each access of it says which element it means: false where other code gets it, a condition on its strides
+    where it is accessed by position. stored: a bool per element of the region, for one that the intrinsic must write: whether
+    it did.
+    """
+
+    buffer: Buffer
+    memory: Memory
+    mins: Place
+    dims: tuple[int, ...]
+    intrinsic: str
+    seen: Expr = field(default_factory=build.true)
+    stored: Buffer | None = None
+
+    def place(self, indices: Sequence[Expr]) -> Place:
+        """The indices in the whole buffer."""
+        found = list(self.mins)
+        for dim, index in zip(self.dims, indices):
+            found[dim] = build.add(self.mins[dim], index)
+        return tuple(found)
+
+    def unravelled(self, flat: Expr) -> Place:
+        """The indices of the element at position `flat`, which counts the offset of the buffer; where `is_regular` holds."""
+        rest = _without(flat, self.buffer.elem_offset)
+        found: list[Expr] = [build.const(0, rest.dtype)] * len(self.buffer.shape)
+        steps = self.steps()
+        for dim, step in steps[:-1]:
+            found[dim], rest = build.floordiv(rest, step), build.floormod(rest, step)
+        if steps:
+            dim, step = steps[-1]
+            found[dim] = build.floordiv(rest, step)
+        return tuple(found)
+
+    def gap(self, flat: Expr) -> Expr:
+        """How far position `flat` lies behind an element, where elements do not follow one another."""
+        step = self.steps()[-1][1] if self.buffer.shape else build.const(1, "int32")
+        return build.floormod(_without(flat, self.buffer.elem_offset), step)
+
+    def is_regular(self) -> Expr:
+        """Whether the strides decrease so that a position belongs to one element."""
+        regular: Expr = build.true()
+        steps = self.steps() if self.buffer.strides else []
+        for at, (_, step) in enumerate(steps):
+            least = build.const(1, step.dtype)
+            if at + 1 < len(steps):
+                dim, inner = steps[at + 1]
+                least = build.mul(inner, self.buffer.shape[dim])
+            regular = build.logical_and(regular, build.greater_equal(step, least))
+        return regular
+
+    def steps(self) -> list[tuple[int, Expr]]:
+        """The dimensions that have more than one element (at least the last), with their strides."""
+        shape, found = self.buffer.shape, list[tuple[int, Expr]]()
+        step: Expr = build.const(1, "int32")
+        for dim in reversed(range(len(shape))):
+            if build.as_int(shape[dim]) != 1:
+                found.append((dim, self.buffer.strides[dim] if self.buffer.strides else step))
+            step = build.product_of_extents(step, shape[dim])
+        if not found and shape:
+            found.append((len(shape) - 1, build.const(1, "int32")))
+        return found[::-1]
+
+
+def _without(flat: Expr, offset: Expr) -> Expr:
+    """flat - offset."""
+    if isinstance(flat, Add) and flat.b is offset:
+        return flat.a
+    return flat if build.as_int(offset) == 0 else build.sub(flat, build.cast(flat.dtype, offset))
+
+
+def binds_of(body: Stmt) -> Iterator[tuple[Buffer, Buffer]]:
+    """Each buffer of an intrinsic below, with the one that it stands for a region of."""
+    for node in post_order(body):
+        if isinstance(node, AttrStmt) and node.attr_key == BIND_SCOPE:
+            yield node.node
+
+
+def unbound(stmt: Tensorized) -> tuple[list[AttrStmt], Stmt]:
+    """What binds the buffers of an intrinsic, outermost first, and what the user wrote."""
+    binds, body = list[AttrStmt](), stmt.body
+    while isinstance(body, AttrStmt) and body.attr_key == BIND_SCOPE:
+        binds.append(body)
+        body = body.body
+    return binds, body
+
+
+def window_of(bind: AttrStmt, memory: Memory, stmt: Tensorized, hidden: bool) -> Window:
+    """What `bind` says. hidden: code that checks cannot look into gets the buffer."""
+    window, whole = bind.node
+    assert isinstance(bind.value, Call)
+    args, count = bind.value.args, len(memory.extents)
+    dims = tuple(int(dim) for dim in map(build.as_int, args[2 * count:]) if dim is not None)
+    found = Window(window, memory, tuple(args[:2 * count:2]), dims, stmt.name)
+    if hidden:
+        return replace(found, seen=build.const(False, "bool"))
+    by_position = any(isinstance(node, (Load, Store)) and node.buffer_var is window.data for node in post_order(bind.body))
+    found = replace(found, seen=found.is_regular() if by_position else build.true())
+    if not _computes(stmt.formula, whole):
+        return found
+    return replace(found, stored=decl_buffer(window.shape, "bool", f"{memory.name}.stored", scope="local"))
+
+
+def _computes(formula: Stmt, buffer: Buffer) -> bool:
+    """Whether `formula` gives elements of `buffer` values; an update, which only adds to them, may leave out some."""
+    stores = [node for node in post_order(formula) if isinstance(node, BufferStore) and node.buffer is buffer]
+    return any(not any(isinstance(node, BufferLoad) and node.buffer is buffer for node in post_order(store.value))
+               for store in stores)
