@@ -14,6 +14,8 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir.iters import IterVar
+from tedsl.ir.stmt import For
+from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.schedule.journal import Directive
 from tedsl.schedule.record.history import Fields
 from tedsl.schedule.relations import Relation
@@ -102,14 +104,26 @@ def _of_intrinsic(state: ScheduleState, name: str) -> Cause | None:
     return found[0] if len(found) == 1 else None
 
 
+def _script_line(state: ScheduleState, name: object) -> str:
+    """Where a hybrid script writes the loop of that name, parallel or the like; "" if none does."""
+    found = [(stage.op, axis) for stage in state.stages if isinstance(stage.op, HybridOp)
+             for axis in stage.op.axis if axis.name == name and stage.annotation_of(axis) is not None]
+    if len({op for op, _ in found}) != 1:
+        return ""
+    op, axis = found[0]
+    loops = [stmt for stmt in op.lines if isinstance(stmt, For) and stmt.loop_var is axis.var]
+    return op.line_of(loops[0] if len(found) == len(loops) == 1 else None)
+
+
 @contextmanager
 def blaming(state: ScheduleState) -> Iterator[None]:
-    """A LoweringError from inside the block names the directive of the journal that it comes from."""
+    """A LoweringError from inside the block names the directive of the journal that it comes from, or the line of a script."""
     try:
         yield
     except LoweringError as error:
         directive = directive_behind(state, error.about)
-        if directive is not None:
-            error.blame(directive.origin)
+        origin = directive.origin if directive is not None else _script_line(state, error.about)
+        if origin:
+            error.blame(origin)
         error.about = None  # it holds the schedule, and an error may live long or travel between processes
         raise

@@ -9,6 +9,7 @@ from typing import Any
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import SourceLine
 from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import StatementsOp
@@ -33,6 +34,7 @@ class HybridOp(StatementsOp):
     body: Stmt
     axis: tuple[IterVar, ...]
     source: SourceLine | None = None
+    lines: Mapping[Stmt, str] = FrozenDict()  # statements of the body → the line of the script, as errors show it
 
     axis_are_loops = True  # not the dimensions of the outputs
 
@@ -42,6 +44,11 @@ class HybridOp(StatementsOp):
 
     def shape_of(self, index: int) -> tuple[Expr, ...]:
         return self.output_placeholders[index].shape
+
+    def line_of(self, stmt: Stmt | None = None) -> str:
+        """Where `stmt` is written (None: the script), for errors."""
+        known = None if stmt is None else self.lines.get(stmt)
+        return known or f"hybrid script {self.name}" + (f" ({self.source})" if self.source is not None else "")
 
     def __repr__(self) -> str:
         return f"hybrid({self.name}, inputs=[{', '.join(tensor.name for tensor in self.inputs)}])"

@@ -54,6 +54,7 @@ class Parser:
         self.changing = assigned_again(source.tree)
         self.made: list[Array] = []  # output tensors, in order
         self.outputs: list[Buffer] | None = None
+        self.lines: dict[Stmt, str] = {}  # where each statement is written
         for name, value in arguments.items():
             self.scope.define(name, value)
 
@@ -90,13 +91,28 @@ class Parser:
                 self.source.fail(node, f"{type(node).__name__} is not part of hybrid script",
                                  hint="assignments, for loops, if, assert, pass and one return at the end are")
             try:
-                parts.append(read(self, node))
+                part = read(self, node)
+                parts.append(self.placed(part, node) if isinstance(part, Stmt) else self.placing(part, node))
             except TedslError as error:
                 raise self.source.relocated(node, error) from error
         result: Stmt | None = None
         for part in reversed(parts):
             result = seq(part, result) if isinstance(part, Stmt) else part(seq(result))
         return seq(result)
+
+    def placed(self, made: Stmt, node: ast.stmt) -> Stmt:
+        """`made`, of which every statement that is not known to be written elsewhere is written at `node`."""
+        where = self.source.where(node)
+        pending = [made]
+        while pending:
+            stmt = pending.pop()
+            if stmt not in self.lines:
+                self.lines[stmt] = where
+                pending += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
+        return made
+
+    def placing(self, wrap: Wrap, node: ast.stmt) -> Wrap:
+        return lambda body: self.placed(wrap(body), node)
 
     # --- assignment ---
 

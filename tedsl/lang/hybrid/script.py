@@ -86,7 +86,7 @@ def _tensors(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     assert parser.outputs is not None
     op = HybridOp(source.name, current_tag("", f"hybrid script {source.name}"), FrozenDict(), tuple(inputs),
                   tuple(inputs.values()), tuple(parser.outputs), body, loops_of(body),
-                  SourceLine(source.file, source.first))
+                  SourceLine(source.file, source.first), FrozenDict(parser.lines))
     made = [op.output(index) for index in range(op.num_outputs)]
     return made[0] if len(made) == 1 else made
 

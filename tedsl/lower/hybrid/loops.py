@@ -15,9 +15,10 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.expr import BufferLoad, Expr, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, BufferStore, IfThenElse, Stmt
+from tedsl.ir.source_line import SCRIPT_LINE
+from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, BufferStore, For, IfThenElse, SeqStmt, Stmt
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.lang.hybrid.nests import chain_at
@@ -59,10 +60,28 @@ def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     check_launches(plan, op.body, buffers)
     check_own_memory(plan)
     nest = Nest(plan, buffers, buffer_of, analyzer, guests)
-    body = _Loops(plan, nest)(op.body)
+    body = _Loops(plan, nest)(_Placed(op)(op.body))
     body = fresh_copy(_Real(real)(body))
-    body = nest.marked(checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),)))
+    try:
+        body = nest.marked(checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),)))
+    except LoweringError as error:
+        if error.problem.startswith("hybrid script "):
+            raise
+        raise LoweringError(f"{op.line_of()}: {error.problem}", hint=error.hint, about=error.about) from error
     return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)
+
+
+class _Placed(ScopedRewriter):
+    """Writes its line around each statement but loops of nests, which stand directly inside one another."""
+
+    def __init__(self, op: HybridOp) -> None:
+        self.op, self.axes = op, {axis.var for axis in op.axis}
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        made = self.descend(stmt)
+        if stmt not in self.op.lines or isinstance(stmt, SeqStmt) or (isinstance(stmt, For) and stmt.loop_var in self.axes):
+            return made
+        return AttrStmt(build.const(0, "int32"), SCRIPT_LINE, StringImm(self.op.lines[stmt]), made)
 
 
 class _Real(Rewriter):

@@ -49,6 +49,7 @@ class AccessChecker(ScopedRewriter):
         self.data: set[Var] = set()  # variables whose values depend on memory
         self.values: dict[Var, Expr] = {}  # of lets that do not
         self.demands: list[Demand] = []
+        self.line = ""  # of a hybrid script: where the statement at hand is written
         self.here: list[tuple[Expr, str]] = []  # conditions that depend on data: before the statement at hand
 
     # --- statements ---
@@ -296,18 +297,25 @@ class AccessChecker(ScopedRewriter):
 
     # --- words ---
 
+    def placed(self, access: Node) -> str:
+        """The access, after the line that it is written in, of a script."""
+        return f"{self.line}: {_shown(access)}" if self.line else _shown(access)
+
     def message(self, access: Node, place: Place) -> str:
-        return f"{_shown(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index is " \
-               f"{place.index!r}"
+        return f"{self.placed(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index " \
+               f"is {place.index!r}"
 
     def refusal(self, access: Node, place: Place, found: Found) -> LoweringError:
         low, high = self.analyzer.bounds(place.index) if place.index.dtype.lanes == 1 else (None, None)
         reached = f", which goes from {'?' if low is None else low} to {'?' if high is None else high}" if low != high else ""
         loops = ", ".join(s.var.name for s in self.scopes if isinstance(s, Loop))
+        within = f">= {place.low!r}" if found.reached < 0 else f"< {place.extent!r}"
+        guard = f"write it under a condition: if {place.index!r} {within}:" if self.line else \
+            "guard the access: with ib.if_scope(index < extent)"
         return LoweringError(
-            f"{_shown(access)} is outside: {place.where} has the indices {_range_text(place)} and the index is "
+            f"{self.placed(access)} is outside: {place.where} has the indices {_range_text(place)} and the index is "
             f"{place.index!r}{reached}; {found.describe()}\n  loops: {loops or '(none)'}",
-            hint="make the loop shorter or the buffer larger, or guard the access: with ib.if_scope(index < extent)")
+            hint=f"make the loop shorter or the {'array' if self.line else 'buffer'} larger, or {guard}")
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from typing import Any
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, Var
+from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.source_line import SCRIPT_LINE
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -146,6 +147,11 @@ def _with_sizes(c: StatementChecker, sizes: tuple[Expr, ...], make: Callable[[tu
 
 
 def _attr(c: StatementChecker, s: AttrStmt) -> Stmt:
+    if s.attr_key == SCRIPT_LINE and isinstance(s.value, StringImm):
+        outer, c.line = c.line, s.value.value
+        made = c.stmt(s.body)
+        c.line = outer
+        return made
     value = c.expr(s.value)
     if s.attr_key in THREADS and isinstance(s.node, IterVar):
         return s.replace(value=value, body=c.loop(s.node.var, build.const(0, s.node.var.dtype), s.value, s.body))

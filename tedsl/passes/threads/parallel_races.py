@@ -147,9 +147,10 @@ def _elements(touch: _Touch, values: Values, at: int = 0) -> Iterator[int]:
 
 def _race(loop: For, one: _Touch, at: int, other: _Touch, there: int, element: int) -> LoweringError:
     name, var = one.memory.name, loop.loop_var.name
-    writer, wrote, reader, does = (other, there, at, "reads" if one.writes is None else "writes too") \
-        if other.writes is not None else (one, at, there, "reads")
+    writer, wrote, reader, does = (other, there, at, "reads it" if one.writes is None else "writes it too") \
+        if other.writes is not None else (one, at, there, "reads it")
+    which = "" if build.as_int(writer.index) == element else f", which is {name}[{element}]"
     return LoweringError(
-        f"iterations of the parallel loop {var} race: {var} = {wrote} writes {name}[{writer.index!r}], which is "
-        f"{name}[{element}], and {var} = {reader} {does}",
+        f"iterations of the parallel loop {var} race: {var} = {wrote} writes {name}[{writer.index!r}]{which}, and "
+        f"{var} = {reader} {does}",
         hint=f"make the loop {var} serial, or let each iteration write elements that no other one touches", about=var)

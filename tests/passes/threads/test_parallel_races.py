@@ -70,8 +70,8 @@ def unless_first(ib, a, b, i):
 
 @pytest.mark.parametrize("body, words", [
     (parallel(unless_first, N - 1), None),  # the second condition is never asked
-    (parallel(lambda ib, a, b, i: stored(ib, b, (i * 7) % 10, i)), r"i = 0 writes B\[.*which is B\[0\], and i = 10 writes too"),
-    (parallel(lambda ib, a, b, i: stored(ib, b, i, b[i + 1]), N - 1), r"i = 1 writes B\[.*which is B\[1\], and i = 0 reads"),
+    (parallel(lambda ib, a, b, i: stored(ib, b, (i * 7) % 10, i)), r"i = 0 writes B\[.*which is B\[0\], and i = 10 writes it"),
+    (parallel(lambda ib, a, b, i: stored(ib, b, i, b[i + 1]), N - 1), r"i = 1 writes B\[.*which is B\[1\], and i = 0 reads it"),
     (parallel(all_of_it), r"race: i = \d+ writes"), (parallel(sometimes, N - 1), None),
     (parallel(row, 10), None), (parallel(by_parts), None), (parallel(scratch), None),
     (parallel(lambda ib, a, b, i: stored(ib, b, 0, 1)), None),  # the same by all of them
@@ -114,3 +114,10 @@ def test_loops_of_a_schedule_are_not_looked_at():
     a, b = np.arange(64, dtype="int32").reshape(8, 8), np.zeros((8, 8), "int32")
     tedsl.build(s, [A, B])(a, b)
     np.testing.assert_array_equal(b, a.T)
+
+
+def test_an_element_that_the_text_names_already_is_named_once():
+    s, args = program(parallel(lambda ib, a, b, i: stored(ib, b, 0, b[0] + 1)))
+    with pytest.raises(LoweringError, match=r"race: i = 0 writes B\[0\], and i = 1 (reads|writes) it") as error:
+        tedsl.lower(s, args)
+    assert "which is" not in str(error.value)
