@@ -96,6 +96,6 @@ def test_iterations_that_write_the_same_element():
         out[i // 2] = te.const(1.0, "float32")
     handle = tedsl.tir.Var("C_handle", "handle")
     func = tedsl.tir.PrimFunc([handle], ib.get(), None, {handle: C})
-    words = r"stores C\[0\], which another iteration of the parallel loop i, 0, wrote"
+    words = r"stores C\[0\], which another iteration of the parallel loop i, i = 0, wrote"
     with pytest.raises(tedsl.errors.AccessError, match=words):
         tedsl.build(func, checked=True)(np.zeros(4, "float32"))

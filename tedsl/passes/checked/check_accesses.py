@@ -88,7 +88,8 @@ class _Parallel:
 
     def meets(self, memory: Memory, verb: str, did: str) -> str:
         """The problem, with gaps for the element and the other iteration."""
-        return f"{verb} {_named(memory)}, which another iteration of the parallel loop {self.loop.loop_var.name}, {{}}, {did}"
+        var = self.loop.loop_var.name
+        return f"{verb} {_named(memory)}, which another iteration of the parallel loop {var}, {var} = {{}}, {did}"
 
 
 class _Checker(ScopedRewriter):

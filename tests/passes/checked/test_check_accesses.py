@@ -208,11 +208,11 @@ def test_reads_that_a_condition_excludes_are_not_reported():
 
 
 PARALLEL = {
-    "stores C\\[0\\], which another iteration of the parallel loop i, 0, wrote too\n  loops: i = 2":
+    "stores C\\[0\\], which another iteration of the parallel loop i, i = 0, wrote too\n  loops: i = 2":
         lambda C, i: BufferStore(C, te.const(1.0, "float32"), (build.floormod(i, IntImm("int32", 2)),)),
-    "reads C\\[0\\], which another iteration of the parallel loop i, 0, wrote\n  loops: i = 1":
+    "reads C\\[0\\], which another iteration of the parallel loop i, i = 0, wrote\n  loops: i = 1":
         lambda C, i: BufferStore(C, BufferLoad(C, (build.maximum(build.sub(i, 1), 0),)), (i,)),
-    "stores C\\[1\\], which another iteration of the parallel loop i, 0, read\n  loops: i = 1":
+    "stores C\\[1\\], which another iteration of the parallel loop i, i = 0, read\n  loops: i = 1":
         lambda C, i: BufferStore(C, BufferLoad(C, (build.minimum(build.add(i, 1), 3),)), (i,)),
 }
 
