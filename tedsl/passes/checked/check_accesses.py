@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
@@ -90,6 +91,16 @@ class _Parallel:
         """The problem, with gaps for the element and the other iteration."""
         var = self.loop.loop_var.name
         return f"{verb} {_named(memory)}, which another iteration of the parallel loop {var}, {var} = {{}}, {did}"
+
+
+class _Element(NamedTuple):
+    """What an access touches: which element, under which conditions that is known, the checks that it is in the region that an
+    intrinsic gets, what notes that the intrinsic stored to it."""
+
+    place: Place
+    on: tuple[Expr, ...]
+    checks: Sequence[Stmt] = ()
+    marks: Sequence[Stmt] = ()
 
 
 class _Checker(ScopedRewriter):
@@ -222,11 +233,11 @@ class _Checker(ScopedRewriter):
         memory = self.memory(key)
         if memory is not None:
             for lane, given in enumerate(places):
-                place, on, checks = self.located(key, memory, given, "stores")
-                on = (*on, *(() if mask is None else (lane_of(mask, lane),)))
-                checks += [*self.inside(memory, place, "stores"), *self.alone(memory, place)]
+                at = self.located(key, memory, given, len(places), "stores")
+                on = (*at.on, *(() if mask is None else (lane_of(mask, lane),)))
+                checks = (*at.checks, *self.inside(memory, at.place, "stores"), *self.alone(memory, at.place))
                 before += [_under(on, check) for check in checks]
-                after += [_under(on, mark) for mark in (*self.mark(memory, place), *self.mark_stored(key, given))]
+                after += [_under(on, mark) for mark in (*self.mark(memory, at.place), *at.marks)]
         return seq(*before, None if self.formula is not None else stmt, *after)
 
     def reads(self, *exprs: Expr) -> Iterator[Stmt]:
@@ -235,37 +246,37 @@ class _Checker(ScopedRewriter):
             key = key_of(read.load)
             memory = self.memory(key)
             if memory is not None:
-                for lane, given in enumerate(places_of(read)):
-                    place, where, checks = self.located(key, memory, given, "reads")
+                places = places_of(read)
+                for lane, given in enumerate(places):
+                    at = self.located(key, memory, given, len(places), "reads")
                     mask = read.load.predicate if isinstance(read.load, Load) else None
-                    on = (*read.conditions, *where, *(() if mask is None else (lane_of(mask, lane),)))
-                    yield from (_under(on, check) for check in (*checks, *self.read(memory, place)))
+                    on = (*read.conditions, *at.on, *(() if mask is None else (lane_of(mask, lane),)))
+                    yield from (_under(on, check) for check in (*at.checks, *self.read(memory, at.place)))
 
     def memory(self, key: Key) -> Memory | None:
         """What is known about the memory of `key`; None if nothing, or if the formula at hand does not stand for it."""
         memory = self.memories.get(self.whole.get(key, key))
         return memory if self.formula is None or memory in self.formula else None
 
-    def located(self, key: Key, memory: Memory, given: Place, verb: str) -> tuple[Place, tuple[Expr, ...], list[Stmt]]:
-        """The element at `given`, indices or a position, of `key`; under which conditions that is known; and the checks that
-        it is in the region that an intrinsic gets."""
+    def located(self, key: Key, memory: Memory, given: Place, lanes: int, verb: str) -> _Element:
+        """The element at `given`, indices or a position, of `key`, in an access of so many lanes."""
         window = self.windows.get(key)
         if window is None:
             on = () if self.formula is None or build.is_true(self.formula[memory]) else (self.formula[memory],)
-            return memory.unravelled(*given) if isinstance(key, Var) else given, on, []
-        inner = window.unravelled(*given) if isinstance(key, Var) else given
+            return _Element(memory.unravelled(*given) if isinstance(key, Var) else given, on)
+        by_position = isinstance(key, Var) or (lanes > 1 and len(given) > 1)
+        inner, gap = window.indices(given if isinstance(key, Var) or not by_position else window.position(given), by_position)
         place, of, checks = window.place(inner), window.buffer.name, list[Stmt]()
         problem = f"{verb} {_named(memory)}, outside of the region that the intrinsic {window.intrinsic} gets as {of}: "
         for dim, (index, extent) in enumerate(zip(inner, window.buffer.shape)):
             wrong = build.logical_or(build.less(index, 0), build.greater_equal(index, extent))
             checks.append(self.fault_if(wrong, f"{problem}index {{}} of dimension {dim} of {of} is not in [0, {{}})", place,
                                         index, extent))
-        if not isinstance(key, Var):
-            return place, (), checks
-        gap = window.gap(*given)
         if build.as_int(gap) != 0:
             checks.append(self.fault_if(build.not_equal(gap, 0), f"{problem}it is {{}} elements behind that", place, gap))
-        return place, () if build.is_true(window.seen) else (window.seen,), checks
+        on = (window.seen,) if by_position and not build.is_true(window.seen) else ()
+        mark = () if window.stored is None else (BufferStore(window.stored, build.true(), inner),)
+        return _Element(place, on, checks, mark)
 
     def read(self, memory: Memory, place: Place) -> Iterator[Stmt]:
         yield from self.inside(memory, place, "reads")
@@ -304,12 +315,6 @@ class _Checker(ScopedRewriter):
         for loop in self.parallel:
             if memory in loop.owners:
                 yield memory.set(loop.owners[memory], place, loop.me())
-
-    def mark_stored(self, key: Key, given: Place) -> Iterator[Stmt]:
-        """Notes that an intrinsic stored to that element of its region."""
-        window = self.windows.get(key)
-        if window is not None and window.stored is not None:
-            yield BufferStore(window.stored, build.true(), window.unravelled(*given) if isinstance(key, Var) else given)
 
     def all_stored(self, window: Window) -> Stmt:
         """After an intrinsic: it stored to every element of a region that it computes."""

@@ -41,22 +41,26 @@ class Window:
             found[dim] = build.add(self.mins[dim], index)
         return tuple(found)
 
-    def unravelled(self, flat: Expr) -> Place:
-        """The indices of the element at position `flat`, which counts the offset of the buffer; where `is_regular` holds."""
-        rest = _without(flat, self.buffer.elem_offset)
+    def indices(self, given: Place, by_position: bool) -> tuple[Place, Expr]:
+        """The indices of the element at `given`, indices of this buffer or, by_position, its place in memory, where `seen`
+        holds; and how far behind that element it is, if elements do not follow one another."""
+        if not by_position:
+            return given, build.const(0)
+        rest = _without(given[0], self.buffer.elem_offset)
         found: list[Expr] = [build.const(0, rest.dtype)] * len(self.buffer.shape)
-        steps = self.steps()
-        for dim, step in steps[:-1]:
+        for dim, step in self.steps():
             found[dim], rest = build.floordiv(rest, step), build.floormod(rest, step)
-        if steps:
-            dim, step = steps[-1]
-            found[dim] = build.floordiv(rest, step)
-        return tuple(found)
+        return tuple(found), rest
 
-    def gap(self, flat: Expr) -> Expr:
-        """How far position `flat` lies behind an element, where elements do not follow one another."""
-        step = self.steps()[-1][1] if self.buffer.shape else build.const(1, "int32")
-        return build.floormod(_without(flat, self.buffer.elem_offset), step)
+    def position(self, given: Place) -> Place:
+        """The place in memory of the element at the indices `given`."""
+        flat = self.buffer.elem_offset
+        strides = self.buffer.strides
+        step: Expr = build.const(1, "int32")
+        for dim in reversed(range(len(given))):
+            flat = build.add(build.mul(given[dim], strides[dim] if strides else step), flat)
+            step = build.product_of_extents(step, self.buffer.shape[dim])
+        return (flat,)
 
     def is_regular(self) -> Expr:
         """Whether the strides decrease so that a position belongs to one element."""
@@ -115,11 +119,22 @@ def window_of(bind: AttrStmt, memory: Memory, stmt: Tensorized, hidden: bool) ->
     found = Window(window, memory, tuple(args[:2 * count:2]), dims, stmt.name)
     if hidden:
         return replace(found, seen=build.const(False, "bool"))
-    by_position = any(isinstance(node, (Load, Store)) and node.buffer_var is window.data for node in post_order(bind.body))
+    by_position = any(_is_by_position(node, window) for node in post_order(bind.body))
     found = replace(found, seen=found.is_regular() if by_position else build.true())
     if not _computes(stmt.formula, whole):
         return found
     return replace(found, stored=decl_buffer(window.shape, "bool", f"{memory.name}.stored", scope="local"))
+
+
+def _is_by_position(node: object, window: Buffer) -> bool:
+    if isinstance(node, (BufferLoad, BufferStore)):
+        return node.buffer is window and goes_on(node.indices)
+    return isinstance(node, (Load, Store)) and node.buffer_var is window.data
+
+
+def goes_on(indices: Sequence[Expr]) -> bool:
+    """Whether an access takes neighbours in memory, which may be elements of the next row."""
+    return len(indices) > 1 and indices[-1].dtype.lanes > 1
 
 
 def _computes(formula: Stmt, buffer: Buffer) -> bool:

@@ -194,6 +194,29 @@ def test_positions_in_rows_that_stand_apart(strides):
         tiles(lambda *args: every(*args, first=1), strides)
 
 
+def test_a_vector_goes_on_in_the_next_row():
+    """As TVM's intrinsics load tiles: the whole tile is one vector, from its first element on."""
+    def run_with(lanes, first):
+        a = te.placeholder((4, 4), name="a")
+        b = te.compute((4, 4), lambda i, j: a[i, j] * 2.0, name="b")
+        tile = te.decl_tensor_intrin(b.op, lambda ins, outs: outs[0].vstore(
+            first, ins[0].vload(first, f"float32x{lanes}") * tir.const(2.0, f"float32x{lanes}")), name="tile",
+            default_buffer_params={"offset_factor": 1})
+        A = te.placeholder((8, 4), name="A")
+        C = te.compute((8, 4), lambda i, j: A[i, j] * 2.0, name="C")
+        s = te.create_schedule(C.op)
+        s[C].tensorize(s[C].split(C.op.axis[0], 4)[1], tile)
+        x, c = numbers(8, 4), np.zeros((8, 4), "float32")
+        tedsl.build(s, [A, C], checked=True)(x, c)
+        np.testing.assert_array_equal(c, x * 2)
+
+    run_with(16, [0, 0])
+    with pytest.raises(AccessError, match=r"reads A\[4, 0\], outside of the region .* gets as a: index 4 of dimension 0"):
+        run_with(16, [0, 1])
+    with pytest.raises(AccessError, match=r"never writes C\[3, 3\], which is in the region"):
+        run_with(15, [0, 0])
+
+
 @pytest.mark.parametrize("array", [np.asfortranarray, lambda a: np.array(a)[:, ::-1], lambda a: np.array(a)[::-1]])
 def test_positions_that_do_not_tell_the_element(array):
     """Columns, and rows backwards: what is known is the formula."""
