@@ -18,9 +18,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import InternalError, TedslError
+from tedsl.names import find_beside
 
 if TYPE_CHECKING:
-    from tedsl import driver, nd, te, testing, tir, transform
+    from tedsl import contrib, driver, error, nd, te, testing, tir, transform
     from tedsl.driver import build, lower
     from tedsl.ir.func import IRModule
     from tedsl.nd import context, cpu, cuda, device, gpu
@@ -35,7 +36,7 @@ __version__ = "0.1.0"
 TVMError = TedslError  # the name in programs written for TVM
 
 # Loaded when first asked for: importing tedsl costs nothing that the program does not use.
-_MODULES = ("arith", "driver", "ir", "nd", "runtime", "target", "te", "testing", "tir", "transform")
+_MODULES = ("arith", "contrib", "driver", "error", "ir", "nd", "runtime", "target", "te", "testing", "tir", "transform")
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
@@ -46,7 +47,7 @@ _NAMES = {
 }
 
 __all__ = ["IRModule", "InternalError", "Module", "PassContext", "Target", "TVMError", "TedslError", "build", "context",
-           "cpu", "cuda", "device", "driver", "get_global_func", "get_num_threads", "gpu", "lower", "nd",
+           "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func", "get_num_threads", "gpu", "lower", "nd",
            "register_func", "set_num_threads", "te", "testing", "tir", "topi", "trace", "transform"]
 
 
@@ -55,6 +56,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_NAMES[name]), name)
     elif name in _MODULES:
         return import_module(f"tedsl.{name}")
+    elif name == "container":
+        return import_module("tedsl.ir.container")
     elif name == "topi":
         return import_module("topi")  # a package of its own, also found here as programs expect
     else:
@@ -64,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES, "topi"})
+    return sorted({*globals(), *_MODULES, *_NAMES, "container", "topi"})
 
 
 class _Package(ModuleType):
@@ -76,3 +79,4 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+find_beside()

@@ -117,6 +117,8 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
     if isinstance(inp, PrimFunc):
         return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=not checked)}
     if isinstance(inp, IRModule):
+        for key in inp:
+            check_name(key, "a function")
         return {key: check_function(func, accesses=not checked) for key, func in inp.items()}
     raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
                             hint="s = te.create_schedule(C.op); build(s, [A, B, C])")

@@ -1,5 +1,9 @@
 """Modules of names over what the compiler does anyway: te.schedule, tir.transform, tir.stmt_functor, ir."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -179,3 +183,102 @@ def test_names_of_ir():
     assert int(ir.Range(2, 6).extent) == 4 and ir.GlobalVar and "Range" in dir(ir)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         ir.nothing
+
+
+# --- modules that programs import -------------------------------------------------------------------------------------------
+
+def test_errors_and_tensors_by_their_modules():
+    import tedsl.error
+    from tedsl.te.tensor import ComputeOp, PlaceholderOp, Tensor
+
+    assert tedsl.error.TVMError is tedsl.TVMError is tedsl.TedslError and tedsl.error.InternalError is tedsl.InternalError
+    A, _, B, *_ = chain()
+    assert isinstance(A.op, PlaceholderOp) and isinstance(B.op, ComputeOp) and isinstance(B, te.tensor.Tensor)
+    assert te.tensor.Tensor is Tensor
+
+
+def test_containers():
+    shape, mapping = tedsl.runtime.convert([1, 2]), tedsl.runtime.convert({"a": 1})
+    assert isinstance(shape, ir.container.Array) and isinstance(chain()[0].shape, tedsl.container.Array)
+    assert isinstance(mapping, ir.container.Map) and ir.Map is tedsl.container.Map and ir.Array is ir.container.Array
+    assert isinstance(program()["main"].buffer_map, ir.Map)
+    assert mapping.get("a") == 1 and mapping.get("b") is None and list(mapping.items()) == [("a", mapping["a"])]
+
+
+def test_operators_from_inside_the_package_are_the_same():
+    """A second copy of topi would have other classes, and its own tables."""
+    code = ("import tedsl.topi.testing, tedsl.topi.nn.softmax as one\n"
+            "from tedsl.topi.utils import get_const_tuple\n"
+            "from tedsl.topi import nn\n"
+            "import tedsl, topi, topi.utils, topi.testing, sys\n"
+            "assert tedsl.topi is topi and tedsl.topi.testing is topi.testing and nn is topi.nn\n"
+            "assert get_const_tuple is topi.utils.get_const_tuple\n"
+            "assert sys.modules['tedsl.topi.utils'] is sys.modules['topi.utils'] and one is sys.modules['topi.nn.softmax']\n"
+            "assert topi.__name__ == topi.__spec__.name == 'topi' and topi.utils.__spec__.name == 'topi.utils'\n"
+            "import importlib; assert importlib.reload(topi.tag) is topi.tag\n"
+            "try: import tedsl.topi.nothing\n"
+            "except ModuleNotFoundError as error: print(error)\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == "" and "No module named 'topi.nothing'" in done.stdout
+
+
+def test_the_ceiling_of_a_division():
+    n = te.var("n")
+    assert str(tir.ceildiv(n, 4)) == str((n + 3) // 4) and te.ceildiv is tir.ceildiv
+    assert [int(te.ceildiv(k, 4)) for k in (-5, -4, -3, 0, 1, 4, 5)] == [-1, -1, 0, 0, 1, 1, 2]
+    with pytest.raises(tedsl.TedslError, match="ceildiv"):
+        te.ceildiv(n.astype("float32"), 4)
+
+
+def test_analysis_of_functions_and_expressions():
+    x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
+    assert tir.analysis.expr_deep_equal(x + y, x + y) and not tir.analysis.expr_deep_equal(x + y, y + x)
+    assert not tir.analysis.expr_deep_equal(x + 1, y + 1)
+    assert tir.analysis.verify_ssa(program()["main"])
+    once = tir.Let(x, y + 1, x * 2)
+    for body, single in [(once + once, True), (once + tir.Let(x, y, x), False), (tir.Let(y, x, y), False)]:
+        assert tir.analysis.verify_ssa(tir.PrimFunc([y], tir.Evaluate(body))) == single
+    loop = tir.For(x, 0, 4, 0, tir.Evaluate(x))
+    assert tir.analysis.verify_ssa(tir.PrimFunc([y], loop)) and not tir.analysis.verify_ssa(tir.PrimFunc([x], loop))
+    assert not tir.analysis.verify_ssa(tir.PrimFunc([], tir.SeqStmt([loop, tir.For(x, 0, 4, 0, tir.Evaluate(0))])))
+    assert not tir.analysis.verify_ssa(tir.PrimFunc([], tir.SeqStmt([loop, loop])))
+    assert not tir.analysis.verify_ssa(tir.PrimFunc([x, x], tir.Evaluate(0)))
+
+
+def test_a_pass_of_the_user_on_modules():
+    @transform.module_pass(opt_level=1, name="twice")
+    def twice(mod, ctx):
+        assert isinstance(ctx, transform.PassContext)
+        return tedsl.IRModule({"again": mod["main"], **dict(mod.items())})
+
+    @transform.module_pass(opt_level=0)
+    class Keep:
+        def __init__(self, name):
+            self.name = name
+
+        def transform_module(self, mod, ctx):
+            return tedsl.IRModule({self.name: mod[self.name]})
+
+    assert twice.info.name == "twice" and isinstance(twice, transform.ModulePass)
+    both = twice(program())
+    assert list(both) == ["again", "main"] and list(Keep("again")(both)) == ["again"]
+    assert list(transform.Sequential([twice, Keep("again")])(program())) == ["again"]
+    with pytest.raises(ArgumentTypeError, match="the pass none returned None"):
+        transform.module_pass(lambda mod, ctx: None, opt_level=0, name="none")(program())
+
+
+def test_folders_for_a_while():
+    with tedsl.contrib.utils.tempdir() as temp:
+        path = temp.relpath("temp.ll")
+        assert temp.listdir() == [] and os.path.dirname(path) == temp.temp_dir == temp.path
+        open(path, "w").close()
+        assert temp.listdir() == ["temp.ll"]
+    assert not os.path.exists(path)
+    kept = tedsl.contrib.utils.tempdir()
+    kept.remove()
+    assert not os.path.exists(kept.path)
+
+
+def test_importing_it_does_not_import_pytest():
+    code = "import tedsl.testing, tedsl.contrib.utils, sys; tedsl.testing.enabled_targets(); print('pytest' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -12,13 +12,15 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "GlobalVar": "func", "IRModule": "func", "IterVar": "iters", "Op": "ops", "PointerType": "types", "PrimExpr": "expr",
-    "PrimType": "types", "Range": "iters", "assert_structural_equal": "walk.equal", "structural_equal": "walk.equal",
-    "structural_hash": "walk.equal",
+    "Array": "container", "GlobalVar": "func", "IRModule": "func", "IterVar": "iters", "Map": "container", "Op": "ops",
+    "PointerType": "types", "PrimExpr": "expr", "PrimType": "types", "Range": "iters", "assert_structural_equal": "walk.equal",
+    "structural_equal": "walk.equal", "structural_hash": "walk.equal",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "container":
+        return import_module("tedsl.ir.container")
     if name not in _NAMES:
         raise AttributeError(f"module 'tedsl.ir' has no attribute {name!r}")
     value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), "Expr" if name == "PrimExpr" else name)
@@ -27,4 +29,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+    return sorted({*globals(), *_NAMES, "container"})

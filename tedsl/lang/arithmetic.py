@@ -38,6 +38,12 @@ def floormod(a: Any, b: Any) -> Expr:
     return build.floormod(*_pair("floormod", a, b))
 
 
+def ceildiv(a: Any, b: Any) -> Expr:
+    """`(a + b - 1) // b` of integers: how many pieces of b, above 0, a is cut into."""
+    x, y = _integers("ceildiv", a, b)
+    return build.floordiv(build.add(x, build.sub(y, 1)), y)
+
+
 def indexdiv(a: Any, b: Any) -> Expr:
     """`a // b` of indices, which are integers of at least 0."""
     return build.floordiv(*_integers("indexdiv", a, b))

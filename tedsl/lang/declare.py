@@ -27,6 +27,7 @@ from tedsl.ir.expr import Expr, SizeVar, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import user_line
+from tedsl.ir.wellformed import check_name
 from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import producers_first
 from tedsl.lang.intrinsics.tensor_compute import intrinsic_op
@@ -201,6 +202,7 @@ def opening(what: str, name: object) -> str:
     """The opening of a message: what is declared, and its name if the user gave one."""
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{what}: the name is a str, not {name!r}", hint="write name='B' after the other arguments")
+    check_name(name, f"a {what}")
     return what if name == what else f"{what} {name}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tedsl.errors import ArgumentTypeError, TedslError
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
-from tedsl.ir.node import Node
+from tedsl.ir.node import FrozenDict, Node
 from tedsl.runtime.array import NDArray
 from tedsl.runtime.functions import PackedFunc
 from tedsl.target.current import as_target
@@ -18,7 +18,7 @@ def convert(value: Any) -> Any:
 
     None, arrays and objects of programs stay what they are.
     """
-    if value is None or isinstance(value, (Node, NDArray, PackedFunc)) or hasattr(value, "asobject"):
+    if value is None or isinstance(value, (Node, FrozenDict, NDArray, PackedFunc)) or hasattr(value, "asobject"):
         return value
     if isinstance(value, (bool, int, float)):
         return build.const(value)
@@ -27,7 +27,7 @@ def convert(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(map(convert, value))
     if isinstance(value, dict):
-        return {key: convert(one) for key, one in value.items()}
+        return FrozenDict({key: convert(one) for key, one in value.items()})
     if callable(value):
         return PackedFunc(value)
     raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} is no object of programs",

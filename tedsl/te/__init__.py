@@ -5,9 +5,9 @@
 """
 
 from tedsl.ir.iters import IterVar, Range
-from tedsl.lang import classes as tensor
 from tedsl.lang.arithmetic import (
     abs,
+    ceildiv,
     clz,
     const,
     div,
@@ -86,7 +86,7 @@ from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.layout import AXIS_SEPARATOR
 from tedsl.schedule.stage import Stage
-from tedsl.te import hybrid, schedule
+from tedsl.te import hybrid, schedule, tensor
 
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope", "decl_tensor_intrin", "extern",
@@ -96,7 +96,7 @@ __all__ = [
     "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
     "floor", "ceil", "trunc", "round", "nearbyint", "abs", "fmod", "copysign", "nextafter", "ldexp",
     "isnan", "isinf", "isfinite", "popcount", "clz",
-    "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod", "if_then_else", "select",
+    "div", "truncdiv", "truncmod", "floordiv", "floormod", "ceildiv", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
     "create_schedule", "create_prim_func", "Schedule", "Stage", "schedule", "hybrid", "AXIS_SEPARATOR",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",

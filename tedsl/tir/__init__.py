@@ -62,6 +62,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.lang.arithmetic import (
     abs,
+    ceildiv,
     clz,
     const,
     div,
@@ -129,8 +130,8 @@ from tedsl.lang.math import (
     trunc,
 )
 from tedsl.lang.reducer import comm_reducer
-from tedsl.lang.reductions import all, any, max, min, sum
-from tedsl.tir import ir_builder, stmt_functor, transform
+from tedsl.lang.reductions import all, any, max, min, prod, sum
+from tedsl.tir import analysis, ir_builder, stmt_functor, transform
 
 __all__ = [
     "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod",
@@ -142,8 +143,8 @@ __all__ = [
     "power", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan2", "hypot",
     "floor", "ceil", "trunc", "round", "nearbyint", "abs", "fmod", "copysign", "nextafter", "ldexp", "isnan", "isinf",
     "isfinite", "popcount", "clz", "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod",
-    "if_then_else", "likely", "all", "any", "sum", "max", "min", "comm_reducer", "min_value", "max_value", "infinity",
+    "if_then_else", "likely", "all", "any", "sum", "prod", "max", "min", "comm_reducer", "min_value", "max_value", "infinity",
     "reinterpret", "call_intrin", "call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin",
-    "call_llvm_pure_intrin", "ret", "ir_builder", "stmt_functor", "transform",
+    "call_llvm_pure_intrin", "ret", "analysis", "ceildiv", "ir_builder", "stmt_functor", "transform",
     "layout", "bijective_layout", "Layout", "BijectiveLayout",
 ]

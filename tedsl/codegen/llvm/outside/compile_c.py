@@ -33,6 +33,15 @@ def compile_c(source: str, target: Target, readable: Callable[[str], bool]) -> s
     return _run(compiler, source, ("-c", *_machine(target, clang=False)), "module.o")
 
 
+def llvm_text(source: str, options: tuple[str, ...] = (), clang: str | None = None) -> str:
+    """The LLVM IR of `source` for this machine. `clang`: another one than that on the PATH."""
+    compiler = shutil.which(clang or "clang")
+    if compiler is None:
+        raise LoweringError(f"create_llvm needs clang, and {'it' if clang is None else clang} is not on the PATH",
+                            hint="install clang, or give the C code itself to the pragma import_c, which takes any compiler")
+    return _run(compiler, source, ("-S", "-emit-llvm", *options), "module.ll", "create_llvm").decode()
+
+
 def _machine(target: Target, *, clang: bool) -> tuple[str, ...]:
     """The processor to compile for."""
     triple = (f"--target={target.triple}",) if clang and not target.is_host else ()
@@ -44,7 +53,7 @@ def _machine(target: Target, *, clang: bool) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _run(compiler: str, source: str, options: tuple[str, ...], result: str) -> bytes:
+def _run(compiler: str, source: str, options: tuple[str, ...], result: str, asked: str = "import_c") -> bytes:
     language = "c++" if 'extern "C"' in source else "c"
     with tempfile.TemporaryDirectory() as folder:
         made = os.path.join(folder, result)
@@ -52,11 +61,11 @@ def _run(compiler: str, source: str, options: tuple[str, ...], result: str) -> b
         try:
             done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise LoweringError(f"import_c: {os.path.basename(compiler)} did not run: {error}") from error
+            raise LoweringError(f"{asked}: {os.path.basename(compiler)} did not run: {error}") from error
         if done.returncode:
             said = done.stderr.replace("<stdin>: ", "").replace("<stdin>:", "line ").strip().splitlines()
             errors = [line for line in said if "error" in line] or said
             first = "\n    ".join(errors[:6])
-            raise LoweringError(f"import_c: {os.path.basename(compiler)} does not compile the code:\n    {first}")
+            raise LoweringError(f"{asked}: {os.path.basename(compiler)} does not compile the code:\n    {first}")
         with open(made, "rb") as file:
             return file.read()

@@ -1,0 +1,37 @@
+"""C and C++ as LLVM IR, by clang: `create_llvm`, whose text goes to the pragma import_llvm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from tedsl.codegen.llvm.outside.compile_c import llvm_text
+from tedsl.contrib.utils import is_source_path
+from tedsl.errors import ArgumentError, ArgumentTypeError
+
+
+def create_llvm(inputs: str | Sequence[str], output: str | None = None, options: Sequence[str] | None = None,
+                cc: str | None = None) -> str:
+    """LLVM IR as text, for one source, or the path of one. output: a file that gets it too. cc: the clang to use.
+
+    Several sources are compiled one by one: import them one by one.
+    """
+    sources = [inputs] if isinstance(inputs, str) else list(inputs)
+    if len(sources) != 1:
+        raise ArgumentError(f"create_llvm: {len(sources)} sources would be linked", hint="call it for each, import each text")
+    if isinstance(options, str):
+        raise ArgumentTypeError(f"create_llvm: options is a list of str, not {options!r}", hint='write ["-O2"]')
+    text = llvm_text(_source(sources[0]), tuple(options or ()), cc)
+    if output is not None:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+    return text
+
+
+def _source(given: str) -> str:
+    if not is_source_path(given):
+        return given
+    if not os.path.exists(given):
+        raise ArgumentError(f"create_llvm: there is no file {given!r}")
+    with open(given, encoding="utf-8") as file:
+        return file.read()

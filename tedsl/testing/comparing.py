@@ -1,0 +1,72 @@
+"""Comparing results: arrays, expressions, and derivatives with differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.errors import ArgumentError
+from tedsl.ir.build import as_expr
+from tedsl.ir.walk.equal import structural_equal
+from tedsl.runtime.array import NDArray
+
+
+def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
+    """AssertionError unless shapes agree and |actual - desired| <= atol + rtol * |desired| everywhere; NaNs are equal."""
+    import numpy
+
+    left, right = (numpy.asanyarray(x.numpy() if isinstance(x, NDArray) else x) for x in (actual, desired))
+    if left.shape != right.shape:
+        raise AssertionError(f"the shapes differ: {left.shape} and {right.shape}")
+    numpy.testing.assert_allclose(left, right, rtol=rtol, atol=atol, verbose=True)
+
+
+def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
+    """AssertionError unless it is proved that both expressions are equal for all values of their variables."""
+    from tedsl.arith.analyzer import Analyzer
+
+    a, b = as_expr(lhs), as_expr(rhs)
+    if not structural_equal(a, b) and not Analyzer().can_prove(a.equal(b)):
+        raise AssertionError(f"{a!r} and {b!r} are not known to be equal")
+
+
+def check_numerical_grads(function: Callable[..., Any], input_values: Any, grad_values: Any, function_value: Any = None,
+                          delta: float = 1e-3, atol: float = 1e-2, rtol: float = 0.1) -> None:
+    """AssertionError unless `grad_values` are near the differences of `function` around `input_values`.
+
+    function: of arrays, by position or by name, gives a number. input_values, grad_values: lists or dicts of arrays, one
+    derivative for each element. The differences are central, over 2 * delta. As in TVM, the Euclidean distance of derivatives
+    and differences counts: it is at most atol * sqrt(size) + rtol * the length of the differences. function_value is not
+    needed: central differences do not use it.
+    """
+    import numpy
+
+    by_name = isinstance(input_values, dict)
+    names = list(input_values) if by_name else list(range(len(input_values)))
+    if (set(grad_values) if by_name else set(range(len(grad_values)))) != set(names):
+        raise ArgumentError("check_numerical_grads: there is one array of derivatives for each array of inputs")
+    inputs: dict[Any, Any] = {name: numpy.array(_plain(input_values[name]), "float64") for name in names}
+    for name in names:
+        derivative = numpy.asarray(_plain(grad_values[name]), "float64")
+        if derivative.shape != inputs[name].shape:
+            raise AssertionError(f"input {name} has shape {inputs[name].shape}, its derivatives {derivative.shape}")
+        difference = numpy.zeros_like(derivative)
+        for place in numpy.ndindex(*derivative.shape):
+            difference[place] = (_moved(function, inputs, name, place, delta, by_name)
+                                 - _moved(function, inputs, name, place, -delta, by_name)) / (2 * delta)
+        distance = float(numpy.linalg.norm(derivative - difference))
+        if not distance <= atol * derivative.size**0.5 + rtol * float(numpy.linalg.norm(difference)):
+            raise AssertionError(f"the derivatives by input {name} are at a distance of {distance:g} from the differences:\n"
+                                 f"{derivative}\nand\n{difference}")
+
+
+def _plain(value: Any) -> Any:
+    return value.numpy() if isinstance(value, NDArray) else value
+
+
+def _moved(function: Callable[..., Any], inputs: dict[Any, Any], name: Any, place: Sequence[int], step: float,
+           by_name: bool) -> float:
+    """The value of `function` with one element moved by `step`."""
+    given = {key: value.copy() for key, value in inputs.items()}
+    given[name][tuple(place)] += step
+    return float(function(**given) if by_name else function(*given.values()))

@@ -1,0 +1,57 @@
+"""Which targets tests run for. There is one device here, the CPU: what needs another one is skipped.
+
+pytest is needed by what marks tests, and imported there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tedsl.runtime.device import Device, device
+from tedsl.runtime.objects import enabled
+
+
+def device_enabled(target: Any) -> bool:
+    """Whether programs built for `target` run here."""
+    return enabled(target)
+
+
+def enabled_targets() -> list[tuple[str, Device]]:
+    """The targets that run here, each with its device."""
+    return [("llvm", device("llvm"))]
+
+
+def requires_llvm(*test: Any) -> Any:
+    """Marks a test that builds for `llvm`. It is run always: tedsl does not exist without LLVM."""
+    return test[0] if test else lambda one: one
+
+
+def requires_gpu(*test: Any) -> Any:
+    """Marks a test that needs a GPU, for which there is no code here: it is skipped."""
+    import pytest
+
+    mark = pytest.mark.skip(reason="no target here is a GPU")
+    return mark(test[0]) if test else mark
+
+
+def parametrize_targets(*targets: Any) -> Any:
+    """Runs a test, whose arguments are `target` and, if it wants it, `dev`, for each target; for all that run here without any.
+
+    A target that does not run here is skipped, by name. A decorator, with targets or without.
+    """
+    import pytest
+
+    if len(targets) == 1 and callable(targets[0]):
+        return parametrize_targets()(targets[0])
+    wanted = list(targets) or [name for name, _ in enabled_targets()]
+
+    def mark(test: Any) -> Any:
+        with_device = "dev" in inspect.signature(test).parameters
+        cases = [pytest.param(*([one, device(str(one).split()[0])] if with_device else [one]), id=str(one))
+                 if device_enabled(one) else
+                 pytest.param(*([one, None] if with_device else [one]), id=str(one),
+                              marks=pytest.mark.skip(reason=f"programs for {one} do not run here")) for one in wanted]
+        return pytest.mark.parametrize("target, dev" if with_device else "target", cases)(test)
+
+    return mark
