@@ -279,6 +279,16 @@ def test_folders_for_a_while():
     assert not os.path.exists(kept.path)
 
 
+def test_what_is_reached_by_attributes_alone():
+    code = ("import tedsl; tedsl.contrib.utils.tempdir(); tedsl.contrib.clang.create_llvm; tedsl.contrib.intrinsics\n"
+            "tedsl.error.TVMError; tedsl.container.Array; tedsl.ir.container.Map; tedsl.te.tensor.Tensor; tedsl.topi.testing\n"
+            "tedsl.tir.analysis.verify_ssa; tedsl.tir.expr.IntImm; tedsl.tir.stmt.For; tedsl.tir.buffer.Buffer\n"
+            "assert {'contrib', 'container', 'error', 'topi'} <= set(dir(tedsl)) and 'utils' in dir(tedsl.contrib)\n"
+            "tedsl.contrib.nothing")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("'tedsl.contrib' has no attribute 'nothing'; it has clang, intrinsics, utils\n"), done.stderr
+
+
 def test_importing_it_does_not_import_pytest():
     code = "import tedsl.testing, tedsl.contrib.utils, sys; tedsl.testing.enabled_targets(); print('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

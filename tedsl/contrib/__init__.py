@@ -1,1 +1,18 @@
-"""What is built on the language and is no part of it."""
+"""What is built on the language and is no part of it. Its modules are loaded when they are asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = ("clang", "intrinsics", "utils")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'tedsl.contrib' has no attribute {name!r}; it has {', '.join(_MODULES)}")
+    return import_module(f"tedsl.contrib.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

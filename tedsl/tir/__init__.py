@@ -1,5 +1,6 @@
 """Expressions, statements and functions: names only. `te` declares programs; these are the parts that they are made of."""
 
+from tedsl.ir import buffer, expr, stmt
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import (
     EQ,
@@ -145,6 +146,6 @@ __all__ = [
     "isfinite", "popcount", "clz", "div", "truncdiv", "truncmod", "floordiv", "floormod", "indexdiv", "indexmod",
     "if_then_else", "likely", "all", "any", "sum", "prod", "max", "min", "comm_reducer", "min_value", "max_value", "infinity",
     "reinterpret", "call_intrin", "call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin",
-    "call_llvm_pure_intrin", "ret", "analysis", "ceildiv", "ir_builder", "stmt_functor", "transform",
+    "call_llvm_pure_intrin", "ret", "analysis", "buffer", "ceildiv", "expr", "stmt", "ir_builder", "stmt_functor", "transform",
     "layout", "bijective_layout", "Layout", "BijectiveLayout",
 ]

@@ -120,7 +120,9 @@ def test_names_that_no_text_can_hold_are_refused_where_they_are_given(name):
     func = tedsl.lower(s, args)["main"]
     for give in (lambda: tedsl.lower(s, args, name=name), lambda: tedsl.build(s, args, name=name, checked=True),
                  lambda: tedsl.build(s, args, name=name), lambda: tedsl.build(func.with_attr("global_symbol", name)),
-                 lambda: te.var(name), lambda: tir.decl_buffer((4,), name=name), lambda: te.reduce_axis((0, 4), name)):
+                 lambda: tedsl.build(tedsl.IRModule({name: func})), lambda: te.placeholder((4,), name=name),
+                 lambda: te.compute((4,), lambda i: i, name=name), lambda: te.var(name),
+                 lambda: tir.decl_buffer((4,), name=name), lambda: te.reduce_axis((0, 4), name)):
         with pytest.raises(ArgumentError, match="has no NUL and no lone surrogate"):
             give()
     tedsl.build(s, args, name="größe→名")(np.zeros(4, "float32"), np.zeros(4, "float32"))
