@@ -88,6 +88,96 @@ def test_loops_that_leave_out_an_element_are_found():
         tedsl.build(flat.with_body(Fewer()(flat.body)), checked=True)(a, c)
 
 
+def extern(body, n=8, **options):
+    """B of n elements, by what `body(ib, a, b)` writes, in checked mode."""
+    A = te.placeholder((n,), name="A")
+
+    def function(ins, outs):
+        ib = tedsl.tir.ir_builder.create()
+        body(ib, ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0]))
+        return ib.get()
+
+    B = te.extern((n,), [A], function, name="B")  # the line of the extern
+    a, b = np.arange(n, dtype="float32"), np.zeros(n, "float32")
+    tedsl.build(te.create_schedule(B.op), [A, B], checked=True, **options)(a, b)
+    return b
+
+
+def counted(most):
+    def body(ib, a, b):
+        at = ib.allocate("int32", (1,), name="at", scope="local")
+        at[0] = 0
+        with ib.while_loop(at[0] < most):
+            b[at[0]] = a[at[0]] * 2.0
+            at[0] = at[0] + 1
+    return body
+
+
+def test_a_place_that_memory_decides_is_reported_with_its_value():
+    np.testing.assert_array_equal(extern(counted(8)), np.arange(8) * 2)
+    with pytest.raises(tedsl.errors.AccessError) as found:
+        extern(counted(9))
+    lines = str(found.value).splitlines()
+    assert lines[0] == "reads A[8]: index 8 of dimension 0 is not in [0, 8)"
+    assert lines[1].startswith("  in stage B (") and lines[1].endswith(f"{__file__}:{line_of('# the line of the extern')})")
+
+    def spread(ib, a, b):
+        with ib.for_range(0, 8, "i") as i:
+            b[i] = a[0]
+            b[a[i].astype("int32") * 2] = a[i]
+
+    with pytest.raises(tedsl.errors.AccessError) as found:
+        extern(spread)
+    assert str(found.value).startswith("stores B[8]: index 8 of dimension 0 is not in [0, 8)\n  in stage B (")
+    assert str(found.value).endswith("\n  loops: i = 4")
+
+
+def test_a_read_that_would_be_clamped_is_reported():
+    def gathered(ib, a, b):
+        with ib.for_range(0, 8, "i") as i:
+            b[i] = a[a[i].astype("int32") + 1]
+
+    with pytest.raises(tedsl.errors.AccessError, match=r"reads A\[8\].*\n  in stage B .*\n  loops: i = 7"):
+        extern(gathered)
+
+    def chosen(ib, a, b):
+        with ib.for_range(0, 8, "i") as i:
+            at = a[i].astype("int32") + 1
+            b[i] = tedsl.tir.Select(at < 8, a[at], tedsl.tir.const(0.0, "float32"))
+
+    np.testing.assert_array_equal(extern(chosen), [1, 2, 3, 4, 5, 6, 7, 0])
+
+
+def test_a_hybrid_script_that_reads_outside_is_reported():
+    @te.hybrid.script
+    def picked(a, rows):
+        b = output_tensor((3,), "float32")  # noqa: F821
+        for i in range(3):
+            b[i] = a[rows[i]]
+        return b
+
+    A, rows = te.placeholder((4,), name="A"), te.placeholder((3,), "int32", name="rows")
+    B = picked(A, rows)
+    checked = tedsl.build(te.create_schedule(B.op), [A, rows, B], checked=True)
+    a, b = np.arange(4, dtype="float32"), np.zeros(3, "float32")
+    checked(a, np.array([3, 0, 1], "int32"), b)
+    np.testing.assert_array_equal(b, [3, 0, 1])
+    with pytest.raises(tedsl.errors.AccessError, match=r"reads A\[9\]: index 9 of dimension 0 is not in \[0, 4\)"):
+        checked(a, np.array([3, 9, 1], "int32"), b)
+
+
+def test_an_output_that_is_not_whole_names_its_stage():
+    def most(ib, a, b):
+        with ib.for_range(0, 7, "i") as i:
+            b[i] = a[i]
+
+    with pytest.raises(tedsl.errors.AccessError) as found:
+        extern(most)
+    lines = str(found.value).splitlines()
+    assert lines[0] == "never writes B[7]"
+    assert lines[1].startswith("  in stage B (") and lines[1].endswith(f"{__file__}:{line_of('# the line of the extern')})")
+
+
 def test_iterations_that_write_the_same_element():
     ib = tedsl.tir.ir_builder.create()
     C = tedsl.tir.decl_buffer((4,), name="C")

@@ -35,7 +35,8 @@ def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[Ite
     assert isinstance(op, ExternOp)
     for tensor in (*op.input_tensors, op.output(0)):
         _must_be_plain(op, stage.schedule.stage_map[tensor.op])
-    return StagePlan(stage, op, (), tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)), ()
+    reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
+    return StagePlan(stage, op, (), reads, at_run_time=not clamped), ()
 
 
 def _must_be_plain(op: ExternOp, stage: StageState) -> None:
@@ -63,7 +64,7 @@ def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
         binding.bind(placeholder, buffer)
     body = fresh_copy(bind_once(binding.applied(op.body)))  # several operations may share statements
     body = only_read(body, {buffer.data for buffer in inputs})
-    body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),))
+    body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),), at_run_time=plan.at_run_time)
     return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)
 
 

@@ -84,6 +84,7 @@ class StagePlan:
     offsets: for each iteration variable its value minus its minimum, in terms of the loops.
     guards: the conditions that the loops put on the statements.
     launch: the kernel that the stage is part of, if it runs on threads of a device.
+    at_run_time: whether accesses of statements that the user wrote are checked while they run (`passes/checked`).
     """
 
     stage: StageState
@@ -105,6 +106,7 @@ class StagePlan:
     offsets: dict[IterVar, Expr] = field(default_factory=dict)
     guards: list[Guard] = field(default_factory=list)
     launch: Launch | None = None
+    at_run_time: bool = False
 
     @property
     def name(self) -> str:

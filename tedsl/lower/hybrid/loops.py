@@ -47,7 +47,8 @@ def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[Ite
         if stage.schedule.stage_map[tensor.op].storage.rolling:
             raise LoweringError(f"{op.name} is a hybrid script, which uses the whole of {tensor.name}, and {tensor.name} is in "
                                 "a rolling buffer", hint="leave rolling_buffer out")
-    return StagePlan(stage, op, (), tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)), ()
+    reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
+    return StagePlan(stage, op, (), reads, at_run_time=not clamped), ()
 
 
 def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
@@ -63,7 +64,8 @@ def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     body = _Loops(plan, nest)(_Placed(op)(op.body))
     body = fresh_copy(_Real(real)(body))
     try:
-        body = nest.marked(checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),)))
+        used = tuple(dict.fromkeys((*inputs, *buffers)))
+        body = nest.marked(checked_accesses(body, used, at_run_time=plan.at_run_time))
     except LoweringError as error:
         if error.problem.startswith("hybrid script "):
             raise

@@ -39,11 +39,12 @@ THREADS = ("thread_extent", "virtual_thread")
 class AccessChecker(ScopedRewriter):
     """Rewrites statements so that no access leaves its memory; LoweringError for those that surely do.
 
-    `statements` adds what each kind of statement means.
+    `statements` adds what each kind of statement means. at_run_time: loads and stores that may leave their memory are left as
+    they are, for checks while they run.
     """
 
-    def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool) -> None:
-        self.table, self.analyzer, self.may_return = table, analyzer, may_return
+    def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool, at_run_time: bool = False) -> None:
+        self.table, self.analyzer, self.may_return, self.at_run_time = table, analyzer, may_return, at_run_time
         self.scopes: list[Scope] = []
         self.unsure = 0  # conditions around that depend on data: what stands below may never happen
         self.data: set[Var] = set()  # variables whose values depend on memory
@@ -139,6 +140,9 @@ class AccessChecker(ScopedRewriter):
             return
         conditions = list(facts or ())
         by_data = any(map(self.depends_on_data, (place.index, *conditions)))
+        if by_data and self.at_run_time:
+            _need(facts, lazy)
+            return
         if by_data and predicate is None:
             clamps.setdefault(load, []).append(place)
             if not self.analyzer.can_prove(build.greater_equal(place.extent, 1)):
@@ -236,7 +240,10 @@ class AccessChecker(ScopedRewriter):
     def unproved(self, access: Node, place: Place, conditions: list[Expr], predicate: Expr | None) -> bool:
         """Refuse the access or demand that it is in range. True: it is, where the conditions hold. No part is data."""
         index = place.index
+        later = self.at_run_time and not isinstance(access, Call)
         if predicate is not None or (index.dtype.lanes > 1 and not _is_plain_ramp(index)):
+            if later:
+                return bool(conditions)
             wanted = self.implied(conditions, self.kept(place, predicate))
             self.here.append((wanted, self.message(access, place)))
             return False
@@ -251,7 +258,8 @@ class AccessChecker(ScopedRewriter):
                     raise self.refusal(access, place, found)
                 if found.complete and not symbols:
                     continue
-            self.demands.append(Demand(end, end, place.low, place.extent, tuple(conditions), self.message(access, place)))
+            if not later:
+                self.demands.append(Demand(end, end, place.low, place.extent, tuple(conditions), self.message(access, place)))
         return bool(conditions)
 
     def expanded(self, scopes: list[Scope]) -> list[Scope]:

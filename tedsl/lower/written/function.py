@@ -68,11 +68,14 @@ def check_written(func: PrimFunc) -> PrimFunc:
     return func.with_body(checked_accesses(func.body, func.buffers))
 
 
-def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...]) -> Stmt:
-    """`body`, which uses `buffers`, with every access inside its memory."""
+def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *, at_run_time: bool = False) -> Stmt:
+    """`body`, which uses `buffers`, with every access inside its memory.
+
+    at_run_time: only what is surely wrong is refused; `passes/checked` looks at the other loads and stores.
+    """
     analyzer = Analyzer()
     bind_sizes(analyzer, [dim for buffer in buffers for dim in buffer.shape], at_least=0)
     may_return = any(isinstance(node, Call) and node.op.name == "tir.ret" for node in post_order(body))
-    checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return)
+    checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return, at_run_time=at_run_time)
     made = checker(body)
     return asserted(made, checker.demands)

@@ -180,6 +180,8 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
         if not c.depends_on_data(place.index):
             c.unproved(s, place, [], predicate)
             continue
+        if c.at_run_time:
+            continue
         at = Var("at", new.index.dtype)  # computed once: what is tested is what is used
         named[at] = new.index
         c.here.append((c.kept(replace(new, index=at), predicate), c.message(s, place)))

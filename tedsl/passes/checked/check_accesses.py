@@ -232,6 +232,7 @@ class _Checker(ScopedRewriter):
         after: list[Stmt] = []
         memory = self.memory(key)
         if memory is not None:
+            memory.stage = self.stage or memory.stage
             for lane, given in enumerate(places):
                 at = self.located(key, memory, given, len(places), "stores")
                 on = (*at.on, *(() if mask is None else (lane_of(mask, lane),)))
@@ -329,7 +330,7 @@ class _Checker(ScopedRewriter):
         """At the end: every element of an output got a value."""
         written = memory.written
         assert written is not None
-        self.stage = ""
+        self.stage = memory.stage
         return over(memory.extents, lambda place: self.fault_if(
             build.logical_not(BufferLoad(written, place)), f"never writes {_named(memory)}", place))
 

@@ -18,6 +18,7 @@ class Memory:
 
     written: a bool per element, whether something was stored there; None where the content is known to be defined, or where
     code that cannot be looked into reaches the buffer.
+    stage: the one that stores there, for what shows at the end.
     scope: of the memory and so of its shadows: what each thread has for itself, it has a shadow of for itself.
     """
 
@@ -26,6 +27,7 @@ class Memory:
     extents: tuple[Expr, ...]
     scope: str = ""
     written: Buffer | None = None
+    stage: str = ""
     shadows: int = field(default=0)
 
     def shadow(self, what: str, dtype: str) -> Buffer:
