@@ -5,7 +5,7 @@ import pytest
 
 import tedsl
 from tedsl import te, tir
-from tedsl.errors import LoweringError, TedslError
+from tedsl.errors import LoweringError, ScheduleError, TedslError
 from tedsl.ir import builder
 from tests.lower.programs import execute, whole_numbers
 
@@ -362,9 +362,38 @@ def test_what_has_no_memory_of_its_own():
         tedsl.lower(p.s, [p.X, p.update])
     with pytest.raises(LoweringError, match=r"state is an argument, and its rows are part of scan"):
         tedsl.lower(p.s, [p.X, p.state, p.scan])
-    p.s[p.update].storage_align(p.update.op.axis[0], 8, 1)
-    with pytest.raises(LoweringError, match=r"update is computed into scan, and has directives on its memory(.|\n)*s\[scan\]"):
-        tedsl.lower(p.s, [p.X, p.scan])
+
+
+@pytest.mark.parametrize("who", ["init", "update"])
+@pytest.mark.parametrize("directive", ["storage_align", "double_buffer", "rolling_buffer"])
+def test_memory_of_a_scan_takes_no_directives_and_a_copy_does(who, directive):
+    p = CumulativeSum()
+    tensor = getattr(p, who)
+
+    def give(tensor):
+        stage = p.s[tensor]
+        stage.storage_align(stage.op.axis[0], 8, 1) if directive == "storage_align" else getattr(stage, directive)()
+
+    before = str(p.s)
+    with pytest.raises(ScheduleError, match=rf"stage {who}: {who} has no memory of its own: its rows are (.|\n)*"
+                                            rf's\.cache_write\({who}, "local"\) computes into memory of our own, which can be'):
+        give(tensor)
+    assert str(p.s) == before
+    copy = p.s.cache_write(tensor, "local")
+    if directive == "double_buffer" and who == "update":
+        p.s[copy].compute_at(p.s[p.update], p.s[p.update].op.axis[1])
+    elif directive != "storage_align":
+        return
+    give(copy)
+    p.check()
+
+
+def test_a_scan_is_not_aligned():
+    p = CumulativeSum()
+    D = te.compute((6, 5), lambda i, j: p.scan[i, j] * 2.0, name="D")
+    s = te.create_schedule(D.op)
+    with pytest.raises(ScheduleError, match=r"scan is a scan: its rows follow one another(.|\n)*s\.cache_write\(update, "):
+        s[p.scan].storage_align(p.scan.op.spatial_axis_[0], 8, 1)
 
 
 @pytest.mark.parametrize("who", ["init", "update"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.iters import IterVar
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import StageState, describe, find, show
 from tedsl.schedule.storage import Alignment
@@ -21,6 +22,10 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
     """
     directive = f"storage_align({show(axis)}, {show(factor)}, {show(offset)})"
     must_own_memory(stage, directive, "aligned")
+    if isinstance(stage.op, ScanOp):
+        update = stage.op.update[0].name
+        raise stage.refuse(directive, f"{stage.name} is a scan: its rows follow one another without gaps",
+                           hint=f's.cache_write({update}, "local") computes rows in memory of their own, which can be aligned')
     axes = list(getattr(stage.op, "axis", ()))
     dim = find(axes, axis)
     if dim is None:
