@@ -253,7 +253,19 @@ def no_op() -> Stmt:
 
 def is_no_op(stmt: Stmt) -> bool:
     """Whether `stmt` is an Evaluate of something without effect."""
-    return isinstance(stmt, Evaluate) and not (isinstance(stmt.value, Call) and stmt.value.op.effect == "opaque")
+    return isinstance(stmt, Evaluate) and not _has_effect(stmt.value)
+
+
+def _has_effect(value: Node) -> bool:
+    stack, seen = [value], set()
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Call) and part.op.effect == "opaque":
+            return True
+        if id(part) not in seen:
+            seen.add(id(part))
+            stack += part.child_nodes()
+    return False
 
 
 def seq(*stmts: Stmt | None) -> Stmt:

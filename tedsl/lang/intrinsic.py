@@ -8,18 +8,18 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, array_of
 from tedsl.ir.builder import BufferVar
-from tedsl.ir.dtype import INT32
+from tedsl.ir.dtype import INT32, VOID
 from tedsl.ir.expr import Expr, IntImm, StringImm
 from tedsl.ir.ops import Op
 from tedsl.lang.value import as_value
 
 
 def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
-    """The operator `func_name`, such as "tir.exp", of `args`; its value is of `dtype`."""
+    """The operator `func_name`, such as "tir.exp", of `args`; its value is of `dtype` (None: it gives none)."""
     op = Op.get(func_name)
     if op.arity is not None and len(args) != op.arity:
         raise ArgumentTypeError(f"{op.name} takes {op.arity} argument{'s' * (op.arity != 1)}, not {len(args)}")
-    return build.call(op, *[as_value(a, op.name) for a in args], dtype_=dtype)
+    return build.call(op, *[as_value(a, op.name) for a in args], dtype_=VOID if dtype is None else dtype)
 
 
 def call_extern(dtype: object, func_name: str, *args: Any) -> Expr:
@@ -65,7 +65,7 @@ def ret(val: Any) -> Expr:
 def _named(op: str, dtype: object, name: Any, args: tuple[Any, ...]) -> Expr:
     if not isinstance(name, (str, StringImm)):
         raise ArgumentTypeError(f"{op}: the name of the function is a str, not {name!r}")
-    return build.call(op, name, *[as_value(a, op) for a in args], dtype_=dtype)
+    return build.call(op, name, *[as_value(a, op) for a in args], dtype_=VOID if dtype is None else dtype)
 
 
 def _without_count(args: tuple[Any, ...]) -> tuple[Any, ...]:

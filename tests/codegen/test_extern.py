@@ -131,6 +131,39 @@ def test_no_value_of_a_call_without_one_is_used():
         te.placeholder((4,), "void")
 
 
+def test_void_functions_of_every_kind():
+    """Of C, of imported LLVM IR, an intrinsic, and a Python function whose answer nobody wants."""
+    code = ("define void @seven(ptr %p) {\n store i32 7, ptr %p\n ret void\n}\n"
+            "define i32 @eight(ptr %p) {\n store i32 8, ptr %p\n ret i32 1\n}")
+    tedsl.register_func("test.answers", lambda a: "a text", override=True)
+    ib = create()
+    ib.scope_attr(tir.const(0), "pragma_import_llvm", code)
+    for call in (tir.call_extern(None, "seven", I.access_ptr("w")),
+                 tir.call_extern("void", "eight", I.access_ptr("w", offset=1)),
+                 tir.call_llvm_intrin("void", "llvm.donothing"),
+                 tir.Call("void", "tir.call_packed", [tir.StringImm("test.answers"), I.access_ptr("r")]),
+                 tir.call_extern("void", "bzero", I.access_ptr("w", offset=2), tir.const(4, "int64"))):
+        ib.emit(call)
+    out = np.arange(1, 5, dtype="int32")
+    tedsl.build(function(ib.get(), I))(out)
+    assert out.tolist() == [7, 8, 0, 4]
+
+
+def test_calls_inside_of_an_expression_that_nobody_wants():
+    """They were dropped with it, and what they do."""
+    def clear(k):
+        return tir.call_extern("int32", "memset", I.access_ptr("w", offset=k), 0, tir.const(4, "int64"))
+
+    out, = both(emitting(clear(1) + 1, tir.if_then_else(n > 3, clear(2), 0), tir.if_then_else(n > 4, clear(3), 0), buffers=[I]),
+                np.arange(1, 5, dtype="int32"))
+    assert out.tolist() == [1, 0, 0, 4]
+    ib = create()
+    with ib.for_range(0, 2, "i") as i, ib.if_scope(i > 0):
+        ib.emit(-clear(i))
+    out, = both(function(ib.get(), I), np.arange(1, 5, dtype="int32"))
+    assert out.tolist() == [1, 0, 3, 4]
+
+
 # --- intrinsics of LLVM ---------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["llvm.fma", "llvm.fma.f32"])

@@ -16,6 +16,7 @@ from tedsl.codegen.llvm.streaming import emit_stream, find_stream, may_stream
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.build import as_int
+from tedsl.ir.dtype import VOID
 from tedsl.ir.expr import Call, StringImm, Var
 from tedsl.ir.stmt import (
     Allocate,
@@ -30,6 +31,7 @@ from tedsl.ir.stmt import (
     SeqStmt,
     Stmt,
     While,
+    is_no_op,
 )
 
 
@@ -50,14 +52,16 @@ def emit_let(out: Emitter, s: LetStmt) -> None:
 
 def emit_evaluate(out: Emitter, s: Evaluate) -> None:
     e = s.value
-    if not isinstance(e, Call) or e.op.effect != "opaque":
+    if is_no_op(s):
         return
-    if e.op.name == "tir.ret":
+    if isinstance(e, Call) and e.op.name == "tir.ret":
         if as_int(e.args[0]) != 0:
             raise LoweringError("tir.ret of a value: a kernel returns nothing", hint="store the value into a buffer")
         leave(out, str(abi.OK))
         out.start_block(out.fresh("after"))
         return
+    if isinstance(e, Call) and e.op.name == "tir.call_packed":
+        e = e.replace(dtype=VOID)  # what it returns is not used, and may be anything
     out.value(e)
 
 

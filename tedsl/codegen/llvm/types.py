@@ -11,10 +11,12 @@ import struct
 from functools import cache, lru_cache
 
 from tedsl.errors import InternalError
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import VOID, DType
 
 
 def _register_element(d: DType) -> str:
+    if d is VOID:
+        return "void"
     if d.is_float:
         return "double" if d.bits == 64 else "float"
     return "ptr" if d.is_handle else f"i{d.bits}"

@@ -15,7 +15,7 @@ from tedsl.codegen.llvm.types import memory_type, register_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int, mul
-from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.dtype import VOID, DType, dtype
 from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.node import Node
 from tedsl.ir.walk.visitor import post_order
@@ -85,7 +85,7 @@ def emit_packed(out: Emitter, e: Call) -> str:
     for arg in e.args[1:]:
         arguments.add(arg)
     d = e.dtype
-    result = "f" if d.is_float else "u" if d.is_handle or d.is_uint else "b" if d.is_bool else "i"
+    result = "" if d is VOID else "f" if d.is_float else "u" if d.is_handle or d.is_uint else "b" if d.is_bool else "i"
     text = constant_text(out, describe(name, result, arguments.kinds))
     slots = out.alloca(f"[{max(1, len(arguments.words))} x i64]", 8, "words")
     for k, (t, value) in enumerate(arguments.words):
@@ -97,6 +97,8 @@ def emit_packed(out: Emitter, e: Call) -> str:
 
 
 def _result(out: Emitter, slots: str, d: DType) -> str:
+    if d is VOID:
+        return "null"
     if d.is_float:
         return convert(out, out.assign(f"load double, ptr {slots}, align 8"), _FLOAT64, d)
     if d.is_handle:

@@ -11,7 +11,7 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.outside.callbacks import constant_text
 from tedsl.codegen.llvm.types import register_type
 from tedsl.errors import LoweringError
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import VOID, DType
 from tedsl.ir.expr import Call, Expr, StringImm
 from tedsl.runtime.symbols import EXTERN, extern_address
 
@@ -44,6 +44,9 @@ def emit_c_function(out: Emitter, e: Call, name: str) -> str:
 def _call(out: Emitter, symbol: str, e: Call, result: str, types: list[str], values: list[str]) -> str:
     arguments = ", ".join(f"{t} {v}" for t, v in zip(types, values))
     out.called()
+    if e.dtype is VOID:
+        out.line(f"call void {symbol}({arguments})")
+        return "null"
     return out.assign(f"call {result} {symbol}({arguments})")
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.types import register_type
 from tedsl.errors import LoweringError
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import VOID, DType
 from tedsl.ir.expr import Call, Expr, IntImm, StringImm
 
 # All arguments of the dtype of the result: name -> (how many, whether floats, whether integers)
@@ -49,7 +49,11 @@ def emit_llvm_intrinsic(out: Emitter, e: Call) -> str:
     symbol = out.module.declare(name, f"declare {result} @{name}({', '.join(t for t, _ in args)})")
     if not e.op.is_pure:
         out.called()
-    return out.assign(f"call {result} {symbol}({', '.join(f'{t} {v}' for t, v in args)})")
+    call = f"call {result} {symbol}({', '.join(f'{t} {v}' for t, v in args)})"
+    if e.dtype is VOID:
+        out.line(call)
+        return "null"
+    return out.assign(call)
 
 
 def _is_plain(name: str, result: DType, args: list[DType]) -> bool:
@@ -78,7 +82,8 @@ def _check(out: Emitter, name: str, e: Call) -> None:
     result = register_type(e.dtype)
     text = (f"declare {result} @{name}({', '.join(types)})\n"
             f"define {result} @probe({', '.join(f'{t} %a{k}' for k, t in enumerate(types))}) {{\n"
-            f"  %r = call {result} @{name}({', '.join(f'{t} {v}' for t, v in zip(types, values))})\n  ret {result} %r\n}}\n")
+            f"  {'' if result == 'void' else '%r = '}call {result} @{name}({', '.join(map(' '.join, zip(types, values)))})\n"
+            f"  ret {result}{'' if result == 'void' else ' %r'}\n}}\n")
     problem = _tried(name, text, target.triple, target.cpu, target.feature_string)
     if problem is not None:
         raise LoweringError(f"LLVM cannot call {name} on ({', '.join(str(a.dtype) for a in e.args[1:])}) giving {e.dtype} for "
