@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tedsl.errors import OptionError
+from tedsl.errors import ArgumentTypeError, OptionError
 from tedsl.ir.ops import MATH_BINARY, MATH_UNARY
 
 
@@ -33,6 +33,16 @@ def registered(name: str) -> Registered:
         raise OptionError(f"call_packed: no Python function is registered as {name!r}; registered: "
                           f"{', '.join(listed()) or '(none)'}", hint=f"tedsl.register_func({name!r}, function)")
     return found
+
+
+def as_number(name: str, answer: Any, is_float: bool) -> int | float:
+    """What the function `name` returned, as the number that the program uses; None counts as 0."""
+    if answer is None:
+        return 0
+    if not hasattr(answer, "__float__" if is_float else "__int__") or getattr(answer, "shape", ()) != ():
+        raise ArgumentTypeError(f"call_packed: {name} returned {answer!r}, and the program uses it as a number",
+                                hint="return a number; a call that stands alone, as a statement, may return anything")
+    return float(answer) if is_float else int(answer)
 
 
 # Names of the C library that mean an operator of the language: those are computed as the language says, also on vectors.

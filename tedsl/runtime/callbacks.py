@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy
 
-from tedsl.errors import ArgumentError, ArgumentTypeError
-from tedsl.ir.functions import registered
+from tedsl.errors import ArgumentError
+from tedsl.ir.functions import as_number, registered
 from tedsl.runtime.array import NDArray, numpy_dtype
 
 _END = "\x1f"  # between the parts of a description
@@ -33,7 +33,7 @@ _WORD: dict[str, Any] = {"i": ctypes.c_int64, "u": ctypes.c_uint64, "f": ctypes.
 
 
 def describe(name: str, result: str, arguments: Sequence[str]) -> str:
-    """The description of a call: kinds of the result and of each argument, then the name.
+    """The description of a call: kinds of the result ("" where it is not used) and of each argument, then the name.
 
     i, u, f, b: an integer, an unsigned one, a float, a bool, in one word; p: an address; s: the address of a text;
     a/dtype/rank/rw/strided: an array in 1 + rank words (data, shape), and rank more if strided.
@@ -48,20 +48,11 @@ def call_from_kernel(text: int, words: int) -> None:
     reader = _Reader(words)
     answer = function(*[reader.argument(kind) for kind in kinds])
     del function
-    value = _as_word(name, result, answer)
+    value = as_number(name, answer, result == "f") if result else 0
     del answer
     reader.close(name)
     if result:
         _WORD[result].from_address(words).value = value
-
-
-def _as_word(name: str, kind: str, answer: Any) -> Any:
-    """What a function returned, as the number that the kernel expects; None counts as 0."""
-    if not kind or answer is None:
-        return 0
-    if not hasattr(answer, "__float__" if kind == "f" else "__int__") or getattr(answer, "shape", ()) != ():
-        raise ArgumentTypeError(f"call_packed: {name} returned {answer!r}, and the kernel expects a number")
-    return float(answer) if kind == "f" else int(answer)
 
 
 class _Reader:

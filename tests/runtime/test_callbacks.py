@@ -13,6 +13,7 @@ import tedsl
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, OptionError
 from tedsl.ir.builder import create
+from tedsl.ir.evaluate import run
 from tedsl.runtime.functions import PackedFunc, list_global_func_names, remove_global_func
 from tests.lower.written.programs import both, function
 
@@ -75,11 +76,30 @@ def test_none_is_zero_and_other_objects_are_refused(register):
     kernel(out)
     assert out[0] == 0
     register(lambda: "text")
-    with pytest.raises(TypeError, match=r"test.f returned 'text', and the kernel expects a number"):
+    with pytest.raises(TypeError, match=r"test.f returned 'text', and the program uses it as a number\n  hint: "):
         kernel(out)
+    with pytest.raises(TypeError, match=r"test.f returned 'text', and the program uses it as a number\n  hint: "):
+        run(calling(write, B), [out])
     register(lambda: np.zeros(3))
-    with pytest.raises(TypeError, match=r"test.f returned array\(\[0., 0., 0.\]\), and the kernel expects a number"):
+    with pytest.raises(TypeError, match=r"test.f returned array\(\[0., 0., 0.\]\), and the program uses it as a number"):
         kernel(out)
+
+
+@pytest.mark.parametrize("answer", ["text", np.zeros(3), None, {}, 2.5, lambda: 1])
+def test_what_a_call_that_stands_alone_returns_is_ignored(register, answer):
+    """As functions that end in `y.copyfrom(...)`, which returns the array."""
+    def add_one(x, y):
+        y.copyfrom(x.numpy() + 1)
+        return answer
+    register(add_one)
+    source = te.placeholder((4,), name="S")
+    result = te.extern((4,), [source], lambda ins, outs: tir.call_packed("test.f", ins[0], outs[0]), name="R", dtype="float32")
+    s = te.create_schedule(result.op)
+    x = np.arange(4, dtype="float32")
+    for kernel in (tedsl.build(s, [source, result]), lambda *args: run(tedsl.lower(s, [source, result])["main"], args)):
+        y = np.zeros(4, "float32")
+        kernel(x, y)
+        np.testing.assert_array_equal(y, x + 1)
 
 
 def test_arrays_are_the_memory_itself(register):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import VOID, DType
-from tedsl.ir.functions import C_MATH, registered
+from tedsl.ir.functions import C_MATH, as_number, registered
 from tedsl.ir.interpreter import arithmetic
 
 External = Callable[..., Any]
@@ -38,7 +38,7 @@ def _python(name: str, result: DType, args: tuple[Any, ...]) -> Any:
     entry = registered(name)
     answer = entry.function(*[entry.as_array(a) if isinstance(a, np.ndarray) else a.item() if isinstance(a, np.generic) else a
                               for a in args])
-    return _number(0 if answer is None else answer, result)
+    return 0 if result is VOID else _number(as_number(name, answer, result.is_float), result)
 
 
 def _number(value: Any, of: DType) -> Any:
