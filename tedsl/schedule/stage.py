@@ -175,6 +175,9 @@ class Stage:
     def set_store_predicate(self, predicate: Any) -> None:
         """Store the elements of this stage only where the condition `predicate`, over thread axes, holds.
 
+        It chooses which of several threads stores what all of them have, as after a reduction across threads. A condition
+        that leaves elements to no thread is refused by lowering.
+
         Example (rowsum):
             tx = te.thread_axis("threadIdx.x")
             s[B].bind(k, tx)
