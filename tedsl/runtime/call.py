@@ -47,12 +47,16 @@ class CheckedCall:
 
     def __call__(self, *args: Any, **named: Any) -> None:
         if named:
-            raise ArgumentTypeError(f"{self.signature.name} takes its arguments in their order, not by name: "
-                                    f"{', '.join(named)}", hint=f"call {self.signature.name}({self.signature.names})")
+            self.refuse_names(*named)
         prepared = self.prepare(args)
         status = _CALL(self._addresses[prepared.compact])(ctypes.addressof(prepared.slots))
         if status:
             self.fail(status)
+
+    def refuse_names(self, *names: str) -> None:
+        """Raises: arguments are not given by name."""
+        raise ArgumentTypeError(f"{self.signature.name} takes its arguments in their order, not by name: {', '.join(names)}",
+                                hint=f"call {self.signature.name}({self.signature.names})")
 
     def prepare(self, args: Sequence[Any]) -> Prepared:
         """The arguments, checked."""

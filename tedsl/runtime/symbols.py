@@ -18,7 +18,7 @@ from tedsl.errors import LoweringError
 CPYTHON = frozenset((
     "PyErr_NoMemory", "PyErr_Occurred", "PyErr_Clear", "PyErr_Fetch", "PyErr_NormalizeException", "PyEval_RestoreThread",
     "PyEval_SaveThread", "PyException_SetTraceback", "PyFloat_AsDouble", "PyGILState_Ensure", "PyGILState_Release",
-    "PyLong_AsLongLongAndOverflow", "PyObject_CallFunction", "PyObject_CallMethod", "PyObject_Vectorcall", "Py_DecRef",
+    "PyLong_AsLongLongAndOverflow", "PyObject_CallFunction", "PyObject_CallMethod", "PyObject_VectorcallDict", "Py_DecRef",
     "Py_IncRef",
 ))
 

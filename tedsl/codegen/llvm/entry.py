@@ -34,13 +34,15 @@ DECLARATIONS = """
 @tedsl_bfloat16_number = external global i32
 @tedsl.fail = private unnamed_addr constant [5 x i8] c"fail\\00"
 @tedsl.format = private unnamed_addr constant [2 x i8] c"i\\00"
+@tedsl.refuse_names = private unnamed_addr constant [13 x i8] c"refuse_names\\00"
+@tedsl.object = private unnamed_addr constant [2 x i8] c"O\\00"
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
 """
 
@@ -422,5 +424,8 @@ class _Entry:
             "done:", "  call void @Py_IncRef(ptr @tedsl_none)", "  ret ptr @tedsl_none",
             "failed:", "  %nothing = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.fail, "
             "ptr @tedsl.format, i32 %status)", "  ret ptr null",
-            "slow:", "  %answer = call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %count, ptr %names)",
+            "slow:", "  %by_name = icmp ne ptr %names, null", "  br i1 %by_name, label %named, label %checked",
+            "named:", "  %refused = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.refuse_names, "
+            "ptr @tedsl.object, ptr %names)", "  ret ptr %refused",
+            "checked:", "  %answer = call ptr @PyObject_VectorcallDict(ptr %self, ptr %args, i64 %count, ptr null)",
             "  ret ptr %answer", "}", ""]
