@@ -10,7 +10,7 @@ Stages that are computed inside a loop stand at the beginning of its body. A loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
@@ -121,11 +121,11 @@ class Nest:
 
     # --- guards ---
 
-    def guarded(self, stmt: Stmt, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> Stmt:
+    def guarded(self, stmt: Stmt, offsets: Mapping[IterVar, Expr], start: Collection[IterVar], translate: Translator) -> Stmt:
         """`stmt` under the conditions that its iteration exists."""
         for condition in reversed(self.conditions(offsets, start, translate)):
             stmt = IfThenElse(condition if condition in self.unlikely else build.likely(condition), stmt)
-        return on_named_threads(self.plan, stmt)
+        return on_named_threads(self.plan, stmt, start)
 
     def conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
         plan = self.plan

@@ -1,5 +1,6 @@
 """Wrong uses of tensorize and of intrinsics: what the errors say."""
 
+import numpy as np
 import pytest
 
 import tedsl
@@ -15,6 +16,28 @@ def refused(s, args, *words):
     for word in words:
         assert word in text, text
     return text
+
+
+def total(n):
+    """b[0] = the sum of a."""
+    a = te.placeholder((n,), name="a")
+    k = te.reduce_axis((0, n), name="k")
+    b = te.compute((1,), lambda i: te.sum(a[k], axis=k), name="b")
+
+    def body(ins, outs, first=True):
+        ib = tir.ir_builder.create()
+        x, y = ins[0], outs[0]
+        if first:
+            ib.emit(y.vstore([0], 0.0))
+        with ib.for_range(0, n, "q") as q:
+            ib.emit(y.vstore([0], y.vload([0]) + x.vload([q])))
+        return ib.get()
+
+    def reset(outs):
+        return outs[0].vstore([0], 0.0)
+
+    return te.decl_tensor_intrin(b.op, lambda ins, outs: (body(ins, outs), reset(outs), body(ins, outs, False)),
+                                 default_buffer_params={"offset_factor": 1})
 
 
 def elementwise(n=64, m=16, dtype="float32"):
@@ -185,6 +208,44 @@ def test_a_loop_inside_that_is_annotated_later():
     s[C].vectorize(ji)
     refused(s, [A, B, C], "loop j.inner of C is vectorized, and an intrinsic at loop j.outer replaces it",
             "s[C].vectorize(j_inner)")
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_reduction_across_threads_around_it(chosen):
+    """A store predicate made the threads look like one: it guards the update, and the start values stood outside of them."""
+    A = te.placeholder((8, 4), name="A")
+    k, l = te.reduce_axis((0, 8), name="k"), te.reduce_axis((0, 4), name="l")
+    B = te.compute((1,), lambda i: te.sum(A[k, l], axis=[k, l]), name="B")
+    s = te.create_schedule(B.op)
+    thread = te.thread_axis("threadIdx.x")
+    s[B].tensorize(l, total(4))
+    s[B].bind(k, thread)
+    if chosen:
+        s[B].set_store_predicate(thread.var.equal(0))
+    refused(s, [A, B], "its reduction loop k, which is bound to threadIdx.x: an intrinsic updates memory",
+            "from: s[B].bind", "s.rfactor(B, k)")
+    s = te.create_schedule(B.op)
+    parts = s.rfactor(B, k)
+    s[parts].bind(s[parts].op.axis[0], te.thread_axis("threadIdx.x"))
+    s[parts].tensorize(s[parts].op.reduce_axis[0], total(4))
+    a, b = np.arange(32, dtype="float32").reshape(8, 4), np.zeros(1, "float32")
+    tedsl.build(s, [A, B])(a, b)
+    assert b[0] == a.sum()
+
+
+def test_one_thread_around_it_and_a_predicate():
+    """The start values stood outside of the thread that the predicate names."""
+    A = te.placeholder((1, 4), name="A")
+    k, l = te.reduce_axis((0, 1), name="k"), te.reduce_axis((0, 4), name="l")
+    B = te.compute((1,), lambda i: te.sum(A[k, l], axis=[k, l]), name="B")
+    s = te.create_schedule(B.op)
+    thread = te.thread_axis("threadIdx.x")
+    s[B].tensorize(l, total(4))
+    s[B].bind(k, thread)
+    s[B].set_store_predicate(thread.var.equal(0))
+    a, b = np.arange(4, dtype="float32").reshape(1, 4), np.zeros(1, "float32")
+    tedsl.build(s, [A, B])(a, b)
+    assert b[0] == a.sum()
 
 
 def test_a_stage_computed_inside():

@@ -67,6 +67,13 @@ class TensorizedNest:
             raise LoweringError(f"{plan.name} is tensorized, and a split of {names} is rounded up: it reads elements that do "
                                 "not exist", hint="pad the tensors themselves, or split by a factor that divides the extent",
                                 about=said(plan.stage, "relations"))
+        for loop in plan.loops[:self.at]:
+            if loop.leaf.is_reduction and loop.attr.bind_thread is not None and build.as_int(loop.extent) != 1:
+                raise LoweringError(
+                    f"{plan.name} is tensorized inside of its reduction loop {loop.leaf.name}, which is bound to "
+                    f"{loop.attr.bind_thread.thread_tag}: an intrinsic updates memory, and all threads would update the same",
+                    hint=f"leave {loop.leaf.name} unbound; or give each thread a part of its own, s.rfactor({plan.name}, "
+                         f"{loop.leaf.name}), and tensorize that", about=annotated(plan.stage, loop.leaf))
 
     def use(self, outside: Mapping[IterVar, Expr]) -> Use:
         """The use of the intrinsic where the loops outside stand at those values."""

@@ -10,7 +10,7 @@ of their own, turned into copies of the code by a pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tedsl.arith.analyzer import Analyzer
@@ -315,13 +315,15 @@ def between_steps(plan: StagePlan) -> Stmt | None:
     return Evaluate(build.call("tir.tvm_storage_sync", StringImm("global"), dtype_="int32"))
 
 
-def on_named_threads(plan: StagePlan, stmt: Stmt) -> Stmt:
-    """`stmt` on the threads that the store predicate of its stage names, and to which no loop around the stage is bound."""
+def on_named_threads(plan: StagePlan, stmt: Stmt, within: Container[IterVar]) -> Stmt:
+    """`stmt` on the threads that the store predicate of its stage names, and to which no loop around it is bound: of those of
+    the stage only the loops `within`."""
     condition = plan.stage.store_predicate
     if condition is None:
         return stmt
     bound = {one.attr.bind_thread.var for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
-             for one in host.loops[:until + 1] if one.attr.bind_thread is not None}
+             for one in host.loops[:until + 1]
+             if one.attr.bind_thread is not None and (host is not plan or one.leaf in within)}
     launched = {axis.var: axis for axes in plan.launch.axes.values() for axis in axes} if plan.launch is not None else {}
     for var in variables(condition):
         if var in launched and var not in bound:
