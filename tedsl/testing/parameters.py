@@ -57,7 +57,8 @@ def _part(name: str, place: int) -> Callable[..., Any]:
     def part(*_cls: Any, **given: Any) -> Any:
         return given[name][place]
 
-    part.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+    function: Any = part
+    function.__signature__ = inspect.Signature([
         inspect.Parameter("_cls", inspect.Parameter.VAR_POSITIONAL), inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)])
     return part
 
