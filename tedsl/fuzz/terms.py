@@ -18,7 +18,11 @@ from tedsl.fuzz.values import LARGEST, MANTISSA, available, is_float, promoted
 
 @dataclass(frozen=True)
 class Term:
-    """text; dtype; mag: no finite value is larger; frac: fractional bits of an exact float, None for what is rounded."""
+    """text; dtype; mag: no finite value is larger; frac: fractional bits of an exact float, None for what is rounded.
+
+    The error of a rounded value is some last bits of its `mag`: where a value is small and was made of large rounded ones,
+    as the cosine of a long sum, `mag` stays as large as theirs.
+    """
 
     text: str
     dtype: str
@@ -170,17 +174,21 @@ class Formulas:
         if not is_float(a.dtype) or a.mag > 1000:
             return a
         name = self.draw.choice(["exp", "tanh", "sigmoid", "erf", "sqrt", "sin", "cos", "atan", "log"])
-        if name == "exp":
-            return Term(f"te.exp(te.min({a.text}, 2.0))", a.dtype, 8.0, None)
+        rounded = 0.0 if a.exact else a.mag
+        if name == "exp":  # its slope is below 8 there; that of the others is below 1
+            return Term(f"te.exp(te.min({a.text}, 2.0))", a.dtype, 8 * max(rounded, 1.0), None)
         if name in ("sqrt", "log"):
             return Term(f"te.{name}(te.abs({a.text}) + 1.0)", a.dtype, a.mag + 1, None)
-        return Term(f"te.{name}({a.text})", a.dtype, 2.0, None)
+        return Term(f"te.{name}({a.text})", a.dtype, max(rounded, 2.0), None)
 
     def quotient(self, depth: int) -> Term:
         a, b, dtype = self.pair(depth)
         if not is_float(dtype):
             return a
-        return Term(f"({a.text} / (te.abs({b.text}) + 1))", dtype, max(a.mag, 1.0), None) if b.dtype != "bool" else a
+        if b.dtype == "bool":
+            return a
+        rounded = 1.0 if b.exact else max(b.mag, 1.0)
+        return Term(f"({a.text} / (te.abs({b.text}) + 1))", dtype, max(a.mag, 1.0) * rounded, None)
 
 
 def _finer(a: Term, b: Term) -> Any:

@@ -4,6 +4,7 @@ import collections
 import os
 import time
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 from tedsl.fuzz.command import main
 from tedsl.fuzz.draw import Draw, HypothesisDraw
 from tedsl.fuzz.reduce import reduced
+from tedsl.fuzz.reference import Reference
 from tedsl.fuzz.report import Report, names
 from tedsl.fuzz.run import GROUP, Group, case_of, draw_case, outcome_apart, outcome_of, run_many, run_seed
+from tedsl.fuzz.terms import Formulas, Term
+from tedsl.fuzz.values import MANTISSA, Value, is_float
 from tedsl.lower.nest import Nest
 
 
@@ -64,6 +68,20 @@ def test_sequences_are_of_all_kinds():
     for kind in names():
         assert counts[kind] >= programs // 40, (kind, counts)
     assert counts["refused"] <= 0.4 * counts["drawn"]
+
+
+def test_formulas_of_rounded_values_are_as_uncertain_as_those():
+    """The cosine of a long sum is small, its error is some last bits of the sum: drawn formulas at values 16 of those apart."""
+    mag, eps = 476.0, 2.0**-24
+    values = np.linspace(-mag, mag, 101)
+    formulas = {Formulas(Draw(seed), lambda: Term("T", "float32", mag, None), ()).term(2) for seed in range(600)}
+    assert len(formulas) > 100 and any("te.cos(T)" in term.text for term in formulas)
+    for term in formulas:
+        if is_float(term.dtype) and not term.exact:
+            one, other = (eval(term.text, {"te": Reference({}, {}), "T": Value(v.astype(np.float32), "float32")}).array
+                          for v in (values, values + 16 * eps * mag))
+            error = np.abs(one.astype(np.float64) - other).max()
+            assert error <= 64 * max(eps, 2.0**-MANTISSA[term.dtype]) * max(term.mag, 1.0), (term, error)
 
 
 def test_a_script_checks_the_same_case():
