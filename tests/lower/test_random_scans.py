@@ -11,6 +11,7 @@ from tedsl import te
 from tedsl.errors import InternalError, LoweringError, ScheduleError
 from tedsl.ir.evaluate import evaluate
 from tedsl.lang.graph import producers_first
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.attach import legal_places
 from tests.lower.programs import execute
 
@@ -120,6 +121,43 @@ def direct(rng, s):
             stage.compute_root()
 
 
+def launch(rng, s):
+    """The rows of the scan inside a launch, and most stages on its threads."""
+    count = rng.choice([1, 2, 3, 4])
+    thread = te.thread_axis((0, count), "threadIdx.x")
+    for stage in s.stages:
+        elements = [loop for loop in stage.leaf_iter_vars if not loop.is_reduction]
+        if isinstance(stage.op, ScanOp) or not elements or rng.random() < 0.1:
+            continue
+        how = rng.choice(["nparts", "factor"])
+        outer, inner = stage.split(elements[-1], **{how: count})
+        stage.bind(outer if how == "nparts" else inner, thread)
+        if stage.op.name[0] in "pu" and rng.random() < 0.4:  # what is computed inside of the scan
+            stage.set_scope("shared")
+    next(stage for stage in s.stages if isinstance(stage.op, ScanOp)).env_threads([thread])
+
+
+def check(p, s, seed):
+    """Refused by lowering, or the interpreter and the machine code, checked or not, give the rows one after the other."""
+    x = np.random.default_rng(seed).integers(-3, 4, (p.rows, p.width)).astype("int32")
+    w = np.random.default_rng(seed + 1).integers(-2, 3, (p.width, p.width)).astype("int32")
+    expected = p.expected(x, w)
+    args = [p.X, p.W, p.C]
+    try:
+        found = execute(s, args, {p.X: x, p.W: w}, p.sizes)[p.C]
+        kernels = {checked: tedsl.build(s, args, checked=checked) for checked in (False, True)}
+    except InternalError:
+        raise
+    except LoweringError:
+        return "refused"  # for example an unrolled loop of symbolic extent
+    np.testing.assert_array_equal(found, expected, err_msg=str(s.journal))
+    for checked, kernel in kernels.items():
+        result = np.full((p.rows, p.width), -7, "int32")
+        kernel(x, w, result)
+        np.testing.assert_array_equal(result, expected, err_msg=f"{s.journal}\nchecked={checked}")
+    return "same"
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_recurrences(seed):
     rng = random.Random(seed)
@@ -128,16 +166,19 @@ def test_random_recurrences(seed):
     for _ in range(rng.randint(0, 8)):
         with contextlib.suppress(ScheduleError):  # refused: the schedule is as it was
             direct(rng, s)
-    x = np.random.default_rng(seed).integers(-3, 4, (p.rows, p.width)).astype("int32")
-    w = np.random.default_rng(seed + 1).integers(-2, 3, (p.width, p.width)).astype("int32")
-    expected, result = p.expected(x, w), np.zeros((p.rows, p.width), "int32")
-    args = [p.X, p.W, p.C]
-    try:
-        found = execute(s, args, {p.X: x, p.W: w}, p.sizes)[p.C]
-        tedsl.build(s, args)(x, w, result)
-    except InternalError:
-        raise
-    except LoweringError:
-        return  # refused, for example an unrolled loop of symbolic extent
-    np.testing.assert_array_equal(found, expected, err_msg=str(s.journal))
-    np.testing.assert_array_equal(result, expected, err_msg=str(s.journal))
+    check(p, s, seed)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_recurrences_on_threads(part):
+    outcomes = []
+    for seed in range(1000 + 10 * part, 1010 + 10 * part):
+        rng = random.Random(seed)
+        p = Recurrence(rng)
+        s = te.create_schedule(p.C.op)
+        launch(rng, s)
+        for _ in range(rng.randint(0, 4)):
+            with contextlib.suppress(ScheduleError):
+                direct(rng, s)
+        outcomes.append(check(p, s, seed))
+    assert outcomes.count("same") >= 2, "hardly any schedule was accepted: the directives are drawn badly"

@@ -31,7 +31,7 @@ def env_threads(stage: StageState, threads: Any) -> None:
     for thread in given:
         check_thread(stage, thread, directive, "threads are thread axes")
         if thread.dom is None:
-            raise stage.refuse(directive, f"{thread.name} has no range, and no loop says how many threads there are",
+            raise stage.refuse(directive, f"{thread.name} has no range: outside of all loops, none of them gives it one",
                                hint=f'write te.thread_axis((0, 64), "{thread.thread_tag}")')
         if thread.thread_tag in tags:
             raise stage.refuse(directive, f"{tags[thread.thread_tag]} is {thread.thread_tag} already",
