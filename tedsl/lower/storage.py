@@ -134,7 +134,7 @@ def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
 def check_argument(plan: StagePlan, buffer: Buffer) -> None:
     """Refuses directives on memory that turns out to be the caller's: an argument of the function."""
     said = plan.stage.storage
-    if said is not PLAIN:
+    if said != PLAIN:  # equal, not the same: a schedule may have been pickled
         part, what = ("alignments", "aligned") if said.alignments else \
             ("double_buffer", "double-buffered") if said.double_buffer else ("rolling", "in a rolling buffer")
         raise _refused(plan, part, f"{plan.name} is {what}, and {buffer.name} is an argument: its memory is the caller's",

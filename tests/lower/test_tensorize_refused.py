@@ -386,6 +386,7 @@ def test_declarations_that_are_wrong():
     says("the function returned 4 values", lambda: te.decl_tensor_intrin(z.op, lambda ins, outs: (f(ins, outs),) * 4))
     says("the buffer b of float64", lambda: te.decl_tensor_intrin(z.op, f, binds={x: tir.decl_buffer((4,), "float64", "b")}))
     says("the buffer b of 2", lambda: te.decl_tensor_intrin(z.op, f, binds={x: tir.decl_buffer((4, 1), "float32", "b")}))
+    says("dimension 0 is 5, not 4", lambda: te.decl_tensor_intrin(z.op, f, binds={x: tir.decl_buffer((5,), "float32", "b")}))
     says("binds names y, which is neither", lambda: te.decl_tensor_intrin(z.op, f, binds={y: tir.decl_buffer((4,))}))
     says("default_buffer_params", lambda: te.decl_tensor_intrin(z.op, f, default_buffer_params={"offset": 1}))
     buffer = tir.decl_buffer((4,), "float32", "b")

@@ -69,3 +69,23 @@ def test_a_tensor_of_a_parallel_loop_may_have_any_name(name):
     a, b = np.random.rand(8, 5).astype("float32"), np.zeros((8, 5), "float32")
     tedsl.build(s, [A, B])(a, b)
     np.testing.assert_array_equal(b, a + 1)
+
+
+@pytest.mark.parametrize("begin, end, expected", [("0", "c[0]", 6), ("c[0]", "10", 3 + 7), ("c[0] - 3", "c[0] + 1", 3 + 4)])
+@pytest.mark.parametrize("body", ["serial", "vectorize"])
+def test_a_loop_that_counts_by_what_it_accumulates(begin, end, expected, body):
+    """Its accumulator went into a register, and the store that the count reads went with it."""
+    def kernel(_, outs):
+        ib = tir.ir_builder.create()
+        c = ib.buffer_ptr(outs[0])
+        lanes = 1 if body == "serial" else 4
+        with ib.for_range(0, lanes, name="lane") as lane:
+            c[lane] = 3
+        with ib.for_range(eval(begin, {"c": c}), eval(end, {"c": c})), ib.for_range(0, lanes, name="v", kind=body) as lane:
+            c[lane] = c[lane] + 1
+        return ib.get()
+
+    C = te.extern((4,), [], kernel, dtype="int32", name="C")
+    result = np.full(4, 77, "int32")
+    tedsl.build(te.create_schedule(C.op), [C])(result)
+    assert result[0] == expected

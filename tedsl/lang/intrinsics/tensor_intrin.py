@@ -155,6 +155,10 @@ def _buffer_of(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[
     if len(found.shape) != len(tensor.shape):
         raise ShapeError(f"{where}: binds gives {tensor.name} of {len(tensor.shape)} dimensions the buffer {found.name} of "
                          f"{len(found.shape)}")
+    for at, (mine, theirs) in enumerate(zip(found.shape, tensor.shape)):
+        if build.as_int(mine) is not None and build.as_int(theirs) not in (None, build.as_int(mine)):
+            raise ShapeError(f"{where}: binds gives {tensor.name} the buffer {found.name}, whose dimension {at} is {mine}, "
+                             f"not {theirs}", hint=f"make it of the same shape: tir.decl_buffer({tensor.name}.shape, ...)")
     return found
 
 

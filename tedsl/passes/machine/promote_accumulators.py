@@ -81,7 +81,10 @@ class _Promoter(ScopedRewriter):
         return self.descend(loop), set()
 
     def promoted(self, loop: For, plan: Plan, before: list[Store]) -> tuple[Stmt, set[Stmt]]:
-        starts, used = plan.start_values(before, self.number)
+        mine = {slot.memory for slot in plan.slots}
+        counted = any(isinstance(n, Load) and n.buffer_var in mine for end in (loop.min, loop.extent) for n in post_order(end))
+        # a loop that counts by what it accumulates reads memory where it begins: the stores before it stay
+        starts, used = plan.start_values([] if counted else before, self.number)
         body = plan.in_registers(loop.body)
         self.allocated |= set(plan.memory)
         self.registers |= set(plan.memory)
