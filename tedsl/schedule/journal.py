@@ -7,7 +7,6 @@ that Python text cannot say (an intrinsic, a function) stands there by a name, a
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +22,12 @@ from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import thread_axis_of
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.record.history import History
+from tedsl.schedule.record.names import free_name, is_plain
 from tedsl.schedule.record.spelling import spelled
 
 if TYPE_CHECKING:
     from tedsl.schedule.state import ScheduleState, StageState
 
-RESERVED = frozenset(("s", "te"))
 PLAIN = (bool, int, float, str, type(None))
 
 
@@ -147,10 +146,7 @@ class Recorder:
         return self.names[made]
 
     def _free_name(self, wish: str, others: set[str]) -> str:
-        stem = re.sub(r"\W", "_", wish)
-        stem = f"_{stem}" if not stem or stem[0].isdigit() or keyword.iskeyword(stem) else stem
-        taken = {*self.names.values(), *(name for name, _ in self.pending.values()), *RESERVED, *others}
-        return next(name for n in range(len(taken) + 1) if (name := f"{stem}_{n}" if n else stem) not in taken)
+        return free_name(wish, {*self.names.values(), *(name for name, _ in self.pending.values()), *others})
 
     # --- arguments as Python ---
 
@@ -167,8 +163,7 @@ class Recorder:
 
     def _own_name(self, stage: StageState) -> str | None:
         name = stage.name
-        usable = name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED \
-            and name not in self.names.values() and stage.origin_op.num_outputs == 1 \
+        usable = is_plain(name) and name not in self.names.values() and stage.origin_op.num_outputs == 1 \
             and sum(s.name == name for s in stage.schedule.stages) == 1
         return name if usable else None
 
@@ -226,14 +221,19 @@ class Recorder:
             self.pending = before
         return text
 
-    def function(self, parameters: Mapping[Var, str], result: Sequence[Any], given: Any) -> str:
+    def function(self, parameters: Sequence[Var], result: Sequence[Any], given: Any) -> str:
         """The Python of a function of `parameters` that returns the list `result`; a name for `given` where it is too long."""
-        parts = [spelled(one, lambda v: parameters.get(v) or self._variable(v)) if isinstance(one, Expr) else repr(one)
-                 for one in result]
+        used = [v for one in result if isinstance(one, Expr) for v in variables(one)]
+        others = {v: self._variable(v) for v in used if v not in parameters}
+        names: dict[Var, str] = {}
+        for one in parameters:  # none hides a name of the journal
+            names[one] = free_name(one.name, {*names.values(), *(name.split(".")[0] for name in others.values())})
+        known = {**others, **names}
+        parts = [spelled(one, known.get) if isinstance(one, Expr) else repr(one) for one in result]
         said = [part for part in parts if part is not None]
         if len(said) < len(parts):
             return self.object(given)
-        return f"lambda {', '.join(parameters.values())}: [{', '.join(said)}]"
+        return f"lambda {', '.join(names.values())}: [{', '.join(said)}]"
 
     def object(self, value: Any) -> str:
         """A name under which the journal keeps `value`, for what Python text cannot say."""
@@ -249,7 +249,7 @@ class Recorder:
         """The stages of the schedule, to which no other name may stand."""
         return {stage.name for stage in self.history.snapshots[-1].stages} if self.history.snapshots else set()
 
-    def _variable(self, var: Var) -> str | None:
+    def _variable(self, var: Var) -> str:
         """The name of a variable of an expression: that of the axis it belongs to, or its own."""
         for axis, name in self.names.items():
             if isinstance(axis, IterVar) and axis.var is var:

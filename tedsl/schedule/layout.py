@@ -148,6 +148,8 @@ class _Reader:
                 return [replace(part, scale=build.mul(part.scale, build.cast(part.scale.dtype, b))) for part in self.parts(a)]
             case Mul(a=a, b=b) if not self.depends(a):
                 return self.parts(build.mul(b, a))
+            case FloorDiv(b=IntImm(value=by)) | FloorMod(b=IntImm(value=by)) if by <= 0:
+                raise NotInvertible(f"{e!r} divides by {by}: tiles have at least one element")
             case FloorDiv(a=a, b=by) | FloorMod(a=a, b=by) if not self.depends(by):
                 return self.divided(e, self.parts(a), by)
         raise NotInvertible(f"{e!r} is no index made of axes by +, *, // and %")

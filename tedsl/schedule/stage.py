@@ -314,7 +314,7 @@ class Stage:
             s[B].transform_layout(lambda y, x: [x // 4, y, x % 4])
         """
         mapped = call_map(self.state, mapping_function)
-        said = self.state.schedule.recorder.function(mapped.names(), mapped.finals, mapping_function)
+        said = self.state.schedule.recorder.function(mapped.axes, mapped.finals, mapping_function)
         call = self._call("transform_layout", said)
         loops = transform_layout(self.state, mapped)
         self._record("transform_layout", call, loops or ())

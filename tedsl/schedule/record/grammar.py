@@ -95,10 +95,13 @@ def refused(text: str, problem: str) -> ArgumentError:
 
 
 class Evaluator:
-    """The values of the expressions of a directive. `lookup` knows the names, `schedule` is `s`."""
+    """The values of the expressions of a directive. `lookup` knows the names, `schedule` is `s`; `own`: parameters of the
+    lambda that they stand in, which hide all other names."""
 
-    def __init__(self, text: str, schedule: Any, lookup: Callable[[str], Any], define: Callable[[str, Any], None]) -> None:
+    def __init__(self, text: str, schedule: Any, lookup: Callable[[str], Any], define: Callable[[str, Any], None],
+                 own: Mapping[str, Any] | None = None) -> None:
         self.text, self.schedule, self.lookup, self.define = text, schedule, lookup, define
+        self.own: Mapping[str, Any] = own or {}
 
     def arguments(self, call: ast.Call) -> tuple[list[Any], dict[str, Any]]:
         if any(keyword.arg is None for keyword in call.keywords):
@@ -117,6 +120,8 @@ class Evaluator:
         match e:
             case ast.Constant(value=value) if isinstance(value, (bool, int, float, str, type(None))):
                 return value
+            case ast.Name(id=name) if name in self.own:
+                return self.own[name]
             case ast.Name(id="s"):
                 return self.schedule
             case ast.Name(id=name):
@@ -137,13 +142,13 @@ class Evaluator:
                 return COMPARISONS[type(op)](self._number(a), self._number(b))
             case ast.Lambda(args=ast.arguments(posonlyargs=[], args=names, vararg=None, kwonlyargs=[], kwarg=None), body=body):
                 return self._function([one.arg for one in names], body)
-            case ast.Attribute(value=ast.Name(id="te"), attr="AXIS_SEPARATOR"):
+            case ast.Attribute(value=ast.Name(id="te"), attr="AXIS_SEPARATOR") if "te" not in self.own:
                 return AXIS_SEPARATOR
             case ast.Subscript(value=owner, slice=index):
                 return self._item(owner, index)
             case ast.Attribute(value=owner, attr=name):
                 return self._attribute(owner, name)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="te"), attr=name)) if name in TE:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="te"), attr=name)) if name in TE and "te" not in self.own:
                 args, named = self.arguments(e)
                 return TE[name](*args, **named)
             case ast.Call(func=ast.Attribute(value=owner, attr="output"), args=[index], keywords=[]):
@@ -157,10 +162,8 @@ class Evaluator:
     def _function(self, names: list[str], body: ast.expr) -> Callable[..., Any]:
         """The function that a lambda writes."""
         def called(*given: Any) -> Any:
-            known = dict(zip(names, given))
-            inner = Evaluator(self.text, self.schedule, lambda name: known[name] if name in known else self.lookup(name),
-                              self.define)
-            return inner(body)
+            own = {**self.own, **dict(zip(names, given))}
+            return Evaluator(self.text, self.schedule, self.lookup, self.define, own)(body)
 
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -172,9 +175,12 @@ class Evaluator:
             raise refused(self.text, f"{ast.unparse(e)} is no number")
         return value
 
+    def _is_schedule(self, e: ast.expr) -> bool:
+        return isinstance(e, ast.Name) and e.id == "s" and "s" not in self.own
+
     def _item(self, owner: ast.expr, index: ast.expr) -> Any:
         """`s[C]`, `s.stages[2]`, `....op.axis[0]`."""
-        if isinstance(owner, ast.Name) and owner.id == "s":
+        if self._is_schedule(owner):
             return self.schedule[self(index)]
         if isinstance(owner, ast.Attribute) and owner.attr in ("stages", "axis", "reduce_axis"):
             among, at = self(owner), self(index)
@@ -184,7 +190,7 @@ class Evaluator:
         raise refused(self.text, f"{ast.unparse(owner)}[...] is nothing that a journal may say")
 
     def _attribute(self, owner: ast.expr, name: str) -> Any:
-        if name == "stages" and isinstance(owner, ast.Name) and owner.id == "s":
+        if name == "stages" and self._is_schedule(owner):
             return self.schedule.stages
         if name in ("op", "axis", "reduce_axis", "scan_axis", "var"):
             found = getattr(self(owner), name, None)

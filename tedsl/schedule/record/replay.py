@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
-from tedsl.ir.expr import Var
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
+from tedsl.lang.operation import thread_axis_of
 from tedsl.schedule.journal import Directive, Journal
 from tedsl.schedule.record.grammar import Evaluator, parse, refused
+from tedsl.schedule.state import root_axes
 
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule
@@ -88,17 +92,43 @@ class _Player:
         stages = [stage for stage in self.schedule.state.stages if stage.name == name]
         if len(stages) == 1:
             return stages[0].origin_op.output(0)
+        kept = self.objects.get(name)
+        if isinstance(kept, Expr):
+            return self._of_here(kept)
         symbols = [var for var in self._symbols() if var.name == name]
         if len(symbols) == 1:
             return symbols[0]
         if name in self.objects:
-            return self.objects[name]
+            return kept
+        if symbols:
+            raise _several(name)
         names = ", ".join(stage.name for stage in self.schedule.state.stages)
         raise ArgumentError(f"the journal speaks of {name}, and {'several stages have' if stages else 'nothing here has'} "
                             "that name", hint=f"replay it on a schedule of the same operations; the stages here: {names}")
 
+    def _of_here(self, kept: Expr) -> Expr:
+        """`kept` over the variables of this schedule: a program that is built again has others, of the same names."""
+        known = self._symbols()
+        values: dict[Var, Expr] = {}
+        for var in variables(kept):
+            same = [one for one in known if one.name == var.name]
+            if var in known or thread_axis_of(var) is not None or not same:
+                continue
+            if len(same) > 1:
+                raise _several(var.name)
+            values[var] = same[0] if same[0].dtype is var.dtype or kept is var else build.cast(var.dtype, same[0])
+        return substitute(kept, values) if values else kept
+
     def _symbols(self) -> list[Var]:
-        """The variables of the shapes of all stages."""
-        shapes = [dim for stage in self.schedule.state.stages for k in range(stage.origin_op.num_outputs)
-                  for dim in stage.origin_op.shape_of(k)]
-        return list(dict.fromkeys(var for dim in shapes for var in variables(dim)))
+        """The variables of the shapes and formulas of all stages; axes are none."""
+        ops = [stage.origin_op for stage in self.schedule.state.stages]
+        said = [dim for op in ops for k in range(op.num_outputs) for dim in op.shape_of(k)]
+        said += [body for op in ops for body in getattr(op, "body", ()) if isinstance(body, Expr)]
+        bound = {axis.var for op in ops for axis in root_axes(op)}
+        bound |= {var for one in said if isinstance(one, Reduce) for var in (*one.combiner.lhs, *one.combiner.rhs)}
+        return [var for var in dict.fromkeys(var for one in said for var in variables(one)) if var not in bound]
+
+
+def _several(name: str) -> ArgumentError:
+    return ArgumentError(f"the journal speaks of {name}, and several variables here have that name",
+                         hint="give the variables of the program different names: te.size_var(...)")

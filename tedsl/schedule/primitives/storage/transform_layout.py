@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import keyword
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import TedslError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
@@ -36,16 +36,6 @@ class Mapped:
     axes: tuple[Var, ...]
     finals: tuple[Any, ...]
 
-    def names(self) -> dict[Var, str]:
-        """A Python name for each parameter."""
-        found: dict[Var, str] = {}
-        for axis in self.axes:
-            stem = axis.name if axis.name.isidentifier() and not keyword.iskeyword(axis.name) else \
-                "i_" + "".join(c if c.isalnum() else "_" for c in axis.name)
-            tries = (f"{stem}_{k}" if k else stem for k in range(len(found) + 1))
-            found[axis] = next(name for name in tries if name not in found.values())
-        return found
-
 
 def call_map(stage: StageState, fn: Any) -> Mapped:
     """The indices that `fn` gives for the axes of `stage`; refuses what is no map."""
@@ -60,12 +50,24 @@ def call_map(stage: StageState, fn: Any) -> Mapped:
     if taken is not None and len(taken) != len(axes):
         raise stage.refuse(DIRECTIVE, f"the map takes {len(taken)} indices, and {stage.name} has {len(axes)} dimensions",
                            hint=f"write lambda {', '.join(v.name for v in axes)}: [...]")
-    given = fn(*axes)
+    given = _called(stage, fn, axes)
     if not isinstance(given, (list, tuple)):
         raise stage.refuse(DIRECTIVE, f"the map returns a list of indices, got {describe(given)}",
                            hint="for example lambda i, j: [j, i]")
     finals = tuple([one if one is AXIS_SEPARATOR else _index(stage, one) for one in given])
     return Mapped(axes, finals)
+
+
+def _called(stage: StageState, fn: Callable[..., Any], axes: Sequence[Var]) -> Any:
+    """What `fn` returns. Whatever it raises instead is told as what it is: a mistake in the map."""
+    try:
+        return fn(*axes)
+    except TedslError as error:
+        raise stage.refuse(DIRECTIVE, f"the map fails: {error.problem}", hint=error.hint) from error
+    except Exception as error:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        raise stage.refuse(DIRECTIVE, f"the map {name} raised {type(error).__name__}: {error}",
+                           hint="it is called once, with variables that stand for the indices") from error
 
 
 def _parameters(fn: Callable[..., Any]) -> list[str] | None:

@@ -1,0 +1,27 @@
+"""Python names for what journals speak of: users name tensors, loops and variables as they like."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from collections.abc import Collection
+
+RESERVED = frozenset(("s", "te"))  # what a journal is written over
+
+
+def is_plain(name: str) -> bool:
+    """Whether Python reads `name` as that very name, which is free in a journal: it reads "ﬁ" as "fi"."""
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED \
+        and unicodedata.normalize("NFKC", name) == name
+
+
+def free_name(wish: str, taken: Collection[str]) -> str:
+    """`wish` made a name of Python that is none of `taken`."""
+    stem = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wish))
+    if not stem.isidentifier() or keyword.iskeyword(stem):
+        stem = f"_{stem}"
+    if stem not in RESERVED and not is_plain(stem):
+        stem = "".join(c if c.isascii() else "_" for c in stem)
+    tries = (f"{stem}_{n}" if n else stem for n in range(len(taken) + len(RESERVED) + 1))
+    return next(name for name in tries if name not in taken and name not in RESERVED)
