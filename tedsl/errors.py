@@ -49,7 +49,7 @@ class ScheduleError(TedslError, ValueError):
 class LoweringError(TedslError):
     """The program is well-formed but cannot be turned into loops or machine code.
 
-    about: what of the schedule it speaks of, or the name of a loop: who knows the journal finds the directive behind it.
+    about: what of the schedule it speaks of, or a loop: who knows the journal finds the directive behind it.
     """
 
     def __init__(self, problem: str, *, hint: str = "", about: object = None) -> None:

@@ -105,8 +105,8 @@ def _check_symbols(body: Stmt, arguments: Arguments) -> None:
                 bound[buffer.data] = None
             case Allocate(buffer_var=v):
                 bound[v] = None
-    free = [v.name for v in used if v not in bound]
+    free = [v for v in used if v not in bound]
     if free:
-        names = ", ".join(dict.fromkeys(free))
+        names = ", ".join(dict.fromkeys(v.name for v in free))
         raise LoweringError(f"the loops use {names}, and no argument gives {'it a value' if len(free) == 1 else 'them values'}",
-                            hint=f"pass {names} as an argument, or a tensor whose shape contains it")
+                            hint=f"pass {names} as an argument, or a tensor whose shape contains it", about=free[0])

@@ -7,29 +7,34 @@ of the schedule is asked which directive made that so.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import LoweringError
-from tedsl.ir.iters import IterVar
-from tedsl.ir.stmt import For
+from tedsl.ir.expr import StringImm, Var
+from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.stmt import BufferStore, For, ForKind, Store
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.hybrid.operation import HybridOp
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.journal import Directive
 from tedsl.schedule.record.history import Fields
-from tedsl.schedule.relations import Relation
-from tedsl.schedule.state import ScheduleState, StageState
+from tedsl.schedule.relations import Relation, Split
+from tedsl.schedule.state import IterVarAttr, ScheduleState, StageState
+
+KINDS = {ForKind.PARALLEL: IterType.PARALLELIZED, ForKind.VECTORIZED: IterType.VECTORIZED, ForKind.UNROLLED: IterType.UNROLLED}
 
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """What `fields` of `stage` say ("storage.rolling": that part of one); with `of`, the entry of that loop, or since when
-    that relation is there."""
+    """What `fields` of `stage` say ("storage.rolling": that part of one); with `of`, that part of the entry of that loop, or
+    since when that relation, or that code of a pragma, is there."""
 
     stage: StageState
     fields: tuple[str, ...]
-    of: IterVar | Relation | None = None
+    of: IterVar | Relation | StringImm | None = None
 
 
 def attached(stage: StageState) -> Cause:
@@ -37,9 +42,9 @@ def attached(stage: StageState) -> Cause:
     return Cause(stage, ("attach_type", "attach_stage", "attach_ivar"))
 
 
-def annotated(stage: StageState, loop: IterVar) -> Cause:
-    """What was said about one loop: vectorize, parallel, pragma, ..."""
-    return Cause(stage, ("iter_var_attrs",), loop)
+def annotated(stage: StageState, loop: IterVar, part: str = "") -> Cause:
+    """What was said about one loop: vectorize, parallel, pragma, ...; part: only what is in that field of IterVarAttr."""
+    return Cause(stage, ("iter_var_attrs", *([part] if part else [])), loop)
 
 
 def related(stage: StageState, relation: Relation) -> Cause:
@@ -53,19 +58,28 @@ def said(stage: StageState, *fields: str) -> Cause:
 
 
 def directive_behind(state: ScheduleState, cause: object) -> Directive | None:
-    """The directive that made `cause` so (a Cause, or the name of a loop); None if it was so from the start."""
-    if isinstance(cause, str):
-        cause = _of_name(state, cause)
-    if not isinstance(cause, Cause):
+    """The directive that made `cause` so; None if it was so from the start.
+
+    cause: a Cause, or what passes know: a loop, the name of a thread or of the buffer of an intrinsic, the code of a pragma, a
+    variable that has no value.
+    """
+    found = cause if isinstance(cause, Cause) else _known_to_passes(state, cause)
+    if found is None:
         return None
-    history, of, name = state.recorder.history, cause.of, cause.fields[0]
+    history, of, name = state.recorder.history, found.of, found.fields[0]
     if of is None:
-        number = history.last_change(cause.stage, lambda fields: _flat(fields, cause.fields))
+        number = history.last_change(found.stage, lambda fields: _flat(fields, found.fields))
     elif isinstance(of, IterVar):
-        number = history.last_change(cause.stage, lambda fields: (fields[name].get(of),))
+        number = history.last_change(found.stage, lambda fields: (_part(fields[name].get(of), found.fields[1:]),))
+    elif isinstance(of, StringImm):
+        number = history.first(found.stage, lambda fields: _imports(fields[name], of.value))
     else:
-        number = history.first(cause.stage, lambda fields: any(one is of for one in fields[name]))
+        number = history.first(found.stage, lambda fields: any(one is of for one in fields[name]))
     return None if number is None else state.recorder.directives[number - 1]
+
+
+def _part(attr: object, names: tuple[str, ...]) -> object:
+    return functools.reduce(lambda value, name: getattr(value, name, None), names, attr)
 
 
 def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -77,12 +91,71 @@ def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _of_name(state: ScheduleState, name: str) -> Cause | None:
-    """What passes know by a name: the annotation of the one loop called so, a thread by its tag, an intrinsic by a buffer."""
-    name = name.removesuffix(".init")
-    found = [annotated(stage, loop) for stage in state.stages for loop in stage.leaf_iter_vars
-             if loop.name == name and stage.annotation_of(loop) is not None]
-    return found[0] if len(found) == 1 else _of_threads(state, name) or _of_intrinsic(state, name)
+def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:
+    match cause:
+        case For():
+            return _of_loop(state, cause)
+        case str():
+            return _of_threads(state, cause) or _of_intrinsic(state, cause)
+        case StringImm():
+            return _of_code(state, cause)
+        case Var():
+            return _of_variable(state, cause)
+    return None
+
+
+def _of_loop(state: ScheduleState, loop: For) -> Cause | None:
+    """The annotation of the loop that became `loop`: it has its name and kind, and its stage is computed in there.
+
+    A serial loop of which passes speak is there for a pragma (auto_unroll_max_step). None where several loops could be meant.
+    """
+    name, kind = loop.loop_var.name.removesuffix(".init"), KINDS.get(loop.kind)
+    part = "pragma_keys" if kind is None else "iter_type"
+    found = [annotated(stage, leaf, part) for stage in state.with_versions() for leaf in stage.leaf_iter_vars
+             if leaf.name == name and (attr := stage.attr_of(leaf))
+             and (attr.pragma_keys if kind is None else attr.iter_type == kind)]
+    stored = {node.buffer.name if isinstance(node, BufferStore) else node.buffer_var.name
+              for node in post_order(loop.body) if isinstance(node, (BufferStore, Store))}
+    if stored:
+        found = [one for one in found if not stored.isdisjoint(_memory_of(one.stage))]
+    outside = {one.stage for one in found}
+    found = [one for one in found if one.stage.attach_stage not in outside]  # a stage computed inside stores there as well
+    return found[0] if len(found) == 1 else None
+
+
+def _memory_of(stage: StageState) -> set[str]:
+    """The names of the buffers to which a stage stores."""
+    tensors = [stage.op.output(i) for i in range(stage.op.num_outputs)]
+    scans = [one.op for one in stage.schedule.stages if isinstance(one.op, ScanOp)]
+    return {tensor.name for tensor in tensors} | {scan.output(i).name for scan in scans for i in range(scan.num_outputs)
+                                                  if scan.init[i] in tensors or scan.update[i] in tensors}
+
+
+def _of_code(state: ScheduleState, code: StringImm) -> Cause | None:
+    """The pragma that gave that code."""
+    return next((Cause(stage, ("iter_var_attrs",), code) for stage in state.with_versions()
+                 if _imports(stage.iter_var_attrs, code.value)), None)
+
+
+def _imports(attrs: Mapping[IterVar, IterVarAttr], code: str) -> bool:
+    return any(isinstance(value, StringImm) and value.value == code for attr in attrs.values() for value in attr.pragma_values)
+
+
+def _of_variable(state: ScheduleState, var: Var) -> Cause | None:
+    """What speaks of a variable first: a split, the condition of a version, ..."""
+    for stage in state.with_versions():
+        for relation in stage.relations:
+            part = (relation.factor, relation.nparts) if isinstance(relation, Split) else ()
+            if any(one is not None and var in variables(one) for one in part):
+                return related(stage, relation)
+        for loop in stage.leaf_iter_vars:
+            if any(var in variables(one.offset) for one in stage.attr_of(loop).prefetched):
+                return annotated(stage, loop, "prefetched")
+        for name in ("condition", "store_predicate"):
+            said_so = getattr(stage, name)
+            if said_so is not None and var in variables(said_so):
+                return said(stage, name)
+    return None
 
 
 def _of_threads(state: ScheduleState, tag: str) -> Cause | None:
@@ -91,7 +164,7 @@ def _of_threads(state: ScheduleState, tag: str) -> Cause | None:
         for loop in stage.leaf_iter_vars:
             thread = stage.attr_of(loop).bind_thread
             if thread is not None and tag in (thread.thread_tag, thread.name):
-                return annotated(stage, loop)
+                return annotated(stage, loop, "bind_thread")
         if any(tag == thread.thread_tag for thread in stage.env_threads):
             return said(stage, "env_threads")
     return None
@@ -104,10 +177,13 @@ def _of_intrinsic(state: ScheduleState, name: str) -> Cause | None:
     return found[0] if len(found) == 1 else None
 
 
-def _script_line(state: ScheduleState, name: object) -> str:
-    """Where a hybrid script writes the loop of that name, parallel or the like; "" if none does."""
+def _script_line(state: ScheduleState, loop: object) -> str:
+    """Where a hybrid script writes that loop, parallel or the like; "" if none does."""
+    if not isinstance(loop, For):
+        return ""
+    cause = _of_loop(state, loop)
     found = [(stage.op, axis) for stage in state.stages if isinstance(stage.op, HybridOp)
-             for axis in stage.op.axis if axis.name == name and stage.annotation_of(axis) is not None]
+             for axis in stage.op.axis if cause is not None and axis is cause.of]
     if len({op for op, _ in found}) != 1:
         return ""
     op, axis = found[0]

@@ -78,7 +78,7 @@ class _Unroller(ScopedRewriter):
         if loop.kind == ForKind.UNROLLED and count is None:
             raise LoweringError(f"loop {loop.loop_var.name} is marked unroll but its extent {loop.extent} is not a constant",
                                 hint="split it by a constant factor first, then unroll the inner loop",
-                                about=loop.loop_var.name)
+                                about=loop)
         changed = loop if body is loop.body else loop.replace(body=body)
         wanted = loop.kind == ForKind.UNROLLED or self.fits(loop.kind, count)
         if not wanted or count is None:
@@ -100,7 +100,7 @@ class _Unroller(ScopedRewriter):
         if self.steps > LARGEST:
             raise LoweringError(f"unrolling loop {loop.loop_var.name} ({count} iterations) makes {self.steps} statements; "
                                 f"the limit is {LARGEST}", hint=f"split {loop.loop_var.name} first, then unroll the inner loop",
-                                about=loop.loop_var.name)
+                                about=loop)
         low, copy = loop.min, Copier(loop.body, loop.loop_var)
         return seq(*(copy(build.add(low, IntImm(low.dtype, k))) for k in range(count)))
 

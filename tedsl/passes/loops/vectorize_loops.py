@@ -75,7 +75,7 @@ class _Vectorizer(ScopedRewriter):
         if lanes is None:
             raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized but its extent {stmt.extent} is no constant",
                                 hint="split it by a constant factor first, then vectorize the inner loop",
-                                about=stmt.loop_var.name)
+                                about=stmt)
         if lanes <= 1:
             return self.stmt(fold_with(stmt.body, {stmt.loop_var: stmt.min})) if lanes == 1 else no_op()
         return self.vectorized(stmt, lanes)

@@ -64,7 +64,7 @@ def _check_race(loop: For) -> None:
             raise LoweringError(
                 f"the iterations of parallel loop {loop.loop_var.name} all update {store.buffer_var.name}[{store.index}]: "
                 "they would race", hint="make the loop serial, or reduce into one element per iteration (rfactor)",
-                about=loop.loop_var.name)
+                about=loop)
 
 
 def _guard(node: IfThenElse | For) -> Expr:

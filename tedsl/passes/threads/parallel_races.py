@@ -153,4 +153,4 @@ def _race(loop: For, one: _Touch, at: int, other: _Touch, there: int, element: i
     return LoweringError(
         f"iterations of the parallel loop {var} race: {var} = {wrote} writes {name}[{writer.index!r}]{which}, and "
         f"{var} = {reader} {does}",
-        hint=f"make the loop {var} serial, or let each iteration write elements that no other one touches", about=var)
+        hint=f"make the loop {var} serial, or let each iteration write elements that no other one touches", about=loop)

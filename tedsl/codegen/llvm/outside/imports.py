@@ -8,7 +8,8 @@ it cannot be parsed, is for another machine or needs functions that nobody has i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -56,29 +57,43 @@ class Imports:
 
 def imports_of(funcs: Iterable[PrimFunc], target: Target) -> Imports:
     """The code that pragmas of `funcs` import, each text once."""
-    wanted: dict[tuple[str, str], None] = {}
+    wanted: dict[tuple[str, str], StringImm] = {}
     for func in funcs:
         for node in post_order(func.body):
             if isinstance(node, AttrStmt) and node.attr_key in (LLVM, C):
-                wanted[node.attr_key, _text(node)] = None
+                code = _code(node)
+                wanted.setdefault((node.attr_key, code.value), code)
     if not wanted:
         return Imports()
     texts: list[str] = []
     objects: list[bytes] = []
-    for kind, text in wanted:
-        made = _read(text) if kind == LLVM else compile_c(text, target, _is_readable)
-        if isinstance(made, str):
-            texts.append(made)
-        else:
-            objects.append(made)
+    for (kind, text), code in wanted.items():
+        with _about(code):
+            made = _read(text) if kind == LLVM else compile_c(text, target, _is_readable)
+            if isinstance(made, str):
+                _look_into(made, target)
+                texts.append(made)
+            else:
+                objects.append(made)
     return _checked(tuple(texts), tuple(objects), target)
 
 
-def _text(node: AttrStmt) -> str:
+@contextmanager
+def _about(code: StringImm) -> Iterator[None]:
+    """Errors from inside are about the pragma that gave this code."""
+    try:
+        yield
+    except LoweringError as error:
+        error.about = code
+        raise
+
+
+def _code(node: AttrStmt) -> StringImm:
     name = node.attr_key.removeprefix("pragma_")
     if not isinstance(node.value, StringImm) or not node.value.value.strip():
-        raise LoweringError(f"the pragma {name} has no code", hint=f's[C].pragma(axis, "{name}", """...""")')
-    return node.value.value
+        raise LoweringError(f"the pragma {name} has no code", hint=f's[C].pragma(axis, "{name}", """...""")',
+                            about=node.value)
+    return node.value
 
 
 def _read(text: str) -> str:
