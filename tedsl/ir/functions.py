@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tedsl.errors import ArgumentTypeError, OptionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
+from tedsl.ir.dtype import DType
 from tedsl.ir.ops import MATH_BINARY, MATH_UNARY
 
 
@@ -35,14 +36,50 @@ def registered(name: str) -> Registered:
     return found
 
 
-def as_number(name: str, answer: Any, is_float: bool) -> int | float:
-    """What the function `name` returned, as the number that the program uses; None counts as 0."""
+def as_number(name: str, answer: Any, of: DType) -> int | float:
+    """What the function `name` returned, as the number of dtype `of` that the program uses; None counts as 0.
+
+    For an integer a float will do that is a whole number, 2.0; what `of` cannot hold is refused, not wrapped or rounded.
+    """
     if answer is None:
         return 0
-    if not hasattr(answer, "__float__" if is_float else "__int__") or getattr(answer, "shape", ()) != ():
-        raise ArgumentTypeError(f"call_packed: {name} returned {answer!r}, and the program uses it as a number",
+    of = of.element
+    kind = getattr(getattr(answer, "dtype", None), "kind", "")  # numpy's texts, dates and complex numbers convert themselves
+    if not hasattr(answer, "__float__" if of.is_float else "__int__") or getattr(answer, "shape", ()) != () or (
+            kind and kind in "SUMmc"):
+        raise ArgumentTypeError(f"call_packed: {name} returned {_shown(answer)}, and the program uses it as a number",
                                 hint="return a number; a call that stands alone, as a statement, may return anything")
-    return float(answer) if is_float else int(answer)
+    try:
+        return float(answer) if of.is_float else _whole(answer, of)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ArgumentError(f"call_packed: {name} returned {_shown(answer)}, and the program uses it as {of}: {error}",
+                            hint=_hint(of)) from None
+
+
+def _whole(answer: Any, of: DType) -> int:
+    """`answer` as an integer of dtype `of`."""
+    number = int(answer)
+    if number != answer:
+        raise ValueError("it is no whole number")
+    low, high = (0, 2**64 - 1) if of.min_value is None or of.max_value is None else (of.min_value, of.max_value)
+    if not low <= number <= high:
+        raise ValueError(f"that holds {low} to {high}")
+    return number
+
+
+def _shown(answer: Any) -> str:
+    try:
+        text = repr(answer)
+    except ValueError:  # Python writes only so many digits
+        return f"an {type(answer).__name__} of too many digits"
+    return text if len(text) <= 80 else f"{text[:60]}..."
+
+
+def _hint(of: DType) -> str:
+    if of.is_float:
+        return "return a number that a float can hold"
+    return "return a whole number that fits, or call it with another dtype: " \
+        "tir.call_intrin('float64', 'tir.call_packed', name, ...)"
 
 
 # Names of the C library that mean an operator of the language: those are computed as the language says, also on vectors.

@@ -35,6 +35,9 @@ def call_pure_extern(dtype: object, func_name: str, *args: Any) -> Expr:
 def call_packed(func_name: str, *args: Any) -> Expr:
     """The Python function registered as `func_name` by tedsl.register_func; the value is an int32, 0 if it returns None.
 
+    2.0 will do, as it is a whole number; 2.5 or what an int32 cannot hold is an ArgumentError. A call that stands alone, as a
+    statement, ignores what is returned. `call_intrin("float32", "tir.call_packed", name, ...)` takes another dtype.
+
     args: numbers, strings, and buffers, which it gets as NDArrays on the same memory.
     """
     return _named("tir.call_packed", INT32, func_name, tuple([_packed(a) for a in args]))

@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 
 from tedsl.errors import ArgumentError
+from tedsl.ir.dtype import VOID, DType, dtype
 from tedsl.ir.functions import as_number, registered
 from tedsl.runtime.array import NDArray, numpy_dtype
 
@@ -33,7 +34,7 @@ _WORD: dict[str, Any] = {"i": ctypes.c_int64, "u": ctypes.c_uint64, "f": ctypes.
 
 
 def describe(name: str, result: str, arguments: Sequence[str]) -> str:
-    """The description of a call: kinds of the result ("" where it is not used) and of each argument, then the name.
+    """The description of a call: the dtype of the result ("" where it is not used), kinds of each argument, then the name.
 
     i, u, f, b: an integer, an unsigned one, a float, a bool, in one word; p: an address; s: the address of a text;
     a/dtype/rank/rw/strided: an array in 1 + rank words (data, shape), and rank more if strided.
@@ -46,13 +47,33 @@ def call_from_kernel(text: int, words: int) -> None:
     result, *kinds, name = ctypes.string_at(text).decode().split(_END)
     function = registered(name).function
     reader = _Reader(words)
-    answer = function(*[reader.argument(kind) for kind in kinds])
+    try:
+        answer = function(*[reader.argument(kind) for kind in kinds])
+    except ValueError as error:
+        only_read = [str(k) for k, kind in enumerate(kinds) if kind.startswith("a/") and "/r/" in kind]
+        if type(error) is not ValueError or "read-only" not in str(error) or not only_read:
+            raise
+        raise _read_only(name, only_read, error) from error
     del function
-    value = as_number(name, answer, result == "f") if result else 0
+    of = dtype(result) if result else VOID
+    value = 0 if of is VOID else as_number(name, answer, of)
     del answer
     reader.close(name)
-    if result:
-        _WORD[result].from_address(words).value = value
+    if of is not VOID:
+        _result_word(of).from_address(words).value = value
+
+
+def _result_word(of: DType) -> Any:
+    """What a result of dtype `of` is stored as."""
+    return ctypes.c_double if of.is_float else ctypes.c_int64 if of.is_int or of.is_bool else ctypes.c_uint64
+
+
+def _read_only(name: str, which: Sequence[str], error: ValueError) -> ArgumentError:
+    """The error for a function that writes to what it may only read; numpy's names neither the function nor the reason."""
+    several = f"s {', '.join(which)}" if len(which) > 1 else f" {which[0]}"
+    return ArgumentError(f"call_packed: {name} writes to a read-only array ({error}); the program lets it only read its "
+                         f"argument{several}, counted from 0",
+                         hint="write to an output of te.extern, outs[0], or to a copy: x.numpy()")
 
 
 class _Reader:

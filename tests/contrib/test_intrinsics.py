@@ -9,6 +9,7 @@ from tedsl.contrib.intrinsics import dot_bf16, dot_i8i8i32, dot_u8i8i32, gemm_f3
 from tests.lower.intrinsics import check, numbers
 
 HAVE = tedsl.target.Target("llvm").features
+HASWELL = "llvm -mcpu=haswell -mtriple=x86_64-linux-gnu"
 ARM = "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"
 
 
@@ -126,3 +127,22 @@ def test_refused_with_what_is_lacking(make, words):
     with pytest.raises(tedsl.TedslError) as caught:
         make()
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [
+    lambda wrong: dot_bf16(wrong, "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu"),
+    *(lambda wrong, at=at: gemm_f32(*[wrong if k == at else 8 for k in range(3)], HASWELL)
+      for at in range(3)),
+    lambda wrong: dot_i8i8i32(wrong, ARM), dot_u8i8i32, lambda wrong: dot_bf16(2, wrong),
+    lambda wrong: gemm_f32(1, 8, 1, wrong)])
+@pytest.mark.parametrize("wrong", ["x", 2.5, [4], True, object()])
+def test_arguments_of_a_wrong_type(make, wrong):
+    """dot_bf16("x") was Python's TypeError, of a comparison."""
+    with pytest.raises(tedsl.TedslError):
+        make(wrong)
+
+
+def test_sizes_of_numpy_are_whole_numbers():
+    assert gemm_f32(np.int64(2), np.int32(8), np.uint8(4), HASWELL).name == "gemm_f32"
+    with pytest.raises(tedsl.errors.ArgumentTypeError, match="dot_bf16: the depth is a whole number, not 'x'"):
+        dot_bf16("x")

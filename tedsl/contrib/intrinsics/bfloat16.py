@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te, tir
-from tedsl.contrib.intrinsics.needs import target_with
+from tedsl.contrib.intrinsics.needs import target_with, whole
 from tedsl.errors import ArgumentError
 
 # c[0..16] = start + sum over p of a[2p], a[2p + 1] . b[p, :, 0], b[p, :, 1]
@@ -55,6 +55,7 @@ def dot_bf16(depth: int, target: Any = None) -> te.TensorIntrin:
 
     The instruction adds pairs and treats denormals as zero: results are those of float32 up to the order of additions.
     """
+    depth = whole("dot_bf16", "the depth", depth)
     if depth < 2 or depth % 2:
         raise ArgumentError(f"dot_bf16: the depth is {depth}; the instruction takes pairs", hint="an even number of at least 2")
     target_with("dot_bf16", target, "x86-64", "avx512bf16")

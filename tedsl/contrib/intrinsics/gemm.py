@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from tedsl import te, tir
+from tedsl.contrib.intrinsics.needs import whole
 from tedsl.errors import ArgumentError
 from tedsl.target.current import as_target
 
@@ -16,6 +17,7 @@ def gemm_f32(m: int, n: int, k: int, target: Any = None) -> te.TensorIntrin:
     n is a whole number of vectors of the target; m * n / lanes of them should fit its registers (12 of 16, 28 of 32). On x86
     it needs fma.
     """
+    m, n, k = (whole("gemm_f32", what, value) for what, value in (("m", m), ("n", n), ("k", k)))
     made = as_target(target)
     lanes = made.vector_lanes("float32")
     if made.arch == "x86-64" and not made.has_fma:

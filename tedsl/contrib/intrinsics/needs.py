@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
+
+
+def whole(name: str, what: str, value: Any) -> int:
+    """`value` as an int; ArgumentTypeError that names the intrinsic and the argument."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{name}: {what} is a whole number, not {value!r}")
+    return operator.index(value)
 
 
 def target_with(name: str, target: Any, arch: str, *features: str) -> Target:

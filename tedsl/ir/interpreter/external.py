@@ -38,7 +38,7 @@ def _python(name: str, result: DType, args: tuple[Any, ...]) -> Any:
     entry = registered(name)
     answer = entry.function(*[entry.as_array(a) if isinstance(a, np.ndarray) else a.item() if isinstance(a, np.generic) else a
                               for a in args])
-    return 0 if result is VOID else _number(as_number(name, answer, result.is_float), result)
+    return 0 if result is VOID else _number(as_number(name, answer, result), result)
 
 
 def _number(value: Any, of: DType) -> Any:

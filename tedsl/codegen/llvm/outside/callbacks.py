@@ -85,8 +85,7 @@ def emit_packed(out: Emitter, e: Call) -> str:
     for arg in e.args[1:]:
         arguments.add(arg)
     d = e.dtype
-    result = "" if d is VOID else "f" if d.is_float else "u" if d.is_handle or d.is_uint else "b" if d.is_bool else "i"
-    text = constant_text(out, describe(name, result, arguments.kinds))
+    text = constant_text(out, describe(name, "" if d is VOID else str(d.element), arguments.kinds))
     slots = out.alloca(f"[{max(1, len(arguments.words))} x i64]", 8, "words")
     for k, (t, value) in enumerate(arguments.words):
         out.line(f"store {t} {value}, ptr {out.assign(f'getelementptr i64, ptr {slots}, i64 {k}')}, align 8")
