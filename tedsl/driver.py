@@ -44,12 +44,13 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
         return IRModule({key: refuse_races(_lowered(func, simple_mode)) for key, func in functions.items()})
 
 
-def build(inputs: Schedule | PrimFunc | IRModule | Mapping[Any, IRModule], args: Sequence[Any] | None = None,
-          target: Any = None, target_host: Any = None, name: str = "default_function",
+def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule] | Mapping[Any, Any],
+          args: Sequence[Any] | None = None, target: Any = None, target_host: Any = None, name: str = "default_function",
           binds: Mapping[Any, Any] | None = None, *, checked: bool | None = None) -> Module:
     """A module of machine code for `target` (None: the current target, else this machine).
 
-    `inputs` is a schedule with `args`, a function, or a module of functions; or a dict from one target to its module.
+    `inputs` is a schedule with `args`, a function, a module of functions, or a list of those; or a dict from one target to its
+    module.
     checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
     at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1.
     """
@@ -105,6 +106,8 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
     if not isinstance(name, str) or not name:
         raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
     check_name(name, "a function")
+    if isinstance(inp, (list, tuple)):
+        return _functions_of_all(inp, args, name, to_run=to_run, checked=checked)
     if isinstance(inp, Schedule):
         if args is None:
             raise ArgumentTypeError("a schedule is lowered with its arguments",
@@ -112,8 +115,7 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
         if isinstance(args, str) or not isinstance(args, Sequence):
             raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
         return {name: lower_schedule(inp, list(args), name, binds, to_run=to_run, checked=checked)}
-    if args is not None:
-        raise ArgumentTypeError(f"args belong to a schedule; a {type(inp).__name__} has its own", hint="leave args out")
+    _without_args(inp, args)
     if isinstance(inp, PrimFunc):
         return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=not checked)}
     if isinstance(inp, IRModule):
@@ -122,6 +124,33 @@ def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[A
         return {key: check_function(func, accesses=not checked) for key, func in inp.items()}
     raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
                             hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
+
+
+def _functions_of_all(given: Sequence[Any], args: Any, name: str, *, to_run: bool, checked: bool) -> dict[str, PrimFunc]:
+    """The functions of several modules, each with a name of its own."""
+    _without_args(given, args)
+    found: dict[str, PrimFunc] = {}
+    for one in given:
+        if not isinstance(one, (PrimFunc, IRModule)):
+            raise ArgumentTypeError(f"a list of functions holds IRModules and PrimFuncs, not a {type(one).__name__}",
+                                    hint='lower a schedule first: build([lower(s, [A, B], name="f"), ...])')
+        functions = _functions(one, None, name, None, to_run=to_run, checked=checked)
+        twice = sorted(functions.keys() & found.keys())
+        if twice:
+            raise ArgumentError(f"two functions of the list are called {twice[0]!r}",
+                                hint='give each a name: lower(s, [A, B], name="f")')
+        found |= functions
+    return found
+
+
+def _without_args(inp: object, args: object) -> None:
+    """Refuse arguments beside what has its own."""
+    if args is None:
+        return
+    what = "the functions of a list have their own" if isinstance(inp, (list, tuple)) else f"a {type(inp).__name__} has its own"
+    is_target = isinstance(args, Target) or (isinstance(args, str) and args.strip() != "")
+    raise ArgumentTypeError(f"args belong to a schedule; {what}",
+                            hint=f'a target is named: build(..., target="{args}")' if is_target else "leave args out")
 
 
 def _whether_checked(given: object) -> bool:
@@ -136,7 +165,7 @@ def _whether_checked(given: object) -> bool:
     return said in _YES
 
 
-def _single_target(inputs: Mapping[Any, IRModule]) -> tuple[Target, IRModule]:
+def _single_target(inputs: Mapping[Any, Any]) -> tuple[Target, Any]:
     if len(inputs) != 1:
         raise ArgumentError(f"build: {len(inputs)} targets in one module; there is one device here, the CPU",
                             hint='build({"llvm": module})')

@@ -175,12 +175,14 @@ def test_several_functions_in_one_module():
     for name, n in (("small", 4), ("large", 40)):
         s, args = added(n)
         both.update(tedsl.lower(s, args, name=name))
-    module = tedsl.build(both, target="llvm")
-    for name, n in (("small", 4), ("large", 40)):
-        c = np.zeros(n, np.float32)
-        module[name](f32(n), f32(n), c)
-        np.testing.assert_array_equal(c, f32(n) * 2)
-    assert module.entry_name == "small"
+    listed = [both["small"], IRModule({"large": both["large"]})]
+    for inputs in (both, listed, tuple(listed), {"llvm": listed}):
+        module = tedsl.build(inputs, target="llvm")
+        for name, n in (("small", 4), ("large", 40)):
+            c = np.zeros(n, np.float32)
+            module[name](f32(n), f32(n), c)
+            np.testing.assert_array_equal(c, f32(n) * 2)
+        assert module.entry_name == "small"
 
 
 def test_functions_and_dicts_are_built_too():
@@ -241,16 +243,21 @@ def test_code_for_other_machines_shows_and_does_not_run(target, words):
     assert not c.any()
 
 
-def test_kinds_without_a_backend():
+@pytest.mark.parametrize("kind", ["cuda", "rocm", "opencl", "vulkan", "metal", "hexagon"])
+def test_kinds_without_a_backend(kind):
     s, args = added(8)
-    with pytest.raises(TedslError, match=r"no code generator for the device 'cuda'(.|\n)*target=\"llvm\""):
-        tedsl.build(s, args, target="cuda")
+    with pytest.raises(TedslError, match=rf"no code generator for the device '{kind}'(.|\n)*target=\"llvm\""):
+        tedsl.build(s, args, target=kind)
 
 
 @pytest.mark.parametrize("call, words", [
     (lambda s, args: tedsl.build(s), "a schedule is lowered with its arguments"),
     (lambda s, args: tedsl.build(s, args[0]), "args is a list of tensors"),
-    (lambda s, args: tedsl.build(args), "a Schedule, a PrimFunc or an IRModule is needed, not list"),
+    (lambda s, args: tedsl.build(args[0]), "a Schedule, a PrimFunc or an IRModule is needed, not Tensor"),
+    (lambda s, args: tedsl.build(args), "a list of functions holds IRModules and PrimFuncs, not a Tensor"),
+    (lambda s, args: tedsl.build([tedsl.lower(s, args)] * 2), "two functions of the list are called 'main'"),
+    (lambda s, args: tedsl.build([tedsl.lower(s, args)], "llvm"), r'have their own\n.*build\(..., target="llvm"\)'),
+    (lambda s, args: tedsl.build(tedsl.lower(s, args), "llvm"), r'a IRModule has its own\n.*build\(..., target="llvm"\)'),
     (lambda s, args: tedsl.build(s, args, name=""), "the name of a function"),
     (lambda s, args: tedsl.build(tedsl.lower(s, args), args), "args belong to a schedule"),
     (lambda s, args: tedsl.build(IRModule()), "no functions"),

@@ -58,6 +58,7 @@ def test_the_range_of_every_loop():
     outer, inner = s[C].split(C.op.axis[0], 6)
     s[B].compute_at(s[C], outer)
     bounds = te.schedule.InferBound(s)
+    assert isinstance(bounds, tedsl.container.Map)
     assert {axis.name: (str(r.min), int(r.extent)) for axis, r in bounds.items() if axis.name != "i"} == {
         "i.outer": ("0", 3), "i.inner": ("0", 6)}
     assert int(bounds[C.op.axis[0]].extent) == 18 and int(bounds[B.op.axis[0]].extent) == 8

@@ -64,8 +64,19 @@ def _fold_truncated(e: Div | Mod, known: Bounds) -> Expr | None:
     if folded is not None or not e.dtype.is_integer or e.dtype.lanes != 1:
         return folded
     if known.within(e.a, 0, None) and known.within(e.b, 0, None):
-        return fold_floordiv(FloorDiv(e.a, e.b), known) if type(e) is Div else fold_floormod(FloorMod(e.a, e.b), known)
-    return None
+        folded = fold_floordiv(FloorDiv(e.a, e.b), known) if type(e) is Div else fold_floormod(FloorMod(e.a, e.b), known)
+    return _divided_twice(e) if folded is None and type(e) is Div else folded
+
+
+def _divided_twice(e: Div) -> Expr | None:
+    """(x / c) / d → x / (c*d) for constants above 0 whose product fits: both round towards 0."""
+    inner, d = e.a, e.b
+    if type(inner) is not Div or not isinstance(inner.b, IntImm) or not isinstance(d, IntImm):
+        return None
+    if inner.b.value < 1 or d.value < 1:
+        return None
+    by = constant(inner.b.value * d.value, e.dtype)
+    return None if by is None else Div(inner.a, by)
 
 
 def _fold_cast(e: Cast, known: Bounds) -> Expr | None:

@@ -26,7 +26,7 @@ BACKENDS = {  # kind of target -> "module:class"; the module is imported on firs
 }
 
 
-DEVICES = ("cuda", "rocm", "opencl", "vulkan", "metal", "nvptx", "webgpu", "sdaccel", "aocl")
+DEVICES = ("cuda", "rocm", "opencl", "vulkan", "metal", "nvptx", "hexagon")
 
 
 def backend_for(target: Target) -> Backend:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tedsl.errors import ArgumentError
 
-CPU, CUDA = 1, 2  # DLPack's numbers
-_KINDS = {"cpu": CPU, "llvm": CPU, "c": CPU, "cuda": CUDA, "gpu": CUDA, "nvptx": CUDA}
-_NAMES = {CPU: "cpu", CUDA: "cuda"}
+CPU, CUDA = 1, 2  # DLPack's numbers, and TVM's for what DLPack does not have
+OTHERS = {"opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "hexagon": 14}
+_KINDS = {"cpu": CPU, "llvm": CPU, "c": CPU, "cuda": CUDA, "gpu": CUDA, "nvptx": CUDA, **OTHERS, "cl": 4, "vk": 7, "mtl": 8}
+_NAMES = {CPU: "cpu", CUDA: "cuda", **{number: name for name, number in OTHERS.items()}}
 
 
 @dataclass(frozen=True)

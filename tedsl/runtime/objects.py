@@ -8,7 +8,6 @@ from tedsl.errors import ArgumentTypeError, TedslError
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
 from tedsl.ir.node import FrozenDict, Node
-from tedsl.runtime.array import NDArray
 from tedsl.runtime.functions import PackedFunc
 from tedsl.target.current import as_target
 
@@ -16,9 +15,10 @@ from tedsl.target.current import as_target
 def convert(value: Any) -> Any:
     """A number as a constant, a str as a string constant, a function as a packed function; sequences and dicts item by item.
 
-    None, arrays and objects of programs stay what they are.
+    None, arrays and objects of programs (tensors, schedules, modules, targets, ...) stay what they are, also those that can be
+    called.
     """
-    if value is None or isinstance(value, (Node, FrozenDict, NDArray, PackedFunc)) or hasattr(value, "asobject"):
+    if value is None or isinstance(value, (Node, FrozenDict)) or hasattr(value, "asobject") or _is_ours(value):
         return value
     if isinstance(value, (bool, int, float)):
         return build.const(value)
@@ -32,6 +32,13 @@ def convert(value: Any) -> Any:
         return PackedFunc(value)
     raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} is no object of programs",
                             hint="numbers, strings, lists, tuples, dicts and functions can be converted")
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether it is a function of this package (a reducer is one) or of a class of it: most stand above this file, so what
+    counts is where they say they are from."""
+    home = str(getattr(value, "__module__", ""))  # an object has that of its class
+    return home == "tedsl" or home.startswith("tedsl.")
 
 
 def enabled(target: Any) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.target import current as _current
@@ -24,6 +24,8 @@ class TargetKind:
     name: str
     keys: tuple[str, ...]
     options: tuple[str, ...]
+    max_num_threads: int | None = None  # in a block of threads, and side by side in a warp: of devices, if nothing else is said
+    thread_warp_size: int | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -36,8 +38,13 @@ _GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_
 KINDS = {k.name: k for k in (
     TargetKind("llvm", ("cpu",), _CPU),
     TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:])),
-    TargetKind("cuda", ("cuda", "gpu"), _GPU),
-    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple")),
+    TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32),
+    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32),
+    TargetKind("rocm", ("rocm", "gpu"), (*_GPU, "mtriple", "mattr"), 256, 64),
+    TargetKind("opencl", ("opencl", "gpu"), _GPU, 256, 1),
+    TargetKind("vulkan", ("vulkan", "gpu"), _GPU, 256, 1),
+    TargetKind("metal", ("metal", "gpu"), _GPU, 256, 16),
+    TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),
 )}
 
 
@@ -163,6 +170,28 @@ class Target:
     def missing_here(self) -> tuple[str, ...]:
         """The features of this target that this machine lacks, sorted."""
         return tuple(sorted(self.features - host().features))
+
+    @property
+    def max_num_threads(self) -> int:
+        """How many threads a block of this device has at most."""
+        return self._limit("max_num_threads")
+
+    @property
+    def thread_warp_size(self) -> int:
+        """How many threads of this device run side by side."""
+        return self._limit("thread_warp_size")
+
+    def _limit(self, name: str) -> int:
+        found = self.attrs.get(name, getattr(self.kind, name))
+        if found is None:
+            raise OptionError(f"target {self} has no {name}: threads of a block are those of a GPU",
+                              hint=f'Target("cuda").{name}')
+        return int(found)
+
+    @staticmethod
+    def list_kinds() -> list[str]:
+        """The names of all kinds."""
+        return list(KINDS)
 
     # --- the current target --------------------------------------------------------------------------------------------
 

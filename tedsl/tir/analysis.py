@@ -1,6 +1,13 @@
 """Looking into functions and expressions, by the names of TVM's tir.analysis."""
 
+from tedsl.ir.func import PrimFunc
 from tedsl.ir.walk.equal import structural_equal as expr_deep_equal
 from tedsl.ir.walk.single_assignment import verify_ssa
+from tedsl.passes.verify_memory import accessed_by_host
 
-__all__ = ["expr_deep_equal", "verify_ssa"]
+__all__ = ["expr_deep_equal", "verify_memory", "verify_ssa"]
+
+
+def verify_memory(func: PrimFunc) -> bool:
+    """Whether a function whose attribute "target" is a GPU accesses its arguments on threads alone; True for other targets."""
+    return not accessed_by_host(func)

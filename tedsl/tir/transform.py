@@ -32,6 +32,7 @@ from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
+from tedsl.passes.verify_memory import verify_memory
 
 __all__ = [
     "Apply", "HoistIfThenElse", "InjectDoubleBuffer", "InjectPrefetch", "InjectVirtualThread", "LoopPartition", "LowerIntrin",
@@ -140,8 +141,8 @@ def LowerIntrin() -> ModulePass:
 
 
 def VerifyMemory() -> ModulePass:
-    """Functions for the CPU access memory of the CPU: there is nothing to refuse."""
-    return named_pass("VerifyMemory", lambda func: func)
+    """Refuses a function whose attribute "target" is a GPU if arguments are accessed outside of its threads."""
+    return named_pass("VerifyMemory", verify_memory)
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ from tedsl.ir.expr import (
     Add,
     And,
     Call,
+    Div,
     FloorDiv,
     FloorMod,
     IntImm,
@@ -168,6 +169,11 @@ COMPARE = [
     (LT(imm(5), imm(3)), {}, "(bool)0"),
     (LT(imm(0) - X, imm(4)), {X: ANY}, None),
 ]
+SUMS += [
+    (Min(X, Y) + Max(Y, X), {X: ANY, Y: ANY}, "(x + y)"),
+    (Max(X, Y) + Min(X, Y), {X: ANY, Y: ANY}, "(x + y)"),
+    (Min(X, Y) + Max(Y, N), {X: ANY, Y: ANY, N: (0, 4)}, None),
+]
 MINMAX = [
     (Min(X, Y), {X: (0, 3), Y: (3, 6)}, "x"),
     (Max(X, Y), {X: (0, 3), Y: (3, 6)}, "y"),
@@ -245,3 +251,27 @@ def test_parts_of_other_indices_do_not_merge():
         simple = known.simplify(e)
         for i, j in itertools.product(range(50), range(0, 50, 7)):
             assert value(simple, {x: i, y: j}) == value(e, {x: i, y: j})
+
+
+@pytest.mark.parametrize("dtype, c, d, whole", [
+    ("int32", 2, 3, 6), ("int32", 7, 1, None), ("int8", 11, 12, None), ("int8", 11, 11, 121), ("uint8", 16, 15, 240),
+    ("int32", -2, 3, None), ("int32", 2, -3, None), ("int32", 2, 0, None)])
+def test_division_twice_towards_zero_is_one(dtype, c, d, whole):
+    x = Var("x", dtype)
+    e = Div(Div(x, IntImm(dtype, c)), IntImm(dtype, d))
+    simple = Analyzer().simplify(e)
+    if whole is not None:
+        assert isinstance(simple, Div) and simple.a is x and simple.b.value == whole
+    for i in range(*((0, 256) if dtype == "uint8" else (-128, 128))):
+        assert value(simple, {x: i}) == value(e, {x: i})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_the_lesser_and_the_greater_of_two_values_that_wrap(dtype):
+    x, y = Var("x", dtype), Var("y", dtype)
+    e = Add(Min(x, y), Max(y, x))
+    simple = Analyzer().simplify(e)
+    assert not any(isinstance(node, (Min, Max)) for node in post_order(simple))
+    ends = range(0, 256, 15) if dtype == "uint8" else (*range(-128, 128, 17), 127)
+    for i, j in itertools.product(ends, ends):
+        assert value(simple, {x: i, y: j}) == value(e, {x: i, y: j})

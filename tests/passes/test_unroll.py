@@ -5,7 +5,7 @@ import pytest
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import SizeVar, StringImm, Var
-from tedsl.ir.stmt import AttrStmt, LetStmt
+from tedsl.ir.stmt import AttrStmt, For, ForKind, LetStmt
 from tedsl.passes.config import UnrollConfig
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tests.passes.programs import UNROLLED, Function, allocate, body_text, check, imm, loop, seq
@@ -42,6 +42,14 @@ def test_a_symbolic_extent_is_refused_with_the_way_out():
     f = Function(A=(n,), B=(n,))
     with pytest.raises(LoweringError, match=r"loop i is marked unroll but its extent n(.|\n)*hint: split it by a constant"):
         unroll_loops(f.func(loop(I, n, stored(f), UNROLLED)))
+
+
+@pytest.mark.parametrize("kind, options", [(UNROLLED, UnrollConfig()), (ForKind.SERIAL, UnrollConfig(auto_max_step=2))])
+def test_an_extent_that_simplifies_to_a_constant(kind, options):
+    n = SizeVar("n")
+    f = Function(A=(n + 2,), B=(n + 2,))
+    before = f.func(For(I, n, build.sub(build.add(n, 2), n), kind, stored(f)))
+    assert body_text(unroll_loops(before, options=options)).count("A_1[") == 2
 
 
 def test_an_enormous_loop_is_refused():

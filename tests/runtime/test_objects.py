@@ -1,10 +1,11 @@
 """The names of tedsl.runtime."""
 
+import functools
 
 import pytest
 
 import tedsl
-from tedsl import te
+from tedsl import te, tir
 from tedsl.errors import ArgumentTypeError
 
 
@@ -18,6 +19,31 @@ def test_values_become_objects():
     assert convert(n) is n
     with pytest.raises(ArgumentTypeError, match="a object is no object of programs"):
         convert(object())
+
+
+def test_objects_of_programs_stay_what_they_are():
+    A = te.placeholder((8,), name="A")
+    C = te.compute((8,), lambda i: A[i] * 2, name="C")
+    s = te.create_schedule(C.op)
+    x = te.placeholder((8,), name="x")
+    intrinsic = te.decl_tensor_intrin(te.compute((8,), lambda i: x[i] * 2).op, lambda ins, outs: tir.Evaluate(0))
+    total = te.comm_reducer(lambda x, y: x + y, lambda t: tir.const(0, t), name="total")
+    for kept in (A, C.op, s, s[C], tedsl.Target("llvm"), tedsl.cpu(0), tedsl.build(s, [A, C]), intrinsic, total):
+        assert tedsl.runtime.convert(kept) is kept
+    assert tedsl.runtime.convert([A, C]) == (A, C)
+
+
+def test_all_that_is_called_and_not_ours_is_a_packed_function():
+    class Adder:
+        def __call__(self, x):
+            return x + 1
+
+        def method(self, x):
+            return x + 1
+
+    for function in (Adder(), Adder().method, functools.partial(lambda a, x: a + x, 1), (1).__add__):
+        made = tedsl.runtime.convert(function)
+        assert type(made) is tedsl.runtime.PackedFunc and made(2) == 3
 
 
 def test_enabled():

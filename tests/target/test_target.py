@@ -4,7 +4,8 @@ import pytest
 
 from tedsl.errors import ArgumentError
 from tedsl.ir.dtype import dtype
-from tedsl.target import Target, as_target, cuda, host_target
+from tedsl.runtime.device import device
+from tedsl.target import Target, as_target, create, cuda, host_target, rocm
 from tedsl.target.features import X86_CPUS, apply_changes
 
 F32, F64, I8, I16, BOOL = map(dtype, ("float32", "float64", "int8", "int16", "bool"))
@@ -90,3 +91,26 @@ def test_another_architecture_does_not_run_here():
     other = "aarch64" if host_target().arch == "x86-64" else "x86_64"
     t = Target(f"llvm -mtriple={other}-unknown-linux-gnu")
     assert not t.runs_here
+
+
+@pytest.mark.parametrize("kind, keys, threads, warp", [
+    ("cuda", "cuda,gpu", 1024, 32), ("nvptx", "cuda,gpu", 1024, 32), ("rocm", "rocm,gpu", 256, 64),
+    ("opencl", "opencl,gpu", 256, 1), ("vulkan", "vulkan,gpu", 256, 1), ("metal", "metal,gpu", 256, 16)])
+def test_devices(kind, keys, threads, warp):
+    made = Target(kind)
+    assert ",".join(made.keys) == keys and (made.max_num_threads, made.thread_warp_size) == (threads, warp)
+    assert not made.runs_here and kind in Target.list_kinds()
+    said = Target(f"{kind} -max_num_threads=64 -thread_warp_size=8")
+    assert (said.max_num_threads, said.thread_warp_size) == (64, 8)
+    assert device(kind).kind == {"nvptx": "cuda"}.get(kind, kind) and not device(kind).exist
+
+
+def test_what_has_no_threads_of_a_block_says_so():
+    for kind in ("llvm", "hexagon"):
+        with pytest.raises(AttributeError, match=f"target {kind}.* has no max_num_threads"):
+            assert Target(kind).max_num_threads
+
+
+def test_functions_that_make_targets():
+    assert create("llvm -mcpu=haswell") == Target("llvm -mcpu=haswell") and create(create("cuda")) == Target("cuda")
+    assert str(rocm("mi100", "-mcpu=gfx908")) == "rocm -keys=rocm,gpu -mcpu=gfx908 -model=mi100" and rocm() == Target("rocm")

@@ -49,7 +49,8 @@ GPU: dict[type, Rule] = {
     NormalizeOp: gpu.rows.schedule_rows,
     ConvOp: gpu.conv.schedule_conv,
 }
-BY_TARGET: dict[str, dict[type, Rule]] = {"llvm": CPU, "c": CPU, "cuda": GPU, "nvptx": GPU}
+BY_TARGET: dict[str, dict[type, Rule]] = {"llvm": CPU, "c": CPU, "cuda": GPU, "nvptx": GPU,
+                                          "rocm": GPU, "opencl": GPU, "vulkan": GPU, "metal": GPU}
 
 
 def rules_for(target: Target) -> dict[type, Rule]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.rules.floordiv import not_zero
-from tedsl.ir.dtype import wrap_integer
-from tedsl.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub
+from tedsl.ir.dtype import INT32, INT64, wrap_integer
+from tedsl.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub
 
 
 def fold_add(e: Add, known: Bounds) -> Expr | None:
     """x + x → x*2, (x + 1) + y → (x + y) + 1, (x//4)*4 + x%4 → x, ...; ideal integers only."""
+    ends = _both_ends(e, known)
+    if ends is not None:
+        return ends
     s = known.sum(e)
     a, b = known.sum(e.a), known.sum(e.b)
     if type(s.single) is Add:
@@ -20,6 +23,17 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
     if _has_all_terms(s, a, b) and _adds_in_order(e, a, b):
         return None
     return known.build(s, e.dtype)
+
+
+def _both_ends(e: Add, known: Bounds) -> Expr | None:
+    """min(x, y) + max(y, x) → x + y: the same two values are added, so data may wrap too."""
+    low, high = (e.a, e.b) if type(e.a) is Min else (e.b, e.a)
+    if type(low) is not Min or type(high) is not Max:
+        return None
+    for a, b in ((high.a, high.b), (high.b, high.a)):
+        if known.same(low.a, a) and known.same(low.b, b):
+            return Add(low.a, low.b)
+    return None
 
 
 def _has_all_terms(s: Sum, a: Sum, b: Sum) -> bool:
@@ -88,7 +102,10 @@ def fold_mul(e: Mul, known: Bounds) -> Expr | None:
     """(x*2)*3 → x*6, (x + 1)*4 → x*4 + 4, 4*x → x*4; ideal integers only. x*0 → 0 and x*1 → x always."""
     a, b = known.sum(e.a), known.sum(e.b)
     if not a.terms and not b.terms:
-        return IntImm(e.dtype, wrap_integer(a.const * b.const, e.dtype))
+        product = a.const * b.const
+        if (e.dtype is INT32 or e.dtype is INT64) and wrap_integer(product, e.dtype) != product:
+            return None  # an ideal integer that no constant holds: it stays a product
+        return IntImm(e.dtype, wrap_integer(product, e.dtype))
     if not a.terms:
         return Mul(e.b, e.a)
     if b.terms:

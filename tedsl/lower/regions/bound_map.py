@@ -9,6 +9,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import FrozenDict
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.lang.operation import PlaceholderOp
@@ -24,13 +25,13 @@ from tedsl.schedule.handles import Schedule
 NOTHING = Arguments((), {}, {})
 
 
-def infer_bound(sch: Schedule) -> dict[IterVar, Range]:
+def infer_bound(sch: Schedule) -> FrozenDict[IterVar, Range]:
     """The range of every axis and every loop made of one, for the stages that have loops.
 
     An axis of a stage that is computed at a loop of another ranges over what is needed there; loops start at 0.
     """
     plans, _ = _planned(_checked(sch))
-    return _ranges(plans)
+    return FrozenDict(_ranges(plans))
 
 
 def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:

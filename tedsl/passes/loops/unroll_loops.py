@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm
@@ -32,6 +33,7 @@ class _Unroller(ScopedRewriter):
 
     def __init__(self, options: UnrollConfig) -> None:
         self.options = options
+        self.analyzer = Analyzer()
         self.steps = self.loops = self.depth = 0
 
     def stmt(self, stmt: Stmt) -> Stmt:
@@ -74,7 +76,7 @@ class _Unroller(ScopedRewriter):
 
     def loop(self, loop: For) -> Stmt:
         body = self.stmt(loop.body)
-        count = build.as_int(loop.extent)
+        count = self.count(loop.extent)
         if loop.kind == ForKind.UNROLLED and count is None:
             raise LoweringError(f"loop {loop.loop_var.name} is marked unroll but its extent {loop.extent} is not a constant",
                                 hint="split it by a constant factor first, then unroll the inner loop",
@@ -89,6 +91,11 @@ class _Unroller(ScopedRewriter):
         if self.options.explicit_unroll or 0 <= count <= self.options.auto_max_extent:
             return self.copies(changed, count)
         return changed if loop.kind == ForKind.UNROLLED else changed.replace(kind=ForKind.UNROLLED)
+
+    def count(self, extent: Expr) -> int | None:
+        """How often a loop runs: what is written by hand may have an extent such as (n + 2) - n."""
+        found = build.as_int(extent)
+        return build.as_int(self.analyzer.simplify(extent)) if found is None else found
 
     def fits(self, kind: ForKind, count: int | None) -> bool:
         """Whether the options unroll a serial loop of `count` iterations whose body was just visited."""

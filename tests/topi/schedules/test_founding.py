@@ -89,5 +89,7 @@ def test_the_target_chooses():
     assert topi.testing.get_broadcast_schedule("cuda") is topi.cuda.schedule_injective
     assert topi.testing.dispatch("nvptx", {"gpu": 1, "generic": 2}) == 1
     assert topi.testing.dispatch("llvm", {"gpu": 1, "generic": 2}) == 2
-    with tedsl.target.Target("cuda"):
-        assert "threadIdx.x" in str(topi.schedules.schedule(g))
+    assert topi.testing.get_reduce_schedule("opencl") is topi.cuda.schedule_reduce
+    for kind in ("cuda", "rocm", "opencl", "vulkan", "metal"):
+        with tedsl.target.Target(kind):
+            assert "threadIdx.x" in str(topi.schedules.schedule(g))

@@ -1,0 +1,53 @@
+"""Whether a function for a device with memory of its own leaves that memory to the threads of its kernels.
+
+Arguments of such a function lie in the memory of the device. Loads and stores of them run on the device only inside of a
+launch; elsewhere the host would do them, which cannot see that memory.
+"""
+
+from __future__ import annotations
+
+from tedsl.errors import LoweringError
+from tedsl.ir.expr import BufferLoad, Load, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import BufferStore, Store
+from tedsl.passes.facts.threads import launched
+from tedsl.target.current import as_target
+
+
+def verify_memory(func: PrimFunc) -> PrimFunc:
+    """`func` itself; LoweringError if its attribute "target" is a GPU and the host would access its arguments."""
+    names = [var.name for var in accessed_by_host(func)]
+    if names:
+        listed = ", ".join(names)
+        raise LoweringError(f"{func.name} is for {func.attrs['target']}, and {listed} {'is' if len(names) == 1 else 'are'} "
+                            "accessed outside of its threads, by the host, which cannot see the memory of the device",
+                            hint="bind the loops to threads: s[C].bind(loop, te.thread_axis(\"blockIdx.x\")), and "
+                                 "\"threadIdx.x\" for an inner loop; did you forget to bind a stage?")
+    return func
+
+
+def accessed_by_host(func: PrimFunc) -> list[Var]:
+    """The data of the arguments of a function for a GPU that are accessed outside of launches; none for other targets."""
+    target = func.attrs.get("target")
+    if target is None or "gpu" not in as_target(target).keys:
+        return []
+    arguments = {*func.params, *(buffer.data for buffer in func.buffers)}
+    found: dict[Var, None] = {}
+    todo: list[Node] = [func.body]
+    while todo:
+        node = todo.pop()
+        if launched(node) is not None:
+            continue
+        data = _accessed(node)
+        if data in arguments and data is not None:
+            found.setdefault(data)
+        todo.extend(reversed(node.child_nodes()))
+    return list(found)
+
+
+def _accessed(node: Node) -> Var | None:
+    """The memory that `node` itself loads from or stores to."""
+    if isinstance(node, (Load, Store)):
+        return node.buffer_var
+    return node.buffer.data if isinstance(node, (BufferLoad, BufferStore)) else None
