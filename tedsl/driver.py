@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,11 @@ from typing import Any
 
 from tedsl.codegen.backend import backend_for
 from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir import build as build_expr
+from tedsl.ir.expr import Expr
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.stmt import Allocate
+from tedsl.ir.walk.visitor import post_order
 from tedsl.ir.wellformed import check_name
 from tedsl.lower.lower import check_function, lower_schedule
 from tedsl.lower.report import Report
@@ -19,7 +24,7 @@ from tedsl.lower.report import report as report_of
 from tedsl.lower.written.function import vouch_for
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.context import PassContext
-from tedsl.passes.default import lowering_pipeline
+from tedsl.passes.default import lowering_pipeline, memory_pipeline
 from tedsl.passes.threads.own_memory import own_memory
 from tedsl.passes.threads.refuse_races import refuse_races
 from tedsl.runtime.faults import provide_faults
@@ -90,7 +95,16 @@ def _with_checks(func: PrimFunc, simple_mode: bool) -> PrimFunc:
 
 def report(sch: Schedule) -> Report:
     """What lowering knows about a schedule: what `s.explain()` prints."""
-    return report_of(sch)
+    return report_of(sch, _allocated)
+
+
+def _allocated(func: PrimFunc) -> dict[str, Expr]:
+    """The number of elements of each buffer that `func` allocates, of those whose name says which one it is."""
+    found: dict[str, list[Expr]] = {}
+    for node in post_order(memory_pipeline()(own_memory(func)).body):
+        if isinstance(node, Allocate):
+            found.setdefault(node.buffer_var.name, []).append(functools.reduce(build_expr.mul, node.extents))
+    return {name: sizes[0] for name, sizes in found.items() if len(sizes) == 1}
 
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",

@@ -60,8 +60,8 @@ class Guard:
     """A condition under which an iteration exists, and what made it needed.
 
     kind: "tile" (`of` may run beyond its extent: a split that does not come out even), "tensor" (the region of an attached
-    stage may leave the tensor along the axis `of`), "short" (a tile moved inwards where there is less than one), "predicate"
-    (the user's).
+    stage may leave the tensor along the axis `of`), "short" (a tile moved inwards where there is less than one), "read" (of
+    what a tile that is rounded up reads along the axis `of`), "predicate" (the user's).
     """
 
     condition: Expr
@@ -74,7 +74,8 @@ class StagePlan:
     """A stage that gets loops of its own. Filled in the order of the fields.
 
     bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
-    domains: the ranges of axes of which the program never needs all: steps of scans begin after the first rows.
+    domains: the ranges of axes that are others than the operation says: steps of scans begin after the first rows, and what
+    gives a reduction its range may be computed inline.
     condition: where this specialized version is computed; versions: those of this stage, which has the general loops.
     host, position: the stage and the number of the loop inside which this one is computed; None at the root.
     guests: the stages computed inside loop number k of this one, producers first.

@@ -14,7 +14,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.compute import BufferOf, Translator
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.plan import Guard, StagePlan
 from tedsl.schedule.causes import Cause, related
 from tedsl.schedule.relations import Fuse, Rebase, Split, touched_by
 from tedsl.schedule.state import AttachType
@@ -146,4 +146,6 @@ class PaddedTranslator(Translator):
         if axis not in self.conditions:
             extent = self.plan.extents[axis]
             self.conditions[axis] = [build.less(self.offsets[axis], extent), *self.inside_tensor(axis, self.values[axis.var])]
+            if self.offsets is self.plan.offsets:  # the statements themselves: for explanations
+                self.plan.guards += [Guard(condition, "read", axis) for condition in self.conditions[axis]]
         return self.conditions[axis]

@@ -67,6 +67,12 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
     ))
 
 
+def memory_pipeline() -> Pipeline:
+    """What of it changes how much memory each buffer of the loops has."""
+    return Pipeline((inject_rolling_buffer, inject_prefetch, flatten_storage, simplify, inject_virtual_threads,
+                     inject_double_buffer))
+
+
 def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
     """What `build` runs after that: the loops as this machine runs them best."""
     return Pipeline((

@@ -1,0 +1,164 @@
+"""The conditions that stay in the loops of a stage: why, and which directives made them needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import And, Call, Expr, Reduce, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lower.explained.words import shown, told_apart
+from tedsl.lower.plan import Guard, StagePlan
+from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, related, said
+from tedsl.schedule.relations import Fuse, Rebase, Split
+from tedsl.schedule.tails import ROUND_UP
+
+Owners = Mapping[Var, str]  # the stage of each loop
+IN_FORMULA = {"rfactor": "the loop that rfactor took over has a tail",
+              "transform_layout": "the layout has places that hold no element"}
+
+
+@dataclass(frozen=True)
+class GuardReport:
+    """A condition that stays in the loops, why, and the directives that made it needed."""
+
+    condition: str
+    reason: str
+    origins: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        return [f"guard: {self.condition}: {self.reason}", *(f"  from {origin}" for origin in self.origins)]
+
+
+def guard_reports(plan: StagePlan, guards: Sequence[Guard], owners: Owners) -> tuple[GuardReport, ...]:
+    """All conditions of a stage: `guards` of its statements, those of threads, those in what is computed and read."""
+    found = [_guard(plan, guard, owners) for guard in guards]
+    return tuple(dict.fromkeys([*found, *_of_threads(plan), *_of_memory(plan), *_in_formula(plan, owners)]))
+
+
+def _report(plan: StagePlan, condition: str, reason: str, causes: Sequence[Cause]) -> GuardReport:
+    behind = [directive_behind(plan.stage.schedule, cause) for cause in causes]
+    return GuardReport(condition, reason, tuple(dict.fromkeys(one.origin for one in behind if one is not None)))
+
+
+def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
+    causes: list[Cause]
+    if guard.kind == "tile" and guard.of is not None:
+        splits = _uneven_splits(plan, guard.of)
+        reason = "; ".join(dict.fromkeys(_uneven(plan, split) for split in splits)) or f"{guard.of.name} may run too far"
+        causes = [related(plan.stage, split) for split in splits]
+    elif guard.kind == "tensor" and guard.of is not None and plan.host is not None:
+        loop = plan.host.loops[plan.position].leaf
+        reason = (f"what an iteration of {loop.name} of {plan.host.name} needs may reach beyond {plan.name} "
+                  f"along {guard.of.name}")
+        causes = [attached(plan.stage)]
+    elif guard.kind == "short":
+        reason = "where there are fewer iterations than one tile has, the tile is not full"
+        causes = [related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split)
+                  and one.parent in plan.shifted and set(variables(plan.offsets[one.inner])) & set(variables(guard.condition))]
+    elif guard.kind == "read":
+        reason = f"only for what is read: full tiles run beyond the end of {plan.name if guard.of is None else guard.of.name}"
+        causes = [related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split) and one.tail == ROUND_UP]
+    else:
+        reason, causes = "the schedule asks for it", [said(plan.stage, "store_predicate")]
+    return _report(plan, shown(told_apart(guard.condition, owners, plan.name)), reason, causes)
+
+
+def _of_threads(plan: StagePlan) -> Iterator[GuardReport]:
+    """A loop bound to more threads than it has iterations."""
+    for loop in plan.loops:
+        axis, count = loop.attr.bind_thread, loop.launched
+        if axis is None or count is None or count is loop.extent:
+            continue
+        have, need = build.as_int(count), build.as_int(loop.extent)
+        if have is None or have != need:
+            yield _report(plan, f"{axis.name} < {shown(loop.extent)}",
+                          f"the kernel launches {shown(count)} threads of {axis.thread_tag}, for another loop",
+                          [annotated(plan.stage, loop.leaf, "bind_thread")])
+
+
+def _of_memory(plan: StagePlan) -> Iterator[GuardReport]:
+    """A rolling buffer keeps what was computed before."""
+    if plan.stage.storage.rolling and plan.host is not None:
+        loop = plan.host.loops[plan.position].leaf
+        yield _report(plan, f"not computed by the iteration of {loop.name} before",
+                      "what is kept in the rolling buffer is not computed again", [said(plan.stage, "storage.rolling")])
+
+
+def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
+    """What directives put into the formula: the tail of a split before rfactor, the places of a layout that hold nothing."""
+    stage, recorder = plan.stage, plan.stage.schedule.recorder
+    if not isinstance(stage.op, ComputeOp):
+        return
+    values = {axis.var: build.add(plan.mins[axis], plan.offsets[axis]) for axis in plan.axes if axis in plan.offsets}
+    for number, directive in enumerate(recorder.directives):
+        before, after = (recorder.history.snapshots[at].stages.get(stage) for at in (number, number + 1))
+        if after is None or directive.name not in IN_FORMULA:
+            continue
+        added = _conditions(after["op"]) - (0 if before is None else _conditions(before["op"]))
+        if added > 0 and (condition := _outermost(stage.op, directive.name)) is not None:
+            shown_as = told_apart(Analyzer().simplify(substitute(condition, values)), owners, plan.name)
+            yield GuardReport(shown(shown_as), IN_FORMULA[directive.name], (directive.origin,))
+
+
+def _conditions(op: Operation) -> int:
+    """How many conditions stand around the formula of `op`."""
+    body = op.body[0] if isinstance(op, ComputeOp) else None
+    if isinstance(body, Reduce):
+        return len(_parts(body.condition))
+    count = 0
+    while isinstance(body, Call) and body.op.name == "tir.if_then_else":
+        count, body = count + 1, body.args[1]
+    return count
+
+
+def _outermost(op: ComputeOp, directive: str) -> Expr | None:
+    """The condition that the directive put around the formula: rfactor's are marked as likely, those of a layout are last."""
+    body = op.body[0]
+    whole = body.condition if isinstance(body, Reduce) else body.args[0] if _conditions(op) and isinstance(body, Call) else None
+    if whole is None:
+        return None
+    likely = [node.args[0] for node in post_order(whole) if isinstance(node, Call) and node.op.name == "tir.likely"]
+    if directive == "rfactor":
+        return likely[0] if likely else None
+    parts = [part for part in _parts(whole) if part not in likely and not isinstance(part, Call)]
+    return parts[-1] if isinstance(body, Reduce) and parts else whole
+
+
+def _parts(condition: Expr) -> list[Expr]:
+    if isinstance(condition, And):
+        return [*_parts(condition.a), *_parts(condition.b)]
+    return [] if build.is_true(condition) else [condition]
+
+
+def _uneven_splits(plan: StagePlan, compared: IterVar) -> list[Split]:
+    """The splits that let `compared` run beyond its extent: its own, and those of its outer part."""
+    reached, found = {compared}, []
+    for relation in plan.stage.relations:
+        match relation:
+            case Split(parent=p, outer=o) if p in reached:
+                reached.add(o)
+                if p not in plan.exact:
+                    found.append(relation)
+            case Rebase(parent=p, rebased=r) if p in reached:
+                reached.add(r)
+            case Fuse(outer=o, fused=f) if o in reached:
+                reached.add(f)
+    return found
+
+
+def _uneven(plan: StagePlan, split: Split) -> str:
+    """Why the iterations of a split are more than those of its parent."""
+    part = split.factor if split.factor is not None else split.nparts
+    assert part is not None
+    extent = plan.extents[split.parent]
+    if build.as_int(part) is not None and build.as_int(extent) is not None:
+        if split.factor is None:
+            return f"{shown(part)} parts of {shown(extent)} iterations are not all of one size"
+        return f"{shown(part)} does not divide {shown(extent)}"
+    return f"nothing says that {shown(part)} divides {shown(extent)}"
