@@ -11,7 +11,8 @@ from tedsl.codegen.llvm import entry, jit
 from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.machine import assembly, has_short_loops, needs_vectorizer, object_code, optimize, target_machine
-from tedsl.codegen.llvm.outside.imports import Imports, imports_of, link_into, linked_text, process_functions
+from tedsl.codegen.llvm.outside.imports import Imports, imports_of, process_functions
+from tedsl.codegen.llvm.outside.ir_code import link_into, linked_text
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.expr import Call, IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc

@@ -1,4 +1,4 @@
-"""The symbols that an ELF object leaves undefined: what the linker will have to find."""
+"""What an ELF object has and needs: the symbols that the linker will have to find, those it defines, what a loader would do."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import struct
 
 from tedsl.errors import InternalError
 
-_FUNCTION = 2  # STT_FUNC
+_FUNCTION, _THREAD_LOCAL = 2, 6  # STT_FUNC, STT_TLS
 _SYMBOL_TABLE = 2  # sh_type SHT_SYMTAB
+_RUN_BY_LOADER = (14, 15, 16)  # SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY
 _SYMBOL = struct.Struct("<IBBHQQ")  # st_name, st_info, st_other, st_shndx, st_value, st_size
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # sh_name, sh_type, sh_flags, sh_addr, sh_offset, sh_size, sh_link, ...
 
@@ -21,11 +22,7 @@ def undefined_symbols(image: bytes) -> list[str]:
 
 def _symbols(image: bytes) -> list[tuple[str, int, int]]:
     """Name, section (0: undefined) and kind of each symbol."""
-    if image[:6] != b"\x7fELF\x02\x01":
-        raise InternalError("the object is not 64-bit little-endian ELF")
-    start, = struct.unpack_from("<Q", image, 40)  # e_shoff
-    size, count = struct.unpack_from("<HH", image, 58)  # e_shentsize, e_shnum
-    sections = [_SECTION.unpack_from(image, start + k * size) for k in range(count)]
+    sections = _sections(image)
     found: list[tuple[str, int, int]] = []
     for _, kind, _, _, offset, length, link, *_ in sections:
         if kind == _SYMBOL_TABLE:
@@ -34,6 +31,24 @@ def _symbols(image: bytes) -> list[tuple[str, int, int]]:
                 name, info, _, section, _, _ = _SYMBOL.unpack_from(image, at)
                 found.append((_string(image, names + name), section, info))
     return found
+
+
+def _sections(image: bytes) -> list[tuple[int, ...]]:
+    if image[:6] != b"\x7fELF\x02\x01":
+        raise InternalError("the object is not 64-bit little-endian ELF")
+    start, = struct.unpack_from("<Q", image, 40)  # e_shoff
+    size, count = struct.unpack_from("<HH", image, 58)  # e_shentsize, e_shnum
+    return [_SECTION.unpack_from(image, start + k * size) for k in range(count)]
+
+
+def thread_local_variables(image: bytes) -> list[str]:
+    """Names of the variables that every thread has its own of, also those that stand in other libraries."""
+    return [name for name, _, info in _symbols(image) if info & 15 == _THREAD_LOCAL]
+
+
+def has_initializers(image: bytes) -> bool:
+    """Whether the object has functions for a loader to run, before it is used or at the end."""
+    return any(section[1] in _RUN_BY_LOADER for section in _sections(image))
 
 
 def defined_functions(image: bytes) -> list[str]:

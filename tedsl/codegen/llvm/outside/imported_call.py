@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.outside.extern import c_argument, c_type
-from tedsl.codegen.llvm.outside.imports import Prototype
+from tedsl.codegen.llvm.outside.ir_code import Prototype
 from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import VOID

@@ -8,35 +8,25 @@ it cannot be parsed, is for another machine or needs functions that nobody has i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
-from tedsl.codegen.llvm.elf import defined_functions, undefined_symbols
-from tedsl.codegen.llvm.machine import llvm_lock, loaded_llvm, optimize_import, target_machine
+from tedsl.codegen.llvm.elf import defined_functions, has_initializers, thread_local_variables, undefined_symbols
+from tedsl.codegen.llvm.machine import llvm_lock, loaded_llvm
+from tedsl.codegen.llvm.outside.assembler import assembled
 from tedsl.codegen.llvm.outside.compile_c import compile_c
+from tedsl.codegen.llvm.outside.ir_code import Prototype, contents, initializers_refused, thread_local_refused
 from tedsl.errors import LoweringError
-from tedsl.ir.expr import StringImm
+from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.functions import C_MATH
 from tedsl.ir.stmt import AttrStmt
 from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.symbols import extern_address, is_known
 from tedsl.target import Target
 
 LLVM, C = "pragma_import_llvm", "pragma_import_c"
-
-
-@dataclass(frozen=True)
-class Prototype:
-    """The types of LLVM that a function takes and returns."""
-
-    result: str
-    parameters: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.result} ({', '.join(self.parameters)})"
 
 
 @dataclass(frozen=True)
@@ -55,7 +45,34 @@ class Imports:
         return bool(self.texts or self.objects)
 
 
-def imports_of(funcs: Iterable[PrimFunc], target: Target) -> Imports:
+@dataclass(frozen=True)
+class _Code:
+    """One imported text: the functions that it gives to others, what it needs, and what it has for itself, with its linkage.
+
+    text: LLVM IR to be linked into the module, or image: the object that stands beside it, and source: its C.
+    """
+
+    functions: dict[str, Prototype | None]
+    needed: tuple[str, ...]
+    hidden: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+    image: bytes | None = None
+    source: str = ""
+
+    def hidden_as(self, name: str) -> str:
+        """What stands before the definition of a function that others cannot call; "" for all others."""
+        if name in self.hidden or not self.source:
+            return self.hidden.get(name, "")
+        return "static" if re.search(rf"\bstatic\b[^;{{}}=]*\b{re.escape(name)}\s*\(", self.source) else ""
+
+
+_HIDDEN = {"internal": "an internal function", "private": "a private function", "static": "a static function",
+           "alias": "an alias",
+           "available_externally": "available_externally, a copy of a function that is elsewhere and that no library of this "
+                                   "process has"}
+
+
+def imports_of(funcs: Sequence[PrimFunc], target: Target) -> Imports:
     """The code that pragmas of `funcs` import, each text once."""
     wanted: dict[tuple[str, str], StringImm] = {}
     for func in funcs:
@@ -65,17 +82,38 @@ def imports_of(funcs: Iterable[PrimFunc], target: Target) -> Imports:
                 wanted.setdefault((node.attr_key, code.value), code)
     if not wanted:
         return Imports()
-    texts: list[str] = []
-    objects: list[bytes] = []
+    codes = []
     for (kind, text), code in wanted.items():
         with _about(code):
             made = _read(text) if kind == LLVM else compile_c(text, target, _is_readable)
-            if isinstance(made, str):
-                _look_into(made, target)
-                texts.append(made)
-            else:
-                objects.append(made)
-    return _checked(tuple(texts), tuple(objects), target)
+            codes.append(_of_ir(made, target) if isinstance(made, str) else _of_object(made, text))
+    imports = _checked(codes, target)
+    _check_calls(funcs, codes, imports.functions, target)
+    return imports
+
+
+def _of_ir(text: str, target: Target) -> _Code:
+    found = contents(text, target)
+    functions: dict[str, Prototype | None] = dict(found.functions)
+    if not found.assembler:
+        return _Code(functions, found.needed, dict(found.hidden), text)
+    image = _refused_or(assembled(found.assembler, target))
+    return _Code(functions, tuple(undefined_symbols(image)), dict(found.hidden), image=image)
+
+
+def _of_object(image: bytes, source: str) -> _Code:
+    functions: dict[str, Prototype | None] = dict.fromkeys(defined_functions(_refused_or(image)))
+    return _Code(functions, tuple(undefined_symbols(image)), source=source, image=image)
+
+
+def _refused_or(image: bytes) -> bytes:
+    """The object, if it can join a running process without a loader of programs."""
+    of_threads = thread_local_variables(image)
+    if of_threads:
+        raise thread_local_refused(of_threads[0])
+    if has_initializers(image):
+        raise initializers_refused()
+    return image
 
 
 @contextmanager
@@ -90,7 +128,10 @@ def _about(code: StringImm) -> Iterator[None]:
 
 def _code(node: AttrStmt) -> StringImm:
     name = node.attr_key.removeprefix("pragma_")
-    if not isinstance(node.value, StringImm) or not node.value.value.strip():
+    if not isinstance(node.value, StringImm):
+        raise LoweringError(f"the pragma {name} takes the code as text, got {node.value!r}",
+                            hint=f's[C].pragma(axis, "{name}", """...""")', about=node.value)
+    if not node.value.value.strip():
         raise LoweringError(f"the pragma {name} has no code", hint=f's[C].pragma(axis, "{name}", """...""")',
                             about=node.value)
     return node.value
@@ -110,26 +151,44 @@ def _read(text: str) -> str:
         raise LoweringError(f"import_llvm of the file {text!r}: {error.strerror}") from error
 
 
-def _checked(texts: tuple[str, ...], objects: tuple[bytes, ...], target: Target) -> Imports:
+def _checked(codes: Sequence[_Code], target: Target) -> Imports:
     functions: dict[str, Prototype | None] = {}
     needed: dict[str, None] = {}
-    for text in texts:
-        defined, missing = _look_into(text, target)
-        _no_doubles(functions, dict(defined))
-        functions.update(defined)
-        needed.update(dict.fromkeys(missing))
-    for image in objects:
-        names = defined_functions(image)
-        _no_doubles(functions, dict.fromkeys(names))
-        functions.update(dict.fromkeys(names))
-        needed.update(dict.fromkeys(undefined_symbols(image)))
+    for code in codes:
+        _no_doubles(functions, code.functions)
+        functions.update(code.functions)
+    inside = {name for code in codes if code.image is None for name in code.functions}
+    for code in codes:
+        within = [name for name in code.needed if name in inside] if code.image is not None else []
+        if within:
+            raise LoweringError(f"imported code calls {within[0]}, which stands in another imported text of LLVM IR, where "
+                                "only the program and other LLVM IR can call it", hint="import them as one text")
+        needed.update(dict.fromkeys(code.needed))
     outside = [name for name in needed if name not in functions]
     absent = [name for name in outside if not is_known(name) and target.runs_here and not extern_address(name)]
     if absent:
         raise LoweringError(f"the imported code calls {', '.join(absent)}, which neither it nor a library of this process has",
                             hint="define it in the imported code, or load its library first: "
                                  "ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
-    return Imports(texts, objects, functions, tuple(name for name in outside if not is_known(name)))
+    return Imports(tuple(code.text for code in codes if code.image is None),
+                   tuple(code.image for code in codes if code.image is not None),
+                   functions, tuple(name for name in outside if not is_known(name)))
+
+
+def _check_calls(funcs: Sequence[PrimFunc], codes: Sequence[_Code], functions: Container[str], target: Target) -> None:
+    """Refuse calls of functions that the code has for itself alone."""
+    called = {node.args[0].value: None for func in funcs for node in post_order(func.body)
+              if isinstance(node, Call) and node.op.name in ("tir.call_extern", "tir.call_pure_extern")
+              and isinstance(node.args[0], StringImm)}
+    for name in called:
+        linkage = next((code.hidden_as(name) for code in codes if code.hidden_as(name)), "")
+        if not linkage or name in functions or name in C_MATH:
+            continue
+        if linkage not in ("internal", "private", "static") and (extern_address(name) or not target.runs_here):
+            continue  # a copy of a function of the process, for inlining
+        raise LoweringError(f"the imported code has {name} as {_HIDDEN.get(linkage, linkage)}: the program cannot call it",
+                            hint="write a function that calls it, and call that" if linkage == "alias" else
+                                 f"drop {linkage!r} from its definition")
 
 
 def process_functions(imports: Imports, image: bytes) -> tuple[str, ...]:
@@ -155,24 +214,6 @@ def _no_doubles(known: dict[str, Prototype | None], more: dict[str, Prototype | 
         raise LoweringError(f"the function {twice[0]} is defined in two imported texts", hint="import it once, or rename one")
 
 
-@lru_cache(maxsize=64)
-def _look_into(text: str, target: Target) -> tuple[tuple[tuple[str, Prototype], ...], tuple[str, ...]]:
-    """The functions that the IR defines, and the names that it uses without defining them."""
-    with llvm_lock:
-        module = parsed(text, target)
-        defined = tuple((f.name, _prototype(f)) for f in module.functions if not f.is_declaration)
-        used = [f.name for f in module.functions if f.is_declaration] + [
-            g.name for g in module.global_variables if g.is_declaration]
-    if not defined:
-        raise LoweringError("import_llvm: the code defines no function", hint="write define i32 @name(...) { ... }")
-    return defined, tuple(name for name in used if not name.startswith("llvm."))
-
-
-def _prototype(function: Any) -> Prototype:
-    of = function.global_value_type
-    return Prototype(str(of.get_function_return()), tuple(str(t) for t in of.get_function_parameters()))
-
-
 def _is_readable(text: str) -> bool:
     """Whether our LLVM reads the IR that another one wrote."""
     llvm = loaded_llvm()
@@ -182,87 +223,3 @@ def _is_readable(text: str) -> bool:
         except RuntimeError:
             return False
     return True
-
-
-# --- IR ------------------------------------------------------------------------------------------------------------------
-
-def parsed(text: str, target: Target) -> Any:
-    """The module of an imported text, verified, for `target`. Call it under the lock of LLVM."""
-    llvm = loaded_llvm()
-    try:
-        module = llvm.parse_assembly(text)
-        module.verify()
-    except RuntimeError as error:
-        raise LoweringError(f"import_llvm: {_at_line(str(error), text)}",
-                            hint="the text is LLVM IR, as clang -S -emit-llvm writes it") from None
-    if module.triple and _platform(module.triple) != target.platform:
-        raise LoweringError(f"import_llvm: the code is for {module.triple}, and the target is {target.triple}",
-                            hint="compile it for this target, or leave out the line `target triple = ...`")
-    unknown = re.search(r"; Unknown intrinsic\n(?:;.*\n)*declare [^@]*@([\w.]+)", str(module))
-    if unknown:
-        raise LoweringError(f"import_llvm: LLVM has no intrinsic {unknown[1]}", hint="check its name and the types behind it")
-    _check_features(module, target)
-    module.triple = target.triple
-    module.data_layout = str(target_machine(target).target_data)
-    return module
-
-
-def _check_features(module: Any, target: Target) -> None:
-    """Refuse intrinsics of instructions that the target lacks: LLVM would end the process over them."""
-    from tedsl.codegen.llvm.outside.intrinsics import x86_feature
-
-    if '"target-features"' in str(module) or '"target-cpu"' in str(module):
-        return  # functions that say themselves for which machine they are
-    for function in module.functions:
-        name = function.name
-        if name.startswith("llvm.x86.") and target.arch == "x86-64":
-            needed = x86_feature(name)
-            if needed and needed not in target.features:
-                raise LoweringError(f"import_llvm: {name} needs {needed}, which target {target} does not have",
-                                    hint=f"build for a machine that has it: llvm -mattr=+{needed}")
-        elif re.match(r"llvm\.(x86|aarch64|arm|nvvm|amdgcn|ppc)\.", name) and name.split(".")[1] != target.arch:
-            raise LoweringError(f"import_llvm: {name} is an instruction of {name.split('.')[1]}, and the target is {target}")
-
-
-def _platform(triple: str) -> str:
-    return Target(f"llvm -mtriple={triple}").platform
-
-
-_PLACE = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
-
-
-def _at_line(message: str, text: str) -> str:
-    """LLVM's message with the line that it speaks of."""
-    found = _PLACE.search(message)
-    if found is None:
-        return message.strip()
-    number = int(found[1])
-    lines = text.splitlines()
-    line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    return f"line {number} of the code: {found[3]}\n    {line}"
-
-
-def linked_text(source: str, texts: Sequence[str], target: Target) -> str:
-    """The module as LLVM has it before it is optimised."""
-    with llvm_lock:
-        module = loaded_llvm().parse_assembly(source)
-        link_into(module, texts, target)
-        return str(module)
-
-
-def link_into(module: Any, texts: Sequence[str], target: Target) -> None:
-    """Puts the functions of the imported texts into `module`, where nobody else sees them. Call it under the lock of LLVM."""
-    names: list[str] = []
-    for text in texts:
-        other = parsed(text, target)
-        optimize_import(other, target)
-        names += [f.name for f in other.functions if not f.is_declaration]
-        names += [g.name for g in other.global_variables if not g.is_declaration and str(g.linkage) == "Linkage.external"]
-        try:
-            module.link_in(other)
-        except RuntimeError as error:
-            raise LoweringError(f"import_llvm: the code cannot be linked: {error}") from None
-    local = set(names)
-    for function in module.functions:
-        if function.name in local:
-            function.linkage = "internal"
