@@ -1,8 +1,9 @@
 """Code of other languages in a module: `pragma import_llvm` (LLVM IR) and `pragma import_c` (C or C++, by a compiler here).
 
 IR is parsed, verified and linked into the module before it is optimised, its functions then local to it; C becomes IR if
-clang is here and writes what our LLVM reads, else an object beside ours. What such code does is its author's business; that
-it cannot be parsed, is for another machine or needs functions that nobody has is an error before LLVM sees it.
+clang is here and writes what our LLVM reads, else an object beside ours, as does IR with assembler in it. What such code
+does is its author's business; that it cannot be parsed, is for another machine or needs functions that nobody has is an
+error before LLVM sees it.
 """
 
 from __future__ import annotations
