@@ -3,8 +3,8 @@
     python docs/directives.py            writes the page
     python docs/directives.py --check    fails if the page is not what the code says
 
-A docstring shows its directive in a block `Example (PROGRAM):`. PROGRAM is one of the functions below; the last statement
-of the block is what is shown, those before it prepare.
+A docstring shows its directive in a block `Example (PROGRAM):`. PROGRAM is one of the functions below; what stands before the
+first statement that uses the directive prepares.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEAD = """\
 # The directives
 
 What a schedule `s` can say, each with the loops that `tedsl.lower(s, args, simple_mode=True)` prints before and after it.
-Made by `python docs/directives.py` from the docstrings of `Stage` and `Schedule`; the examples are run when it is made.
+Made by `python docs/directives.py` from the docstrings of the code; the examples are run when it is made.
 
 The programs of the examples:
 
@@ -100,9 +100,11 @@ def page() -> str:
     """The whole page."""
     by_name = {made.__name__: made for made in PROGRAMS}
     parts = [HEAD, "\n\n".join(program_source(made) for made in PROGRAMS), "\n```\n"]
-    for title, holder in (("Directives of a stage, `s[C]`", Stage), ("Directives of a schedule, `s`", Schedule)):
+    several = {name: made for name, made in vars(te.schedule).items() if name.startswith("AutoInline")}
+    for title, held in (("Directives of a stage, `s[C]`", vars(Stage)), ("Directives of a schedule, `s`", vars(Schedule)),
+                        ("Several directives at once, `te.schedule`", several)):
         parts.append(f"\n## {title}\n")
-        for name, method in vars(holder).items():
+        for name, method in held.items():
             doc = inspect.getdoc(method) if inspect.isfunction(method) and not name.startswith("_") else None
             examples = list(EXAMPLE.finditer((doc or "") + "\n"))
             if doc and examples:
@@ -120,21 +122,24 @@ def program_source(made: Callable[..., Any]) -> str:
 
 def section(name: str, method: Callable[..., Any], doc: str, examples: list[re.Match[str]], programs: Names) -> str:
     """One directive: its signature, what its docstring says, its examples."""
-    given = list(inspect.signature(method).parameters.values())[1:]
+    given = [p for p in inspect.signature(method).parameters.values() if p.name != "self"]
     signature = inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in given])
     said = textwrap.dedent(EXAMPLE.sub("", doc + "\n")).strip()
-    shown = "".join(example_text(match["code"], programs[match["program"]]) for match in examples)
+    shown = "".join(example_text(name, match["code"], programs[match["program"]]) for match in examples)
     return f"\n### `{name}{signature}`\n\n{said}\n{shown}"
 
 
-def example_text(code: str, program: Callable[[], tuple[list[te.Tensor], Names]]) -> str:
-    """The code of an example, and the loops before and after its last statement."""
+def example_text(name: str, code: str, program: Callable[[], tuple[list[te.Tensor], Names]]) -> str:
+    """The code of an example, and the loops before its first use of the directive `name` and after all of it."""
     code = textwrap.dedent(code).strip()
-    last = ast.parse(code).body[-1]
-    before = "\n".join(code.splitlines()[:last.lineno - 1])
+    first = next(part for part in ast.parse(code).body if f".{name}(" in ast.unparse(part))
+    before = loops("\n".join(code.splitlines()[:first.lineno - 1]), program)
+    after = loops(code, program)
+    if before == after:
+        raise ValueError(f"the example of {name} shows nothing: the loops are the same before and after it")
     return (f"\nOf the program `{program.__name__}`:\n\n```python\n{code}\n```\n"
-            f"\nbefore\n\n```\n{loops(before, program)}\n```\n"
-            f"\nafter\n\n```\n{loops(code, program)}\n```\n")
+            f"\nbefore\n\n```\n{before}\n```\n"
+            f"\nafter\n\n```\n{after}\n```\n")
 
 
 def loops(code: str, program: Callable[[], tuple[list[te.Tensor], Names]]) -> str:

@@ -38,3 +38,23 @@ def test_every_operator_has_a_line():
             if callable(getattr(room, name)):
                 listed = f"| `{name}(" in section or f" `{name}`" in section
                 assert listed, f"{room.__name__}.{name} is not in docs/operators.md"
+
+
+def test_every_tail_pragma_and_function_over_a_schedule_is_described():
+    from tedsl import te
+    from tedsl.schedule.primitives.pragma import PRAGMAS
+    from tedsl.schedule.tails import TAILS
+
+    page = (ROOT / "docs" / "directives.md").read_text()
+    split = page.partition("### `split(")[2].partition("\n### ")[0]
+    pragma = page.partition("### `pragma(")[2].partition("\n### ")[0]
+    assert [tail for tail in TAILS if f'- "{tail}"' not in split] == []
+    assert [kind for kind in PRAGMAS if f'"{kind}"' not in pragma] == []
+    assert [name for name in vars(te.schedule) if name.startswith("AutoInline") and f"### `{name}(" not in page] == []
+
+
+def test_an_example_that_shows_nothing_is_refused():
+    made = subprocess.run([sys.executable, "-c", "import directives as d; d.example_text('decompose_reduction', "
+                           "'s[B].decompose_reduction(k)', d.rowsum)"], cwd=ROOT / "docs", capture_output=True, text=True,
+                          timeout=120, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, check=False)
+    assert "shows nothing" in made.stderr

@@ -60,10 +60,24 @@ class Stage:
     def split(self, parent: IterVar, factor: Any = None, nparts: Any = None, *, tail: str = GUARD) -> tuple[IterVar, IterVar]:
         """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner.
 
-        tail: where that does not come out even: "guard", "mask", "partition", "shift_inwards" or "round_up".
+        tail: what is done with the last tile where the factor does not divide the extent. The results are the same:
+
+        - "guard", the default: every iteration asks whether it exists. Always right; nothing is computed twice.
+        - "mask": one loop, in which vectors are masked: no copy of the loop, no branch.
+        - "partition": a main loop that asks nothing, and a loop for the rest, also where the extent is a constant.
+        - "shift_inwards": the last tile is moved inwards until it is full; it computes some elements again, so reductions
+          and results computed in place are refused.
+        - "round_up": full tiles, in memory that is enlarged for them; what does not exist is computed and never read. Outputs
+          and arguments, whose memory is the caller's, are refused.
 
         Example (add_n):
             xo, xi = s[C].split(i, factor=4)
+
+        Example (add_n):
+            xo, xi = s[C].split(i, factor=4, tail="partition")
+
+        Example (add_n):
+            xo, xi = s[C].split(i, factor=4, tail="shift_inwards")
         """
         call = self._call("split", self._axis(parent), factor=factor, nparts=nparts, tail=None if tail == GUARD else tail)
         outer, inner = split(self.state, parent, factor=factor, nparts=nparts, tail=tail)
@@ -108,7 +122,7 @@ class Stage:
         """Store the start values of a reduction in loops of their own, right before `loop`.
 
         Example (rowsum):
-            s[B].decompose_reduction(k)
+            s[B].decompose_reduction(i)
         """
         call = self._call("decompose_reduction", self._axis(loop))
         decompose_reduction(self.state, loop)
@@ -204,11 +218,21 @@ class Stage:
         self._record("tensorize", call)
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
-        """Put a note for the passes on the loop `var`.
+        """Put a note for the passes on the loop `var`. `pragma_type` is one of
+
+        - "auto_unroll_max_step", with a number: loops inside that make no more than so many statements become copies.
+        - "unroll_explicit", 0 or 1: whether these become copies (1, the default) or loops marked as unrolled.
+        - "unroll", "vectorize": what `unroll` and `vectorize` do.
+        - "import_c", "import_llvm", with C or LLVM IR (the text, or the name of a .ll file): functions that intrinsics and
+          tir.call_extern may call.
+        - "loop_partition_hint": the loop is split where its guards cease to hold, also at a constant extent.
+        - "parallel_stride_pattern": each thread of a parallel loop takes every so many-th iteration instead of one piece.
+        - "parallel_launch_point", "parallel_barrier_when_finish": taken as they are in TVM's programs; nothing needs doing.
+        - "debug_skip_region": the loop is left out.
 
         Example (table):
-            yo, yi = s[C].split(y, factor=2)
-            s[C].pragma(yi, "auto_unroll_max_step", 4)
+            xo, xi = s[C].split(x, factor=4)
+            s[C].pragma(xo, "auto_unroll_max_step", 4)
         """
         values = [pragma_type] if pragma_value is None else [pragma_type, pragma_value]
         call = self._call("pragma", self._axis(var), *map(self.state.schedule.recorder.value, values))

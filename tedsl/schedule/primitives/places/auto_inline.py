@@ -13,17 +13,29 @@ from tedsl.schedule.state import AttachType, StageState, root_axes
 
 
 def auto_inline_elementwise(sch: Schedule) -> None:
-    """Inline every stage that reads its inputs at its own element: B[i, j] = A[i, j] + 1."""
+    """Inline every stage that reads its inputs at its own element: B[i, j] = A[i, j] + 1.
+
+    Example (chain):
+        te.schedule.AutoInlineElemWise(s)
+    """
     _inline(sch, is_elementwise)
 
 
 def auto_inline_broadcast(sch: Schedule) -> None:
-    """Inline every stage that reads its inputs at some of its own indices, in order: B[i, j] = A[j] + 1."""
+    """Inline every stage that reads its inputs at some of its own indices, in order: B[i, j] = A[j] + 1.
+
+    Example (chain):
+        te.schedule.AutoInlineBroadcast(s)
+    """
     _inline(sch, is_broadcast)
 
 
 def auto_inline_injective(sch: Schedule) -> None:
-    """Inline every stage that is not a reduction: B[i, j] = A[j, i // 2]."""
+    """Inline every stage that is not a reduction: B[i, j] = A[j, i // 2].
+
+    Example (chain):
+        te.schedule.AutoInlineInjective(s)
+    """
     _inline(sch, is_injective)
 
 
