@@ -16,8 +16,8 @@ def test_a_page_is_made_from_the_code(script):
     assert made.returncode == 0, made.stdout + made.stderr
 
 
-def test_every_directive_of_a_stage_has_an_example():
-    page = (ROOT / "docs" / "directives.md").read_text()
+def directives():
+    """The names of all directives of stages and schedules."""
     from tedsl.schedule.handles import Schedule
     from tedsl.schedule.stage import Stage
 
@@ -25,7 +25,19 @@ def test_every_directive_of_a_stage_has_an_example():
         for name, method in vars(holder).items():
             calls = set(getattr(getattr(method, "__code__", None), "co_names", ()))
             if calls & {"_record", "record"} and not name.startswith("_"):
-                assert f"### `{name}(" in page, f"{name} has no Example block in its docstring"
+                yield name
+
+
+def test_every_directive_of_a_stage_has_an_example():
+    page = (ROOT / "docs" / "directives.md").read_text()
+    for name in directives():
+        assert f"### `{name}(" in page, f"{name} has no Example block in its docstring"
+
+
+def test_the_tutorial_shows_the_directives_one_by_one():
+    tutorial = (ROOT / "tutorials" / "05_schedule_directives.py").read_text()
+    missing = [name for name in directives() if f".{name}(" not in tutorial]
+    assert missing == ["tensorize"]  # it has a tutorial of its own
 
 
 def test_every_operator_has_a_line():

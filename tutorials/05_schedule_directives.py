@@ -1,6 +1,6 @@
 """The directives, one by one: what each does to the loops, and that the result stays the same.
 
-Run it: `python tutorials/05_schedule_directives.py`. For each directive it prints the loops before and after, builds the
+Run it: `python tutorials/05_schedule_directives.py`. For each directive (tensorize has tutorial 06) it prints the loops before and after, builds the
 schedule, runs it and compares with numpy. The page docs/directives.md lists all of them.
 """
 
@@ -92,6 +92,15 @@ after = lesson("parallel: rows on all cores", chain, lambda s, A, B, C: s[C].par
 assert '"parallel"' in after
 
 
+def noted(s, A, B, C):
+    outer, _ = s[C].split(C.op.axis[1], factor=4)
+    s[C].pragma(outer, "auto_unroll_max_step", 4)
+
+
+after = lesson("pragma: a note for the passes, here to make copies of up to four statements", chain, noted)
+assert "for (x.inner" not in after
+
+
 # --- 2. Where a stage is computed -------------------------------------------------------------------------------------
 def at_tiles(s, A, B, C):
     tile, _ = s[C].split(C.op.axis[0], factor=4)
@@ -105,6 +114,23 @@ assert "allocate" not in after
 after = lesson("reverse_compute_at: the consumer goes to its producer", chain,
                lambda s, A, B, C: s[C].reverse_compute_at(s[B], B.op.axis[0]))
 assert "float32, [12])" in after
+
+
+def grouped(s, A, B, C):
+    s.create_group(outputs=B, inputs=A).compute_at(s[C], C.op.axis[0])
+
+
+after = lesson("create_group: the stages between two tensors, here only B, are placed together", chain, grouped)
+assert "float32, [12])" in after
+
+
+def back_at_the_root(s, A, B, C):
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].compute_root()
+
+
+after = lesson("compute_root: on its own again, before its readers", chain, back_at_the_root)
+assert "float32, [96])" in after
 
 
 # --- 3. Memory --------------------------------------------------------------------------------------------------------
@@ -123,6 +149,8 @@ def write_cached(s, A, B):
 
 after = lesson("cache_write: the sum is made in a variable of its own, then stored", row_sum, write_cached)
 assert "B.local" in after
+after = lesson("set_scope: B in memory of another scope", chain, lambda s, A, B, C: s[B].set_scope("local"))
+assert "storage_scope = local" in after
 lesson("storage_align: rows of B start 17 elements apart", chain, lambda s, A, B, C: s[B].storage_align(B.op.axis[0], 16, 1))
 after = lesson("double_buffer: the next tile is computed before this one is used", blur,
                lambda s, A, B, C: (at_tiles(s, A, B, C), s[B].double_buffer()))
@@ -132,6 +160,12 @@ after = lesson("rolling_buffer: what two tiles share is computed once", blur,
 assert "floormod" in after
 lesson("transform_layout: B lies in memory in columns of four", chain,
        lambda s, A, B, C: s[B].transform_layout(lambda y, x: [x // 4, y, x % 4]))
+after = lesson("prefetch: while a row is computed, the cache is asked for the next one", chain,
+               lambda s, A, B, C: s[B].prefetch(A, B.op.axis[0], 1))
+assert "prefetch" in after
+after = lesson("nontemporal: results that nobody reads soon are stored past the cache", chain,
+               lambda s, A, B, C: s[C].nontemporal())
+assert "nontemporal" in after
 
 
 # --- 4. Reductions ----------------------------------------------------------------------------------------------------
@@ -166,14 +200,36 @@ after = lesson("bind: rows are blocks, columns are threads", chain, bound)
 assert '"thread_extent" = 12' in after
 
 
+def reduced_by_threads(s, A, B):
+    tx = te.thread_axis("threadIdx.x")
+    s[B].bind(B.op.reduce_axis[0], tx)
+    s[B].set_store_predicate(tx.var.equal(0))
+
+
+after = lesson("set_store_predicate: all threads have the sum, the first one stores it", row_sum, reduced_by_threads)
+assert "if (threadIdx.x == 0)" in after
+
+
+def launched(s, A, B, C):
+    s[B].compute_inline()
+    s[C].env_threads([te.thread_axis((0, 4), "threadIdx.x")])
+
+
+after = lesson("env_threads: four threads around all loops of a stage; each runs all of them", chain, launched)
+assert '"thread_extent" = 4' in after
+
+
 # --- 6. One kernel for several cases ----------------------------------------------------------------------------------
 n = te.size_var("n")
 A = te.placeholder((n,), name="A")
 C = te.compute((n,), lambda i: A[i] * 2.0, name="C")
 s = te.create_schedule(C.op)
 s[C].split(C.op.axis[0], factor=4)
+before = loops(s, [A, C])
 s[C].specialize(n % 4 == 0)
-print("\n=== specialize: loops without guards where four divides n\n" + loops(s, [A, C]))
+after = loops(s, [A, C])
+assert before.count("@tir.likely") == after.count("@tir.likely") == 1 and "if (floormod(n, 4) == 0)" in after
+print(f"\n=== specialize: loops without guards where four divides n\n--- before\n{before}\n--- after\n{after}")
 double = tedsl.build(s, [A, C])
 for size in (8, 9, 0):
     a, c = rng.random(size, dtype="float32"), np.zeros(size, "float32")
