@@ -1,7 +1,7 @@
 """The directives, one by one: what each does to the loops, and that the result stays the same.
 
-Run it: `python tutorials/05_schedule_directives.py`. For each directive (tensorize has tutorial 06) it prints the loops before and after, builds the
-schedule, runs it and compares with numpy. The page docs/directives.md lists all of them.
+Run it: `python tutorials/05_schedule_directives.py`. For each directive (tensorize has tutorial 06) it prints the loops before
+and after, builds the schedule, runs it and compares with numpy. The page docs/directives.md lists all of them.
 """
 
 import textwrap
