@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, ProducerLoad
+from tedsl.ir.dtype import INT32, INT64
+from tedsl.ir.expr import BinaryOp, Cast, Expr, ProducerLoad
 from tedsl.ir.node import Node
+from tedsl.ir.walk.index_arithmetic import is_index_arithmetic
 from tedsl.ir.walk.substitute import fresh_copy, substitute
 from tedsl.lang.operation import ComputeOp
 
@@ -67,5 +70,21 @@ class Inliner:
             values = {axis.var: build.cast(axis.dtype, index) for axis, index in zip(op.axis, load.indices)}
             self.done.update((value, value) for value in values.values())
             # a Var is bound once in a function: each copy gets lets of its own
-            self.elements[key] = fresh_copy(substitute(bodies[load.producer.value_index], values))
+            self.elements[key] = fresh_copy(substitute(_as_stored(op, bodies[load.producer.value_index]), values))
         return self.elements[key]
+
+
+def _as_stored(op: ComputeOp, body: Expr) -> Expr:
+    """`body`, wrapped as its store in the tensor would wrap it: index arithmetic itself never does.
+
+    Of symbolic extents it is taken that nobody calls the kernel with sizes whose index arithmetic leaves int32.
+    """
+    if body.dtype is not INT32 or not isinstance(body, BinaryOp) or not is_index_arithmetic(body, lambda var: True):
+        return body
+    known = Analyzer()
+    for axis in op.axis:
+        if axis.dom is not None:
+            known.bind(axis.var, axis.dom)
+    low, high = known.bounds(body)
+    fits = (low is None or low >= -2**31) and (high is None or high < 2**31)
+    return body if fits else Cast(INT32, Cast(INT64, body))

@@ -12,7 +12,7 @@ from tedsl.codegen.llvm.branch import is_cheap, steps_of
 from tedsl.codegen.llvm.emitter import Emitter, wraps
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.indexing import is_index
-from tedsl.ir.expr import Call, Cast, CompareOp, Expr, Let, Load, Ramp, StringImm
+from tedsl.ir.expr import Call, Cast, CompareOp, Expr, Let, Load, Ramp, Select, StringImm
 
 Task = tuple[Expr, bool] | Callable[[], Any]
 
@@ -37,6 +37,12 @@ def _operands(out: Emitter, e: Any, index: bool) -> list[Task]:
     """What must be known before `e`, last first."""
     if isinstance(e, Let):
         return [(e.body, index), lambda: bind(out, e.var, e.value), (e.value, is_index(out, e.value))]
+    if index and isinstance(e, (Select, Call)):
+        if not is_index(out, e):
+            return [(e, False)]
+        condition, *sides = e.child_nodes()
+        chosen: list[Any] = [*((side, True) for side in reversed(sides)), (condition, False)]
+        return chosen
     if index and type(e) in out.tables.index and not wraps(e) and not (isinstance(e, Cast) and not e.value.dtype.is_integer):
         tasks: list[Task] = [(child, True) for child in reversed(e.child_nodes())]
         return tasks

@@ -32,7 +32,8 @@ _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
     ir.Sub: indexing.index_add, ir.Mul: indexing.index_mul, ir.FloorDiv: indexing.index_division,
     ir.FloorMod: indexing.index_division, ir.Div: indexing.index_division, ir.Mod: indexing.index_division,
     ir.Min: indexing.index_extremum, ir.Max: indexing.index_extremum, ir.Cast: indexing.index_cast, ir.Let: indexing.index_let,
-    ir.Ramp: indexing.index_ramp, ir.Broadcast: indexing.index_broadcast,
+    ir.Ramp: indexing.index_ramp, ir.Broadcast: indexing.index_broadcast, ir.Select: indexing.index_choice,
+    ir.Call: indexing.index_call,
 }
 TABLES = Tables(_DATA, _INDEX, indexing.index_leaf, {**stmt.STATEMENTS, Store: memory.emit_store}, deep.emit_deep)
 

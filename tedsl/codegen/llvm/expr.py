@@ -82,6 +82,8 @@ def emit_division(out: Emitter, e: BinaryOp) -> str:
     d = e.dtype
     if d.is_float:
         return emit_arithmetic(out, e)
+    if indexing.leaves_its_dtype(out, e.a, e.b):
+        return indexing.as_value(out, out.index(e), d)
     a, b = out.value(e.a), out.value(e.b)
     return DIVISIONS[type(e)](Integers(out.assign, d.bits, d.lanes, d.is_int), a, b, constant_of(e.b))
 
@@ -97,6 +99,8 @@ def emit_extremum(out: Emitter, e: Min | Max) -> str:
     d = e.dtype
     if d.is_float:
         return emit_minmax(out, e)
+    if indexing.leaves_its_dtype(out, e.a, e.b):
+        return indexing.as_value(out, out.index(e), d)
     t, a, b = register_type(d), out.value(e.a), out.value(e.b)
     letter = "lt" if isinstance(e, Min) else "gt"
     better = out.assign(f"icmp {'s' if d.is_int else 'u'}{letter} {t} {a}, {b}")

@@ -15,9 +15,7 @@ from tedsl.codegen.llvm.types import int_splat, steps, suffix, vector_of
 from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.ir import expr as ir
 from tedsl.ir.dtype import DType, dtype
-
-_INNER = frozenset((ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Div, ir.Mod, ir.Min, ir.Max, ir.Ramp, ir.Broadcast))
-
+from tedsl.ir.walk.index_arithmetic import is_index_arithmetic, widens
 
 # --- which expressions ------------------------------------------------------------------------------------------------
 
@@ -25,34 +23,8 @@ def is_index(out: Emitter, e: ir.Expr) -> bool:
     """Whether `e` is made of constants, loop variables and sizes alone, in int32 or int64: then no step of it can wrap."""
     known = out.purity.get(e)
     if known is None:
-        known = out.purity[e] = _is_index(out, e)
+        known = out.purity[e] = is_index_arithmetic(e, out.index_vars.__contains__)
     return known
-
-
-def _is_index(out: Emitter, e: ir.Expr) -> bool:
-    stack, seen = [e], set()
-    while stack:
-        node = stack.pop()
-        kind = type(node)
-        if kind is ir.IntImm or isinstance(node, ir.Var):
-            if not node.dtype.is_integer or (kind is not ir.IntImm and node not in out.index_vars):
-                return False
-        elif kind in _INNER:
-            if id(node) not in seen:
-                seen.add(id(node))
-                if not node.dtype.is_int or node.dtype.bits < 32:  # narrow and unsigned arithmetic is data, it wraps
-                    return False
-                stack.extend(node.child_nodes())  # type: ignore[arg-type]
-        elif isinstance(node, ir.Cast) and _widens(node.value.dtype, node.dtype):
-            stack.append(node.value)
-        else:
-            return False
-    return True
-
-
-def _widens(source: DType, target: DType) -> bool:
-    return source.is_integer and target.is_integer and (
-        (source.code == target.code and source.bits <= target.bits) or (source.is_uint and source.bits < target.bits))
 
 
 # --- scalars ----------------------------------------------------------------------------------------------------------------
@@ -223,7 +195,7 @@ def index_cast(out: Emitter, e: ir.Cast) -> AnyIndex:
     """Widening keeps the value; narrowing does if it provably fits."""
     if not e.value.dtype.is_integer:
         return index_leaf(out, e)
-    if _widens(e.value.dtype, e.dtype):
+    if widens(e.value.dtype, e.dtype):
         return out.index(e.value)
     if is_index(out, e.value) and e.dtype.min_value is not None and e.dtype.max_value is not None:
         inner = out.index(e.value)
@@ -231,6 +203,27 @@ def index_cast(out: Emitter, e: ir.Cast) -> AnyIndex:
         if e.dtype.min_value <= low and high <= min(e.dtype.max_value, INT64_MAX):
             return inner
     return index_leaf(out, e)
+
+
+def index_choice(out: Emitter, e: ir.Select | ir.Call) -> AnyIndex:
+    """A select or if_then_else of two indices; both sides are free of memory, so both are computed."""
+    condition, yes, no = (e.condition, e.true_value, e.false_value) if isinstance(e, ir.Select) else e.args
+    if not (is_index(out, yes) and is_index(out, no)):
+        return index_leaf(out, e)
+    chosen, a, b = out.value(condition), out.index(yes), out.index(no)
+    (al, ah), (bl, bh) = a.bounds(), b.bounds()
+    bounds = max(min(al, bl), INT64_MIN), min(max(ah, bh), INT64_MAX)
+    if isinstance(a, Index) and isinstance(b, Index):
+        (x, _), (y, _) = out.register(a), out.register(b)
+        return ix.atom_index(out.atom(out.here(f"select i1 {chosen}, i64 {x}, i64 {y}"), out.level, *bounds))
+    bits, lanes = _common_bits(a, b, bounds), e.dtype.lanes
+    t, mask = vector_of(f"i{bits}", lanes), vector_of("i1", condition.dtype.lanes)
+    return Lanes(out.assign(f"select {mask} {chosen}, {t} {as_lanes(out, a, bits)}, {t} {as_lanes(out, b, bits)}"), bits, lanes,
+                 *bounds)
+
+
+def index_call(out: Emitter, e: ir.Call) -> AnyIndex:
+    return index_choice(out, e) if e.op.name == "tir.if_then_else" else index_leaf(out, e)
 
 
 def index_let(out: Emitter, e: ir.Let) -> AnyIndex:
@@ -316,6 +309,21 @@ def _lanes_op(out: Emitter, name: str, a: AnyIndex, b: AnyIndex, bounds: tuple[i
     x, y = as_lanes(out, a, bits), as_lanes(out, b, bits)
     return Lanes(out.assign(f"{name} {vector_of(f'i{bits}', lanes)} {x}, {y}"), bits, lanes,
                  max(bounds[0], INT64_MIN), min(bounds[1], INT64_MAX))
+
+
+# --- as values ------------------------------------------------------------------------------------------------------------
+
+def leaves_its_dtype(out: Emitter, *operands: ir.Expr) -> bool:
+    """Whether one of the `operands`, all of them index arithmetic of 32 bits, may be a number that 32 bits do not hold."""
+    return all(e.dtype.is_int and e.dtype.bits == 32 and is_index(out, e) for e in operands) and not all(
+        low >= -2**31 and high < 2**31 for low, high in (out.index(e).bounds() for e in operands))
+
+
+def as_value(out: Emitter, index: AnyIndex, d: DType) -> str:
+    """An index as data of dtype `d`: what does not fit wraps here, not at a step on the way."""
+    if isinstance(index, Index):
+        return narrow(out, index, d)
+    return ramp_lanes(out, index, d.bits) if isinstance(index, Ramp) else as_lanes(out, index, d.bits)
 
 
 # --- conditions -----------------------------------------------------------------------------------------------------------

@@ -112,26 +112,31 @@ def _arithmetic(c: SourceWriter, e: Any, wide: bool) -> Emission:
 def _division(c: SourceWriter, e: Any, wide: bool) -> Emission:
     if e.dtype.is_float:
         return (yield from _arithmetic(c, e, wide))
-    a = yield e.a, wide
-    b = yield e.b, wide
+    exact = wide or (e.dtype.is_int and c.is_index(e))
+    a = yield e.a, exact
+    b = yield e.b, exact
     name = DIVISIONS[type(e)]
     if e.dtype.lanes > 1:
         return c.temp(f"lanewise({name}, {_kind(c, e.dtype, wide)}, {a}, {b})")
     if isinstance(e.b, IntImm) and e.b.value > 0 and type(e) in (FloorDiv, FloorMod):
-        return c.temp(f"{a} {'//' if type(e) is FloorDiv else '%'} {b}")
+        quotient = f"{a} {'//' if type(e) is FloorDiv else '%'} {b}"
+        return c.temp(c.wrap(quotient, e.dtype) if exact and not wide else quotient)
     return c.temp(f"{name}({a}, {b})" if wide else c.wrap(f"{name}({a}, {b})", e.dtype))
 
 
 def _extremum(c: SourceWriter, e: Min | Max, wide: bool) -> Emission:
-    a = yield e.a, wide
-    b = yield e.b, wide
+    exact = wide or (e.dtype.is_int and c.is_index(e))
+    a = yield e.a, exact
+    b = yield e.b, exact
     if e.dtype.lanes > 1:
-        return c.temp(f"{'smaller' if type(e) is Min else 'larger'}({a}, {b})")
-    return c.temp(f"{a} if {a} != {a} or {a} {'<' if type(e) is Min else '>'} {b} else {b}")
+        better = f"{'smaller' if type(e) is Min else 'larger'}({a}, {b})"
+        return c.temp(f"{better}.astype({_kind(c, e.dtype)})" if exact and not wide else better)
+    better = f"{a} if {a} != {a} or {a} {'<' if type(e) is Min else '>'} {b} else {b}"
+    return c.temp(c.wrap(f"({better})", e.dtype) if exact and not wide else better)
 
 
 def _comparison(c: SourceWriter, e: CompareOp, wide: bool) -> Emission:
-    exact = e.a.dtype.is_int and not c.reads_memory(e.a) and not c.reads_memory(e.b)
+    exact = e.a.dtype.is_int and c.is_index(e.a) and c.is_index(e.b)
     a = yield e.a, exact
     b = yield e.b, exact
     return c.temp(f"{a} {SIGNS[type(e)]} {b}")
@@ -160,7 +165,7 @@ def _choice(condition: Expr, name: str, a: str, b: str) -> str:
 
 
 def _let(c: SourceWriter, e: Let, wide: bool) -> Emission:
-    exact = e.value.dtype.is_int and not c.reads_memory(e.value)
+    exact = c.is_exact(e.var, e.value)
     value = yield e.value, exact
     c.vars[e.var] = value, exact
     return (yield e.body, wide)
@@ -195,7 +200,10 @@ def _shuffle(c: SourceWriter, e: Shuffle, wide: bool) -> Emission:
 
 def _cast(c: SourceWriter, e: Cast, wide: bool) -> Emission:
     source, target = e.value.dtype, e.dtype
-    value = yield e.value, wide and source.is_int
+    exact = not wide and source.is_int and (target.is_float or target.bits == 64) and c.is_index(e.value)
+    value = yield e.value, exact or (wide and source.is_int)
+    if exact:
+        source = INT64.with_lanes(source.lanes)
     if source.element is target.element:
         return value
     if target.is_bool:
@@ -433,6 +441,7 @@ def _reduce(c: SourceWriter, e: Reduce, wide: bool) -> Emission:
     condition = yield e.condition, False
     c.enter(f"if {condition}:")
     for left, right, accumulator, source in zip(e.combiner.lhs, e.combiner.rhs, accumulators, e.source):
+        c.data_vars |= {left, right}
         c.vars[left] = accumulator, False
         c.vars[right] = (yield source, False), False
     results = []

@@ -29,6 +29,7 @@ from tedsl.ir.expr import (
 )
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.external import array_view
+from tedsl.ir.walk.index_arithmetic import is_index_arithmetic
 from tedsl.ir.walk.visitor import post_order
 
 Key: TypeAlias = tuple[int, bool, str]  # id of a node, wide, name of the mask
@@ -76,6 +77,8 @@ class SourceWriter:
         self.loops: list[tuple[str, str]] = []  # name as the user knows it, name here
         self.temps = self.names = 0
         self.reads: dict[int, bool] = {}
+        self.data_vars: set[Var] = set()  # integer variables that stand for data
+        self.pure: dict[int, bool] = {}
 
     # --- source ---
 
@@ -173,7 +176,7 @@ class SourceWriter:
         self.temps = 0
 
     def reads_memory(self, root: Expr) -> bool:
-        """Whether something below `root` may not be evaluated freely, or is data rather than an index."""
+        """Whether something below `root` reads memory or may not be evaluated freely."""
         if id(root) not in self.reads:
             for node in post_order(root):
                 if id(node) not in self.reads:
@@ -181,6 +184,19 @@ class SourceWriter:
                         isinstance(node, Call) and not node.op.is_pure) or any(
                         self.reads[id(child)] for child in node.child_nodes() if id(child) in self.reads)
         return self.reads[id(root)]
+
+    def is_index(self, e: Expr) -> bool:
+        """Whether `e` is index arithmetic: a number that wraps at no step on the way."""
+        if id(e) not in self.pure:
+            self.pure[id(e)] = is_index_arithmetic(e, lambda var: var not in self.data_vars)
+        return self.pure[id(e)]
+
+    def is_exact(self, var: Var, value: Expr) -> bool:
+        """Whether `var`, bound to `value`, stands for index arithmetic; else it is data from here on."""
+        exact = value.dtype.is_int and self.is_index(value)
+        if not exact:
+            self.data_vars.add(var)
+        return exact
 
     def wrap(self, source: str, of: DType) -> str:
         """`source`, a Python int, wrapped to the scalar dtype `of`."""

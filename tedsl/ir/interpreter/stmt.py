@@ -142,7 +142,7 @@ def _while(c: StmtCompiler, s: While) -> None:
 def _let(c: StmtCompiler, s: LetStmt) -> None:
     if s.value.dtype.is_handle:
         raise InternalError(f"the interpreter binds no pointers: let {s.var.name}")
-    exact = s.value.dtype.is_int and not c.reads_memory(s.value)
+    exact = c.is_exact(s.var, s.value)
     c.vars[s.var] = c.named(s.var.name, c.value(s.value, exact)), exact
     c.stmt(s.body)
 
