@@ -93,6 +93,50 @@ def test_relations_and_constants():
     assert te.schedule.IterVar.Vectorized == te.schedule.Vectorized == 6 and te.schedule.CommReduce == 2
 
 
+def lowered_by_hand(s, args):
+    stmt = te.schedule.ScheduleOps(s, te.schedule.InferBound(s))
+    return tedsl.IRModule.from_expr(te.schedule.SchedulePostProcToPrimFunc(args, stmt, None))
+
+
+def test_the_loops_as_a_function():
+    A, row, B, C, D, E = chain()
+    s = te.create_schedule(E.op)
+    s.cache_write(E, "local")
+    s[B].compute_inline()
+    module = lowered_by_hand(s, [A, row, D, E])
+    func = module["main"]
+    assert [buffer.name for buffer in func.buffers] == ["A", "R", "D", "E"] and func.attrs["from_legacy_te_schedule"]
+    made = []
+    tir.stmt_functor.post_order_visit(func.body, lambda n: made.append(n.buffer.name) if isinstance(n, BufferRealize) else None)
+    assert sorted(made) == ["C", "E.local"]
+    a, r = np.arange(48, dtype="float32").reshape(8, 6), np.arange(6, dtype="float32")
+    flat = transform.Sequential([tir.transform.StorageFlatten(64), tir.transform.Simplify()])(module)
+    for one in (module, flat):
+        d, e = np.zeros((6, 8), "float32"), np.zeros(6, "float32")
+        tedsl.build(one, target="llvm")(a, r, d, e)
+        np.testing.assert_array_equal(d, ((a + 1) * r).T)
+        np.testing.assert_array_equal(e, ((a + 1) * r).sum(axis=0))
+
+
+def test_the_loops_as_a_function_of_any_size():
+    n = te.var("n")
+    A, unread = te.placeholder((n,), name="A"), te.placeholder((n,), name="U")
+    B = te.compute((n,), lambda i: A[i] * 2, name="B")
+    C = te.compute((n,), lambda i: B[i] + 1, name="C")
+    s = te.create_schedule(C.op)
+    a, c = np.arange(5, dtype="float32"), np.zeros(5, "float32")
+    tedsl.build(lowered_by_hand(s, [n, A, unread, C]))(5, a, a, c)
+    np.testing.assert_array_equal(c, a * 2 + 1)
+    s[B].compute_inline()
+    stmt = te.schedule.ScheduleOps(s, te.schedule.InferBound(s))
+    with pytest.raises(ArgumentError, match="does not compute B"):
+        te.schedule.SchedulePostProcToPrimFunc([A, B, C], stmt)
+    with pytest.raises(ArgumentError, match=r"tedsl\.lower\(s, args, binds="):
+        te.schedule.SchedulePostProcToPrimFunc([A, C], stmt, {A: tir.decl_buffer((n,))})
+    with pytest.raises(ArgumentTypeError, match="an argument is 3"):
+        te.schedule.SchedulePostProcToPrimFunc([3, A], stmt)
+
+
 # --- tir.transform -------------------------------------------------------------------------------------------------------
 
 def program():
@@ -293,3 +337,48 @@ def test_what_is_reached_by_attributes_alone():
 def test_importing_it_does_not_import_pytest():
     code = "import tedsl.testing, tedsl.contrib.utils, sys; tedsl.testing.enabled_targets(); print('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_statements_in_sequence():
+    one, two = tir.Evaluate(tir.const(1)), tir.Evaluate(tir.const(2))
+    made = tir.stmt_seq(one, te.var("x") + 1, tir.SeqStmt([two, one]))
+    assert isinstance(made, tir.SeqStmt) and len(made) == 3
+    listed = tir.stmt_list(made)
+    assert len(listed) == 4 and listed[0] is one and listed[2] is two and repr(listed[1].value) == "(x + 1)"
+    assert tir.stmt_seq(two) is two and tir.stmt_list(two) == [two]
+    with pytest.raises(ArgumentTypeError, match="stmt_seq takes statements"):
+        tir.stmt_seq("x")
+
+
+def test_arithmetic_by_name():
+    x, y = te.var("x"), te.var("y")
+    assert [repr(f(x, y)) for f in (tir.add, tir.subtract, tir.multiply)] == ["(x + y)", "(x - y)", "(x*y)"]
+    assert tir.add(1.5, te.var("f", "float32")).dtype == "float32"
+
+
+def rounded(x, y, q, s):
+    """x * y * 2**(s - q), halves upwards, in integers of any size."""
+    right = q + max(-s, 0)
+    return ((x << max(s, 0)) * y + (1 << (right - 1))) >> right
+
+
+@pytest.mark.parametrize("q, s", [(31, 0), (31, -3), (31, 2), (1, 0), (15, -31)])
+def test_products_of_fixed_point_numbers(q, s):
+    numbers = np.array([0, 1, -1, 5, -5, 1 << 20, -(1 << 20), 2**29 - 1, -(2**29)], "int32")
+    A, B = te.placeholder((9,), "int32", name="A"), te.placeholder((9,), "int32", name="B")
+    C = te.compute((9, 9), lambda i, j: tir.q_multiply_shift(A[i], B[j], q, s), name="C")
+    out = np.zeros((9, 9), "int32")
+    tedsl.build(te.create_schedule(C.op), [A, B, C])(numbers, numbers, out)
+    want = [[rounded(int(a), int(b), q, s) for b in numbers] for a in numbers]
+    np.testing.assert_array_equal(out, np.array(want).astype("int32"))
+    with pytest.raises(tedsl.TedslError, match="takes int32"):
+        tir.q_multiply_shift(te.var("f", "float32"), 1.0, q, s)
+    with pytest.raises(ArgumentError, match="q is 0"):
+        tir.q_multiply_shift(te.var("x"), 1, 0, 0)
+
+
+def test_modules_by_their_other_names():
+    assert ir.transform is transform and ir.BaseFunc is tir.PrimFunc and "transform" in dir(ir)
+    from tedsl.te.operation import compute, placeholder
+
+    assert compute is te.compute and te.operation.placeholder is placeholder is te.placeholder

@@ -1,11 +1,14 @@
-"""Constants out of expressions, by TVM's names."""
+"""What operators and schedules written for TVM are made with: constants out of expressions, positions in shapes, walks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import tedsl
+from tedsl import te, tir
 from tedsl.errors import ArgumentError
+from topi import tag
 
 
 def get_const_int(expr: Any) -> int:
@@ -27,3 +30,97 @@ def get_const_float(expr: Any) -> float:
 def get_const_tuple(in_tuple: Iterable[Any]) -> tuple[Any, ...]:
     """The values of constant expressions; those known only at the call stay as they are."""
     return tuple(value if isinstance(value := getattr(e, "value", e), int) else e for e in in_tuple)
+
+
+def traverse_inline(s: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], Any]) -> None:
+    """Inlines what is injective from `final_op` up to the first operations that are not; outputs stay.
+
+    callback: is called for each operation met, inputs first.
+    """
+    visited: set[te.Operation] = set()
+
+    def visit(op: te.Operation) -> None:
+        if op in visited:
+            return
+        visited.add(op)
+        if tag.is_injective(op.tag):
+            if op not in s.outputs:
+                s[op].compute_inline()
+            for tensor in op.input_tensors:
+                if isinstance(tensor.op, te.ComputeOp):
+                    visit(tensor.op)
+        callback(op)
+
+    visit(final_op)
+
+
+def simplify(expr: Any) -> Any:
+    """The simplest form of an expression; anything else as it is."""
+    return tedsl.arith.Analyzer().simplify(expr) if isinstance(expr, tir.PrimExpr) else expr
+
+
+def equal_const_int(expr: Any, value: int) -> bool:
+    """Whether `expr` is surely the constant `value`."""
+    found = simplify(expr)
+    return bool(getattr(found, "value", found) == value) if isinstance(found, (int, tir.IntImm)) else False
+
+
+def prod(x: Sequence[Any]) -> Any:
+    """The product of numbers and expressions; 1 of none."""
+    if not x:
+        return tir.const(1, "int32")
+    result = x[0]
+    for factor in x[1:]:
+        result = result * factor
+    return result
+
+
+def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
+    """The position of `indices` in memory of `shape`, row by row."""
+    if len(indices) != len(shape) or not indices:
+        raise ArgumentError(f"ravel_index: {len(indices)} indices for {len(shape)} dimensions")
+    position = indices[0]
+    for index, extent in zip(indices[1:], shape[1:]):
+        position = position * extent + index
+    return position
+
+
+def unravel_index(idx: Any, shape: Sequence[Any]) -> list[Any]:
+    """The indices of position `idx`, which lies in it, in memory of `shape`."""
+    indices: list[Any] = []
+    for left, extent in zip(range(len(shape) - 1, -1, -1), reversed(shape)):
+        if equal_const_int(extent, 1):
+            indices.append(0)
+        elif left == 0:
+            indices.append(idx)
+        else:
+            indices.append(tir.indexmod(idx, extent))
+            idx = tir.indexdiv(idx, extent)
+    return indices[::-1]
+
+
+def const_matrix(matrix: Any, name: str = "const_matrix") -> te.Tensor:
+    """A tensor with the elements of a numpy matrix, which become constants of the program where loops are unrolled."""
+    rows, columns = matrix.shape
+    dtype = str(matrix.dtype)
+
+    def element(i: Any, j: Any) -> Any:
+        chosen: Any = tir.const(0, dtype)
+        for row in range(rows):
+            for column in range(columns):
+                here = tir.all(tir.indexmod(i, rows).equal(row), tir.indexmod(j, columns).equal(column))
+                chosen = tir.Select(here, tir.const(matrix[row][column].item(), dtype), chosen)
+        return chosen
+
+    made: te.Tensor = te.compute(matrix.shape, element, name=name, attrs={"const_matrix": True})
+    return made
+
+
+def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
+    """The greatest power of two that divides `n`, an int above 0. max_value: TVM stops at the first power above it."""
+    if n < 1:
+        raise ArgumentError(f"get_max_power2_factor: n is {n}, and 0 is divided by all of them")
+    x = 1
+    while n % 2 == 0 and (max_value is None or x <= max_value):
+        x, n = x * 2, n // 2
+    return x

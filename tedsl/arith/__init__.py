@@ -24,7 +24,7 @@ from typing import Any
 
 _HOMES = {  # name → the module that defines it; imported on first use
     "Analyzer": "analyzer", "ConstIntBound": "sets", "ModularSet": "sets", "IntSet": "sets", "IntervalSet": "sets",
-    "detect_linear_equation": "solve", "deduce_bound": "deduce",
+    "detect_linear_equation": "solve", "deduce_bound": "deduce", "detect_clip_bound": "deduce",
 }
 __all__ = list(_HOMES)
 

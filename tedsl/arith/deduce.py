@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.affine import Sum
@@ -40,6 +40,32 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
             elif end is not None:
                 high = end if high is None else analyzer.simplify(build.minimum(high, end))
     return IntervalSet(low, high)
+
+
+def detect_clip_bound(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Expr | None]:
+    """[min1, max1, min2, max2, ...]: between which values, inclusive, the conjunction `expr` holds the variables.
+
+    None where there is no such end; [] if a part of `expr` does not simplify to v <= e or v >= e with one variable v of the
+    list in it.
+    """
+    names = [v.var if isinstance(v, IterVar) else v for v in var_list]
+    analyzer = Analyzer()
+    ends: list[Expr | None] = [None] * (2 * len(names))
+    for part in conjuncts(build.as_expr(expr)):
+        gaps = _gaps(analyzer.simplify(part), analyzer)
+        if not gaps:
+            return []
+        for gap in gaps:
+            found = [i for i, v in enumerate(names) if any(uses(term, v) for term in gap.terms)]
+            sign = gap.terms.get(names[found[0]], 0) if len(found) == 1 else 0
+            end = _end(gap, names[found[0]], {}, analyzer) if sign in (1, -1) else None
+            if end is None:
+                return []
+            place = 2 * found[0] + (sign < 0)
+            before = ends[place]
+            choose = build.maximum if sign > 0 else build.minimum
+            ends[place] = end if before is None else analyzer.simplify(choose(before, end))
+    return ends
 
 
 def _gaps(part: Expr, analyzer: Analyzer) -> list[Sum]:

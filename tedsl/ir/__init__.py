@@ -12,21 +12,23 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "Array": "container", "GlobalVar": "func", "IRModule": "func", "IterVar": "iters", "Map": "container", "Op": "ops",
-    "PointerType": "types", "PrimExpr": "expr", "PrimType": "types", "Range": "iters", "assert_structural_equal": "walk.equal",
-    "structural_equal": "walk.equal", "structural_hash": "walk.equal",
+    "Array": "container", "BaseFunc": "func", "GlobalVar": "func", "IRModule": "func", "IterVar": "iters",
+    "Map": "container", "Op": "ops", "PointerType": "types", "PrimExpr": "expr", "PrimType": "types", "Range": "iters",
+    "assert_structural_equal": "walk.equal", "structural_equal": "walk.equal", "structural_hash": "walk.equal",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "container":
         return import_module("tedsl.ir.container")
+    if name == "transform":
+        return import_module("tedsl.transform")  # it stands above; programs also look for it here
     if name not in _NAMES:
         raise AttributeError(f"module 'tedsl.ir' has no attribute {name!r}")
-    value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), "Expr" if name == "PrimExpr" else name)
+    value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), {"PrimExpr": "Expr", "BaseFunc": "PrimFunc"}.get(name, name))
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, "container"})
+    return sorted({*globals(), *_NAMES, "container", "transform"})

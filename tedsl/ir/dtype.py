@@ -18,7 +18,7 @@ KNOWN = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
 
 
 class DType(str):
-    """The dtype of an expression, tensor or buffer. Equal dtypes are one object; make them with `dtype()`.
+    """The dtype of an expression, tensor or buffer. Equal dtypes are one object; `dtype()` and DType(name) give it.
 
     code: int, uint, float, bfloat, bool or handle; bits: of one lane (bool: 1); lanes: 1 for scalars.
     is_float: float16-64 and bfloat16; is_int: signed; is_integer: signed or unsigned, not bool.
@@ -38,6 +38,9 @@ class DType(str):
     min_value: int | None
     max_value: int | None
     element: DType
+
+    def __new__(cls, name: object) -> DType:
+        return dtype(name)
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector dtype of `lanes` such elements; the element itself for 1."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.errors import DTypeError
+from tedsl.errors import ArgumentError, DTypeError
 from tedsl.ir import build
-from tedsl.ir.dtype import INT32, DType
+from tedsl.ir.dtype import INT32, INT64, DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr
 from tedsl.lang.value import as_condition, as_value
@@ -42,6 +42,40 @@ def ceildiv(a: Any, b: Any) -> Expr:
     """`(a + b - 1) // b` of integers: how many pieces of b, above 0, a is cut into."""
     x, y = _integers("ceildiv", a, b)
     return build.floordiv(build.add(x, build.sub(y, 1)), y)
+
+
+def add(lhs: Any, rhs: Any) -> Expr:
+    """`lhs + rhs`."""
+    return build.add(*_pair("add", lhs, rhs))
+
+
+def subtract(lhs: Any, rhs: Any) -> Expr:
+    """`lhs - rhs`."""
+    return build.sub(*_pair("subtract", lhs, rhs))
+
+
+def multiply(lhs: Any, rhs: Any) -> Expr:
+    """`lhs * rhs`."""
+    return build.mul(*_pair("multiply", lhs, rhs))
+
+
+def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Expr:
+    """`x * y * 2**(s - q)` of int32, rounded to the nearest (halves upwards): y counts in units of 2**-q.
+
+    q, s: constants, with q at least 1 and s below 32; computed in 64 bits.
+    """
+    a, b = _pair("q_multiply_shift", x, y)
+    if a.dtype.element is not INT32:
+        raise DTypeError(f"q_multiply_shift takes int32, not {a.dtype}", hint="cast them: x.astype('int32')")
+    point, shift = build.as_int(as_value(q, "q_multiply_shift")), build.as_int(as_value(s, "q_multiply_shift"))
+    if point is None or shift is None or shift > 31 or not 1 <= point + max(-shift, 0) <= 63:
+        raise ArgumentError(f"q_multiply_shift: q is {q!r} and s is {s!r}",
+                            hint="constants: bits behind the point and a shift, with 1 <= q + max(-s, 0) <= 63 and s <= 31")
+    wide = INT64.with_lanes(a.dtype.lanes)
+    product: Any = (build.cast(wide, a) << max(shift, 0)) * build.cast(wide, b)
+    right = point + max(-shift, 0)
+    rounded: Expr = (product + build.const(1 << (right - 1), wide)) >> right
+    return build.cast(a.dtype, rounded)
 
 
 def indexdiv(a: Any, b: Any) -> Expr:

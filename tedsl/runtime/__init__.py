@@ -13,13 +13,19 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "Device": "device", "Module": "module", "NDArray": "array", "PackedFunc": "functions", "convert": "objects",
-    "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions", "register_func": "functions",
-    "remove_global_func": "functions",
+    "Device": "device", "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
+    "convert": "objects", "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions",
+    "load_module": "objects", "register_func": "functions", "remove_global_func": "functions",
 }
 
 
+_BELOW = {"DataType": ("dtype", "DType"), "const": ("build", "const")}
+String = str  # texts of programs are Python's
+
+
 def __getattr__(name: str) -> Any:
+    if name in _BELOW:
+        return getattr(import_module(f"tedsl.ir.{_BELOW[name][0]}"), _BELOW[name][1])
     if name not in _NAMES:
         raise AttributeError(f"module 'tedsl.runtime' has no attribute {name!r}")
     value = getattr(import_module(f"tedsl.runtime.{_NAMES[name]}"), name)
@@ -28,4 +34,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+    return sorted({*globals(), *_NAMES, *_BELOW})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError
 from tedsl.runtime.call import CheckedCall, unpicklable
@@ -92,6 +92,16 @@ class Module:
             return call.time(args, number, repeat, min_repeat_ms)
 
         return evaluate
+
+    def save(self, file_name: str, fmt: str = "") -> NoReturn:
+        """Machine code is not written to files yet."""
+        raise TedslError(f"save: machine code is not written to files yet, so not to {file_name!r}",
+                         hint='get_source("ll") is its text for LLVM; keep the program, and build it where it runs')
+
+    def export_library(self, file_name: str, *options: Any, **named: Any) -> NoReturn:
+        """Libraries are not made yet."""
+        raise TedslError(f"export_library: libraries are not made yet, so not {file_name!r}",
+                         hint='get_source("ll") is its text for LLVM; keep the program, and build it where it runs')
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise unpicklable("a Module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from tedsl.errors import ArgumentTypeError, TedslError
 from tedsl.ir import build
@@ -32,6 +32,21 @@ def convert(value: Any) -> Any:
         return PackedFunc(value)
     raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} is no object of programs",
                             hint="numbers, strings, lists, tuples, dicts and functions can be converted")
+
+
+class _IsOurs(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return type(value).__module__.split(".")[0] == "tedsl"
+
+
+class Object(metaclass=_IsOurs):
+    """For `isinstance`: whatever programs are made of. It makes no objects itself."""
+
+
+def load_module(path: str, fmt: str = "") -> NoReturn:
+    """Modules are not loaded from files yet."""
+    raise TedslError(f"load_module: modules are not loaded from files yet, so not from {path!r}",
+                     hint="keep the program that made it, and build it where it runs: a build takes milliseconds")
 
 
 def _is_ours(value: Any) -> bool:

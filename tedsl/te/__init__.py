@@ -84,9 +84,11 @@ from tedsl.lang.scope import tag_scope
 from tedsl.lang.tensor import Tensor, TensorSlice
 from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
+from tedsl.schedule.journal import Journal
 from tedsl.schedule.layout import AXIS_SEPARATOR
 from tedsl.schedule.stage import Stage
-from tedsl.te import hybrid, schedule, tensor
+from tedsl.te import hybrid, operation, schedule, tensor
+from tedsl.te.later import gradient
 
 __all__ = [
     "var", "size_var", "placeholder", "compute", "reduce_axis", "thread_axis", "tag_scope", "decl_tensor_intrin", "extern",
@@ -98,7 +100,8 @@ __all__ = [
     "isnan", "isinf", "isfinite", "popcount", "clz",
     "div", "truncdiv", "truncmod", "floordiv", "floormod", "ceildiv", "indexdiv", "indexmod", "if_then_else", "select",
     "const", "min_value", "max_value", "infinity", "reinterpret",
-    "create_schedule", "create_prim_func", "Schedule", "Stage", "schedule", "hybrid", "AXIS_SEPARATOR",
+    "create_schedule", "create_prim_func", "Schedule", "Stage", "Journal", "schedule", "hybrid", "operation", "gradient",
+    "AXIS_SEPARATOR",
     "tensor", "Tensor", "TensorSlice", "Operation", "PlaceholderOp", "ComputeOp", "ExternOp", "HybridOp", "ScanOp",
     "ElementwiseOp", "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",

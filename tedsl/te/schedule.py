@@ -1,6 +1,7 @@
 """Schedules by the names of TVM's te.schedule: the classes that programs look into, and the steps of lowering."""
 
 from tedsl.ir.iters import IterVar, Range
+from tedsl.lower.regions.bound_map import as_prim_func as SchedulePostProcToPrimFunc
 from tedsl.lower.regions.bound_map import infer_bound as InferBound
 from tedsl.lower.regions.bound_map import schedule_ops as ScheduleOps
 from tedsl.schedule.handles import Schedule, create_schedule
@@ -16,5 +17,6 @@ DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parall
 __all__ = [
     "AttachType", "AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "CommReduce", "DataPar", "DimInfo",
     "Fuse", "InferBound", "IterVar", "IterVarAttr", "Ordered", "Parallelized", "Range", "Rebase", "Schedule", "ScheduleOps",
-    "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized", "create_schedule",
+    "SchedulePostProcToPrimFunc", "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized",
+    "create_schedule",
 ]

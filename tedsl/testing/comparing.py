@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError
-from tedsl.ir.build import as_expr
+from tedsl.ir.build import as_expr, as_int, logical_not, logical_or
+from tedsl.ir.iters import Range
 from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.visitor import variables
 from tedsl.runtime.array import NDArray
 
 
@@ -28,6 +31,30 @@ def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
     a, b = as_expr(lhs), as_expr(rhs)
     if not structural_equal(a, b) and not Analyzer().can_prove(a.equal(b)):
         raise AssertionError(f"{a!r} and {b!r} are not known to be equal")
+
+
+def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Range], cond: Any = None) -> None:
+    """AssertionError unless `bool_expr` holds for all values of the variables in `vranges` for which `cond` does.
+
+    vranges: a Range of constants for each variable. Every combination of values is tried.
+    """
+    from tedsl.ir.evaluate import evaluate
+
+    holds = as_expr(bool_expr) if cond is None else logical_or(logical_not(as_expr(cond)), as_expr(bool_expr))
+    spans = []
+    for var, of in vranges.items():
+        first, count = as_int(of.min), None if of.extent is None else as_int(of.extent)
+        if first is None or count is None:
+            raise ArgumentError(f"check_bool_expr_is_true: the range of {var.name} is {of!r}, not of constants")
+        spans.append(range(first, first + count))
+    free = [var.name for var in variables(holds) if var not in vranges]
+    if free:
+        raise ArgumentError(f"check_bool_expr_is_true: {bool_expr!r} uses {', '.join(free)}, and vranges has no range of it")
+    for point in itertools.product(*spans):
+        values = dict(zip(vranges, point))
+        if not evaluate(holds, values):
+            where = ", ".join(f"{var.name} = {value}" for var, value in values.items())
+            raise AssertionError(f"{bool_expr!r} does not hold for {where}")
 
 
 def check_numerical_grads(function: Callable[..., Any], input_values: Any, grad_values: Any, function_value: Any = None,

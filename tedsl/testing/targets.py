@@ -6,7 +6,8 @@ pytest is needed by what marks tests, and imported there.
 from __future__ import annotations
 
 import inspect
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 from tedsl.runtime.device import Device, device
 from tedsl.runtime.objects import enabled
@@ -33,6 +34,23 @@ def requires_gpu(*test: Any) -> Any:
 
     mark = pytest.mark.skip(reason="no target here is a GPU")
     return mark(test[0]) if test else mark
+
+
+requires_cuda = requires_rocm = requires_opencl = requires_vulkan = requires_metal = requires_gpu  # a GPU each
+
+
+def uses_gpu(*test: Any) -> Any:
+    """Marks a test that uses a GPU where there is one, by pytest's mark `gpu`; it is run always."""
+    import pytest
+
+    return pytest.mark.gpu(test[0]) if test else pytest.mark.gpu
+
+
+def main() -> NoReturn:
+    """Runs the tests of the file that calls it, with the arguments of the command line, and ends the program."""
+    import pytest
+
+    sys.exit(pytest.main([sys._getframe(1).f_code.co_filename, *sys.argv[1:]]))
 
 
 def parametrize_targets(*targets: Any) -> Any:

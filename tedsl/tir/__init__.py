@@ -63,6 +63,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.lang.arithmetic import (
     abs,
+    add,
     ceildiv,
     clz,
     const,
@@ -74,10 +75,13 @@ from tedsl.lang.arithmetic import (
     indexmod,
     ldexp,
     likely,
+    multiply,
     popcount,
     pow,
     power,
+    q_multiply_shift,
     reinterpret,
+    subtract,
     truncdiv,
     truncmod,
 )
@@ -133,6 +137,7 @@ from tedsl.lang.math import (
 from tedsl.lang.reducer import comm_reducer
 from tedsl.lang.reductions import all, any, max, min, prod, sum
 from tedsl.tir import analysis, ir_builder, stmt_functor, transform
+from tedsl.tir.sequence import stmt_list, stmt_seq
 
 __all__ = [
     "Var", "SizeVar", "const", "IntImm", "FloatImm", "StringImm", "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod",
@@ -147,5 +152,6 @@ __all__ = [
     "if_then_else", "likely", "all", "any", "sum", "prod", "max", "min", "comm_reducer", "min_value", "max_value", "infinity",
     "reinterpret", "call_intrin", "call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin",
     "call_llvm_pure_intrin", "ret", "analysis", "buffer", "ceildiv", "expr", "stmt", "ir_builder", "stmt_functor", "transform",
+    "add", "subtract", "multiply", "q_multiply_shift", "stmt_list", "stmt_seq",
     "layout", "bijective_layout", "Layout", "BijectiveLayout",
 ]

@@ -51,6 +51,30 @@ def test_enabled():
     assert not tedsl.runtime.enabled("cuda") and not tedsl.runtime.enabled("nonsense")
 
 
+def test_classes_of_objects():
+    runtime = tedsl.runtime
+    A = te.placeholder((8,), name="A")
+    for one in (A, A.op, te.var("n") + 1, tedsl.Target("llvm"), runtime.convert([1])[0]):
+        assert isinstance(one, runtime.Object)
+    assert not isinstance(3, runtime.Object) and not isinstance("x", runtime.Object)
+    kind = runtime.DataType("float32x4")
+    assert (kind.bits, kind.lanes) == (32, 4) and kind is runtime.DataType(kind) and isinstance(A.dtype, runtime.DataType)
+    assert isinstance(str(runtime.String("a")), runtime.String)
+    assert int(runtime.const(3, "int8")) == 3 and runtime.const(3, "int8").dtype == "int8"
+    with pytest.raises(tedsl.TedslError, match="there is no dtype"):
+        runtime.DataType("float33")
+
+
+def test_what_is_not_there_yet_says_so():
+    C = te.compute((8,), lambda i: i, name="C")
+    module = tedsl.build(te.create_schedule(C.op), [C])
+    for call, words in [(lambda: module.save("f.o"), "save: machine code.*'f.o'"), (lambda: te.gradient(C, [C]), "that of C"),
+                        (lambda: module.export_library("f.so", cc="gcc"), "export_library: .*'f.so'"),
+                        (lambda: tedsl.runtime.load_module("f.so"), "not from 'f.so'")]:
+        with pytest.raises(tedsl.TedslError, match=words + "\n  hint: "):
+            call()
+
+
 def test_names_are_there():
     for name in ("Module", "NDArray", "PackedFunc", "register_func", "get_global_func"):
         assert name in dir(tedsl.runtime) and getattr(tedsl.runtime, name)

@@ -102,3 +102,31 @@ def test_derivatives_against_differences():
             tedsl.testing.check_numerical_grads(value, [x, y], wrong)
     with pytest.raises(ArgumentError, match="one array of derivatives for each"):
         tedsl.testing.check_numerical_grads(value, [x, y], right[:1])
+
+
+def test_a_condition_is_tried_for_all_values():
+    x, y = te.var("x"), te.var("y")
+    ranges = {x: te.Range(0, 10), y: te.Range(-3, 4)}
+    check = tedsl.testing.check_bool_expr_is_true
+    check(x + y >= -3, ranges)
+    check(x > y, ranges, cond=x > 2 * tir.abs(y) + 1)
+    with pytest.raises(AssertionError, match=r"does not hold for x = 0, y = 0"):
+        check(x > y, ranges, cond=y >= 0)
+    with pytest.raises(ArgumentError, match="uses y, and vranges has no range of it"):
+        check(x > y, {x: te.Range(0, 2)})
+    with pytest.raises(ArgumentError, match="not of constants"):
+        check(x > y, {x: te.Range(0, y)})
+
+
+def test_gpus_and_main(tmp_path):
+    file = tmp_path / "test_devices.py"
+    file.write_text("import tedsl.testing\n"
+                    "@tedsl.testing.requires_cuda\ndef test_cuda(): assert False\n"
+                    "@tedsl.testing.requires_opencl()\ndef test_opencl(): assert False\n"
+                    "@tedsl.testing.uses_gpu\ndef test_any(): pass\n"
+                    "def test_wrong(): assert False\n"
+                    "if __name__ == '__main__': tedsl.testing.main()\n")
+    for options, counts, code in [([], "1 failed, 1 passed, 2 skipped", 1), (["-k", "any"], "1 passed, 3 deselected", 0)]:
+        done = subprocess.run([sys.executable, str(file), "-p", "no:cacheprovider", *options], capture_output=True, text=True,
+                              check=False, cwd=tmp_path)
+        assert counts in done.stdout and done.returncode == code, done.stdout

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr
+from tedsl.ir.buffer import Buffer, decl_buffer
+from tedsl.ir.dtype import HANDLE
+from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import FrozenDict
-from tedsl.ir.stmt import Stmt
+from tedsl.ir.stmt import BufferRealize, BufferStore, Stmt
 from tedsl.ir.walk.equal import structural_equal
+from tedsl.ir.walk.rewriter import Rewriter
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import PlaceholderOp
+from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory
 from tedsl.lower.attach import place_stages
 from tedsl.lower.checks import bind_sizes
 from tedsl.lower.normalize import make_plans
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.plan import Key, StagePlan
 from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.tails import check_tails
 from tedsl.schedule.handles import Schedule
+from tedsl.schedule.state import ScheduleState
 
 NOTHING = Arguments((), {}, {})
 
@@ -47,7 +56,69 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
             raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {found!r}, and bounds say {given!r}",
                                 hint="give te.schedule.InferBound(s) of the same schedule")
     check_tails(plans, NOTHING)
-    return place_stages(plans, Memory(sch.state, NOTHING), analyzer)
+    memory = Memory(sch.state, NOTHING)
+    made = place_stages(plans, memory, analyzer)
+    for key, buffer in memory.buffers.items():
+        _STANDS_FOR[buffer] = sch.state, key
+    return made
+
+
+def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping[Tensor, Buffer] | None = None) -> PrimFunc:
+    """The statement of `schedule_ops` as a function of tensors, buffers and variables; results among them are not allocated."""
+    if extern_buffer_map:
+        raise ArgumentError("SchedulePostProcToPrimFunc: the loops are made already, over buffers of their own",
+                            hint="give buffers to lower: tedsl.lower(s, args, binds={A: buffer})")
+    params: list[Var] = []
+    buffer_map: dict[Var, Buffer] = {}
+    for arg in arg_list:
+        if isinstance(arg, Var):
+            params.append(arg)
+            continue
+        buffer = arg if isinstance(arg, Buffer) else _buffer_of(arg, body)
+        handle = Var(buffer.name, HANDLE)
+        params.append(handle)
+        buffer_map[handle] = buffer
+    given = set(buffer_map.values())
+    attrs = {"from_legacy_te_schedule": True}
+    return PrimFunc(tuple(params), _WithoutRealizeOf(given)(body), None, buffer_map, attrs)
+
+
+class _WithoutRealizeOf(Rewriter):
+    """Drops the allocations of what the caller gives."""
+
+    def __init__(self, given: set[Buffer]) -> None:
+        super().__init__()
+        self.given = given
+
+    def rewrite(self, node: Any) -> Any:
+        return node.body if isinstance(node, BufferRealize) and node.buffer in self.given else node
+
+
+# What tensor a buffer of `schedule_ops` stands for, in the schedule it was made from. Forgotten with the statement.
+_STANDS_FOR: WeakKeyDictionary[Buffer, tuple[ScheduleState, Key]] = WeakKeyDictionary()
+
+
+def _output_of(tensor: Tensor, state: ScheduleState) -> Key:
+    """What `tensor` is now: its operation may have been replaced by cache_write or rfactor."""
+    stage = state.stage_map.get(tensor.op)
+    return (tensor.op if stage is None else stage.op), tensor.value_index
+
+
+def _buffer_of(tensor: Any, body: Stmt) -> Buffer:
+    """The buffer that stands for `tensor` in `body`; a new one for an input that is not read."""
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(f"SchedulePostProcToPrimFunc: an argument is {tensor!r}",
+                                hint="arguments are tensors, variables of te.var, and buffers of tir.decl_buffer")
+    for node in post_order(body):
+        if isinstance(node, (BufferLoad, BufferStore, BufferRealize)):
+            known = _STANDS_FOR.get(node.buffer)
+            if known is not None and _output_of(tensor, known[0]) == known[1]:
+                return node.buffer
+    if not isinstance(tensor.op, PlaceholderOp):
+        raise ArgumentError(f"SchedulePostProcToPrimFunc: the statement does not compute {tensor.name}",
+                            hint="give the statement that te.schedule.ScheduleOps made of the same schedule; what is computed "
+                                 "inline has no memory")
+    return decl_buffer(tensor.shape, tensor.dtype, tensor.name)
 
 
 def _checked(sch: Schedule) -> Schedule:

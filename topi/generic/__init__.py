@@ -9,21 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
-from topi.schedules.schedule import as_target, schedule_with
-
-
-def default_schedule(outs: Any, auto_inline: bool = False) -> te.Schedule:
-    """Plain loops; auto_inline: every formula that is not a reduction is inlined first, as TVM does."""
-    if not auto_inline:
-        return schedule_extern(outs)
-    s = te.create_schedule([out.op for out in (outs if isinstance(outs, (list, tuple)) else [outs])])
-    te.schedule.AutoInlineInjective(s)
-    return s
-
-
-def schedule_extern(outs: Any) -> te.Schedule:
-    """Plain loops for `outs`, whatever made them."""
-    return schedule_with(outs, {}, as_target(None))
+from topi.generic.default import default_schedule as default_schedule
+from topi.generic.default import schedule_extern
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:

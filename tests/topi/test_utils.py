@@ -1,0 +1,69 @@
+"""The tools that operators written for TVM are made with."""
+
+import numpy as np
+import pytest
+
+import tedsl
+import topi
+from tedsl import te
+from topi import utils
+
+
+def test_inlining_from_the_end_to_the_first_reduction():
+    a = te.placeholder((4, 6), name="a")
+    b = topi.nn.relu(topi.add(a, 1.0))
+    c = topi.sum(b, axis=1)
+    d = topi.exp(c)
+    e = topi.add(d, d)
+    s = te.create_schedule([e.op, d.op])
+    met = []
+    utils.traverse_inline(s, e.op, met.append)
+    assert met == [c.op, d.op, e.op]
+    assert [int(s[t].attach_type) for t in (b, c, d, e)] == [1, 1, 1, 1]
+    s = te.create_schedule(b.op)
+    utils.traverse_inline(s, b.op, met.append)
+    before = b.op.input_tensors[0]
+    assert met[3:] == [before.op, b.op] and [int(s[t].attach_type) for t in (before, b)] == [2, 1]
+
+
+def test_positions():
+    n = te.var("n")
+    shape = (3, 1, 4, 5)
+    for position in range(60):
+        indices = utils.unravel_index(position, shape)
+        assert [int(i) for i in indices] == list(np.unravel_index(position, shape))
+        assert int(utils.ravel_index(indices, shape)) == position
+    i, j = te.var("i"), te.var("j")
+    assert repr(utils.simplify(utils.ravel_index([i, j], [3, n]) - j)) == "(i*n)"
+    assert repr(utils.unravel_index(i, [n, 4])[1]) == "floormod(i, 4)"
+    with pytest.raises(ValueError, match="1 indices for 2 dimensions"):
+        utils.ravel_index([i], [3, n])
+
+
+def test_numbers():
+    n = te.var("n")
+    assert utils.equal_const_int(n - n + 3, 3) and utils.equal_const_int(3, 3)
+    assert not utils.equal_const_int(n, 3) and not utils.equal_const_int(4, 3) and not utils.equal_const_int(te.const(2), 3)
+    assert utils.prod([2, 3, 4]) == 24 and int(utils.prod([])) == 1 and repr(utils.prod([n, 2])) == "(n*2)"
+    assert [utils.get_max_power2_factor(k) for k in (1, 7, 8, 12)] == [1, 1, 8, 4]
+    assert utils.get_max_power2_factor(64, 4) == 8  # as TVM's: the first power above max_value
+    assert utils.simplify(3) == 3 and utils.simplify("x") == "x"
+    with pytest.raises(ValueError, match="n is 0"):
+        utils.get_max_power2_factor(0)
+
+
+def test_a_matrix_of_constants():
+    values = np.array([[1.5, 0, -2], [3, 4, 5]], "float32")
+    made = utils.const_matrix(values, "weights")
+    assert made.op.name == "weights" and made.dtype == "float32"
+    out = np.zeros((2, 3), "float32")
+    s = te.create_schedule(made.op)
+    tedsl.build(s, [made])(out)
+    np.testing.assert_array_equal(out, values)
+
+
+def test_names_in_the_places_of_tvm():
+    from tedsl.topi.generic.default import default_schedule
+
+    assert topi.generic.default.default_schedule is default_schedule is topi.generic.default_schedule
+    assert topi.nn.get_pad_tuple("SAME", (3, 3)) == (1, 1, 1, 1) and topi.nn.get_pad_tuple1d(2, (3,)) == (2, 2)
