@@ -2,9 +2,10 @@
 
 What every expression means, on every backend and in the interpreter:
 
-- **Integer arithmetic on data wraps** modulo 2**bits, signed too. Index arithmetic never overflows silently: the text
-  keeps int32, the code generator evaluates addresses, loop bounds and the conditions on them in 64 bits. What is narrower
-  than 32 bits or unsigned is data there too, and wraps; data of int32 and int64 in an address wraps at 64 bits.
+- **Integer arithmetic on data wraps** modulo 2**bits, signed too. Index arithmetic (of loop variables, sizes and constants
+  alone) never overflows silently: the text keeps int32, the code generator evaluates it in 64 bits wherever it stands, and
+  it wraps where it is stored or meets data. What is narrower than 32 bits or unsigned is data there too, and wraps; data
+  of int32 and int64 in an address wraps at 64 bits.
 - **Division.** `FloorDiv`, `FloorMod` round towards minus infinity, `Div`, `Mod` (on integers) towards zero. Division or
   modulo by zero gives 0; MIN // -1 wraps to MIN and MIN % -1 is 0. `Div` on floats is IEEE division.
   `FloorDiv`, `FloorMod`, `Mod` take integers only (`build.floordiv` writes floor(a / b) for floats).

@@ -157,3 +157,43 @@ def test_a_script_keeps_values_where_threads_find_them(script, loop, tag, around
     a, c = np.arange(32, dtype="float32").reshape(4, 8), np.zeros((4, 8), "float32")
     tedsl.build(s, args, checked=checked)(a, c)
     np.testing.assert_array_equal(c, a[:, ::-1] * 2 + 1)
+
+
+def test_indices_and_conditions_that_go_through_memory_of_a_thread():
+    """A cursor and a condition in local memory tell the threads apart: no two update one element."""
+    def cursor(ins, outs):
+        ib = tir.ir_builder.create()
+        data, out, tx = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0]), te.thread_axis("threadIdx.x")
+        ib.scope_attr(tx, "thread_extent", 4)
+        at = ib.allocate("int32", (1,), name="at", scope="local")
+        at[0] = tx * 4
+        with ib.for_range(0, 4):
+            out[at[0]] = 0
+            with ib.for_range(0, 3):
+                out[at[0]] = out[at[0]] + data[at[0]]
+            at[0] = at[0] + 1
+        with ib.if_scope(at[0] < 5):
+            out[0] = out[0] + 5
+        return ib.get()
+
+    A = te.placeholder((16,), "int32", name="A")
+    C = te.extern((16,), [A], cursor, dtype="int32", name="C")
+    data, result = np.arange(16, dtype="int32"), np.zeros(16, "int32")
+    for checked in (False, True):
+        tedsl.build(te.create_schedule(C.op), [A, C], checked=checked)(data, result)
+        np.testing.assert_array_equal(result, 3 * data + 5 * (data == 0))
+
+
+def test_memory_of_a_thread_that_all_fill_alike_tells_nothing_apart():
+    def same(_, outs):
+        ib = tir.ir_builder.create()
+        out, tx = ib.buffer_ptr(outs[0]), te.thread_axis("threadIdx.x")
+        ib.scope_attr(tx, "thread_extent", 4)
+        at = ib.allocate("int32", (1,), name="at", scope="local")
+        at[0] = 2
+        out[at[0]] = out[at[0]] + 1
+        return ib.get()
+
+    C = te.extern((16,), [], same, dtype="int32", name="C")
+    with pytest.raises(LoweringError, match="4 threads of threadIdx.x update"):
+        tedsl.build(te.create_schedule(C.op), [C])

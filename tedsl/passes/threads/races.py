@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, Let, Var
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
@@ -16,7 +18,12 @@ from tedsl.passes.threads.gather_threads import Kernel, Thread
 
 def check_races(kernel: Kernel) -> None:
     """Raises for an element that is updated by several threads, with no condition to pick one of them."""
-    _Races(kernel).stmt(kernel.body, frozenset())
+    races = _Races(kernel)
+    known = None
+    while known != races.private:  # what a turn of a loop writes, the next one reads
+        known = dict(races.private)
+        races.stmt(kernel.body, frozenset(), races.note)
+    races.stmt(kernel.body, frozenset(), races.check)
 
 
 class _Races:
@@ -27,24 +34,25 @@ class _Races:
         self.threads = kernel.threads
         self.all = [one for one in kernel.axes if not one.is_single]
         self.lets: dict[Var, frozenset[Var]] = {}
+        self.private: dict[Var, frozenset[Var]] = {}  # memory of each thread: the threads that decide what is in it
 
     def sources(self, *exprs: Expr | None) -> frozenset[Var]:
-        """What values depend on, through lets."""
+        """What values depend on, through lets and through memory of each thread."""
         found: frozenset[Var] = frozenset()
         for e in exprs:
             if e is not None:
                 for var in self.depends(e):
-                    found |= self.lets.get(var, frozenset((var,)))
+                    found |= self.lets.get(var, frozenset((var,))) | self.private.get(var, frozenset())
                 for node in post_order(e):
                     if isinstance(node, Let):
                         found |= self.sources(node.value)
         return found
 
-    def stmt(self, stmt: Stmt, around: frozenset[Var]) -> None:
-        """`around`: what decides whether and where `stmt` runs."""
+    def stmt(self, stmt: Stmt, around: frozenset[Var], visit: Callable[[Store, frozenset[Var]], None]) -> None:
+        """Visits the stores. `around`: what decides whether and where `stmt` runs."""
         match stmt:
             case Store():
-                self.store(stmt, around)
+                visit(stmt, around)
             case LetStmt():
                 self.lets[stmt.var] = self.sources(stmt.value)
             case For():
@@ -54,11 +62,24 @@ class _Races:
                 around |= self.sources(stmt.condition)
         for child in stmt.child_nodes():
             if isinstance(child, Stmt):
-                self.stmt(child, around)
+                self.stmt(child, around, visit)
 
-    def store(self, store: Store, around: frozenset[Var]) -> None:
-        scope = self.scopes.get(store.buffer_var)
-        axes = self.all if scope is None else [one for one in self.threads if is_common(scope, one.axis.thread_tag)]
+    def axes_of(self, memory: Var) -> list[Thread]:
+        """The threads that share the memory."""
+        scope = self.scopes.get(memory)
+        return self.all if scope is None else [one for one in self.threads if is_common(scope, one.axis.thread_tag)]
+
+    def note(self, store: Store, around: frozenset[Var]) -> None:
+        """What a thread writes into memory of its own depends on that thread, if the value does."""
+        memory = store.buffer_var
+        shared = self.axes_of(memory)
+        own = frozenset(one.var for one in self.all if one not in shared)
+        found = own & (around | self.sources(store.value, store.index, store.predicate))
+        if found:
+            self.private[memory] = self.private.get(memory, frozenset()) | found
+
+    def check(self, store: Store, around: frozenset[Var]) -> None:
+        axes = self.axes_of(store.buffer_var)
         if not axes or store.buffer_var not in self.sources(store.value):
             return
         told_apart = around | self.sources(store.index, store.predicate)
