@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tedsl.runtime.functions import get_global_func, register_func
     from tedsl.runtime.module import Module
     from tedsl.runtime.parallel import get_num_threads, set_num_threads
+    from tedsl.schedule.journal import Journal
     from tedsl.target.target import Target
     from tedsl.tracing import trace
     from tedsl.transform import PassContext
@@ -40,15 +41,15 @@ _MODULES = ("arith", "contrib", "driver", "error", "ir", "nd", "runtime", "targe
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
-    "IRModule": "tedsl.ir.func", "Module": "tedsl.runtime.module", "Target": "tedsl.target.target",
-    "PassContext": "tedsl.transform", "trace": "tedsl.tracing",
+    "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
+    "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "trace": "tedsl.tracing",
     "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
 
-__all__ = ["IRModule", "InternalError", "Module", "PassContext", "Target", "TVMError", "TedslError", "build", "context",
-           "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func", "get_num_threads", "gpu", "lower", "nd",
-           "register_func", "set_num_threads", "te", "testing", "tir", "topi", "trace", "transform"]
+__all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "build",
+           "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func", "get_num_threads", "gpu",
+           "lower", "nd", "register_func", "set_num_threads", "te", "testing", "tir", "topi", "trace", "transform"]
 
 
 def __getattr__(name: str) -> Any:

@@ -39,6 +39,7 @@ class ScheduleError(TedslError, ValueError):
         TedslError.__init__(self, f"{directive} on stage {stage}: {problem}\n  loops now: {now}", hint=hint)
         self.directive = directive
         self.stage = stage
+        self.reason = problem
         self.loops = tuple(loops)
 
     def __reduce__(self) -> tuple[Any, ...]:

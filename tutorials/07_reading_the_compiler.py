@@ -92,7 +92,7 @@ assert "<svg" in page.read_text(encoding="utf-8")
 # A journal can be kept as JSON and applied to the same program another day: nothing in it is run as Python.
 kept = s.journal.to_json()
 again = te.create_schedule(C.op)
-again.replay(type(s.journal).from_json(kept))
+again.replay(te.Journal.from_json(kept))
 assert str(again) == str(s) and str(tedsl.lower(again, [A, C])) == str(tedsl.lower(s, [A, C]))
 print(f"\nThe journal as JSON has {len(kept)} characters, and makes the same loops again.")
 

@@ -202,7 +202,7 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
         given = [stage.op.output(i).name for i in range(stage.op.num_outputs) if (stage.op, i) in arguments.tensors]
         if not given or stage.is_placeholder:
             continue
-        hint = f"drop {given[0]} from the arguments, or call s[{stage.name}].compute_root()"
+        hint = f"drop {given[0]} from the arguments, or call {stage.written}.compute_root()"
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED) and to_run:
             raise LoweringError(f"{given[0]} is an argument, and its stage is computed inline: nothing would write it",
                                 hint=hint, about=attached(stage))

@@ -45,8 +45,9 @@ def _must_be_plain(op: ExternOp, stage: StageState) -> None:
     if said.alignments or said.rolling:
         what = "has storage_align" if said.alignments else "is in a rolling buffer"
         raise LoweringError(f"{op.name} is made by te.extern: its statements address {stage.name} as compact memory, and "
-                            f"{stage.name} {what}", hint=f"have {op.name} use a copy: s.cache_read({stage.name}, 'global', "
-                            f"[{op.name}])" if op is not stage.op else f"leave that out for {stage.name}",
+                            f"{stage.name} {what}", hint=f"have {op.name} use a copy: "
+                            f"s.cache_read({stage.tensor_written}, 'global', [{op.name}])" if op is not stage.op
+                            else f"leave that out for {stage.name}",
                             about=Cause(stage, ("storage",)))
 
 

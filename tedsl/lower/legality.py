@@ -16,6 +16,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.threads.predicates import check_predicates
+from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import attached, related, said
 from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
@@ -50,10 +51,23 @@ def _check_scopes(schedule: ScheduleState, plans: Sequence[StagePlan]) -> None:
             if memory_rank(kept.scope) == 0:
                 continue
             raise LoweringError(
-                f"{kept.name} is kept in {kept.scope} memory, which the threads of one kernel share: it is "
+                f"{kept.name} is kept in {kept.scope} memory, which {_whose(kept.scope)}: it is "
                 f"computed by {_threads_of(producer)} and read by {_threads_of(reader)}",
-                hint=f'compute it inside of the threads that read it, s[{kept.name}].compute_at(...), or keep it in memory '
-                     f'of all: s[{kept.name}].set_scope("global")', about=said(kept, "scope"))
+                hint=f'{_inside(kept)}, or keep it in memory of all: {kept.written}.set_scope("global")',
+                about=said(kept, "scope"))
+
+
+def _whose(scope: str) -> str:
+    return {"shared": "the threads of one block share", "warp": "the threads of one warp share"}.get(
+        scope.split(".")[0], "each thread has for itself")
+
+
+def _inside(stage: StageState) -> str:
+    """What to do so that the threads that read `stage` compute it."""
+    if stage.attach_type == AttachType.SCOPE and stage.attach_stage is not None:
+        return f"move {stage.name} inside of the threads that read it, to a loop of {stage.attach_stage.name} within those " \
+               "that are bound"
+    return f"compute it inside of the threads that read it, {at_reader(stage)}"
 
 
 def _threads_of(plan: StagePlan) -> str:
@@ -78,7 +92,7 @@ def _named(call: Call) -> str:
 def _refused(stage: StageState, call: Call, why: str, about: object) -> LoweringError:
     return LoweringError(
         f"{stage.name} calls {_named(call)}, which may have effects, and {why}: more than one call for an element",
-        hint=f"leave {stage.name} at the root, s[{stage.name}].compute_root(); for a function without effects write "
+        hint=f"leave {stage.name} at the root, {stage.written}.compute_root(); for a function without effects write "
              "tir.call_pure_extern", about=about)
 
 

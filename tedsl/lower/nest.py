@@ -209,7 +209,7 @@ class Nest:
                     raise LoweringError(
                         f"{guest.name} gives the start values of {self.plan.name}, and is computed at loop "
                         f"{self.plan.loops[at].leaf.name}, inside of its reduction",
-                        hint=f"compute {guest.name} further out: s[{guest.name}].compute_root()",
+                        hint=f"compute {guest.name} further out: {guest.stage.written}.compute_root()",
                         about=attached(guest.stage))
 
     def around_copy(self, loop: Loop, body: Stmt) -> Stmt:

@@ -66,14 +66,14 @@ def _attach(schedule: ScheduleState, plans: dict[StageState, StagePlan]) -> None
         if at is None:
             raise LoweringError(f"{plan.name} is computed at loop {loop.name} of {host.name}, which has no such loop any more\n"
                                 f"  loops now: {', '.join(host.stage.loop_names())}",
-                                hint=f"call s[{plan.name}].compute_at again, with one of these", about=attached(stage))
+                                hint=f"call {plan.stage.written}.compute_at again, with one of these", about=attached(stage))
         plan.host, plan.position = host, at
         host.guests.setdefault(at, []).append(plan)
     _refuse_cycles(plans)
     for wrong in misplaced(schedule):
         raise LoweringError(f"{wrong.reason}: it would find nothing there",
                             hint=f"attach {wrong.consumer.name} inside that loop too, or move {wrong.producer.name} out: "
-                                 f"s[{wrong.producer.name}].compute_root()", about=attached(wrong.producer))
+                                 f"{wrong.producer.written}.compute_root()", about=attached(wrong.producer))
 
 
 def _refuse_cycles(plans: dict[StageState, StagePlan]) -> None:
@@ -83,5 +83,5 @@ def _refuse_cycles(plans: dict[StageState, StagePlan]) -> None:
             steps += 1
             if at is plan or steps > len(plans):
                 raise LoweringError(f"{plan.name} is computed inside itself: the stages are attached in a circle",
-                                    hint=f"call s[{plan.name}].compute_root()", about=attached(plan.stage))
+                                    hint=f"call {plan.stage.written}.compute_root()", about=attached(plan.stage))
             at = at.host

@@ -21,6 +21,7 @@ from tedsl.ir.stmt import AttrStmt, BufferRealize, Stmt
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import StagePlan
+from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.causes import said as said_of
 from tedsl.schedule.storage import PLAIN
@@ -44,7 +45,7 @@ def _check_early(plan: StagePlan) -> None:
     if host is None:
         raise _refused(plan, "double_buffer",
                        f"{plan.name} is double-buffered and computed at the root: there is no next iteration to fill",
-                       f"call s[{plan.name}].compute_at(s[C], loop): the copies change with that loop")
+                       f"call {at_reader(plan.stage)}: the copies change with that loop")
     loop = host.loops[plan.position]
     where = f"{plan.name} is double-buffered at loop {loop.leaf.name} of {host.name}"
     if loop.attr.iter_type == IterType.PARALLELIZED or loop.attr.bind_thread is not None:
@@ -59,7 +60,7 @@ def _check_early(plan: StagePlan) -> None:
         if other.stage in needed and not other.stage.storage.double_buffer:
             raise _refused(plan, "double_buffer", f"{where}, and reads {other.name}, which is computed in the same iteration: "
                            f"what the next iteration needs of {other.name} is not there yet",
-                           f"double-buffer {other.name} too, or call s[{other.name}].compute_root()")
+                           f"double-buffer {other.name} too, or call {other.stage.written}.compute_root()")
 
 
 def _with_guests(plan: StagePlan) -> Iterator[StagePlan]:
@@ -90,7 +91,7 @@ def _check_rolling(plan: StagePlan, region: tuple[Range, ...], analyzer: Analyze
     if host is None:
         raise _refused(plan, "rolling",
                        f"{plan.name} is in a rolling buffer and computed at the root: nothing of it is computed twice",
-                       f"call s[{plan.name}].compute_at(s[C], loop), at the loop along which it rolls")
+                       f"call {at_reader(plan.stage)}, at the loop along which it rolls")
     loop = host.loops[plan.position]
     where = f"{plan.name} cannot roll along loop {loop.leaf.name} of {host.name}"
     if loop.attr.iter_type == IterType.PARALLELIZED or loop.attr.bind_thread is not None:

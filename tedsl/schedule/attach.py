@@ -114,6 +114,13 @@ def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence
             and not needed_first(producer, stage, scans)]
 
 
+def at_reader(producer: StageState) -> str:
+    """The call that computes `producer` at a loop of a stage where that can be, or else of one that reads it: for a hint."""
+    consumers = producer.schedule.consumers()
+    found = possible_hosts(producer, consumers) or consumers[producer]
+    return f"{producer.written}.compute_at({found[0].written if found else 's[READER]'}, loop)"
+
+
 def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:
     """The loops at which `producer` can be computed now, host by host, outermost first: a vector around has room for it, all
     its readers stand inside, and what it reads itself is still there."""

@@ -125,7 +125,7 @@ class StageGroup:
         if name not in directives_of(Stage):
             known = ", ".join(sorted(one for one in dir(StageGroup) if not one.startswith("_")))
             raise OptionError(f"a group of stages has no {name}", hint=f"it has {known}")
-        each = [f"s[{stage.name}].{name}(...)" for stage in members(self.schedule.state, self.state)]
+        each = [f"{stage.written}.{name}(...)" for stage in members(self.schedule.state, self.state)]
         raise OptionError(f"{self.name} is a group of stages: it has a place, no loops and no memory of its own, and {name} "
                           "is a directive for a stage", hint=f"write {', '.join(each) or f's[C].{name}(...)'}")
 

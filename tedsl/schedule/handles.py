@@ -11,6 +11,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.explain import explain, notebook
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.journal import Journal
@@ -56,9 +57,9 @@ class Schedule:
             AA = s.cache_read(A, "global", [C])
             s[AA].compute_at(s[C], y)
         """
-        source = stage_of(self.state, tensor, "cache_read")
+        source = stage_of(self.state, tensor, "cache_read", "the first argument")
         listed = list(readers) if isinstance(readers, (list, tuple)) else [readers]
-        consumers = [stage_of(self.state, reader, "cache_read") for reader in listed]
+        consumers = [stage_of(self.state, reader, "cache_read", "a reader, the third argument,") for reader in listed]
         recorder = self.state.recorder
         named = recorder.tensor(tensor, source) if isinstance(tensor, Tensor) else ""
         call = f"s.cache_read({named}, {scope!r}, {recorder.operations(consumers)})"
@@ -77,7 +78,7 @@ class Schedule:
         given: list[Any] = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
         if not given:
             raise ArgumentTypeError("cache_write of no tensor", hint="give a tensor, or all tensors of one operation")
-        stages = [stage_of(self.state, one, "cache_write") for one in given]
+        stages = [stage_of(self.state, one, "cache_write", "the first argument") for one in given]
         recorder = self.state.recorder
         names = [recorder.tensor(one, stage) if isinstance(one, Tensor) else "" for one, stage in zip(given, stages)]
         named = f"[{', '.join(names)}]" if several else names[0]
@@ -96,11 +97,12 @@ class Schedule:
             ko, ki = s[B].split(k, factor=16)
             BF = s.rfactor(B, ki)
         """
-        stage = stage_of(self.state, tensor, "rfactor")
+        stage = stage_of(self.state, tensor, "rfactor", "the first argument")
         recorder = self.state.recorder
         loop = recorder.axis(axis, stage) if isinstance(axis, IterVar) else ""
         named = recorder.tensor(tensor, stage) if isinstance(tensor, Tensor) else ""
-        call = f"s.rfactor({named}, {loop}{'' if isinstance(factor_axis, int) and factor_axis == 0 else f', {factor_axis!r}'})"
+        place = "" if whole_number(factor_axis) == 0 else f", {recorder.value(factor_axis)}"
+        call = f"s.rfactor({named}, {loop}{place})"
         made = rfactor(stage, tensor, axis, factor_axis)
         returned = made if len(made) > 1 else made[0]
         recorder.record("rfactor", call, stage, returned, on_schedule=True)
@@ -113,8 +115,13 @@ class Schedule:
             group = s.create_group(outputs=B, inputs=A)
             group.compute_at(s[C], y)
         """
-        ends = [[stage_of(self.state, one, "create_group") for one in (given if isinstance(given, (list, tuple)) else [given])]
-                for given in (outputs, inputs)]
+        ends = []
+        for what, given in (("outputs", outputs), ("inputs", inputs)):
+            ends.append([stage_of(self.state, one, "create_group", f"each of {what}")
+                         for one in (given if isinstance(given, (list, tuple)) else [given])])
+            if not ends[-1]:
+                raise ArgumentTypeError(f"create_group: no {what} are given", hint="list the tensors at which the group ends "
+                                        "and begins: s.create_group(outputs=[C], inputs=[A])")
         made = create_group(self.state, ends[0], ends[1], bool(include_inputs))
         recorder = self.state.recorder
         call = f"s.create_group({recorder.operations(ends[0])}, {recorder.operations(ends[1])}" \
@@ -152,13 +159,21 @@ class Schedule:
     def undo(self, n: int = 1) -> Journal:
         """Take back the last `n` directives and return them. Tensors and loops of before are what they were."""
         recorder = self.state.recorder
-        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= len(recorder.directives):
-            raise ArgumentError(f"undo of {n!r} directives; this schedule has {len(recorder.directives)}",
+        count = whole_number(n)
+        if count is None:
+            raise ArgumentTypeError(f"undo(n): n is a number of directives, an integer, got {describe(n)}; this schedule has "
+                                    f"{len(recorder.directives)}", hint="write s.undo() for the last one, s.undo(2) for two")
+        if not 0 <= count <= len(recorder.directives):
+            raise ArgumentError(f"undo of {count} directives; this schedule has {len(recorder.directives)}",
                                 hint="print(s.journal) lists them")
-        return recorder.take_back(self.state, n)
+        return recorder.take_back(self.state, count)
 
     def replay(self, journal: Journal) -> None:
-        """Apply the directives of `journal`, in order; if one of them is refused, none."""
+        """Apply the directives of `journal`, in order; if one of them is refused, none.
+
+        A journal is a recipe. It names stages by name, axes by their number and sizes by name, and fits every program that
+        has these: shapes, dtypes and formulas may be others than those it was written for. Factors stay as they were written.
+        """
         replay(self, journal)
 
     def explain(self) -> str:
@@ -185,15 +200,20 @@ class Schedule:
         return schedule_text(self.state)
 
 
-def stage_of(state: ScheduleState, key: Any, directive: str) -> StageState:
-    """The stage of a tensor or operation; refuses what this schedule does not compute."""
+def stage_of(state: ScheduleState, key: Any, directive: str, argument: str = "the key") -> StageState:
+    """The stage of a tensor or operation, given as `argument`; refuses what this schedule does not compute."""
     op = key.op if isinstance(key, Tensor) else key
     if isinstance(op, Operation) and op in state.stage_map:
         return state.stage_map[op]
     names = [stage.name for stage in state.stages]
     if not isinstance(op, Operation):
-        raise ScheduleError(directive, "?", f"expected a tensor or an operation of this schedule, got {describe(key)}",
-                            loops=(), hint=f"stages of this schedule: {', '.join(names)}")
+        instead = ""
+        if isinstance(key, Stage):
+            instead = f"write the tensor, {key.state.tensor_written}, not its stage; "
+        elif isinstance(key, str) and key in names:
+            instead = f"write the tensor that has this name, {key}, not the name; "
+        raise ScheduleError(directive, "?", f"{argument} is a tensor or an operation of this schedule, got {describe(key)}",
+                            loops=(), hint=f"{instead}stages of this schedule: {', '.join(names)}")
     same = f"; its {op.name} is another operation of the same name" if op.name in names else ""
     raise ScheduleError(directive, op.name, f"{op.name} is not part of this schedule{same}", loops=(),
                         hint=f"stages of this schedule: {', '.join(names)}")

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from tedsl.errors import ScheduleError
+from tedsl.errors import ArgumentError, ScheduleError
 from tedsl.ir.expr import Expr, IntImm, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.operators import LazyEqual
@@ -21,6 +20,7 @@ from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import thread_axis_of
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.record.history import History
 from tedsl.schedule.record.names import free_name, is_plain
 from tedsl.schedule.record.spelling import spelled
@@ -70,6 +70,22 @@ class Journal(tuple[Directive, ...]):
     def __getitem__(self, index: SupportsIndex | slice) -> Directive | Journal:
         found = super().__getitem__(index)
         return Journal(found, self.objects) if isinstance(index, slice) else found  # type: ignore[return-value, arg-type]
+
+    def __add__(self, other: object) -> Journal:
+        """The directives of both, one after the other."""
+        if not isinstance(other, tuple) or not all(isinstance(one, Directive) for one in other):
+            return NotImplemented
+        objects = dict(other.objects) if isinstance(other, Journal) else {}
+        twice = next((name for name, thing in objects.items() if self.objects.get(name, thing) is not thing), None)
+        if twice is not None:
+            raise ArgumentError(f"both journals speak of {twice}, and mean different objects of this process",
+                                hint="replay them one after the other")
+        return Journal(tuple(self) + tuple(other), {**self.objects, **objects})
+
+    def __mul__(self, times: SupportsIndex) -> Journal:
+        return Journal(super().__mul__(times), self.objects)
+
+    __rmul__ = __mul__
 
     def __str__(self) -> str:
         return "\n".join(d.text for d in self)
@@ -150,16 +166,28 @@ class Recorder:
 
     # --- arguments as Python ---
 
-    def stage(self, stage: StageState) -> str:
+    def stage(self, stage: StageState, directive: str = "a directive") -> str:
         """`s[C]`, or `s.stages[2]` where no name tells the stage. Refuses a stage that undo took back."""
         if stage.undone:
-            raise ScheduleError("a directive", stage.name, f"{stage.name} was made by a directive that undo took back",
-                                loops=(), hint="apply that directive again, and use what it returns")
-        if stage.version_of is not None:
-            return self.names[stage]
-        first = stage.origin_op.output(0)
-        name = self.names.get(first) or self._own_name(stage)
+            made = f"the version of {stage.name} where {stage.condition!r} was made by a specialize" \
+                if stage.version_of is not None else f"{stage.name} was made by a directive"
+            raise ScheduleError(directive, stage.name, f"{made} that undo took back", loops=(),
+                                hint="apply that directive again, and use what it returns")
+        return self._text(stage)
+
+    def _text(self, stage: StageState) -> str:
+        return self.names.get(stage, stage.name) if stage.version_of is not None else self.written(stage)
+
+    def written(self, stage: StageState) -> str:
+        """The same for a hint, which may speak of a stage that is no more."""
+        name = self.names.get(stage.origin_op.output(0)) or self._own_name(stage)
+        name = name or (stage.name if stage.undone else None)
         return f"s[{name}]" if name else f"s.stages[{stage.schedule.position(stage)}]"
+
+    def placed(self, stage: StageState) -> str:
+        """The call that says where `stage` is computed."""
+        number = self.history.last_change(stage, lambda said: (said["attach_type"], said["attach_stage"], said["attach_ivar"]))
+        return self.directives[number - 1].text.split(" = ")[-1] if number else f"{self.written(stage)}.compute_at"
 
     def _own_name(self, stage: StageState) -> str | None:
         name = stage.name
@@ -179,17 +207,18 @@ class Recorder:
         for kind in ("axis", "reduce_axis"):
             for at, one in enumerate(getattr(stage.op, kind, ())):
                 if one is loop:
-                    return f"{self.stage(stage)}.op.{kind}[{at}]"
+                    return f"{self._text(stage)}.op.{kind}[{at}]"
         if getattr(stage.op, "scan_axis", None) is loop:
-            return f"{self.stage(stage)}.op.scan_axis"
+            return f"{self._text(stage)}.op.scan_axis"
         return loop.name
 
     def value(self, value: Any) -> str:
         """The Python of a number, a string, a thread axis, an expression or a list of such; a name for any other object."""
         if isinstance(value, PLAIN):
             return repr(value)
-        if isinstance(value, Integral) or (isinstance(value, IntImm) and value.dtype.is_integer):
-            return str(int(value))
+        number = None if isinstance(value, IntImm) and not value.dtype.is_integer else whole_number(value)
+        if number is not None:
+            return str(number)
         if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
             inner = ", ".join(map(self.value, value))
             return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"

@@ -251,7 +251,7 @@ class Stage:
         host: Any = parent.state if isinstance(parent, Stage) else parent
         recorder = self.state.schedule.recorder
         known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
-        call = self._call("compute_at", recorder.stage(host), recorder.axis(scope, host)) if known else ""
+        call = self._call("compute_at", recorder.stage(host, "compute_at(...)"), recorder.axis(scope, host)) if known else ""
         compute_at(self.state, host, scope)
         self._record("compute_at", call)
 
@@ -264,7 +264,8 @@ class Stage:
         host: Any = parent.state if isinstance(parent, Stage) else parent
         recorder = self.state.schedule.recorder
         known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
-        call = self._call("reverse_compute_at", recorder.stage(host), recorder.axis(scope, host)) if known else ""
+        call = self._call("reverse_compute_at", recorder.stage(host, "reverse_compute_at(...)"),
+                          recorder.axis(scope, host)) if known else ""
         loops = reverse_compute_at(self.state, host, scope)
         self._record("reverse_compute_at", call, loops)
         return loops
@@ -465,7 +466,7 @@ class Stage:
     def _call(self, name: str, *args: str, **named: Any) -> str:
         recorder = self.state.schedule.recorder
         given = [f"{key}={recorder.value(value)}" for key, value in named.items() if value is not None]
-        return f"{recorder.stage(self.state)}.{name}({', '.join([*args, *given])})"
+        return f"{recorder.stage(self.state, f'{name}(...)')}.{name}({', '.join([*args, *given])})"
 
     def _record(self, name: str, call: str, results: Any = ()) -> None:
         self.state.schedule.recorder.record(name, call, self.state, results)
@@ -473,10 +474,10 @@ class Stage:
 
 def _on_the_stage(version: StageState, name: str, args: tuple[Any, ...]) -> str:
     if name != "specialize":
-        return f"write s[{version.name}].{name}(...), before specialize if it changes loops"
+        return f"write {version.written}.{name}(...), before specialize if it changes loops"
     narrower = show(args[0]) if args else "condition"
-    return (f"versions do not nest: write s[{version.name}].specialize(te.all({version.condition!r}, {narrower})) and its "
-            f"directives, before s[{version.name}].specialize({version.condition!r}): the first version whose condition holds "
+    return (f"versions do not nest: write {version.written}.specialize(te.all({version.condition!r}, {narrower})) and its "
+            f"directives, before {version.written}.specialize({version.condition!r}): the first version whose condition holds "
             "runs")
 
 

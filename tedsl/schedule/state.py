@@ -135,6 +135,17 @@ class StageState:
         return next((stage for stage in self.schedule.stages
                      if isinstance(stage.op, ScanOp) and any(t.op is self.op for t in stage.op.state_placeholder)), None)
 
+    @property
+    def written(self) -> str:
+        """How Python writes this stage, or that of which it is a version: `s[C]`, `s[C_local]`, `s.stages[2]`."""
+        return self.schedule.recorder.written(self.version_of or self)
+
+    @property
+    def tensor_written(self) -> str:
+        """How Python writes the tensor of this stage, the first of several."""
+        stage = self.version_of or self
+        return stage.schedule.recorder.tensor(stage.origin_op.output(0), stage)
+
     def loop_names(self) -> list[str]:
         return [loop.name for loop in self.leaf_iter_vars]
 
@@ -171,13 +182,13 @@ class StageState:
             assert isinstance(scan.op, ScanOp)
             raise self.refuse(directive, f"{self.name} is a state of {scan.name}: it stands for the rows that earlier steps "
                               "have computed, no loop of its own computes them",
-                              hint=f"schedule the update, s[{scan.op.update[0].name}], or the steps, s[{scan.name}]; or copy "
-                                   f'it: s.cache_read({self.name}, "local", readers)')
+                              hint=f"schedule the update, {self.schedule.stage_map[scan.op.update[0].op].written}, or the "
+                                   f'steps, {scan.written}; or copy it: s.cache_read({self.tensor_written}, "local", readers)')
         if self.is_placeholder:
             raise self.refuse(directive, f"{self.name} is a placeholder: its values are given by the caller, "
                               "no loop computes them",
                               hint=f"schedule a stage that reads {self.name}, or make one that copies it: "
-                                   f's.cache_read({self.name}, "local", readers)')
+                                   f's.cache_read({self.tensor_written}, "local", readers)')
 
     def must_not_be_extern(self, directive: str) -> None:
         """Refuses a stage whose loops are statements of the user's."""
@@ -198,10 +209,10 @@ class StageState:
         if isinstance(self.op, ExternOp):
             return EXTERN.format(self.name), "write them there as they are to run: ib.for_range(0, n, kind='parallel')"
         if isinstance(self.op, ScanOp) and find(self.op.spatial_axis_, loop) is not None:
-            updates = ", ".join(f"s[{tensor.name}].op.axis" for tensor in self.op.update)
+            updates = ", ".join(f"{self.schedule.stage_map[tensor.op].written}.op.axis" for tensor in self.op.update)
             return (f"{loop.name} is a dimension of a state, and the loops over the elements of a row are those of the update",
-                    f"take them from {updates}; the loop over the steps is s[{self.name}].op.scan_axis")
-        take = (f"take the axis from s[{self.name}].op.axis or s[{self.name}].op.reduce_axis, "
+                    f"take them from {updates}; the loop over the steps is {self.written}.op.scan_axis")
+        take = (f"take the axis from {self.written}.op.axis or {self.written}.op.reduce_axis, "
                 "or from what split and fuse returned")
         if not isinstance(loop, IterVar):
             return f"expected an axis, got {describe(loop)}", take
@@ -217,7 +228,7 @@ class StageState:
             return self.retired[loop]
         for stage in self.schedule.stages:
             if find(stage.all_iter_vars, loop) is not None:
-                return f"{loop.name} is a loop of stage {stage.name}", f"write s[{stage.name}] instead, or {take}"
+                return f"{loop.name} is a loop of stage {stage.name}", f"write {stage.written} instead, or {take}"
         if any(one.name == loop.name for one in self.all_iter_vars):
             return (f"the loop {loop.name} given is not the {loop.name} of this stage: it was made by another schedule or "
                     "belongs to another operation", take)
@@ -225,7 +236,7 @@ class StageState:
 
     def retire(self, loop: IterVar, fate: str, hint: str = "") -> None:
         """Notes what became of a loop that this stage has no more, and what to write instead of it."""
-        new = f"use s[{self.name}].op.axis and s[{self.name}].op.reduce_axis of the new operation"
+        new = f"use {self.written}.op.axis and {self.written}.op.reduce_axis of the new operation"
         self.retired[loop] = f"{loop.name} {fate}", hint or new
 
     def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
@@ -243,11 +254,12 @@ class StageState:
     def must_have_no_guests(self, loops: Iterable[IterVar], directive: str) -> None:
         """Refuses if another stage is computed at one of `loops`."""
         for loop in loops:
-            guests = [s.name for s in self.guests() if s.attach_ivar is loop]
+            guests = [s for s in self.guests() if s.attach_ivar is loop]
             if guests:
+                placed = self.schedule.recorder.placed(guests[0])
                 raise self.refuse(
-                    directive, f"{', '.join(guests)} is computed at {loop.name}: that loop must stay",
-                    hint=f"do this before s[{guests[0]}].compute_at, or call s[{guests[0]}].compute_root() first")
+                    directive, f"{', '.join(s.name for s in guests)} is computed at {loop.name}: that loop must stay",
+                    hint=f"do this before {placed}, or call {guests[0].written}.compute_root() first")
             held = self.schedule.group_loops.items()
             groups = [group.name for group, at in held if at is loop and self.schedule.group_hosts[group] is self]
             if groups:

@@ -8,7 +8,7 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.errors import OptionError, ScheduleError
+from tedsl.errors import ArgumentTypeError, OptionError, ScheduleError
 from tedsl.schedule.handles import create_schedule
 
 
@@ -107,7 +107,9 @@ def test_ends_that_delimit_nothing(diamond, refused):
             "include_inputs=True")
     refused(s, lambda: s.create_group([p.C], [p.A]), "B would be in the group, and D, outside of it, uses it too",
             "add B to the outputs")
-    refused(s, lambda: s.create_group([p.C], []), "no inputs are given")
+    for ends, what in (([p.C], []), "inputs"), (([], [p.A]), "outputs"), (([], []), "outputs"):
+        with pytest.raises(ArgumentTypeError, match=f"create_group: no {what} are given"):
+            s.create_group(*ends)
 
 
 def test_groups_that_overlap(diamond, refused):

@@ -232,7 +232,7 @@ def test_axes_after_rfactor(matmul, refused):
             "i belongs to the old operation: rfactor moved it to stage C.rf",
             "use s[C].op.axis", "loops now: ax0, ax1, k.inner.v")
     refused(s, lambda: s[matmul.C].split(matmul.k, 4), "k belongs to the old operation", "use s[C].op.axis")
-    refused(s, lambda: s[CF].vectorize(ki), "the loop k.inner given is not the k.inner of this stage", "s[C.rf].op.axis")
+    refused(s, lambda: s[CF].vectorize(ki), "the loop k.inner given is not the k.inner of this stage", "s[C_rf].op.axis")
 
 
 # --- cache_read -------------------------------------------------------------------------------------------------------------
@@ -256,7 +256,8 @@ def test_cache_read_of_what_is_no_tensor(chain, refused):
             "the first argument is a tensor, got the operation A",
             "A.output(0)")
     refused(chain.s, lambda: chain.s.cache_read(3, "local", [chain.B]), "got the int 3")
-    refused(chain.s, lambda: chain.s.cache_read(chain.A, "local", [chain.s[chain.B]]), "expected a tensor or an operation")
+    refused(chain.s, lambda: chain.s.cache_read(chain.A, "local", [chain.s[chain.B]]),
+            "a reader, the third argument, is a tensor or an operation", "write the tensor, B, not its stage")
 
 
 # --- cache_write ------------------------------------------------------------------------------------------------------------
@@ -328,7 +329,7 @@ def test_rfactor_after_compute_at(matmul, refused):
     ko, ki = s[matmul.C].split(matmul.k, 10)
     s[AA].compute_at(s[matmul.C], ko)
     refused(s, lambda: s.rfactor(matmul.C, ki), "A.local is computed at k.outer: that loop must stay",
-            "s[A.local].compute_root()")
+            "s[A_local].compute_root()")
 
 
 def test_rfactor_after_an_annotation(matmul, refused):

@@ -80,7 +80,7 @@ def test_a_refused_directive_takes_back_those_before_it(matmul, state):
 
 @pytest.mark.parametrize("text, words", [
     ("s[Nobody].compute_root()", "speaks of Nobody"),
-    ("s[D].split(s[D].op.axis[9], factor=8)", "has 2 entries, and 9 is asked for"),
+    ("s[D].split(s[D].op.axis[9], factor=8)", "has 2 entries here, and number 9, counted from 0"),
     ("a, b = s[D].fuse(s[D].op.axis[0], s[D].op.axis[1])", "it makes 1 and names 2"),
     ("s[D].split()", "missing"),
     ("__import__('os').system('true')", "nothing that a journal may say"),

@@ -74,7 +74,8 @@ def test_strides_belong_to_axes(chain, refused):
 
 
 def test_rolling_needs_a_place(chain, refused):
-    refused(chain.s, lambda: chain.s[chain.C].rolling_buffer(), "C is computed at the root", "compute_at(s[C], loop) first")
+    refused(chain.s, lambda: chain.s[chain.C].rolling_buffer(), "C is computed at the root",
+            "s[C].compute_at(s[D], loop) first")
 
 
 def test_rolling_along_a_parallel_loop(chain, refused):

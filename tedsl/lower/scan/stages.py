@@ -47,7 +47,7 @@ def check_shared(schedule: ScheduleState, shared: Mapping[Key, Key], given: Coll
                                 hint=f"pass {result} instead")
         if stage is not None and (stage.storage.alignments or stage.storage.double_buffer or stage.storage.rolling):
             raise LoweringError(f"{op.name} is computed into {result}, and has directives on its memory",
-                                hint=f"give them to s[{schedule.stage_map[scan].name}], or to a copy made by cache_write")
+                                hint=f"give them to {schedule.stage_map[scan].written}, or to a copy made by cache_write")
 
 
 def check_rows(plan: StagePlan) -> None:

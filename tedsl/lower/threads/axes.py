@@ -229,7 +229,7 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {memory}, of scope {scope!r}, belongs to {owner}: "
             "no other can compute a part of it",
             hint=f"leave loop {loop.leaf.name} unbound, or use memory that they share: "
-                 f's[{kept.name}].set_scope("{"shared" if tag.startswith("threadIdx") else "global"}")',
+                 f'{kept.written}.set_scope("{"shared" if tag.startswith("threadIdx") else "global"}")',
             about=annotated(plan.stage, loop.leaf))
     if around is None:
         return
@@ -248,9 +248,9 @@ def _without_blocks(plan: StagePlan, loop: Loop) -> str:
     unbound = f"leave loop {loop.leaf.name} unbound"
     scan = scans_of(plan.stage.schedule).steps.get(plan.stage)
     if scan is None:
-        return f"{unbound}, or s[{plan.name}].compute_root()"
+        return f"{unbound}, or {plan.stage.written}.compute_root()"
     launched = any(thread.thread_tag.startswith("blockIdx") for thread in scan.env_threads)
-    only = f", and give s[{scan.name}].env_threads axes of threadIdx only" if launched else ""
+    only = f", and give {scan.written}.env_threads axes of threadIdx only" if launched else ""
     return f"{unbound}, or bind it to a threadIdx axis{only}: the threads of one block wait for each other between the steps"
 
 
@@ -265,7 +265,7 @@ def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
             f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is {found}: each thread needs elements of "
             f"{plan.name} of its own, in memory of scope {scope!r}, and those that would combine their parts compute others",
             hint=f"leave loop {loop.leaf.name} unbound, so that each thread computes its elements alone; or let them compute "
-                 f'all elements together, in memory that they share: s[{plan.name}].set_scope("shared")',
+                 f'all elements together, in memory that they share: {plan.stage.written}.set_scope("shared")',
             about=annotated(plan.stage, loop.leaf))
 
 

@@ -38,7 +38,7 @@ def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> No
         if tag.startswith("blockIdx") and _in_kernel(plan):
             raise LoweringError(f"the statements of {plan.name} launch threads of {tag}, and {plan.name} is computed inside of "
                                 "a kernel: blocks cannot wait for each other",
-                                hint=f"compute it in a kernel of its own, s[{plan.name}].compute_root()",
+                                hint=f"compute it in a kernel of its own, {plan.stage.written}.compute_root()",
                                 about=attached(plan.stage))
         wrong = next((one for one in buffers if not is_shared_among(one.scope(), tag)), None)
         if wrong is not None:
@@ -46,7 +46,8 @@ def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> No
             raise LoweringError(
                 f"the statements of {plan.name} launch threads of {tag}, and the memory of {wrong.name}, of scope "
                 f"{wrong.scope()!r}, belongs to {_owner(wrong.scope())}: each would have only the part that it computes itself",
-                hint=f's[{plan.name}].set_scope("{shared}"): memory that they share; or s[{plan.name}].compute_root()',
+                hint=f'{plan.stage.written}.set_scope("{shared}"): memory that they share; or '
+                     f"{plan.stage.written}.compute_root()",
                 about=attached(plan.stage))
 
 

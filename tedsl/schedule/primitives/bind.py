@@ -28,7 +28,8 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
     if loop.is_reduction and not tag.startswith("threadIdx"):
         raise stage.refuse(directive, f"{loop.name} is a reduction loop: all its iterations write one element, and {tag} "
                            "would race", hint=f"bind a loop over elements, or bind {loop.name} to threadIdx.x: threads of "
-                           f"one block can combine their results; s.rfactor({stage.name}, ...) makes it a loop over elements")
+                           f"one block can combine their results; s.rfactor({stage.tensor_written}, ...) makes it a loop over "
+                           "elements")
     taken = [one.name for one in stage.leaf_iter_vars if (bound := stage.attr_of(one).bind_thread) is not None
              and bound.thread_tag == tag and not is_virtual(tag)]
     if taken:

@@ -63,7 +63,7 @@ def _check(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any, dir
 def _check_loops(stage: StageState, directive: str) -> None:
     if stage.attach_type == AttachType.INLINE:
         raise stage.refuse(directive, f"{stage.name} is computed inline: it has no values to keep",
-                           hint=f"call s[{stage.name}].compute_root() first")
+                           hint=f"call {stage.written}.compute_root() first")
     stage.must_have_no_guests(stage.leaf_iter_vars, directive)
     must_have_plain_tails(stage, directive)
     for loop in stage.leaf_iter_vars:

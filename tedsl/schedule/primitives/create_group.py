@@ -14,10 +14,6 @@ def create_group(schedule: ScheduleState, outputs: Sequence[StageState], inputs:
     A group can be computed at a loop as one: its compute_at moves every stage in it that has no place of its own.
     """
     directive = f"create_group([{_names(outputs)}], [{_names(inputs)}])"
-    last = outputs[-1] if outputs else (inputs or schedule.stages)[-1]
-    for what, given in (("outputs", outputs), ("inputs", inputs)):
-        if not given:
-            raise last.refuse(directive, f"no {what} are given", hint="list the tensors at which the group ends and begins")
     inside = _between(schedule, outputs, inputs, include_inputs, directive)
     _check_uses(schedule, inside, outputs, directive)
     around = _group_around(inside, directive)

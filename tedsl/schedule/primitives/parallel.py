@@ -16,11 +16,11 @@ from tedsl.schedule.tails import must_not_recompute
 def parallel(stage: StageState, loop: Any) -> None:
     """Mark `loop` to be run by several threads."""
     directive = f"parallel({show(loop)})"
-    check_annotation(stage, loop, directive)
+    check_annotation(stage, loop, directive, again=IterType.PARALLELIZED)
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",
-            hint=f"parallelize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
+            hint=f"parallelize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one")
     must_not_be_steps(stage, loop, directive)
     check_independent(stage, [loop], directive)
     must_not_recompute(stage, loop, directive)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, StringImm
+from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
 from tedsl.schedule.state import StageState, describe, show
@@ -35,15 +36,16 @@ def pragma(stage: StageState, loop: Any, kind: Any, value: Any = None) -> None:
 
 
 def _value(stage: StageState, directive: str, kind: str, value: Any) -> Expr | None:
-    if kind in COUNTS and (build.as_int(value) if not isinstance(value, bool) else int(value)) is None:
+    number = int(value) if isinstance(value, bool) else whole_number(value)
+    if kind in COUNTS and number is None:
         raise stage.refuse(directive, f"the value of {kind} is a constant integer, got {describe(value)}",
                            hint=f'for example pragma({show(loop_of(stage))}, "{kind}", 16)')
     if value is None:
         return None
     if isinstance(value, bool):
         return build.const(int(value), "int32")
-    if isinstance(value, (int, str, Expr)):
-        return build.as_expr(value)
+    if isinstance(value, (str, Expr)) or number is not None:
+        return build.as_expr(value if number is None or isinstance(value, Expr) else number)
     raise stage.refuse(directive, f"the value of a pragma is a number or a string, got {describe(value)}")
 
 

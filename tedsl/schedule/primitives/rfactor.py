@@ -13,6 +13,7 @@ from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
+from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.domains import extent_of, extents_down, guards, indices_up, root_extents
 from tedsl.schedule.group import join_group
 from tedsl.schedule.relations import touched_by
@@ -28,7 +29,7 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
 
     `factor_axis` is the place of the new axis in B.rf. What a split overshoots is excluded by the condition of the reduction.
     """
-    named = "" if build.as_int(factor_axis) == 0 else f", factor_axis={show(factor_axis)}"
+    named = "" if whole_number(factor_axis) == 0 else f", factor_axis={show(factor_axis)}"
     directive = f"rfactor({show(tensor)}, {show(loop)}{named})"
     op, whole = _check(stage, tensor, loop, directive)
     place = _place(stage, op, factor_axis, directive)
@@ -82,7 +83,7 @@ def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str)
     if extent is None or any(isinstance(node, ProducerLoad) or node in own for node in post_order(extent)):
         raise stage.refuse(
             directive, f"the extent of {loop.name} is {extent!r}, which differs from element to element",
-            hint=f"split it by a constant, _, inner = s[{stage.name}].split({loop.name}, 16), and factor the inner loop")
+            hint=f"split it by a constant, _, inner = {stage.written}.split({loop.name}, 16), and factor the inner loop")
     touched = touched_by([loop], stage.relations)
     known = set(op.axis) | set(op.reduce_axis)
     lost = [one.name for one in stage.leaf_iter_vars if one not in touched and one not in known]
@@ -100,9 +101,10 @@ def _moved_to(stage: StageState) -> str | None:
 
 def _place(stage: StageState, op: ComputeOp, factor_axis: Any, directive: str) -> int:
     rank = len(op.axis)
-    number = None if isinstance(factor_axis, bool) else build.as_int(factor_axis)
+    number = whole_number(factor_axis)
     if number is None:
-        raise stage.refuse(directive, f"factor_axis is an integer, got {describe(factor_axis)}")
+        raise stage.refuse(directive, f"factor_axis is an integer, got {describe(factor_axis)}",
+                           hint=f"choose from {-rank - 1} to {rank}: the place of the new axis")
     if not -rank - 1 <= number <= rank:
         raise stage.refuse(directive, f"factor_axis={number} is out of range: the new tensor has {rank + 1} dimensions",
                            hint=f"choose from {-rank - 1} to {rank}")

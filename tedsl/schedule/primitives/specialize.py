@@ -31,7 +31,7 @@ def specialize(stage: StageState, condition: Any) -> StageState:
 
 
 def _condition(stage: StageState, given: Any, directive: str) -> Expr:
-    example = f"for example s[{stage.name}].specialize(n % 8 == 0)"
+    example = f"for example {stage.written}.specialize(n % 8 == 0)"
     try:
         made = build.const(given) if isinstance(given, bool) else build.as_expr(given)
     except (TypeError, ValueError):
@@ -54,7 +54,7 @@ def _check_stage(stage: StageState, directive: str) -> None:
         raise stage.refuse(directive, f"{stage.name} is not made by a formula of te.compute: its loops have one version")
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         raise stage.refuse(directive, f"{stage.name} is computed inline: it has no loops of its own",
-                           hint=f"specialize the stage that reads it, or call s[{stage.name}].compute_root() first")
+                           hint=f"specialize the stage that reads it, or call {stage.written}.compute_root() first")
     scans = scans_of(stage.schedule)
     if any(stage in part for part in (scans.steps, scans.inits, scans.states)):
         raise stage.refuse(directive, f"{stage.name} is part of a scan: its steps have one version")

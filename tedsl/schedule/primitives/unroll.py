@@ -14,15 +14,15 @@ def unroll(stage: StageState, loop: Any) -> None:
         for i in 0..2: body(i)   →   body(0); body(1)
     """
     directive = f"unroll({show(loop)})"
-    check_annotation(stage, loop, directive)
+    check_annotation(stage, loop, directive, again=IterType.UNROLLED)
     stage.set_attr(loop, iter_type=IterType.UNROLLED)
 
 
-def check_annotation(stage: StageState, loop: Any, directive: str) -> int:
-    """The place of `loop`. Refuses what is no loop now, and a loop that is annotated or bound already."""
+def check_annotation(stage: StageState, loop: Any, directive: str, again: IterType | None = None) -> int:
+    """The place of `loop`. Refuses what is no loop now, and one that is bound or annotated otherwise than `again`."""
     at = stage.position_of(loop, directive)
-    said = stage.annotation_of(loop)
-    if said is not None:
+    said, attr = stage.annotation_of(loop), stage.attr_of(loop)
+    if said is not None and (attr.bind_thread is not None or attr.iter_type != again):
         raise stage.refuse(directive, f"{loop.name} is already {said}: a loop has one annotation",
                            hint=f"split {loop.name} before annotating, and annotate the two loops differently")
     return at

@@ -19,17 +19,17 @@ def vectorize(stage: StageState, loop: Any) -> None:
         for i in 0..8: B[i] = A[i] + 1   →   B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + broadcast(1, 8)
     """
     directive = f"vectorize({show(loop)})"
-    at = check_annotation(stage, loop, directive)
+    at = check_annotation(stage, loop, directive, again=IterType.VECTORIZED)
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, lanes would race",
-            hint=f"vectorize a loop over elements, or s.rfactor({stage.name}, {loop.name}) makes {loop.name} one")
+            hint=f"vectorize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one")
     must_not_be_steps(stage, loop, directive)
     extent = extent_of(stage, loop)
     if extent is not None and build.as_int(extent) is None and stage.attach_type != AttachType.SCOPE:
         raise stage.refuse(directive, f"the extent of {loop.name} is {extent!r}, which is not a constant",
-                           hint=f"split it by a constant first: _, inner = s[{stage.name}].split({loop.name}, factor=8); "
-                                f"s[{stage.name}].vectorize(inner)")
+                           hint=f"split it by a constant first: _, inner = {stage.written}.split({loop.name}, factor=8); "
+                                f"{stage.written}.vectorize(inner)")
     must_not_share_lanes(stage, loop, directive, "vectorized")
     for guest in stage.guests():
         why = why_not_in_lanes(guest) if find(stage.leaf_iter_vars[at:], guest.attach_ivar) is not None else ""

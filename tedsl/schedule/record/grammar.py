@@ -87,10 +87,10 @@ def _names(target: ast.expr, text: str) -> tuple[str, ...]:
     return tuple([part.id for part in parts if isinstance(part, ast.Name)])
 
 
-def refused(text: str, problem: str) -> ArgumentError:
+def refused(text: str, problem: str, hint: str = "") -> ArgumentError:
     shown = text if len(text) <= 200 else f"{text[:200]}..."
     return ArgumentError(f"the journal says {shown!r}: {problem}",
-                         hint="a journal holds directives as s.journal writes them, for example "
+                         hint=hint or "a journal holds directives as s.journal writes them, for example "
                               "s[C].split(s[C].op.axis[0], factor=8)")
 
 
@@ -186,7 +186,9 @@ class Evaluator:
             among, at = self(owner), self(index)
             if isinstance(at, int) and 0 <= at < len(among):
                 return among[at]
-            raise refused(self.text, f"{ast.unparse(owner)} has {len(among)} entries, and {at!r} is asked for")
+            count = f"{len(among)} {'entry' if len(among) == 1 else 'entries'}"
+            raise refused(self.text, f"{ast.unparse(owner)} has {count} here, and number {at!r}, counted from 0, is asked for",
+                          "a journal fits programs with the same stages and axes; their sizes and formulas may differ")
         raise refused(self.text, f"{ast.unparse(owner)}[...] is nothing that a journal may say")
 
     def _attribute(self, owner: ast.expr, name: str) -> Any:

@@ -92,4 +92,4 @@ def _check_text(name: str, text: str) -> None:
 
 
 def _broken(problem: str) -> ArgumentError:
-    return ArgumentError(f"this is no journal: {problem}", hint="Journal.from_json reads what journal.to_json() wrote")
+    return ArgumentError(f"this is no journal: {problem}", hint="te.Journal.from_json reads what journal.to_json() wrote")

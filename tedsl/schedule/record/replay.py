@@ -28,7 +28,10 @@ def directives_of(handle: type) -> frozenset[str]:
 
 
 def replay(schedule: Schedule, journal: Journal) -> None:
-    """Apply `journal` to `schedule`. If a directive is refused, those before it are taken back, and the error names it."""
+    """Apply `journal` to `schedule`. If a directive is refused, those before it are taken back, and the error names it.
+
+    Stages, sizes and axes are found by name and place: see `Schedule.replay`.
+    """
     if not isinstance(journal, Journal):
         raise ArgumentTypeError(f"replay takes a journal, not {type(journal).__name__}",
                                 hint="s.replay(other.journal), or te.Journal.from_json(text)")
@@ -47,11 +50,10 @@ def replay(schedule: Schedule, journal: Journal) -> None:
 
 
 def _failed(error: TedslError, number: int, directive: Directive) -> TedslError:
-    problem = f"replay of directive {number}, {directive.origin}: {error.problem}"
+    asked = f"replay of directive {number}, {directive.origin}"
     if isinstance(error, ScheduleError):
-        return ScheduleError(f"replay of directive {number}, {directive.origin},", error.stage, error.problem,
-                             loops=error.loops, hint=error.hint)
-    return ArgumentError(problem, hint=error.hint)
+        return ScheduleError(f"{asked},", error.stage, error.reason, loops=error.loops, hint=error.hint)
+    return ArgumentError(f"{asked}: {error.problem}", hint=error.hint)
 
 
 class _Player:

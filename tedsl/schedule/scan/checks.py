@@ -53,7 +53,7 @@ def check_place(stage: StageState, host: StageState, loop: IterVar, directive: s
     own = scans.steps.get(stage)
     if own is not None and host is not own and scans.steps.get(host) is not own:
         raise host.refuse(directive, f"{stage.name} is computed in the steps of {own.name}, {host.name} outside of them",
-                          hint=f"compute it at s[{own.name}].op.scan_axis, or at a loop of a stage of the same steps")
+                          hint=f"compute it at {own.written}.op.scan_axis, or at a loop of a stage of the same steps")
     if stage in scans.updates and host is not scans.updates[stage]:
         raise host.refuse(directive, f"{stage.name} is an update: its row is part of the result of the scan, and computed once",
                           hint=f"attach what {stage.name} reads; the update stays in the steps itself")
@@ -62,13 +62,13 @@ def check_place(stage: StageState, host: StageState, loop: IterVar, directive: s
                           hint=f"compute it at the innermost loop, {host.leaf_iter_vars[-1].name}")
     if needed_first(stage, host, scans):
         raise host.refuse(directive, f"{stage.name} is needed for the first rows of {host.name}, before its loops",
-                          hint=f"leave {stage.name} at the root; s[{host.name}].compute_at takes the first rows along")
+                          hint=f"leave {stage.name} at the root; {host.written}.compute_at takes the first rows along")
 
 
 def must_not_be_steps(stage: StageState, loop: IterVar, directive: str) -> None:
     """Refuses what would run the steps of a scan at the same time."""
     if loop.iter_type == IterType.ORDERED and isinstance(stage.op, ScanOp):
-        updates = " and ".join(f"s[{tensor.name}]" for tensor in stage.op.update)
+        updates = " and ".join(stage.schedule.stage_map[tensor.op].written for tensor in stage.op.update)
         raise stage.refuse(directive, f"{loop.name} is the loop over the steps of {stage.name}: each needs the rows of those "
                            "before it", hint=f"take a loop over the elements of a row, of {updates}")
 

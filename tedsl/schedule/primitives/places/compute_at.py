@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.lang.hybrid.operation import HybridOp
-from tedsl.schedule.attach import escapes, legal_places, possible_hosts, reaches, real_consumers
+from tedsl.schedule.attach import at_reader, escapes, legal_places, possible_hosts, reaches, real_consumers
 from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan.checks import check_place
 from tedsl.schedule.scan.stages import needed_first, scans_of
@@ -44,16 +44,16 @@ def must_be_possible(stage: StageState, host: Any, loop: Any, said: str = "") ->
 def _check_host(stage: StageState, host: Any, directive: str) -> None:
     if not isinstance(host, StageState):
         raise stage.refuse(directive, f"the first argument is a stage, got {describe(host)}",
-                           hint=f"write s[{stage.name}].compute_at(s[C], axis_of_C)")
+                           hint=f"write {at_reader(stage)}")
     if host.schedule is not stage.schedule:
         raise stage.refuse(directive, f"{host.name} is a stage of another schedule",
-                           hint=f"take both stages from one schedule: s[{stage.name}].compute_at(s[{host.name}], axis)")
+                           hint=f"take both stages from one schedule: {stage.written}.compute_at(s[{host.name}], axis)")
     if isinstance(host.op, HybridOp):
         raise stage.refuse(directive, f"{host.name} is a hybrid script, which uses the whole of {stage.name} in every "
                            "iteration", hint=f"leave {stage.name} at the root")
     if host.version_of is not None:
         raise stage.refuse(directive, f"{host.name} is a specialized version here: what is computed in one version is in all",
-                           hint=f"write s[{stage.name}].compute_at(s[{host.name}], loop), with a loop that all versions have")
+                           hint=f"write {stage.written}.compute_at({host.written}, loop), with a loop that all versions have")
     if host is stage:
         raise stage.refuse(directive, f"{stage.name} cannot be computed inside itself", hint=_places(stage))
     if stage.is_output:

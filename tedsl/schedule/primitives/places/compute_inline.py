@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tedsl.ir.expr import Reduce
 from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.attach import at_reader
 from tedsl.schedule.state import AttachType, StageState, show
 from tedsl.schedule.tails import must_have_one_version
 
@@ -24,7 +25,7 @@ def compute_inline(stage: StageState) -> None:
                            hint="compute it at a loop of its reader instead")
     if any(isinstance(body, Reduce) for body in bodies):
         raise stage.refuse(directive, f"{stage.name} is a reduction: it needs loops and a place to add up",
-                           hint=f"compute_at puts it inside a loop of its reader: s[{stage.name}].compute_at(s[C], axis)")
+                           hint=f"compute_at puts it inside a loop of its reader: {at_reader(stage)}")
     if type(stage.op) is not ComputeOp:
         raise stage.refuse(directive, f"{stage.name} is computed by calls of an intrinsic, which write to memory",
                            hint="compute_at puts it inside a loop of its reader")
@@ -38,5 +39,5 @@ def compute_inline(stage: StageState) -> None:
     guests = stage.guests()
     if guests:
         raise stage.refuse(directive, f"{guests[0].name} is computed at loop {show(guests[0].attach_ivar)} of it",
-                           hint=f"call s[{guests[0].name}].compute_root() first, or inline it too")
+                           hint=f"call {guests[0].written}.compute_root() first, or inline it too")
     stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.INLINE, None, None

@@ -36,6 +36,8 @@ def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[Ite
     Returns the loops of `stage`, those of the producer first. Schedule the producer first: its loops are taken as they are.
     """
     directive = f"reverse_compute_at({show(producer)}, {show(loop)})"
+    if isinstance(producer, StageState) and not isinstance(loop, IterVar):
+        producer.position_of(loop, f"{directive} of {stage.name}")
     axes = _check_stages(stage, producer, directive)
     for one in (stage, producer):
         must_have_one_version(one, directive)
@@ -53,7 +55,7 @@ def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[Ite
 
 
 def _other_way(stage: StageState, producer: StageState) -> str:
-    return f"split the loops of {stage.name} as wanted and call s[{producer.name}].compute_at(s[{stage.name}], loop)"
+    return f"split the loops of {stage.name} as wanted and call {producer.written}.compute_at({stage.written}, loop)"
 
 
 def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
@@ -61,7 +63,7 @@ def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
     stage.must_have_loops(directive)
     if not isinstance(producer, StageState):
         raise stage.refuse(directive, f"the first argument is a stage, got {describe(producer)}",
-                           hint=f"write s[{stage.name}].reverse_compute_at(s[P], axis_of_P)")
+                           hint=f"write {stage.written}.reverse_compute_at(s[P], axis_of_P)")
     if producer.schedule is not stage.schedule:
         raise stage.refuse(directive, f"{producer.name} is a stage of another schedule", hint="take both from one schedule")
     producer.must_have_loops(directive)
@@ -74,7 +76,7 @@ def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
                                hint=f"bind loops of {producer.name} instead")
         if one.attach_type != AttachType.ROOT:
             raise stage.refuse(directive, f"{one.name} is not computed at the root",
-                               hint=f"call reverse_compute_at before s[{one.name}] is placed, or s[{one.name}].compute_root()")
+                               hint=f"call reverse_compute_at before {one.written} is placed, or {one.written}.compute_root()")
     readers = real_consumers(stage.schedule)[producer]
     if stage not in readers:
         raise stage.refuse(directive, f"{stage.name} does not read {producer.name}",
@@ -181,7 +183,7 @@ class Mirror:
                 other.iter_var_attrs[self.copies[loop]] = attrs.pop(loop)
             if loop not in root_axes(self.stage.op):
                 self.stage.retire(loop, f"became the loop {self.copies[loop].name} of {other.name} by reverse_compute_at",
-                                  f"write s[{other.name}] and the loop that reverse_compute_at returned")
+                                  f"write {other.written} and the loop that reverse_compute_at returned")
         for guest in self.stage.guests():
             if guest.attach_ivar is not None and find(self.outer, guest.attach_ivar) is not None:
                 guest.attach_stage, guest.attach_ivar = other, self.copies[guest.attach_ivar]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tedsl.ir.iters import IterType
+from tedsl.schedule.attach import at_reader
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import AttachType, StageState
 from tedsl.schedule.tails import must_have_one_version
@@ -23,7 +24,8 @@ def rolling_buffer(stage: StageState) -> None:
     must_have_one_version(stage, directive)
     if stage.attach_type != AttachType.SCOPE:
         raise stage.refuse(directive, f"{stage.name} is computed at the root, all of it at once: there is nothing to keep",
-                           hint=f"call s[{stage.name}].compute_at(s[C], loop) first, at the loop along which it rolls")
+                           hint=f"call {at_reader(stage)} first, at the loop along which "
+                                "it rolls")
     if stage.storage.double_buffer:
         raise stage.refuse(directive, f"{stage.name} is double-buffered: its next iteration is computed while this one is used",
                            hint="use one of the two")

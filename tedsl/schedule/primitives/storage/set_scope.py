@@ -15,7 +15,8 @@ def set_scope(stage: StageState, scope: Any) -> None:
     check_scope(stage, directive, scope)
     if stage.is_output and scope not in ("", "global"):
         raise stage.refuse(directive, f"{stage.name} is an output: the caller's memory is global",
-                           hint=f's.cache_write({stage.name}, {scope!r}) computes in {scope} memory and copies to the output')
+                           hint=f's.cache_write({stage.tensor_written}, {scope!r}) computes in {scope} memory and copies to '
+                                "the output")
     stage.scope = scope
 
 

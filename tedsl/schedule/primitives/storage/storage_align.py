@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tedsl.ir import build
 from tedsl.ir.iters import IterVar
 from tedsl.lang.scan.operation import ScanOp
+from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import StageState, describe, find, show
 from tedsl.schedule.storage import Alignment
@@ -33,9 +33,8 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
         what = f"expected an axis, got {describe(axis)}" if not isinstance(axis, IterVar) \
             else f"{axis.name} is no axis of {stage.name}" if find(stage.all_iter_vars, axis) is None \
             else f"{axis.name} is a loop, and strides belong to the axes of {stage.name}"
-        raise stage.refuse(directive, what, hint=f"use one of s[{stage.name}].op.axis: {names}")
-    numbers = [None if isinstance(value, bool) else build.as_int(value) for value in (factor, offset)]
-    every, rest = numbers
+        raise stage.refuse(directive, what, hint=f"use one of {stage.written}.op.axis: {names}")
+    every, rest = whole_number(factor), whole_number(offset)
     if every is None or every < 1:
         raise stage.refuse(directive, f"the factor is an integer of at least 1, got {describe(factor)}",
                            hint="for example 16: rows start at multiples of 16 elements")

@@ -136,7 +136,7 @@ def _check(stage: StageState) -> None:
                            hint="write a te.compute that copies it, and transform that")
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         raise stage.refuse(DIRECTIVE, f"{stage.name} is computed inline: it has no memory",
-                           hint=f"call s[{stage.name}].compute_root() first")
+                           hint=f"call {stage.written}.compute_root() first")
     if stage.storage.alignments:
         raise stage.refuse(DIRECTIVE, f"{stage.name} has strides that storage_align asked for: they belong to the old axes",
                            hint="call transform_layout first, then storage_align with the new axes")
