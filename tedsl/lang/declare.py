@@ -25,14 +25,13 @@ from tedsl.ir.dtype import FLOAT32, INT32
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, SizeVar, Var
 from tedsl.ir.iters import IterType, IterVar, Range
-from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import user_line
 from tedsl.ir.wellformed import check_name
 from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import producers_first
 from tedsl.lang.intrinsics.tensor_compute import intrinsic_op
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrinCall
-from tedsl.lang.operation import ComputeOp, PlaceholderOp, note_axis, note_reduction, note_thread_axis, reducers_over
+from tedsl.lang.operation import ComputeOp, PlaceholderOp, as_attrs, note_axis, note_reduction, note_thread_axis, reducers_over
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
 from tedsl.lang.value import as_value, is_array, refuse_array
@@ -138,7 +137,7 @@ def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequenc
         op: ComputeOp = intrinsic_op(value, shape, axis, name, where, tag=tag, attrs=attrs, source=user_line())
     else:
         body = _values(value, where)
-        op = ComputeOp(name, tag, FrozenDict(attrs), axis, check_formula(body, axis, where), body, info, user_line())
+        op = ComputeOp(name, tag, as_attrs(attrs), axis, check_formula(body, axis, where), body, info, user_line())
     check_axes_are_free(op, where)
     return op
 

@@ -24,13 +24,12 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.ir.stmt import BufferStore, Evaluate, Stmt, Store
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.declare import check_shape, opening
-from tedsl.lang.operation import Operation
+from tedsl.lang.operation import Operation, as_attrs
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
 
@@ -114,7 +113,7 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
     ins = _given(in_buffers, ins, "in_buffers", where)
     outs = _given(out_buffers, outs, "out_buffers", where)
     body = _body(fcompute, ins, outs, where)
-    op = ExternOp(name, tag, FrozenDict(attrs), tensors, tuple(ins), tuple(outs), shapes, body, user_line(), info)
+    op = ExternOp(name, tag, as_attrs(attrs), tensors, tuple(ins), tuple(outs), shapes, body, user_line(), info)
     outputs = [Tensor(op, index) for index in range(op.num_outputs)]
     return outputs[0] if len(outputs) == 1 else outputs
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentError
+from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar
@@ -158,6 +159,19 @@ class ComputeOp(Operation):
     def __repr__(self) -> str:
         return (f"compute({self.name}, body={_listed(self.body)}, axis={_listed(self.axis)}, "
                 f"reduce_axis={_listed(self.reduce_axis)}, tag={self.tag}, attrs={dict(self.attrs)!r})")
+
+
+def as_attrs(given: Mapping[str, Any] | None) -> FrozenDict[str, Any]:
+    """The attributes of an operation, as programs read them: numbers are constants with a `.value`, lists are tuples."""
+    return FrozenDict({name: _attr(value) for name, value in (given or {}).items()})
+
+
+def _attr(value: Any) -> Any:
+    if isinstance(value, (bool, int, float)):
+        return build.const(value)
+    if isinstance(value, (list, tuple)):
+        return tuple([_attr(one) for one in value])
+    return as_attrs(value) if isinstance(value, dict) else value
 
 
 def _listed(items: tuple[Any, ...]) -> str:

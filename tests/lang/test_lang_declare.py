@@ -228,3 +228,15 @@ def test_classes_that_programs_ask_for():
     B = te.compute((3,), lambda i: A[i])
     assert isinstance(A.op, te.tensor.PlaceholderOp) and isinstance(B.op, te.tensor.ComputeOp)
     assert isinstance(B, te.tensor.Tensor) and not isinstance(A.op, te.ComputeOp)
+
+
+def test_attributes_are_read_as_constants():
+    """Tuners written for TVM read op.attrs["workload"][1].value."""
+    A = te.placeholder((8,), name="A")
+    given = {"workload": ["conv", 1, (2.5, True)], "axis": -1, "layout": "NC", "sizes": {"x": 3}, "mine": A}
+    for op in (te.compute((8,), lambda i: A[i], attrs=given).op,
+               te.extern((8,), [A], lambda ins, outs: tir.Evaluate(0), attrs=given, dtype="float32").op):
+        name, number, (factor, flag) = op.attrs["workload"]
+        assert name == "conv" and number.value == 1 and factor.value == 2.5 and flag.dtype == "bool" and flag.value == 1
+        assert op.attrs["axis"] == -1 and int(op.attrs["axis"]) == -1 and op.attrs["sizes"]["x"].value == 3
+        assert op.attrs["layout"] == "NC" and isinstance(op.attrs["layout"], str) and op.attrs["mine"] is A

@@ -22,7 +22,7 @@ from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import TensorReader
 from tedsl.lang.intrinsics.shape_match import ShapeMatch
 from tedsl.lang.intrinsics.tensor_intrin import Region, TensorIntrin, TensorIntrinCall, formula_over
-from tedsl.lang.operation import ComputeOp, extent_of, note_axis
+from tedsl.lang.operation import ComputeOp, as_attrs, extent_of, note_axis
 from tedsl.lang.tensor import Tensor
 
 
@@ -70,7 +70,7 @@ def intrinsic_op(call: TensorIntrinCall, shape: Sequence[Expr], axis: Sequence[I
                          hint="a reduction over calls needs an intrinsic whose formula is a reduction: te.sum(...)")
     body = formula_over(intrin, dict(zip(intrin.inputs, regions)), values, (*call.reduce_axis, *reduced))
     axes = (*axis, *inner)
-    op = TensorComputeOp(name, tag, FrozenDict(attrs), axes, check_formula(body, axes, where), body, None, source=source,
+    op = TensorComputeOp(name, tag, as_attrs(attrs), axes, check_formula(body, axes, where), body, None, source=source,
                          intrin=intrin, schedulable_ndim=len(axis), inner_reduce=reduced, regions=regions,
                          output_dims=output_dims, symbols=FrozenDict(match.symbols))
     return op

@@ -18,11 +18,10 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
-from tedsl.ir.node import FrozenDict
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.lang.declare import opening
 from tedsl.lang.graph import producers_first
-from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
+from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, as_attrs, note_axis
 from tedsl.lang.scan.order import check_order
 from tedsl.lang.scope import current_tag
 from tedsl.lang.tensor import Tensor
@@ -98,7 +97,7 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
     _check_rows(first, states, where)
     begin, end = build.match_operands(first[0].shape[0], states[0].shape[0])
     axis = note_axis(IterVar(Range(begin, end), Var(f"{name}.idx", end.dtype), IterType.ORDERED))
-    op = ScanOp(name, tag, FrozenDict(attrs), axis, first, step, states, others, _spatial_axes(name, states), user_line())
+    op = ScanOp(name, tag, as_attrs(attrs), axis, first, step, states, others, _spatial_axes(name, states), user_line())
     check_order(axis, step, states, where)
     outputs = [Tensor(op, index) for index in range(op.num_outputs)]
     return outputs[0] if len(outputs) == 1 else outputs
