@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tedsl import contrib, driver, error, nd, te, testing, tir, transform
     from tedsl.driver import build, lower
     from tedsl.ir.func import IRModule
-    from tedsl.nd import context, cpu, cuda, device, gpu
+    from tedsl.nd import context, cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
     from tedsl.runtime.functions import get_global_func, register_func
     from tedsl.runtime.module import Module
     from tedsl.runtime.parallel import get_num_threads, set_num_threads
@@ -41,6 +41,7 @@ _MODULES = ("arith", "contrib", "driver", "error", "ir", "nd", "runtime", "targe
 _NAMES = {
     "build": "tedsl.driver", "lower": "tedsl.driver",
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
+    "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "vulkan": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
     "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "trace": "tedsl.tracing",
     "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
@@ -49,7 +50,8 @@ _NAMES = {
 
 __all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "build",
            "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func", "get_num_threads", "gpu",
-           "lower", "nd", "register_func", "set_num_threads", "te", "testing", "tir", "topi", "trace", "transform"]
+           "lower", "metal", "nd", "opencl", "register_func", "rocm", "set_num_threads", "te", "testing", "tir", "topi",
+           "trace", "transform", "vulkan"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,10 @@
 """Arrays with a device: `nd.array(x)`, `nd.empty(shape)`. Kernels take numpy arrays as well."""
 
 from tedsl.runtime.array import NDArray, array, empty, from_dlpack
-from tedsl.runtime.device import Device, cpu, cuda, device
+from tedsl.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, vulkan
 
 context = device
 gpu = cuda
 
-__all__ = ["Device", "NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu"]
+__all__ = ["Device", "NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "metal",
+           "opencl", "rocm", "vulkan"]

@@ -47,6 +47,26 @@ def cuda(dev_id: int = 0) -> Device:
     return device("cuda", dev_id)
 
 
+def rocm(dev_id: int = 0) -> Device:
+    """A ROCm device."""
+    return device("rocm", dev_id)
+
+
+def opencl(dev_id: int = 0) -> Device:
+    """An OpenCL device."""
+    return device("opencl", dev_id)
+
+
+def vulkan(dev_id: int = 0) -> Device:
+    """A Vulkan device."""
+    return device("vulkan", dev_id)
+
+
+def metal(dev_id: int = 0) -> Device:
+    """A Metal device."""
+    return device("metal", dev_id)
+
+
 def device(dev_type: str | int = "cpu", dev_id: int = 0) -> Device:
     """The device of that kind ("cpu", "cuda", or a target such as "llvm -mcpu=skylake") and number."""
     if isinstance(dev_id, bool) or not isinstance(dev_id, int) or dev_id < 0:

@@ -98,6 +98,10 @@ def test_devices():
     second = tedsl.cuda(1)
     assert (second.device_type, second.device_id, second.kind, str(second)) == (2, 1, "cuda", "cuda(1)")
     tedsl.cpu().sync()
+    for name, number in (("opencl", 4), ("vulkan", 7), ("metal", 8), ("rocm", 10)):
+        there = getattr(tedsl, name)(1)
+        assert there == getattr(nd, name)(1)
+        assert there == tedsl.device(name, 1) == tedsl.device(number, 1) and str(there) == f"{name}(1)" and not there.exist
     for wrong in ("tpu", "", 99, None):
         with pytest.raises(ValueError, match="there is no device kind"):
             tedsl.device(wrong)
