@@ -94,7 +94,8 @@ def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
 def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:
     match cause:
         case For():
-            return _of_loop(state, cause)
+            found = _of_loop(state, cause)
+            return found[0] if len(found) == 1 else None
         case str():
             return _of_threads(state, cause) or _of_intrinsic(state, cause)
         case StringImm():
@@ -104,10 +105,10 @@ def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:
     return None
 
 
-def _of_loop(state: ScheduleState, loop: For) -> Cause | None:
-    """The annotation of the loop that became `loop`: it has its name and kind, and its stage is computed in there.
+def _of_loop(state: ScheduleState, loop: For) -> list[Cause]:
+    """The annotations of the loops that can have become `loop`: of its name and kind, of stages that are computed in there.
 
-    A serial loop of which passes speak is there for a pragma (auto_unroll_max_step). None where several loops could be meant.
+    A serial loop of which passes speak is there for a pragma (auto_unroll_max_step).
     """
     name, kind = loop.loop_var.name.removesuffix(".init"), KINDS.get(loop.kind)
     part = "pragma_keys" if kind is None else "iter_type"
@@ -119,8 +120,7 @@ def _of_loop(state: ScheduleState, loop: For) -> Cause | None:
     if stored:
         found = [one for one in found if not stored.isdisjoint(_memory_of(one.stage))]
     outside = {one.stage for one in found}
-    found = [one for one in found if one.stage.attach_stage not in outside]  # a stage computed inside stores there as well
-    return found[0] if len(found) == 1 else None
+    return [one for one in found if one.stage.attach_stage not in outside]  # a stage computed inside stores there as well
 
 
 def _memory_of(stage: StageState) -> set[str]:
@@ -179,15 +179,13 @@ def _of_intrinsic(state: ScheduleState, name: str) -> Cause | None:
 
 def _script_line(state: ScheduleState, loop: object) -> str:
     """Where a hybrid script writes that loop, parallel or the like; "" if none does."""
-    if not isinstance(loop, For):
+    found = _of_loop(state, loop) if isinstance(loop, For) else []
+    ops = {one.stage.op for one in found}
+    op = ops.pop() if len(ops) == 1 else None
+    if not isinstance(op, HybridOp):
         return ""
-    cause = _of_loop(state, loop)
-    found = [(stage.op, axis) for stage in state.stages if isinstance(stage.op, HybridOp)
-             for axis in stage.op.axis if cause is not None and axis is cause.of]
-    if len({op for op, _ in found}) != 1:
-        return ""
-    op, axis = found[0]
-    loops = [stmt for stmt in op.lines if isinstance(stmt, For) and stmt.loop_var is axis.var]
+    axes = {axis.var: axis for axis in op.axis}
+    loops = [stmt for stmt in op.lines if isinstance(stmt, For) and axes.get(stmt.loop_var) is found[0].of]
     return op.line_of(loops[0] if len(found) == len(loops) == 1 else None)
 
 
