@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 STAGE_SOURCE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
+READ_SOURCE = "read_source"  # AttrStmt key: the name and line of the stage, inlined into that of the body, that reads a buffer
 SCRIPT_LINE = "script_line"  # AttrStmt key: the line of a hybrid script that the body was written as; gone once it is checked
 OURS = tuple(str(Path(__file__).parents[2] / package) + "/" for package in ("tedsl", "topi"))
 

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
 from tedsl.ir.iters import Range
-from tedsl.ir.source_line import STAGE_SOURCE
+from tedsl.ir.source_line import READ_SOURCE, STAGE_SOURCE
 from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, seq
-from tedsl.lang.operation import ComputeOp
+from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
@@ -23,6 +24,7 @@ from tedsl.lower.scan.stages import check_rows
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
 from tedsl.lower.threads.axes import bind_threads
 from tedsl.lower.versions import memory_of, under_conditions
+from tedsl.schedule.state import AttachType
 
 
 def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer, *, named: bool = False) -> Stmt:
@@ -68,13 +70,39 @@ class _Placer:
         stmt = kind_of(plan.op).statements(plan, buffers, self.memory, self.analyzer, functools.partial(self.guests, plan))
         if not self.named:
             return stmt
-        line = getattr(plan.op, "source", None)
-        return AttrStmt(buffers[0], STAGE_SOURCE, StringImm(plan.name + (f" ({line})" if line is not None else "")), stmt)
+        for tensor, source in read_sources(plan):
+            stmt = AttrStmt(self.memory(tensor), READ_SOURCE, StringImm(source), stmt)
+        return AttrStmt(buffers[0], STAGE_SOURCE, StringImm(source_of(plan.name, plan.op)), stmt)
 
     def guests(self, plan: StagePlan, at: int, body: Stmt) -> Stmt:
         """`body` of loop number `at` after the stages that are computed there."""
         guests = plan.guests.get(at)
         return prefetching(plan, at, self.placed(guests, body) if guests else body, self.memory)
+
+
+def source_of(name: str, op: Operation) -> str:
+    """A stage and the line that wrote its formula."""
+    line = getattr(op, "source", None)
+    return name + (f" ({line})" if line is not None else "")
+
+
+def read_sources(plan: StagePlan) -> Iterator[tuple[Tensor, str]]:
+    """The tensors that formulas inlined into `plan` read, each with whose formula it is."""
+    stages = plan.stage.schedule.stage_map
+    readers: dict[Tensor, list[Operation]] = {}
+    found, own = [plan.op], source_of(plan.name, plan.op)
+    for op in found:  # grows
+        for tensor in dict.fromkeys(op.input_tensors):
+            stage = stages[tensor.op]
+            if stage.attach_type not in (AttachType.INLINE, AttachType.INLINED):
+                readers.setdefault(tensor, []).append(op)
+            elif stage.op not in found:
+                found.append(stage.op)
+    for tensor, ops in readers.items():
+        inlined = [source_of(op.name, op) for op in ops if op is not plan.op]
+        if inlined:
+            one = len(ops) == 1
+            yield tensor, f"{inlined[0]}, inlined into {own}" if one else f"{own}, with {', '.join(inlined)} inlined"
 
 
 def _region(plan: StagePlan, index: int) -> tuple[Range, ...]:

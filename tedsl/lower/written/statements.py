@@ -151,7 +151,7 @@ def _attr(c: StatementChecker, s: AttrStmt) -> Stmt:
         outer, c.line = c.line, s.value.value
         made = c.stmt(s.body)
         c.line = outer
-        return made
+        return s.replace(body=made) if c.at_run_time else made  # what is left to checks at run time is said of that line
     value = c.expr(s.value)
     if s.attr_key in THREADS and isinstance(s.node, IterVar):
         return s.replace(value=value, body=c.loop(s.node.var, build.const(0, s.node.var.dtype), s.value, s.body))

@@ -25,7 +25,8 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import INT64
 from tedsl.ir.expr import BufferLoad, Expr, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.source_line import STAGE_SOURCE
+from tedsl.ir.iters import IterVar
+from tedsl.ir.source_line import READ_SOURCE, SCRIPT_LINE, STAGE_SOURCE
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -53,6 +54,7 @@ from tedsl.passes.facts.threads import scope_of
 from tedsl.runtime.faults import ANY, FAULT
 
 NO = build.const(False, "bool")
+THREADS = ("thread_extent", "virtual_thread")  # AttrStmt keys: loops of threads
 SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
 
 
@@ -108,7 +110,8 @@ class _Checker(ScopedRewriter):
         self.escaped = frozenset(handed_out(func.body))
         self.memories: dict[Key, Memory] = {}
         self.outputs: list[Memory] = []
-        self.stage = ""
+        self.stage = self.line = ""
+        self.inlined: dict[Memory, str] = {}  # of memory that formulas inlined into this stage read: whose these are
         self.formula: dict[Memory, Expr] | None = None  # in one that is checked and not run: of which memories, and when
         self.whole: dict[Key, Key] = {}  # of a buffer that stands for a region of another one: that one
         for window, buffer in binds_of(func.body):
@@ -140,10 +143,24 @@ class _Checker(ScopedRewriter):
                 size = functools.reduce(build.mul, extents, build.const(1, "int32"))
                 return self.allocated(var, var, Memory(var.name, _zeros((size,)), (size,), scope_of(var.type_annotation)), stmt)
             case AttrStmt(attr_key=key, value=StringImm(value=name), body=body) if key == STAGE_SOURCE:
-                outer, self.stage = self.stage, name
+                outer, self.stage, inlined, self.inlined = self.stage, name, self.inlined, {}
                 made = self.stmt(body)
-                self.stage = outer
+                self.stage, self.inlined = outer, inlined
                 return made
+            case AttrStmt(attr_key=key, node=Buffer() as buffer, value=StringImm(value=name), body=body) if key == READ_SOURCE:
+                if buffer in self.memories:
+                    self.inlined[self.memories[buffer]] = name
+                return self.stmt(body)
+            case AttrStmt(attr_key=key, value=StringImm(value=line), body=body) if key == SCRIPT_LINE:
+                before, self.line = self.line, line
+                made = self.stmt(body)
+                self.line = before
+                return made
+            case AttrStmt(attr_key=key, node=IterVar(var=var)) if key in THREADS and var not in self.loops:
+                self.loops.append(var)
+                made = self.descend(stmt)
+                self.loops.pop()
+                return seq(*self.reads(stmt.value), made)
             case Tensorized():
                 return self.intrinsic(stmt)
             case For():
@@ -247,12 +264,14 @@ class _Checker(ScopedRewriter):
             key = key_of(read.load)
             memory = self.memory(key)
             if memory is not None:
-                places = places_of(read)
+                places, outer = places_of(read), self.stage
+                self.stage = self.inlined.get(memory, outer)
                 for lane, given in enumerate(places):
                     at = self.located(key, memory, given, len(places), "reads")
                     mask = read.load.predicate if isinstance(read.load, Load) else None
                     on = (*read.conditions, *at.on, *(() if mask is None else (lane_of(mask, lane),)))
                     yield from (_under(on, check) for check in (*at.checks, *self.read(memory, at.place)))
+                self.stage = outer
 
     def memory(self, key: Key) -> Memory | None:
         """What is known about the memory of `key`; None if nothing, or if the formula at hand does not stand for it."""
@@ -336,7 +355,8 @@ class _Checker(ScopedRewriter):
 
     def fault_if(self, condition: Expr, problem: str, place: Place, *more: Expr) -> Stmt:
         """Ends the kernel with `problem`, whose gaps are `place` and `more`, if `condition` holds."""
-        where = f"\n  in stage {self.stage}" if self.stage else ""
+        where = self.line or (f"stage {self.stage}" if self.stage else "")
+        where = "\n  in " + where.replace("{", "{{").replace("}", "}}") if where else ""
         loops = "\n  loops: " + ", ".join(f"{var.name} = {{}}" for var in self.loops) if self.loops else ""
         values = [build.cast(INT64, value) for value in (*place, *more, *self.loops)]
         call = build.call("tir.call_packed", StringImm(FAULT), StringImm(problem + where + loops), *values, dtype_="int32")
