@@ -26,7 +26,7 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
-from tedsl.lang.reads import Eager, Facts, guarded_loads, has_load, is_ragged, loads_of, takes_its_ends
+from tedsl.lang.reads import Eager, Facts, guarded_loads, has_load, is_ragged, takes_its_ends
 from tedsl.lower.violations import Violation, find_violation, free_symbols
 
 NO_DOMAINS: Mapping[IterVar, Range] = {}
@@ -104,8 +104,10 @@ class _Checker:
 
     def check_ranges(self) -> None:
         """The reads that give reductions their ranges. They stand outside of the body: there is no clamping them."""
-        for load in loads_of((), *(axis.dom for axis in self.op.reduce_axis if axis.dom is not None)):
-            self.check(load, None)
+        ends = [end for axis in self.op.reduce_axis if axis.dom is not None for end in (axis.dom.min, extent_of(axis))]
+        for load, facts in (found for end in ends for found in guarded_loads(end)):
+            eager = any(fact.chosen_by is not None for fact in (facts.chain() if facts else ()))
+            self.check(load, None if eager else facts)
             if load in self.clamps:
                 raise LoweringError(f"{self.op.name} reduces over a range that is read as {load!r}, and that index cannot be "
                                     f"proved to lie inside of {load.producer.name}",

@@ -52,9 +52,10 @@ def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[It
     assert isinstance(op, ComputeOp)
     checked = check_reads(op, domains, clamped=clamped)
     bodies = checked.bodies if inliner is None else tuple(inliner(body) for body in checked.bodies)
-    ranges = [axis.dom for axis in op.reduce_axis if axis.dom is not None]
-    reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *ranges))
+    ranges = {axis: axis.dom if inliner is None else axis.dom.map_children(inliner) for axis in op.reduce_axis if axis.dom}
+    reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *ranges.values()))
     own = {axis: domains[axis] for axis in op.axis if axis in domains}
+    own.update((axis, dom) for axis, dom in ranges.items() if dom is not axis.dom)
     return StagePlan(stage, op, bodies, reads, domains=own), checked.requirements
 
 

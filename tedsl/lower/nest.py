@@ -16,10 +16,10 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.expr import BufferLoad, Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
-from tedsl.ir.walk.visitor import variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged, loads_of
 from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
@@ -28,7 +28,7 @@ from tedsl.lower.intrinsics.statements import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.regions.propagate import guards
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
-from tedsl.lower.threads.axes import around_thread, on_named_threads, store_predicate
+from tedsl.lower.threads.axes import around_thread, exceeded, on_named_threads, store_predicate
 from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
 from tedsl.lower.versions import specialized
 from tedsl.schedule.causes import attached, said
@@ -46,6 +46,7 @@ class Nest:
         self.ragged = isinstance(plan.op, ComputeOp) and is_ragged(plan.op)
         self.at = tensorized_at(plan)  # the loop from which on an intrinsic stands for the loops, or None
         self.unlikely: set[Expr] = set()  # guards that passes are to leave where they are
+        self.own: list[Expr] | None = None  # the conditions of the iterations of the loops themselves
         self.translate = self.translator(plan.offsets)
 
     def translator(self, offsets: Mapping[IterVar, Expr]) -> Translator:
@@ -105,7 +106,9 @@ class Nest:
         return found[:at], found[at:]
 
     def extent(self, at: int) -> Expr:
-        """The extent of loop number `at`. One that is read from a tensor may use outer loops only."""
+        """The extent of loop number `at`. One that is read from a tensor may use outer loops only, and is read where the
+        iteration of these exists: the guards stand inside of the loop.
+        """
         loop = self.plan.loops[at]
         if not self.ragged:
             return loop.extent
@@ -117,7 +120,17 @@ class Nest:
             raise LoweringError(f"the extent of loop {loop.leaf.name} of {self.plan.name} depends on {names} inside it",
                                 hint=f"reorder {names} to the outside of {loop.leaf.name}",
                                 about=said(self.plan.stage, "leaf_iter_vars"))
+        if not _is_read(extent):
+            return extent
+        for condition in reversed(self.existing()):
+            if not any(v in inner for v in variables(condition)):
+                extent = build.if_then_else(condition, extent, build.const(0, extent.dtype))
         return extent
+
+    def existing(self) -> list[Expr]:
+        """What holds in the iterations that exist, the store predicate left out."""
+        limits = [exceeded(loop) for loop in self.plan.loops] if crosses_threads(self.plan) else []
+        return [*(limit for limit in limits if limit is not None), *self.own_conditions()[0]]
 
     # --- guards ---
 
@@ -128,6 +141,13 @@ class Nest:
         return on_named_threads(self.plan, stmt, start)
 
     def conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
+        if offsets is not self.plan.offsets:
+            return self.found_conditions(offsets, start, translate)
+        if self.own is None:
+            self.own = self.found_conditions(offsets, start, translate)
+        return self.own
+
+    def found_conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
         plan = self.plan
         compared = guards(plan, start)
         found = [build.less(offsets[iv], plan.extents[iv]) for iv in compared]
@@ -143,6 +163,8 @@ class Nest:
                 inside = self.inside_tensor(axis, translate.values[axis.var])
                 self.note_guards(offsets, "tensor", inside, [axis] * len(inside))
                 found += inside
+        if self.ragged:  # one that reads a tensor does so where the others hold
+            found.sort(key=_is_read)
         if plan.stage.store_predicate is not None:
             found.append(translate(store_predicate(plan)))
             self.unlikely.add(found[-1])
@@ -199,18 +221,27 @@ class Nest:
         return Loop(loop.leaf, loop.attr, loop.extent, var, var, loop.tail)
 
     def check_init_reads(self, reduce: Reduce, begin: int) -> None:
-        """The start values may not read a stage that is computed inside the loops of the reduction."""
+        """The start values may not read a stage that is computed inside the loops of the reduction, or behind their place."""
         read = {self.buffer_of(load.producer) for value in reduce.init for load in loads_of((value,))}
         if not read:
             return
         for at in range(begin, len(self.plan.loops)):
             for guest in self.plan.guests.get(at, ()):
                 if any(self.buffer_of(guest.op.output(i)) in read for i in range(guest.op.num_outputs)):
-                    raise LoweringError(
-                        f"{guest.name} gives the start values of {self.plan.name}, and is computed at loop "
-                        f"{self.plan.loops[at].leaf.name}, inside of its reduction",
-                        hint=f"compute {guest.name} further out: {guest.stage.written}.compute_root()",
-                        about=attached(guest.stage))
+                    raise self.init_before(guest, at)
+
+    def init_before(self, guest: StagePlan, at: int) -> LoweringError:
+        """The error of start values that stand before loop number `at`, inside of which `guest` computes them."""
+        plan, loops = self.plan, self.plan.loops
+        what, out = f"{guest.name} gives the start values of {plan.name}", f"{guest.stage.written}.compute_root()"
+        if plan.stage.init_at is not None and not any(loop.leaf.is_reduction for loop in loops[:at + 1]):
+            before, after = plan.stage.init_at.name, loops[at + 1].leaf.name
+            return LoweringError(f"{what}, which decompose_reduction put before loop {before}, and is computed at loop "
+                                 f"{loops[at].leaf.name} behind that",
+                                 hint=f"put them inside of that loop, {plan.stage.written}.decompose_reduction({after}), or "
+                                      f"compute {guest.name} further out: {out}", about=said(plan.stage, "init_at"))
+        return LoweringError(f"{what}, and is computed at loop {loops[at].leaf.name}, inside of its reduction",
+                             hint=f"compute {guest.name} further out: {out}", about=attached(guest.stage))
 
     def around_copy(self, loop: Loop, body: Stmt) -> Stmt:
         """`body` inside `loop`, which is a copy of one of the loops."""
@@ -238,6 +269,11 @@ def _around(loop: Loop, extent: Expr, body: Stmt) -> Stmt:
     for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
         body = AttrStmt(_axis_of(loop), f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)
     return body
+
+
+def _is_read(value: Expr) -> bool:
+    """Whether `value` depends on elements of tensors."""
+    return any(isinstance(node, BufferLoad) for node in post_order(value))
 
 
 def _axis_of(loop: Loop) -> IterVar:

@@ -8,14 +8,17 @@ A final index is a sum of parts of axes with contiguous scales (`i*6 + j`, j in 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Var
+from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Reduce, Var
+from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
+from tedsl.lang.reads import has_load
 from tedsl.schedule.domains import ceil_div
 
 
@@ -189,3 +192,32 @@ class _Reader:
             found.append(following)
             covered = build.mul(following.scale, following.count)
         return found
+
+
+# --- formulas over padded axes --------------------------------------------------------------------------------------------
+
+def value_inside(value: Expr, conditions: Sequence[Expr]) -> Expr:
+    """`value` where `conditions` hold; elsewhere, in the padding of a layout, zero."""
+    return build.if_then_else(_all(conditions), value, build.const(0, value.dtype)) if conditions else value
+
+
+def reduction_inside(whole: Reduce, conditions: Sequence[Expr]) -> Reduce:
+    """`whole` where `conditions` hold; elsewhere there is nothing to reduce, and what says so is read from no tensor."""
+    if not conditions:
+        return whole
+    condition = build.if_then_else(_all(conditions), whole.condition, build.const(False)) if has_load(whole.condition) \
+        else functools.reduce(build.logical_and, conditions, whole.condition)
+    return whole.replace(condition=condition, init=tuple([_read_inside(one, conditions) for one in whole.init]))
+
+
+def range_inside(axis: IterVar, conditions: Sequence[Expr]) -> IterVar:
+    """`axis` of a reduction; where `conditions` do not hold a range that is read from a tensor is empty, and not read."""
+    return axis.map_children(lambda dom: dom.map_children(lambda end: _read_inside(end, conditions))) if conditions else axis
+
+
+def _read_inside(value: Expr, conditions: Sequence[Expr]) -> Expr:
+    return value_inside(value, conditions) if has_load(value) else value
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    return functools.reduce(build.logical_and, conditions)

@@ -53,7 +53,8 @@ def _infer(plan: StagePlan, readers: Sequence[tuple[StagePlan, Read]], analyzer:
 
 def _reduced(plan: StagePlan, start: int) -> list[Ends]:
     """Start and extent of each axis from number `start` on: those that are no dimensions."""
-    return [(axis.dom.min, extent_of(axis)) for axis in plan.axes[start:] if axis.dom is not None]
+    doms = [plan.domain(axis) for axis in plan.axes[start:]]
+    return [(dom.min, dom.extent) for dom in doms if dom.extent is not None]
 
 
 def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operation, list[tuple[StagePlan, Read]]]:

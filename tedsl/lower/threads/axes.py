@@ -40,6 +40,11 @@ def thread_loop(plan: StagePlan, leaf: IterVar, attr: IterVarAttr, extent: Expr,
         raise LoweringError(f"{where}, and its extent is read from a tensor: threads are launched before anything is read",
                             hint=f"split {leaf.name} by a constant and bind the inner loop",
                             about=annotated(plan.stage, leaf))
+    own = {axis.var for axis in plan.axes}
+    if any(v in own for v in variables(extent)):
+        raise LoweringError(f"{where}, and its extent is {extent!r}, which differs from element to element: threads are "
+                            "launched once for all of them", hint=f"split {leaf.name} by a constant and bind the inner loop",
+                            about=annotated(plan.stage, leaf))
     if thread.dom is not None:
         _check_domain(plan, where, thread, leaf, extent, analyzer)
     if is_virtual(thread.thread_tag):

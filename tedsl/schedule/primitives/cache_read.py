@@ -11,6 +11,7 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import FrozenDict
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, note_axis
+from tedsl.lang.reads import loads_of
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.group import join_group
 from tedsl.schedule.primitives.storage.set_scope import check_scope
@@ -32,6 +33,11 @@ def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[St
         raise source.refuse(directive, "no reader is given", hint="list the operations that are to read the copy")
     current = source.op.output(tensor.value_index)
     for reader in readers:
+        if _gives_only_ranges(source, current, reader):
+            raise source.refuse(directive, f"{reader.name} reads {tensor.name} only for the range of its reduction, which is "
+                                "read from the tensor itself", hint=f"leave {reader.name} out, or compute {source.name} where "
+                                f"it is used: {source.written}.compute_at({reader.written}, loop)" if not source.is_placeholder
+                                else f"leave {reader.name} out, or have it read a te.compute that copies {tensor.name}")
         if current not in reader.op.input_tensors:
             actual = [s.name for s in schedule.stages if current in s.op.input_tensors]
             raise source.refuse(directive, f"{reader.name} does not read {tensor.name}",
@@ -41,6 +47,15 @@ def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[St
     schedule.rewire(made)
     join_group(schedule.add_stage(cache, schedule.position(source) + 1, scope=scope), source)
     return cache.output(0)
+
+
+def _gives_only_ranges(source: StageState, tensor: Tensor, reader: StageState) -> bool:
+    """Whether `reader` reads `tensor` in the ranges of its reduction, and not in its formula."""
+    op = reader.op
+    if type(op) is not ComputeOp or any(one.producer == tensor for one in loads_of(op.body)):
+        return False
+    return any(source.schedule.stage_map[one.producer.op] is source and one.producer.value_index == tensor.value_index
+               for one in loads_of((), *op.reduce_axis))
 
 
 def _copy_of(tensor: Tensor, name: str) -> ComputeOp:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from tedsl.ir import build
@@ -14,6 +13,7 @@ from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.domains import extents_down, guards, indices_down, indices_up, root_extents
 from tedsl.schedule.group import join_group
+from tedsl.schedule.layout import range_inside, reduction_inside, value_inside
 from tedsl.schedule.primitives.storage.set_scope import check_scope
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
 from tedsl.schedule.tails import must_have_plain_tails
@@ -85,8 +85,9 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
     up = indices_up(relations, extents, {loop: axis.var for loop, axis in zip(loops, axes)})
     conditions = guards(relations, extents, up)
     mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
-    reduced = tuple([axis.map_children(lambda dom: substitute(dom, mapping)) for axis in op.reduce_axis])  # 0..i + 1 is legal
-    body = [_guarded(expr, conditions) for expr in _with_axes(op.body, mapping, reduced)]
+    reduced = tuple([range_inside(axis.map_children(lambda dom: substitute(dom, mapping)), conditions)  # 0..i + 1 is legal
+                     for axis in op.reduce_axis])
+    body = _with_axes(op.body, mapping, reduced, conditions)
     cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axes), reduced, tuple(body), op.info,
                       op.source)
     down = indices_down(relations, extents, {axis: axis.var for axis in op.axis})
@@ -95,22 +96,14 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
     return cache, op.replace(reduce_axis=(), body=copies)
 
 
-def _with_axes(body: Sequence[Expr], mapping: dict[IterVar, Expr], reduced: tuple[IterVar, ...]) -> list[Expr]:
+def _with_axes(body: Sequence[Expr], mapping: dict[IterVar, Expr], reduced: tuple[IterVar, ...],
+               conditions: Sequence[Expr]) -> list[Expr]:
     """The formulas over the new axes; the values of a tuple reduction keep sharing what they share."""
     first = body[0]
     if isinstance(first, Reduce):
-        changed = substitute(first, mapping).replace(axis=reduced)
+        changed = reduction_inside(substitute(first, mapping).replace(axis=reduced), conditions)
         return [changed.replace(value_index=index) for index in range(len(body))]
-    return [substitute(expr, mapping) for expr in body]
-
-
-def _guarded(expr: Expr, conditions: Sequence[Expr]) -> Expr:
-    """`expr` where `conditions` hold; elsewhere, in the padding of the layout, zero or nothing to reduce."""
-    if not conditions:
-        return expr
-    if isinstance(expr, Reduce):
-        return expr.replace(condition=reduce(build.logical_and, conditions, expr.condition))
-    return build.if_then_else(reduce(build.logical_and, conditions), expr, build.const(0, expr.dtype))
+    return [value_inside(substitute(expr, mapping), conditions) for expr in body]
 
 
 def _retire(stage: StageState, copy: ComputeOp, cache: ComputeOp) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tedsl.ir.expr import ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.node import Node
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp
@@ -91,7 +92,8 @@ def _axes_read(stage: StageState, producer: StageState, directive: str) -> Axes:
     assert isinstance(consumer, ComputeOp) and isinstance(source, ComputeOp)
     own = {axis.var: axis for axis in consumer.axis}
     found: Axes = {}
-    for load in dict.fromkeys(n for body in consumer.body for n in post_order(body) if type(n) is ProducerLoad):
+    roots: list[Node] = [*consumer.body, *consumer.reduce_axis]  # the range of a reduction may be read as well
+    for load in dict.fromkeys(n for root in roots for n in post_order(root) if type(n) is ProducerLoad):
         if made.stage_map[load.producer.op].op is not source:
             continue
         for axis, index in zip(source.axis, load.indices):

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -21,7 +20,7 @@ from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.layout import AXIS_SEPARATOR, Layout, NotInvertible, layout_of
+from tedsl.schedule.layout import AXIS_SEPARATOR, Layout, NotInvertible, layout_of, range_inside, reduction_inside, value_inside
 from tedsl.schedule.scan.checks import must_leave_steps
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of
 from tedsl.schedule.tails import must_have_plain_tails
@@ -166,16 +165,15 @@ def _relaid(op: Operation, layout: Layout) -> ComputeOp:
     axis = tuple([note_axis(IterVar(Range.from_min_extent(build.const(0, extent.dtype), extent), place))
                   for place, extent in zip(layout.places, layout.extents)])
     values = {old.var: build.cast(old.dtype, value) for old, value in zip(op.axis, layout.inverse)}
-    reduced = tuple([k.map_children(lambda dom: substitute(dom, values)) for k in op.reduce_axis])
-    body: list[Expr] = [substitute(expr, values) for expr in op.body]
+    reduced = tuple([range_inside(k.map_children(lambda dom: substitute(dom, values)), layout.conditions)
+                     for k in op.reduce_axis])
+    body = [substitute(expr, values) for expr in op.body]
     first = body[0]
     if isinstance(first, Reduce):  # the values of a tuple reduction stay one reduction
-        condition = reduce(build.logical_and, layout.conditions, first.condition)
-        whole = first.replace(axis=reduced, condition=condition)
+        whole = reduction_inside(first.replace(axis=reduced), layout.conditions)
         body = [whole.replace(value_index=v) for v in range(len(body))]
-    elif layout.conditions:
-        inside = reduce(build.logical_and, layout.conditions)
-        body = [build.if_then_else(inside, expr, build.const(0, expr.dtype)) for expr in body]
+    else:
+        body = [value_inside(expr, layout.conditions) for expr in body]
     return op.replace(axis=axis, reduce_axis=reduced, body=tuple(body))
 
 
