@@ -64,9 +64,10 @@ def line(cells: Iterable[str]) -> str:
 
 
 def operators(room: ModuleType) -> list[tuple[str, Callable[..., Any]]]:
-    """The operators that a module exports, by the names that they were defined with."""
+    """The operators that a module exports, by the names that they were defined with; its tools (topi.nn.utils) are none."""
     found = [(name, getattr(room, name)) for name in sorted(room.__all__)]
-    return [(name, one) for name, one in found if inspect.isfunction(one) and one.__name__ == name]
+    return [(name, one) for name, one in found
+            if inspect.isfunction(one) and one.__name__ == name and not one.__module__.endswith(".utils")]
 
 
 def aliases(room: ModuleType, name: str, operator: Callable[..., Any]) -> list[str]:

@@ -47,7 +47,7 @@ def test_every_operator_has_a_line():
     for room in (topi, topi.nn, topi.image):
         section = page.partition(f"\n## {room.__name__}\n")[2].partition("\n## ")[0]
         for name in room.__all__:
-            if callable(getattr(room, name)):
+            if callable(getattr(room, name)) and not getattr(room, name).__module__.endswith(".utils"):
                 listed = f"| `{name}(" in section or f" `{name}`" in section
                 assert listed, f"{room.__name__}.{name} is not in docs/operators.md"
 
