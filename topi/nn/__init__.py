@@ -44,9 +44,11 @@ from topi.nn.qnn import SQNN_CODE_TO_DTYPE, SQNN_DTYPE_TO_CODE, simulated_dequan
 from topi.nn.softmax import fast_softmax, log_softmax, softmax
 from topi.nn.space import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
 from topi.nn.upsampling import upsampling, upsampling3d
-from topi.nn.utils import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d
+from topi.nn.utils import get_pad_tuple as get_pad_tuple  # no operators, so not in __all__
+from topi.nn.utils import get_pad_tuple1d as get_pad_tuple1d
+from topi.nn.utils import get_pad_tuple3d as get_pad_tuple3d
 
-__all__ = ["get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple3d", "leaky_relu", "pad", "relu", "utils"]
+__all__ = ["leaky_relu", "pad", "relu", "utils"]
 __all__ += ["batch_matmul", "bias_add", "dense", "fast_softmax", "layer_norm", "log_softmax", "matmul", "softmax"]
 __all__ += [
     "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn", "conv2d_nchw",
