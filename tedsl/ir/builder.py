@@ -161,6 +161,9 @@ class IRBuilder:
 
     def emit(self, stmt: Stmt | Expr | Wrap) -> None:
         """Adds a statement; an expression is evaluated; a function gets what follows in the block and wraps it."""
+        if not isinstance(stmt, (Expr, Stmt)) and not callable(stmt):
+            raise ArgumentTypeError(f"emit takes a statement or an expression, not {stmt!r}",
+                                    hint="stores are statements: ib.emit(buffer.vstore([i], value)), or C[i] = value")
         self._blocks[-1].append(Evaluate(stmt) if isinstance(stmt, Expr) else stmt)
 
     def get(self) -> Stmt:
@@ -267,6 +270,9 @@ class IRBuilder:
 
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
         """An attribute for the rest of the block."""
+        if attr_key in ("thread_extent", "virtual_thread") and getattr(node, "thread_tag", None) is None:
+            raise ArgumentTypeError(f"scope_attr {attr_key!r} is about a thread axis, not {node!r}",
+                                    hint='make one: tx = te.thread_axis("threadIdx.x")')
         about = StringImm(node) if isinstance(node, str) else node.as_expr() if isinstance(node, BufferVar) else node
         made = build.as_expr(value)
         self.emit(lambda body: AttrStmt(about, attr_key, made, body))

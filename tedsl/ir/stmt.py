@@ -10,7 +10,7 @@ from tedsl.errors import DTypeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
-from tedsl.ir.wellformed import adopt, check_access_lanes, check_branch, check_rank, constants_of
+from tedsl.ir.wellformed import adopt, check_access_lanes, check_attribute, check_branch, check_rank, constants_of
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
@@ -96,6 +96,9 @@ class AttrStmt(Stmt):
     value: Expr
     body: Stmt
     children: ClassVar[tuple[str, ...]] = ("value", "body")
+
+    def __post_init__(self) -> None:
+        check_attribute(self)
 
 
 @node

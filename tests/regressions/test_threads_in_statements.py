@@ -195,5 +195,5 @@ def test_memory_of_a_thread_that_all_fill_alike_tells_nothing_apart():
         return ib.get()
 
     C = te.extern((16,), [], same, dtype="int32", name="C")
-    with pytest.raises(LoweringError, match="4 threads of threadIdx.x update"):
+    with pytest.raises(LoweringError, match=r"4 threads of threadIdx\.x update"):
         tedsl.build(te.create_schedule(C.op), [C])

@@ -52,7 +52,7 @@ def scan():
 
 
 @pytest.mark.parametrize("program", [plain, attached, layout, threads, scan])
-@pytest.mark.parametrize("copied", [lambda things: pickle.loads(pickle.dumps(things)), copy.deepcopy], ids=["pickle", "deepcopy"])
+@pytest.mark.parametrize("copied", [lambda t: pickle.loads(pickle.dumps(t)), copy.deepcopy], ids=["pickle", "deepcopy"])
 def test_the_same_loops_and_values(program, copied):
     s, A, B, C = program()
     t, A2, _, C2 = copied((s, A, B, C))

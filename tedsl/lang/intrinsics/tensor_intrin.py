@@ -9,6 +9,7 @@ the loops. `te.compute(..., lambda i: vadd(A[i, 0:16], B[i, 0:16]))` calls it wi
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -104,6 +105,13 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
     default_buffer_params: what tir.decl_buffer gets for the others. scalar_params: `fcompute(ins, outs, scalars)`.
     """
     where = f"decl_tensor_intrin {name}"
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"{where}: the name is a str")
+    if not isinstance(binds or {}, Mapping):
+        raise ArgumentTypeError(f"{where}: binds is a dict of tensors and their buffers, not {binds!r}", hint=HOW)
+    if not isinstance(scalar_params or (), (list, tuple)):
+        raise ArgumentTypeError(f"{where}: scalar_params is a list of variables, not {scalar_params!r}",
+                                hint="declare them with te.var")
     formula = _check_op(op, where)
     tensors = [*formula.input_tensors, *(formula.output(k) for k in range(formula.num_outputs))]
     given = dict(binds or {})
@@ -119,7 +127,15 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
     if not callable(fcompute):
         raise ArgumentTypeError(f"{where}: {fcompute!r} is no function", hint=HOW)
     count = len(formula.input_tensors)
-    made = fcompute(list(buffers[:count]), list(buffers[count:]), *([list(scalars)] if scalars else []))
+    given_to = [list(buffers[:count]), list(buffers[count:]), *([list(scalars)] if scalars else [])]
+    try:
+        inspect.signature(fcompute).bind(*given_to)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{where}: the function is called with {len(given_to)} arguments, and it does not take them: "
+                                f"{error}", hint="it gets ins, outs" + (", scalars" if scalars else "")) from error
+    except ValueError:
+        pass  # a function of C has no signature to ask for
+    made = fcompute(*given_to)
     body, reset, update = _parts(made, where)
     return TensorIntrin(name, formula, tuple(tensors[:count]), buffers, scalars, body, reset, update)
 
