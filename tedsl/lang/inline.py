@@ -79,7 +79,7 @@ def _as_stored(op: ComputeOp, body: Expr) -> Expr:
 
     Of symbolic extents it is taken that nobody calls the kernel with sizes whose index arithmetic leaves int32.
     """
-    if body.dtype is not INT32 or not isinstance(body, BinaryOp) or not is_index_arithmetic(body, lambda var: True):
+    if body.dtype is not INT32 or not isinstance(body, BinaryOp) or not is_index_arithmetic(body, lambda var: True, {}):
         return body
     known = Analyzer()
     for axis in op.axis:

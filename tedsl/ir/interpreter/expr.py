@@ -104,7 +104,7 @@ def _arithmetic(c: SourceWriter, e: Any, wide: bool) -> Emission:
         return c.temp(source)
     if e.dtype.lanes == 1 and not wide:
         return c.temp(c.wrap(source, e.dtype))
-    if e.dtype.lanes == 1 and c.reads_memory(e):  # of sizes and loops nothing leaves 64 bits
+    if e.dtype.lanes == 1 and not c.is_index(e):  # of sizes and loops nothing leaves 64 bits
         return c.temp(c.wrap(source, INT64))
     return c.temp(source)
 

@@ -78,7 +78,7 @@ class SourceWriter:
         self.temps = self.names = 0
         self.reads: dict[int, bool] = {}
         self.data_vars: set[Var] = set()  # integer variables that stand for data
-        self.pure: dict[int, bool] = {}
+        self.pure: dict[Expr, bool] = {}
 
     # --- source ---
 
@@ -187,9 +187,7 @@ class SourceWriter:
 
     def is_index(self, e: Expr) -> bool:
         """Whether `e` is index arithmetic: a number that wraps at no step on the way."""
-        if id(e) not in self.pure:
-            self.pure[id(e)] = is_index_arithmetic(e, lambda var: var not in self.data_vars)
-        return self.pure[id(e)]
+        return is_index_arithmetic(e, lambda var: var not in self.data_vars, self.pure)
 
     def is_exact(self, var: Var, value: Expr) -> bool:
         """Whether `var`, bound to `value`, stands for index arithmetic; else it is data from here on."""

@@ -6,7 +6,7 @@ becomes a value of its dtype where it meets data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import (
@@ -32,28 +32,53 @@ from tedsl.ir.expr import (
 _INNER = frozenset((Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max, Ramp, Broadcast))
 
 
-def is_index_arithmetic(root: Expr, is_index_var: Callable[[Var], bool]) -> bool:
-    """Whether no step of `root` can wrap. is_index_var: whether an integer variable stands for such a number itself."""
-    stack, seen = [root], set()
+def is_index_arithmetic(root: Expr, is_index_var: Callable[[Var], bool], known: dict[Expr, bool]) -> bool:
+    """Whether no step of `root` can wrap.
+
+    is_index_var: whether an integer variable stands for such a number itself. known: what was found of inner nodes, kept
+    from call to call: deep expressions are asked about level by level.
+    """
+    stack = [root]
     while stack:
-        node = stack.pop()
-        kind = type(node)
-        if kind is IntImm or isinstance(node, Var):
-            if not node.dtype.is_integer or (kind is not IntImm and not is_index_var(node)):  # type: ignore[arg-type]
-                return False
-        elif kind in _INNER:
-            if id(node) not in seen:
-                seen.add(id(node))
-                if not node.dtype.is_int or node.dtype.bits < 32:  # narrow and unsigned arithmetic is data, it wraps
-                    return False
-                stack.extend(node.child_nodes())  # type: ignore[arg-type]
-        elif isinstance(node, Cast) and widens(node.value.dtype, node.dtype):
-            stack.append(node.value)
-        elif is_choice(node):
-            stack.extend(node.child_nodes()[1:])  # type: ignore[arg-type]
+        node = stack[-1]
+        if node in known:
+            stack.pop()
+            continue
+        parts = _operands(node)
+        found: bool | None = False
+        if parts is not None:
+            found = _all(parts, is_index_var, known)
+        if found is None:
+            stack.extend(part for part in parts or () if not isinstance(part, Var) and part not in known)
         else:
+            known[node] = found
+            stack.pop()
+    return known[root]
+
+
+def _operands(node: Expr) -> Sequence[Expr] | None:
+    """What must be index arithmetic for `node` to be; None if it is none in any case."""
+    kind = type(node)
+    if kind is IntImm or isinstance(node, Var):
+        return (node,) if node.dtype.is_integer else None
+    if kind in _INNER:  # narrow and unsigned arithmetic is data, it wraps
+        return node.child_nodes() if node.dtype.is_int and node.dtype.bits >= 32 else None  # type: ignore[return-value]
+    if isinstance(node, Cast):
+        return (node.value,) if widens(node.value.dtype, node.dtype) else None
+    return node.child_nodes()[1:] if is_choice(node) else None  # type: ignore[return-value]
+
+
+def _all(parts: Sequence[Expr], is_index_var: Callable[[Var], bool], known: dict[Expr, bool]) -> bool | None:
+    """Whether all `parts` are index arithmetic; None if some are not known yet and none is known to be data."""
+    answer: bool | None = True
+    for part in parts:
+        found = True if type(part) is IntImm and part.dtype.is_integer else \
+            part.dtype.is_integer and is_index_var(part) if isinstance(part, Var) else known.get(part)
+        if found is False:
             return False
-    return True
+        if found is None:
+            answer = None
+    return answer
 
 
 def is_choice(node: Expr) -> bool:
