@@ -23,7 +23,7 @@ FAULTS = (
     # --- lower: loops of a schedule ---
     Fault("dropped guard", "lower.nest:Nest.guarded",
           "IfThenElse(condition if condition in self.unlikely else build.likely(condition), stmt)", "stmt"),
-    Fault("guard that lets one iteration too many pass", "lower.nest:Nest.conditions",
+    Fault("guard that lets one iteration too many pass", "lower.nest:Nest.found_conditions",
           "build.less(offsets", "build.less_equal(offsets"),
     Fault("halo short by one", "lower.regions.bounds:_trimmed", "build.add(build.sub(high, low), 1)", "build.sub(high, low)"),
     Fault("region starts one late", "lower.regions.bounds:_shifted", "build.add(start, reach.low)",
