@@ -22,7 +22,7 @@ from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.scan.stages import check_rows
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
-from tedsl.lower.threads.axes import bind_threads
+from tedsl.lower.threads.around import bind_threads
 from tedsl.lower.versions import memory_of, under_conditions
 from tedsl.schedule.state import AttachType
 

@@ -28,8 +28,8 @@ from tedsl.lower.intrinsics.statements import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.regions.propagate import guards
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
-from tedsl.lower.threads.axes import around_thread, exceeded, on_named_threads, store_predicate
 from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
+from tedsl.lower.threads.wrap import around_thread, exceeded, on_named_threads, store_predicate
 from tedsl.lower.versions import specialized
 from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up

@@ -72,7 +72,7 @@ FAULTS = (
     _machine("sign lost in a cast", "codegen.llvm.values.convert:_int_to_int", '"sext" if source.is_int else "zext"', '"zext"'),
     _machine("cast that rounds twice", "codegen.llvm.values.convert:_int_to_float",
              '"sitofp" if source.is_int', '"uitofp" if source.is_int'),
-    _machine("last lane of a mask", "codegen.llvm.indexing:_ramp_condition", "max(0, span) + 1", "max(0, span)"),
+    _machine("last lane of a mask", "codegen.llvm.indices.conditions:_ramp_condition", "max(0, span) + 1", "max(0, span)"),
     _machine("lanes not reversed", "codegen.llvm.memory:_backwards", "reversed(range(lanes))", "range(lanes)"),
     _machine("loop runs once more", "codegen.llvm.stmt:emit_counted", "icmp slt i64", "icmp sle i64"),
     _machine("parallel chunks that leave a gap", "codegen.llvm.parallel:_emit_body", "ix.add(start, begin)",

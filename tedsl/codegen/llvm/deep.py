@@ -11,7 +11,7 @@ from typing import Any
 from tedsl.codegen.llvm.branch import is_cheap, steps_of
 from tedsl.codegen.llvm.emitter import Emitter, wraps
 from tedsl.codegen.llvm.expr import bind
-from tedsl.codegen.llvm.indexing import is_index
+from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.ir.expr import Call, Cast, CompareOp, Expr, Let, Load, Ramp, Select, StringImm
 
 Task = tuple[Expr, bool] | Callable[[], Any]

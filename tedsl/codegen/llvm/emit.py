@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tedsl.codegen.llvm import abi, deep, expr, frame, indexing, memory, stmt, streaming
-from tedsl.codegen.llvm import index as ix
+from tedsl.codegen.llvm import abi, deep, expr, frame, memory, stmt, streaming
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText, Tables
-from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN
+from tedsl.codegen.llvm.indices import division, rules
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN
 from tedsl.codegen.llvm.outside import callbacks
 from tedsl.codegen.llvm.types import global_name
 from tedsl.codegen.llvm.values import call, vector
@@ -28,14 +29,14 @@ _DATA: dict[type, Callable[[Any, Any], str]] = {
     ir.Broadcast: vector.emit_broadcast, ir.Shuffle: vector.emit_shuffle, ir.Load: memory.emit_load,
 }
 _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
-    ir.IntImm: indexing.index_int, ir.Var: indexing.index_var, ir.SizeVar: indexing.index_var, ir.Add: indexing.index_add,
-    ir.Sub: indexing.index_add, ir.Mul: indexing.index_mul, ir.FloorDiv: indexing.index_division,
-    ir.FloorMod: indexing.index_division, ir.Div: indexing.index_division, ir.Mod: indexing.index_division,
-    ir.Min: indexing.index_extremum, ir.Max: indexing.index_extremum, ir.Cast: indexing.index_cast, ir.Let: indexing.index_let,
-    ir.Ramp: indexing.index_ramp, ir.Broadcast: indexing.index_broadcast, ir.Select: indexing.index_choice,
-    ir.Call: indexing.index_call,
+    ir.IntImm: rules.index_int, ir.Var: rules.index_var, ir.SizeVar: rules.index_var, ir.Add: rules.index_add,
+    ir.Sub: rules.index_add, ir.Mul: rules.index_mul, ir.FloorDiv: division.index_division,
+    ir.FloorMod: division.index_division, ir.Div: division.index_division, ir.Mod: division.index_division,
+    ir.Min: rules.index_extremum, ir.Max: rules.index_extremum, ir.Cast: rules.index_cast, ir.Let: rules.index_let,
+    ir.Ramp: rules.index_ramp, ir.Broadcast: rules.index_broadcast, ir.Select: rules.index_choice,
+    ir.Call: rules.index_call,
 }
-TABLES = Tables(_DATA, _INDEX, indexing.index_leaf, {**stmt.STATEMENTS, Store: memory.emit_store}, deep.emit_deep)
+TABLES = Tables(_DATA, _INDEX, rules.index_leaf, {**stmt.STATEMENTS, Store: memory.emit_store}, deep.emit_deep)
 
 
 def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tedsl.codegen.llvm.index import AnyIndex, Atom, Index
+from tedsl.codegen.llvm.indices.forms import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub, Var

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm import indexing
 from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.indices.conditions import emit_condition
+from tedsl.codegen.llvm.indices.lanes import narrow
+from tedsl.codegen.llvm.indices.values import as_value, is_index, leaves_its_dtype
 from tedsl.codegen.llvm.types import float_splat, int_splat, register_type, vector_of
 from tedsl.codegen.llvm.values.floats import emit_minmax, rounded
 from tedsl.codegen.llvm.values.integer import Integers
@@ -53,7 +55,7 @@ def emit_var(out: Emitter, e: Var) -> str:
         return known
     index = out.index_vars.get(e)
     if index is not None:
-        return indexing.narrow(out, index, e.dtype)
+        return narrow(out, index, e.dtype)
     if e in out.buffers:
         return out.buffers[e].pointer
     raise InternalError(f"variable {e.name} is used in {out.name} where it has no value")
@@ -82,8 +84,8 @@ def emit_division(out: Emitter, e: BinaryOp) -> str:
     d = e.dtype
     if d.is_float:
         return emit_arithmetic(out, e)
-    if indexing.leaves_its_dtype(out, e.a, e.b):
-        return indexing.as_value(out, out.index(e), d)
+    if leaves_its_dtype(out, e.a, e.b):
+        return as_value(out, out.index(e), d)
     a, b = out.value(e.a), out.value(e.b)
     return DIVISIONS[type(e)](Integers(out.assign, d.bits, d.lanes, d.is_int), a, b, constant_of(e.b))
 
@@ -99,8 +101,8 @@ def emit_extremum(out: Emitter, e: Min | Max) -> str:
     d = e.dtype
     if d.is_float:
         return emit_minmax(out, e)
-    if indexing.leaves_its_dtype(out, e.a, e.b):
-        return indexing.as_value(out, out.index(e), d)
+    if leaves_its_dtype(out, e.a, e.b):
+        return as_value(out, out.index(e), d)
     t, a, b = register_type(d), out.value(e.a), out.value(e.b)
     letter = "lt" if isinstance(e, Min) else "gt"
     better = out.assign(f"icmp {'s' if d.is_int else 'u'}{letter} {t} {a}, {b}")
@@ -112,8 +114,8 @@ def emit_compare(out: Emitter, e: CompareOp) -> str:
     signed, unsigned, of_floats = COMPARISONS[type(e)]
     if d.is_float:
         return out.assign(f"fcmp {of_floats} {register_type(d)} {out.value(e.a)}, {out.value(e.b)}")
-    if d.is_integer and indexing.is_index(out, e.a) and indexing.is_index(out, e.b):
-        return indexing.emit_condition(out, signed, out.index(e.a), out.index(e.b))
+    if d.is_integer and is_index(out, e.a) and is_index(out, e.b):
+        return emit_condition(out, signed, out.index(e.a), out.index(e.b))
     name = signed if d.is_int else unsigned
     return out.assign(f"icmp {name} {register_type(d)} {out.value(e.a)}, {out.value(e.b)}")
 
@@ -137,7 +139,7 @@ def emit_select(out: Emitter, e: Select) -> str:
 
 def bind(out: Emitter, var: Var, value: Expr) -> None:
     """From here on `var` stands for `value`: index arithmetic stays index arithmetic."""
-    if value.dtype.is_integer and value.dtype.lanes == 1 and indexing.is_index(out, value):
+    if value.dtype.is_integer and value.dtype.lanes == 1 and is_index(out, value):
         out.index_vars[var] = out.scalar_index(value)
     elif value.dtype.is_handle and isinstance(value, Var) and value in out.buffers:
         out.buffers[var] = out.buffers[value]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
-from tedsl.codegen.llvm.index import INT64_MAX, Index
+from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
 from tedsl.codegen.llvm.types import memory_type
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Add, Cast, Expr, IntImm, Mul, Sub, Var

@@ -5,10 +5,10 @@ What the body uses of the function around travels in a struct on that function's
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
 from tedsl.codegen.llvm.frame import ERROR, fail_unless, leave, plan_stack
-from tedsl.codegen.llvm.index import INT64_MAX, Index
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
 from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For

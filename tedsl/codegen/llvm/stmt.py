@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tedsl.codegen.llvm import abi
-from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.frame import emit_allocate, expected_to_hold, fail_unless, leave
-from tedsl.codegen.llvm.index import INT64_MAX, INT64_MIN, Atom, Index
-from tedsl.codegen.llvm.indexing import emit_condition
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.conditions import emit_condition
+from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.codegen.llvm.parallel import emit_parallel
 from tedsl.codegen.llvm.streaming import emit_stream, find_stream, may_stream
 from tedsl.errors import InternalError, LoweringError

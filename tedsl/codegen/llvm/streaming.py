@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm import index as ix
 from tedsl.codegen.llvm.emitter import Emitter
-from tedsl.codegen.llvm.index import Atom, Index
-from tedsl.codegen.llvm.indexing import emit_condition
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.conditions import emit_condition
+from tedsl.codegen.llvm.indices.forms import Atom, Index
 from tedsl.codegen.llvm.types import memory_type
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var

@@ -10,7 +10,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lower.explained.words import shown
 from tedsl.lower.plan import StagePlan
-from tedsl.lower.threads.axes import hosts
+from tedsl.lower.threads.around import hosts
 from tedsl.schedule.storage import PLAIN
 from tedsl.schedule.threads import is_virtual
 

@@ -22,7 +22,9 @@ from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
 from tedsl.lower.regions.propagate import Reach, extents_down, point, reaches_up, whole
 from tedsl.lower.tails import padded_extents, tail_of
-from tedsl.lower.threads.axes import bind_outer_threads, outer_threads, plan_launches, spans, thread_loop
+from tedsl.lower.threads.around import bind_outer_threads, outer_threads, spans
+from tedsl.lower.threads.axes import thread_loop
+from tedsl.lower.threads.launches import plan_launches
 from tedsl.lower.versions import readers_inside, specialized, under_conditions
 from tedsl.schedule.domains import indices_up
 from tedsl.schedule.state import ScheduleState

@@ -22,7 +22,7 @@ from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import Read, StagePlan
-from tedsl.lower.threads.axes import between_steps
+from tedsl.lower.threads.wrap import between_steps
 from tedsl.schedule.state import StageState
 
 

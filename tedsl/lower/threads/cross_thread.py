@@ -27,7 +27,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.compute import Translator
 from tedsl.lower.plan import Loop, StagePlan
-from tedsl.lower.threads.axes import exceeded, on_threads
+from tedsl.lower.threads.wrap import exceeded, on_threads
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.threads import is_shared_among, memory_scope

@@ -22,8 +22,9 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Loop, StagePlan
-from tedsl.lower.threads.axes import hosts, store_predicate
+from tedsl.lower.threads.around import hosts
 from tedsl.lower.threads.cross_thread import chooses_a_copy, crosses_threads
+from tedsl.lower.threads.wrap import store_predicate
 from tedsl.schedule.causes import said
 from tedsl.schedule.threads import is_shared_among, is_virtual, memory_scope
 

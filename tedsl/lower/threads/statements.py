@@ -21,7 +21,7 @@ from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, For, Stmt
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lower.plan import Loop, StagePlan
-from tedsl.lower.threads.axes import hosts
+from tedsl.lower.threads.around import hosts
 from tedsl.schedule.causes import annotated, attached
 from tedsl.schedule.hybrid import axes_of
 from tedsl.schedule.threads import is_shared_among, is_virtual

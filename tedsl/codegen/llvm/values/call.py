@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tedsl.codegen.llvm.branch import emit_if_then_else
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import constant_of
-from tedsl.codegen.llvm.index import scale
+from tedsl.codegen.llvm.indices.forms import scale
 from tedsl.codegen.llvm.memory import address, buffer_info
 from tedsl.codegen.llvm.outside.callbacks import emit_packed
 from tedsl.codegen.llvm.outside.extern import emit_c_function

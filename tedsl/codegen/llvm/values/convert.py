@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm import indexing
 from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.indices.values import as_value, leaves_its_dtype
 from tedsl.codegen.llvm.types import float_splat, int_splat, memory_type, register_type, suffix, vector_of
 from tedsl.codegen.llvm.values import halves
 from tedsl.errors import LoweringError
@@ -12,9 +12,9 @@ from tedsl.ir.expr import Call, Cast
 
 
 def emit_cast(out: Emitter, e: Cast) -> str:
-    if (e.dtype.is_float or e.dtype.bits == 64) and indexing.leaves_its_dtype(out, e.value):
+    if (e.dtype.is_float or e.dtype.bits == 64) and leaves_its_dtype(out, e.value):
         wide = INT64.with_lanes(e.dtype.lanes)
-        return convert(out, indexing.as_value(out, out.index(e.value), wide), wide, e.dtype)
+        return convert(out, as_value(out, out.index(e.value), wide), wide, e.dtype)
     return convert(out, out.value(e.value), e.value.dtype, e.dtype)
 
 

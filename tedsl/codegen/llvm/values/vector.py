@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm import indexing
 from tedsl.codegen.llvm.emitter import Emitter
-from tedsl.codegen.llvm.index import Ramp as IndexRamp
+from tedsl.codegen.llvm.indices.forms import Ramp as IndexRamp
+from tedsl.codegen.llvm.indices.lanes import ramp_lanes, splat_register
+from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.codegen.llvm.types import register_type, steps
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Broadcast, IntImm, Ramp, Shuffle
@@ -14,12 +15,12 @@ def emit_ramp(out: Emitter, e: Ramp) -> str:
     d = e.dtype
     if not d.is_integer:
         raise LoweringError(f"a ramp of {d.element}: only integers make ramps")
-    if isinstance(e.stride, IntImm) and indexing.is_index(out, e.base):
+    if isinstance(e.stride, IntImm) and is_index(out, e.base):
         found = out.index(e)
         assert isinstance(found, IndexRamp)
-        return indexing.ramp_lanes(out, found, d.bits)
+        return ramp_lanes(out, found, d.bits)
     t, element = register_type(d), register_type(d.element)
-    base, stride = (indexing.splat_register(out, out.value(x), element, d.lanes, out.level) for x in (e.base, e.stride))
+    base, stride = (splat_register(out, out.value(x), element, d.lanes, out.level) for x in (e.base, e.stride))
     moved = out.assign(f"mul {t} {stride}, {steps(d.bits, 1, d.lanes)}")
     return out.assign(f"add {t} {base}, {moved}")
 
@@ -29,7 +30,7 @@ def emit_broadcast(out: Emitter, e: Broadcast) -> str:
     element = register_type(e.value.dtype)
     if value[0] != "%" and e.value.dtype.is_float and value.strip("0x") == "":
         return "zeroinitializer"
-    return indexing.splat_register(out, value, element, e.lanes, out.level)
+    return splat_register(out, value, element, e.lanes, out.level)
 
 
 def emit_shuffle(out: Emitter, e: Shuffle) -> str:
@@ -37,7 +38,7 @@ def emit_shuffle(out: Emitter, e: Shuffle) -> str:
     picks = [i.value for i in e.indices]  # type: ignore[attr-defined]
     if len(e.vectors) == 1 and lanes == 1:
         value = out.value(e.vectors[0])
-        return value if len(picks) == 1 else indexing.splat_register(out, value, register_type(element), len(picks), out.level)
+        return value if len(picks) == 1 else splat_register(out, value, register_type(element), len(picks), out.level)
     whole = _joined(out, e, lanes)
     t = register_type(element.with_lanes(lanes))
     if len(picks) == 1:

@@ -1,0 +1,177 @@
+"""How each expression of index arithmetic is evaluated: the rules of the emitter, by kind of node.
+
+Vectors of indices stay a base and a stride as long as possible: a comparison of such a ramp with a bound (a masked tail) is
+one vector comparison of small constants.
+"""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, AnyIndex, Index, Lanes, Ramp
+from tedsl.codegen.llvm.indices.lanes import as_lanes, common_bits, lanes_op, splat_register
+from tedsl.codegen.llvm.indices.values import is_index
+from tedsl.codegen.llvm.types import steps, suffix, vector_of
+from tedsl.ir import expr as ir
+from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.walk.index_arithmetic import widens
+
+
+def index_int(out: Emitter, e: ir.IntImm) -> AnyIndex:
+    return ix.constant(e.value)
+
+
+def index_var(out: Emitter, e: ir.Var) -> AnyIndex:
+    known = out.index_vars.get(e)
+    return known if known is not None else index_leaf(out, e)
+
+
+def index_leaf(out: Emitter, e: ir.Expr) -> AnyIndex:
+    """Anything else: a value of its dtype, extended."""
+    d, value = e.dtype, out.value(e)
+    low, high = (d.min_value, d.max_value) if d.bits < 64 else (INT64_MIN, INT64_MAX)
+    assert low is not None and high is not None
+    if d.lanes > 1:
+        return _vector_leaf(out, value, d, low, high)
+    if isinstance(e, ir.IntImm):
+        return ix.constant(e.value)
+    if d.bits < 64:
+        value = out.assign(f"{'sext' if d.is_int else 'zext'} i{d.bits} {value} to i64")
+    return ix.atom_index(out.atom(value, out.level, low, high))
+
+
+def _vector_leaf(out: Emitter, value: str, d: DType, low: int, high: int) -> Lanes:
+    bits = 64 if d.bits == 64 or (d.bits == 32 and not d.is_int) else 32
+    if d.bits < bits:
+        value = out.assign(f"{'sext' if d.is_int else 'zext'} {vector_of(f'i{d.bits}', d.lanes)} {value} to "
+                           f"{vector_of(f'i{bits}', d.lanes)}")
+    return Lanes(value, bits, d.lanes, low, high)
+
+
+def index_add(out: Emitter, e: ir.Add | ir.Sub) -> AnyIndex:
+    a, b = out.index(e.a), out.index(e.b)
+    sign = 1 if isinstance(e, ir.Add) else -1
+    if isinstance(a, Index) and isinstance(b, Index):
+        return ix.add(a, b, sign)
+    if isinstance(a, Ramp) and isinstance(b, Ramp):
+        return Ramp(ix.add(a.base, b.base, sign), a.stride + sign * b.stride, a.lanes)
+    if isinstance(a, Lanes) and isinstance(b, Ramp) and not b.stride:
+        return Lanes(a.name, a.bits, a.lanes, a.low, a.high, ix.add(a.base, b.base, sign))
+    if isinstance(b, Lanes) and isinstance(a, Ramp) and not a.stride and sign == 1:
+        return Lanes(b.name, b.bits, b.lanes, b.low, b.high, ix.add(a.base, b.base))
+    (al, ah), (bl, bh) = a.bounds(), b.bounds()
+    bounds = (al + bl, ah + bh) if sign == 1 else (al - bh, ah - bl)
+    return lanes_op(out, "add" if sign == 1 else "sub", a, b, bounds)
+
+
+def index_mul(out: Emitter, e: ir.Mul) -> AnyIndex:
+    a, b = out.index(e.a), out.index(e.b)
+    if isinstance(a, Index) and isinstance(b, Index):
+        return _product(out, a, b)
+    if isinstance(a, Ramp) and isinstance(b, Ramp):
+        if a.stride:
+            a, b = b, a
+        if not a.stride and (not b.stride or not a.base.terms):
+            return Ramp(_product(out, a.base, b.base), b.stride * a.base.const if b.stride else 0, a.lanes)
+    return lanes_op(out, "mul", a, b, _product_bounds(a.bounds(), b.bounds()))
+
+
+def _product_bounds(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    corners = [x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _product(out: Emitter, a: Index, b: Index) -> Index:
+    if not a.terms:
+        return ix.scale(b, a.const)
+    if not b.terms:
+        return ix.scale(a, b.const)
+    (x, lx), (y, ly) = out.register(a), out.register(b)
+    low, high = _product_bounds(a.bounds(), b.bounds())
+    level = max(lx, ly)
+    if not INT64_MIN <= low <= high <= INT64_MAX:
+        low, high = INT64_MIN, INT64_MAX
+    return ix.atom_index(out.atom(out.pure(f"mul i64 {x}, {y}", level), level, low, high))
+
+
+def index_extremum(out: Emitter, e: ir.Min | ir.Max) -> AnyIndex:
+    a, b = out.index(e.a), out.index(e.b)
+    best = min if isinstance(e, ir.Min) else max
+    (al, ah), (bl, bh) = a.bounds(), b.bounds()
+    for one, (_, high), other, (low, _) in ((a, (al, ah), b, (bl, bh)), (b, (bl, bh), a, (al, ah))):
+        if high <= low:  # one <= other, always
+            return one if isinstance(e, ir.Min) else other
+    name = "smin" if isinstance(e, ir.Min) else "smax"
+    bounds = best(al, bl), best(ah, bh)
+    if isinstance(a, Ramp) and isinstance(b, Ramp) and not a.stride and not b.stride:
+        return Ramp(_extremum(out, name, a.base, b.base, bounds), 0, a.lanes)
+    if isinstance(a, Index) and isinstance(b, Index):
+        return _extremum(out, name, a, b, bounds)
+    bits, lanes = common_bits(a, b, bounds), e.dtype.lanes
+    t, of = vector_of(f"i{bits}", lanes), suffix(dtype(f"int{bits}x{lanes}"))
+    symbol = out.module.declare(f"llvm.{name}.{of}", f"declare {t} @llvm.{name}.{of}({t}, {t})")
+    x, y = as_lanes(out, a, bits), as_lanes(out, b, bits)
+    return Lanes(out.here(f"call {t} {symbol}({t} {x}, {t} {y})"), bits, lanes, *bounds)
+
+
+def _extremum(out: Emitter, name: str, a: Index, b: Index, bounds: tuple[int, int]) -> Index:
+    (x, lx), (y, ly) = out.register(a), out.register(b)
+    symbol = out.module.declare(f"llvm.{name}.i64", f"declare i64 @llvm.{name}.i64(i64, i64)")
+    level = max(lx, ly)
+    return ix.atom_index(out.atom(out.pure(f"call i64 {symbol}(i64 {x}, i64 {y})", level), level, *bounds))
+
+
+def index_cast(out: Emitter, e: ir.Cast) -> AnyIndex:
+    """Widening keeps the value; narrowing does if it provably fits."""
+    if not e.value.dtype.is_integer:
+        return index_leaf(out, e)
+    if widens(e.value.dtype, e.dtype):
+        return out.index(e.value)
+    if is_index(out, e.value) and e.dtype.min_value is not None and e.dtype.max_value is not None:
+        inner = out.index(e.value)
+        low, high = inner.bounds()
+        if e.dtype.min_value <= low and high <= min(e.dtype.max_value, INT64_MAX):
+            return inner
+    return index_leaf(out, e)
+
+
+def index_choice(out: Emitter, e: ir.Select | ir.Call) -> AnyIndex:
+    """A select or if_then_else of two indices; both sides are free of memory, so both are computed."""
+    condition, yes, no = (e.condition, e.true_value, e.false_value) if isinstance(e, ir.Select) else e.args
+    if not (is_index(out, yes) and is_index(out, no)):
+        return index_leaf(out, e)
+    chosen, a, b = out.value(condition), out.index(yes), out.index(no)
+    (al, ah), (bl, bh) = a.bounds(), b.bounds()
+    bounds = max(min(al, bl), INT64_MIN), min(max(ah, bh), INT64_MAX)
+    if isinstance(a, Index) and isinstance(b, Index):
+        (x, _), (y, _) = out.register(a), out.register(b)
+        return ix.atom_index(out.atom(out.here(f"select i1 {chosen}, i64 {x}, i64 {y}"), out.level, *bounds))
+    bits, lanes = common_bits(a, b, bounds), e.dtype.lanes
+    t, mask = vector_of(f"i{bits}", lanes), vector_of("i1", condition.dtype.lanes)
+    return Lanes(out.assign(f"select {mask} {chosen}, {t} {as_lanes(out, a, bits)}, {t} {as_lanes(out, b, bits)}"), bits, lanes,
+                 *bounds)
+
+
+def index_call(out: Emitter, e: ir.Call) -> AnyIndex:
+    return index_choice(out, e) if e.op.name == "tir.if_then_else" else index_leaf(out, e)
+
+
+def index_let(out: Emitter, e: ir.Let) -> AnyIndex:
+    from tedsl.codegen.llvm.expr import bind
+
+    bind(out, e.var, e.value)
+    return out.index(e.body)
+
+
+def index_ramp(out: Emitter, e: ir.Ramp) -> AnyIndex:
+    base, stride = out.scalar_index(e.base), out.scalar_index(e.stride)
+    if not stride.terms:
+        return Ramp(base, stride.const, e.lanes)
+    low, high = _product_bounds(stride.bounds(), (0, e.lanes - 1))
+    text, level = out.register(stride)
+    moved = f"mul {vector_of('i64', e.lanes)} {splat_register(out, text, 'i64', e.lanes, level)}, {steps(64, 1, e.lanes)}"
+    return Lanes(out.pure(moved, level), 64, e.lanes, max(low, INT64_MIN), min(high, INT64_MAX), base)
+
+
+def index_broadcast(out: Emitter, e: ir.Broadcast) -> AnyIndex:
+    return Ramp(out.scalar_index(e.value), 0, e.lanes)

@@ -1,0 +1,165 @@
+"""How many threads each kernel launches.
+
+    s[C].bind(i, threadIdx.x)          attr [threadIdx.x] "thread_extent" = 64 { C[threadIdx.x] = ... }
+    s[AA].bind(j, threadIdx.x)         attr [threadIdx.x] "thread_extent" = 64 { if (threadIdx.x < 10) { AA[...] = ... } }
+
+A kernel is what stands inside the outermost loop that is bound to launched threads (blockIdx, threadIdx). It launches as
+many threads of a tag as the largest loop bound to it has iterations; a smaller one is guarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.walk.visitor import variables
+from tedsl.lower.plan import Launch, Loop, StagePlan
+from tedsl.lower.threads.around import hosts
+from tedsl.schedule.causes import annotated
+from tedsl.schedule.scan.stages import scans_of
+from tedsl.schedule.threads import is_shared_among, is_virtual, memory_owner, memory_rank, memory_scope, thread_rank
+
+
+def plan_launches(plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
+    """Find out how many threads each kernel launches, and note it at every bound loop. Refuses loops that do not fit."""
+    launches: dict[tuple[StagePlan, int], Launch] = {}
+    for plan in plans:  # hosts come after their guests: a kernel is found from within
+        for at in _bound(plan):
+            _join(launches, plan, at, analyzer)
+    for plan in plans:
+        for at in _bound(plan):
+            launch = launches[_kernel_of(plan, at)]
+            _check_binding(plan, at, analyzer)
+            loop = plan.loops[at]
+            plan.loops[at] = replace(loop, launched=launch.counts[_tag(loop)])
+        plan.launch = next((launches[_kernel_of(plan, at)] for at in _bound(plan)), None) or _around(plan, launches)
+
+
+def _bound(plan: StagePlan) -> list[int]:
+    """The numbers of the loops of `plan` that are launched threads."""
+    return [at for at, loop in enumerate(plan.loops)
+            if loop.attr.bind_thread is not None and not is_virtual(loop.attr.bind_thread.thread_tag)]
+
+
+def _tag(loop: Loop) -> str:
+    assert loop.attr.bind_thread is not None
+    return loop.attr.bind_thread.thread_tag
+
+
+def _kernel_of(plan: StagePlan, at: int) -> tuple[StagePlan, int]:
+    """The outermost bound loop around loop `at` of `plan`, itself included."""
+    found = plan, min(_bound(plan), default=at)
+    for host, until in hosts(plan):
+        bound = [k for k in _bound(host) if k <= until]
+        if bound:
+            found = host, bound[0]
+    return found
+
+
+def _around(plan: StagePlan, launches: Mapping[tuple[StagePlan, int], Launch]) -> Launch | None:
+    """The kernel around a stage that binds nothing itself."""
+    if not any(_bound(host) and _bound(host)[0] <= until for host, until in hosts(plan)):
+        return None
+    return launches.get(_kernel_of(plan, 0))
+
+
+def _join(launches: dict[tuple[StagePlan, int], Launch], plan: StagePlan, at: int, analyzer: Analyzer) -> None:
+    """Add loop `at` of `plan` to the launch that it belongs to."""
+    root, first = _kernel_of(plan, at)
+    launch = launches.setdefault((root, first), Launch(root, first))
+    loop = plan.loops[at]
+    tag, count = _tag(loop), loop.extent
+    if loop.leaf.is_reduction and not analyzer.can_prove(build.greater_equal(count, 1)):
+        count = build.maximum(count, 1)  # without any iteration the neutral element is still stored
+    _check_count(launch, plan, loop)
+    assert loop.attr.bind_thread is not None
+    axes = launch.axes.setdefault(tag, [])
+    if loop.attr.bind_thread not in axes:
+        axes.append(loop.attr.bind_thread)
+    known = launch.counts.setdefault(tag, count)
+    if known is count or analyzer.can_prove(build.less_equal(count, known)):
+        return
+    if not analyzer.can_prove(build.less_equal(known, count)):
+        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} makes {count!r} threads of {tag}; another loop of the same "
+                            f"kernel makes {known!r}, and neither is proved to be the larger number",
+                            hint="split both loops by the same constant and bind the inner loops",
+                            about=annotated(plan.stage, loop.leaf))
+    launch.counts[tag] = count
+
+
+def _check_count(launch: Launch, plan: StagePlan, loop: Loop) -> None:
+    """The number of threads is known where they are launched: outside of all loops of the kernel."""
+    inside = {one.var: one.leaf.name for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
+              for k, one in enumerate(host.loops[:until + 1])
+              if one.var is not None and not (host is launch.root and k < launch.first)}
+    wrong = [inside[v] for v in variables(loop.extent) if v in inside]
+    if wrong:
+        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {_tag(loop)}, and how many iterations it has "
+                            f"({loop.extent!r}) depends on the loop {wrong[0]} around it",
+                            hint=f"split {loop.leaf.name} by a constant and bind the inner loop",
+                            about=annotated(plan.stage, loop.leaf))
+
+
+def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
+    """Threads that compute a stage together need memory that all of them see (the result of a reduction comes to each of
+    them), and a loop inside of a loop over the same threads has no others."""
+    loop = plan.loops[at]
+    tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
+    around = next((host for host, until in hosts(plan) if any(k <= until and _tag(host.loops[k]) == tag for k in _bound(host))),
+                  None)
+    launched = next(((host, host.loops[k]) for host, until in hosts(plan) for k in _bound(host) if k <= until), None)
+    if launched is not None and tag.startswith("blockIdx"):
+        so = "so is a loop" if around is not None else f"{launched[1].leaf.name}, to {_tag(launched[1])}, is a loop"
+        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {so} of "
+                            f"{(around or launched[0]).name} around it: blocks cannot wait for each other",
+                            hint=_without_blocks(plan, loop),
+                            about=annotated(plan.stage, loop.leaf))
+    if not loop.leaf.is_reduction and not is_shared_among(scope, tag):
+        owner = "one thread" if memory_rank(scope) > thread_rank("threadIdx.x") else "one block"
+        kept = memory_owner(plan.stage)
+        memory = "its memory" if kept is plan.stage else f"the memory of {kept.name} that it is computed into"
+        raise LoweringError(
+            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and {memory}, of scope {scope!r}, belongs to {owner}: "
+            "no other can compute a part of it",
+            hint=f"leave loop {loop.leaf.name} unbound, or use memory that they share: "
+                 f'{kept.written}.set_scope("{"shared" if tag.startswith("threadIdx") else "global"}")',
+            about=annotated(plan.stage, loop.leaf))
+    if around is None:
+        return
+    if loop.leaf.is_reduction and not is_shared_among(scope, tag):
+        _check_same_part(plan, loop, tag, scope)
+    outer = next(one for one in around.loops if one.attr.bind_thread is not None and _tag(one) == tag)
+    if not analyzer.can_prove(build.greater_equal(outer.extent, loop.extent)):
+        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {loop.extent!r} threads of {tag}; inside of "
+                            f"{around.name} there are {outer.extent!r}",
+                            hint=f"split {loop.leaf.name} with factor={outer.extent!r} and bind the inner loop",
+                            about=annotated(plan.stage, loop.leaf))
+
+
+def _without_blocks(plan: StagePlan, loop: Loop) -> str:
+    """What to do about blocks inside of a launch; a stage in the steps of a scan has no other place."""
+    unbound = f"leave loop {loop.leaf.name} unbound"
+    scan = scans_of(plan.stage.schedule).steps.get(plan.stage)
+    if scan is None:
+        return f"{unbound}, or {plan.stage.written}.compute_root()"
+    launched = any(thread.thread_tag.startswith("blockIdx") for thread in scan.env_threads)
+    only = f", and give {scan.written}.env_threads axes of threadIdx only" if launched else ""
+    return f"{unbound}, or bind it to a threadIdx axis{only}: the threads of one block wait for each other between the steps"
+
+
+def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
+    """Threads that combine their partial results, each for memory of its own, compute the same elements."""
+    own = {one.var: f"loop {one.leaf.name} of {host.name}" for host, until in hosts(plan) for one in host.loops[:until + 1]
+           if one.var is not None and one.attr.bind_thread is not None and one.attr.bind_thread.thread_tag == tag}
+    starts = [end for axis in plan.axes for end in (plan.mins[axis], plan.extents[axis])]
+    found = next((own[v] for start in starts for v in variables(start) if v in own), None)
+    if found is not None:
+        raise LoweringError(
+            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is {found}: each thread needs elements of "
+            f"{plan.name} of its own, in memory of scope {scope!r}, and those that would combine their parts compute others",
+            hint=f"leave loop {loop.leaf.name} unbound, so that each thread computes its elements alone; or let them compute "
+                 f'all elements together, in memory that they share: {plan.stage.written}.set_scope("shared")',
+            about=annotated(plan.stage, loop.leaf))

@@ -1,0 +1,77 @@
+"""Statements put on the threads that their loops are bound to, guarded where there are more threads than iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, StringImm
+from tedsl.ir.iters import IterVar
+from tedsl.ir.stmt import AttrStmt, Evaluate, IfThenElse, Stmt, is_no_op, seq
+from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.walk.visitor import variables
+from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.threads.around import hosts
+from tedsl.schedule.threads import is_virtual
+
+
+def around_thread(loop: Loop, body: Stmt) -> Stmt:
+    """`body` on the threads that `loop` is bound to; guarded if there are more of them than iterations."""
+    if build.as_int(loop.extent) == 0:
+        return seq()  # a launch has at least one thread, and there is nothing to do for it
+    limit = exceeded(loop)
+    return on_threads(loop, body if limit is None or is_no_op(body) else IfThenElse(build.likely(limit), body))
+
+
+def on_threads(loop: Loop, body: Stmt) -> Stmt:
+    """`body` on all the threads that `loop` is bound to."""
+    thread = loop.attr.bind_thread
+    assert thread is not None
+    if is_no_op(body):
+        return body
+    if is_virtual(thread.thread_tag):
+        return body if loop.var is None else AttrStmt(thread.replace(var=loop.var), "virtual_thread", loop.extent, body)
+    return AttrStmt(thread, "thread_extent", loop.extent if loop.launched is None else loop.launched, body)
+
+
+def exceeded(loop: Loop) -> Expr | None:
+    """What holds for the threads that have an iteration of `loop`; None if each has one."""
+    thread, count = loop.attr.bind_thread, loop.launched
+    if thread is None or count is None or count is loop.extent or build.as_int(build.sub(count, loop.extent)) == 0:
+        return None
+    return build.less(thread.var, loop.extent)
+
+
+def store_predicate(plan: StagePlan) -> Expr:
+    """The store predicate of the stage; each virtual thread, which is a loop of its own, by the value of that loop."""
+    condition = plan.stage.store_predicate
+    assert condition is not None
+    values = {one.attr.bind_thread.var: build.cast(one.attr.bind_thread.var.dtype, one.value)
+              for host, until in (*hosts(plan), (plan, len(plan.loops) - 1)) for one in host.loops[:until + 1]
+              if one.attr.bind_thread is not None and is_virtual(one.attr.bind_thread.thread_tag)}
+    return substitute(condition, values) if values else condition
+
+
+def between_steps(plan: StagePlan) -> Stmt | None:
+    """Where the threads launched around a scan wait before each step: it reads rows that other threads have computed."""
+    if all(thread.thread_tag.startswith("blockIdx") for thread in plan.stage.env_threads):
+        return None
+    return Evaluate(build.call("tir.tvm_storage_sync", StringImm("global"), dtype_="int32"))
+
+
+def on_named_threads(plan: StagePlan, stmt: Stmt, within: Container[IterVar]) -> Stmt:
+    """`stmt` on the threads that the store predicate of its stage names, and to which no loop around it is bound: of those of
+    the stage only the loops `within`."""
+    condition = plan.stage.store_predicate
+    if condition is None:
+        return stmt
+    bound = {one.attr.bind_thread.var for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
+             for one in host.loops[:until + 1]
+             if one.attr.bind_thread is not None and (host is not plan or one.leaf in within)}
+    launched = {axis.var: axis for axes in plan.launch.axes.values() for axis in axes} if plan.launch is not None else {}
+    for var in variables(condition):
+        if var in launched and var not in bound:
+            axis = launched[var]
+            assert plan.launch is not None
+            stmt = AttrStmt(axis, "thread_extent", plan.launch.counts[axis.thread_tag], stmt)
+    return stmt
