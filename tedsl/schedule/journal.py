@@ -7,7 +7,6 @@ that Python text cannot say (an intrinsic, a function) stands there by a name, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -22,7 +21,7 @@ from tedsl.lang.operation import thread_axis_of
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.record.history import History
-from tedsl.schedule.record.names import free_name, is_plain
+from tedsl.schedule.record.names import free_name, is_plain, names_said
 from tedsl.schedule.record.spelling import spelled
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class Recorder:
 
     def _keep_names(self, call: str) -> None:
         """The names that were given to arguments of `call` stay; those given for directives that were refused go."""
-        said = set(re.findall(r"\w+", call))
+        said = names_said(call) if self.pending else set()
         for key, (name, thing) in self.pending.items():
             if name in said:
                 self.names[key] = name

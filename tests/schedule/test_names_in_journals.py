@@ -4,7 +4,7 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.errors import ArgumentError, ScheduleError
+from tedsl.errors import ArgumentError, ScheduleError, TedslError
 from tedsl.schedule.journal import Directive, Journal
 
 
@@ -122,3 +122,23 @@ def test_a_map_that_raises_is_named():
     for wrong in (lambda y, x: [y // 0, x], lambda y, x: [y, x % 0], lambda y, x: [y // -2, x]):
         with pytest.raises(ScheduleError, match=r"divides by (0|-2): tiles have at least one element"):
             s[B].transform_layout(wrong)
+
+
+@pytest.mark.parametrize("apply", [
+    lambda s, B: s[B].transform_layout(lambda i: [i % 4, i // 4]),                       # i is a parameter
+    lambda s, B: s[B].bind(s[B].leaf_iter_vars[0], te.thread_axis("threadIdx.x", name="i"))], ids=["layout", "thread"])
+def test_names_of_refused_directives_are_forgotten(apply):
+    """The loop that a refused prefetch called `i` was kept as an object of the process, for the `i` of the next directive."""
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: B[i % 4] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    (i,) = s[C].op.axis
+    with pytest.raises(TedslError):
+        s[C].prefetch(A, i, i)
+    apply(s, B)
+    s[C].unroll(i)
+    assert s.journal.objects == {} and "s[C].unroll(s[C].op.axis[0])" in str(s.journal)
+    again = te.create_schedule(C.op)
+    again.replay(Journal.from_json(s.journal.to_json()))
+    assert str(again) == str(s)

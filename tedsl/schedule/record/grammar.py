@@ -71,15 +71,6 @@ def parse(text: str) -> ParsedCall:
     return ParsedCall(results, value.func.attr, value.func.value, value)
 
 
-def names_used(node: ast.AST) -> set[str]:
-    """The names that an expression takes from around it: not the parameters of its lambdas, nor what it names itself."""
-    if isinstance(node, ast.Lambda):
-        return names_used(node.body) - {parameter.arg for parameter in node.args.args}
-    if isinstance(node, ast.Name):
-        return {node.id} if isinstance(node.ctx, ast.Load) else set()
-    return set().union(*map(names_used, ast.iter_child_nodes(node)))
-
-
 def _names(target: ast.expr, text: str) -> tuple[str, ...]:
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     if not all(isinstance(part, ast.Name) for part in parts):

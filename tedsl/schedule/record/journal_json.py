@@ -9,7 +9,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.ir.source_line import SourceLine
 from tedsl.schedule.journal import Directive, Journal
-from tedsl.schedule.record.grammar import names_used, parse, refused
+from tedsl.schedule.record.grammar import parse, refused
+from tedsl.schedule.record.names import names_used
 from tedsl.schedule.record.replay import directives_of
 
 FORMAT = "tedsl journal"
