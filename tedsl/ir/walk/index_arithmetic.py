@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import (
     Add,
+    BinaryOp,
     Broadcast,
     Call,
     Cast,
@@ -29,7 +30,7 @@ from tedsl.ir.expr import (
     Var,
 )
 
-_INNER = frozenset((Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max, Ramp, Broadcast))
+_ARITHMETIC = frozenset((Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max))
 
 
 def is_index_arithmetic(root: Expr, is_index_var: Callable[[Var], bool], known: dict[Expr, bool]) -> bool:
@@ -58,14 +59,20 @@ def is_index_arithmetic(root: Expr, is_index_var: Callable[[Var], bool], known: 
 
 def _operands(node: Expr) -> Sequence[Expr] | None:
     """What must be index arithmetic for `node` to be; None if it is none in any case."""
-    kind = type(node)
-    if kind is IntImm or isinstance(node, Var):
+    wide = node.dtype.is_int and node.dtype.bits >= 32  # narrow and unsigned arithmetic is data, it wraps
+    if isinstance(node, BinaryOp):
+        return (node.a, node.b) if wide and type(node) in _ARITHMETIC else None
+    if isinstance(node, (IntImm, Var)):
         return (node,) if node.dtype.is_integer else None
-    if kind in _INNER:  # narrow and unsigned arithmetic is data, it wraps
-        return node.child_nodes() if node.dtype.is_int and node.dtype.bits >= 32 else None  # type: ignore[return-value]
     if isinstance(node, Cast):
         return (node.value,) if widens(node.value.dtype, node.dtype) else None
-    return node.child_nodes()[1:] if is_choice(node) else None  # type: ignore[return-value]
+    if isinstance(node, Call):
+        return node.args[1:] if is_choice(node) else None
+    if isinstance(node, Select):
+        return (node.true_value, node.false_value) if wide else None
+    if isinstance(node, Ramp):
+        return (node.base, node.stride) if wide else None
+    return (node.value,) if isinstance(node, Broadcast) and wide else None
 
 
 def _all(parts: Sequence[Expr], is_index_var: Callable[[Var], bool], known: dict[Expr, bool]) -> bool | None:
