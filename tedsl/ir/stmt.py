@@ -231,12 +231,14 @@ class Tensorized(Stmt):
     """`body`: what the user wrote for a region of loops in terms that only the machine knows (a call, an instruction).
 
     `formula`: loops of our own that compute the same. The interpreter runs these, and passes read from them what the region
-    touches; machine code is made of `body`. name: that of the intrinsic.
+    touches; machine code is made of `body`. name: that of the intrinsic. fills: how many of the buffers that `body` binds,
+    the last ones, it must store to everywhere; an update may leave elements as they are, so it fills none.
     """
 
     name: str
     body: Stmt
     formula: Stmt
+    fills: int = 0
     children: ClassVar[tuple[str, ...]] = ("body", "formula")
 
 

@@ -31,7 +31,8 @@ BODY, RESET, UPDATE = "body", "reduce_init", "reduce_update"
 def instance(part: str, use: Use, plan: StagePlan, buffer_of: BufferOf) -> Stmt:
     """The part of an intrinsic (BODY, RESET or UPDATE) for the regions of `use`."""
     stmt = getattr(use.intrin, part)
-    return Tensorized(use.intrin.name, _bound(stmt, part, use, buffer_of), _formula(part, use, plan, buffer_of))
+    fills = 0 if part == UPDATE else len(use.outputs)
+    return Tensorized(use.intrin.name, _bound(stmt, part, use, buffer_of), _formula(part, use, plan, buffer_of), fills)
 
 
 # --- what the user wrote ---------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def unbound(stmt: Tensorized) -> tuple[list[AttrStmt], Stmt]:
 
 def window_of(bind: AttrStmt, memory: Memory, stmt: Tensorized, hidden: bool) -> Window:
     """What `bind` says. hidden: code that checks cannot look into gets the buffer."""
-    window, whole = bind.node
+    window, _ = bind.node
     assert isinstance(bind.value, Call)
     args, count = bind.value.args, len(memory.extents)
     dims = tuple(int(dim) for dim in map(build.as_int, args[2 * count:]) if dim is not None)
@@ -121,7 +121,8 @@ def window_of(bind: AttrStmt, memory: Memory, stmt: Tensorized, hidden: bool) ->
         return replace(found, seen=build.const(False, "bool"))
     by_position = any(_is_by_position(node, window) for node in post_order(bind.body))
     found = replace(found, seen=found.is_regular() if by_position else build.true())
-    if not _computes(stmt.formula, whole):
+    binds, _ = unbound(stmt)
+    if bind not in binds[len(binds) - stmt.fills:]:
         return found
     return replace(found, stored=decl_buffer(window.shape, "bool", f"{memory.name}.stored", scope="local"))
 
@@ -135,10 +136,3 @@ def _is_by_position(node: object, window: Buffer) -> bool:
 def goes_on(indices: Sequence[Expr]) -> bool:
     """Whether an access takes neighbours in memory, which may be elements of the next row."""
     return len(indices) > 1 and indices[-1].dtype.lanes > 1
-
-
-def _computes(formula: Stmt, buffer: Buffer) -> bool:
-    """Whether `formula` gives elements of `buffer` values; an update, which only adds to them, may leave out some."""
-    stores = [node for node in post_order(formula) if isinstance(node, BufferStore) and node.buffer is buffer]
-    return any(not any(isinstance(node, BufferLoad) and node.buffer is buffer for node in post_order(store.value))
-               for store in stores)
