@@ -184,6 +184,36 @@ def test_scalar_parameters_take_what_stands_in_the_loops():
     np.testing.assert_allclose(c, a * (2.5 + np.arange(8, dtype="float32"))[:, None], rtol=1e-5)
 
 
+def axpy(dtype):
+    """z = v x + v y, with one v, over regions of 4 elements."""
+    v = te.var("v", dtype)
+    x, y = te.placeholder((4,), name="x"), te.placeholder((4,), name="y")
+    z = te.compute((4,), lambda i: v.astype("float32") * x[i] + v.astype("float32") * y[i], name="z")
+
+    def function(ins, outs, given):
+        factor = given[0].astype("float32")
+        return tir.SeqStmt(tuple([outs[0].vstore([i], factor * ins[0].vload([i]) + factor * ins[1].vload([i]))
+                                  for i in range(4)]))
+
+    return te.decl_tensor_intrin(z.op, function, scalar_params=[v], name="axpy", default_buffer_params={"offset_factor": 1})
+
+
+@pytest.mark.parametrize("dtype, value, result", [
+    ("float32", lambda q, i: te.const(2.0), 2.0), ("float32", lambda q, i: q + 1.0, 3.5), ("float32", lambda q, i: q, 2.5),
+    ("float32", lambda q, i: te.exp(q), np.exp(np.float32(2.5))), ("bool", lambda q, i: q > 2.0, 1.0),
+    ("int32", lambda q, i: q.astype("int32") + 3, 5.0), ("float32", lambda q, i: i.astype("float32") * q, np.arange(3) * 2.5)])
+def test_a_scalar_parameter_that_stands_twice(dtype, value, result):
+    """Each time it is made anew, as a formula in Python makes it: the same value, in other objects."""
+    A, B, q = te.placeholder((3, 4), name="A"), te.placeholder((3, 4), name="B"), te.var("q", "float32")
+    C = te.compute((3, 4), lambda i, j: value(q, i).astype("float32") * A[i, j] + value(q, i).astype("float32") * B[i, j],
+                   name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], axpy(dtype))
+    a, b, c = numbers(3, 4), numbers(3, 4), np.zeros((3, 4), "float32")
+    tedsl.build(s, [A, B, q, C])(a, b, 2.5, c)
+    np.testing.assert_allclose(c, np.broadcast_to(result, 3)[:, None] * (a + b), rtol=1e-5)
+
+
 def test_stages_attached_outside_and_storage_that_is_aligned():
     A, B = te.placeholder((64, 16), name="A"), te.placeholder((64, 16), name="B")
     D = te.compute((64, 16), lambda i, j: A[i, j] * 2.0, name="D")

@@ -108,6 +108,22 @@ def test_an_input_that_would_be_two_tensors():
     refused(s, [A, B, C], "input x differs", "always the same tensor", "A and B")
 
 
+@pytest.mark.parametrize("twice", [lambda q: (q, q + 1.0), lambda q: (te.const(0.0), te.const(-0.0)),
+                                   lambda q: (tir.call_extern("float32", "rand"), tir.call_extern("float32", "rand"))])
+def test_a_scalar_parameter_of_two_values(twice):
+    v, q = te.var("v", "float32"), te.var("q", "float32")
+    x = te.placeholder((4,), name="x")
+    z = te.compute((4,), lambda i: (x[i] * v) / v, name="z")
+    scale = te.decl_tensor_intrin(z.op, lambda ins, outs, given: tir.call_extern("int32", "f", given[0]), scalar_params=[v],
+                                  name="scale")
+    A = te.placeholder((8, 4), name="A")
+    first, second = twice(q)
+    C = te.compute((8, 4), lambda i, j: (A[i, j] * first) / second, name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(C.op.axis[1], scale)
+    refused(s, [A, q, C], "scalar parameter v differs")
+
+
 def test_an_input_read_across():
     A = te.placeholder((16, 16), name="A")
     C = te.compute((16, 16), lambda i, j: A[j, j] + A[i, j], name="C")

@@ -14,11 +14,12 @@ from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import EQ, NE, Add, And, Expr, FloatImm, IntImm, Let, Max, Min, Mul, Or, ProducerLoad, Reduce, Var
+from tedsl.ir.expr import EQ, NE, Add, And, Call, Expr, FloatImm, IntImm, Let, Max, Min, Mul, Or, ProducerLoad, Reduce, Var
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import variables
+from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.intrinsics.tensor_intrin import Region
 from tedsl.lang.reads import has_load
 from tedsl.lang.tensor import Tensor
@@ -153,7 +154,8 @@ class Comparison:
         if not self.is_fixed(b):
             return self.differ(f"scalar parameter {a.name}", "one value", b)
         known = self.values.setdefault(a, b)
-        return known is b or self.equal(known, b) or self.differ(f"scalar parameter {a.name}", known, b)
+        same = known is b or self.equal(known, b) or (_is_pure(b) and structural_equal(known, b))
+        return same or self.differ(f"scalar parameter {a.name}", known, b)
 
     def equal(self, a: Expr, b: Expr) -> bool:
         if a is b:
@@ -175,6 +177,11 @@ def _own(node: Any) -> Mapping[str, object]:
     """What a node is beside its children."""
     return {name: value for name, value in vars_of(node).items()
             if isinstance(value, (str, int, Op)) and not isinstance(value, Node)}
+
+
+def _is_pure(expr: Expr) -> bool:
+    """Whether `expr` has the same value each time: two calls of a generator of random numbers do not."""
+    return not any(isinstance(node, Call) and node.op.effect != "pure" for node in post_order(expr))
 
 
 def vars_of(node: Any) -> dict[str, object]:
