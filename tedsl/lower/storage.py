@@ -58,8 +58,11 @@ def _check_early(plan: StagePlan) -> None:
     needed = {plan.stage.schedule.stage_map[read.tensor.op] for one in _with_guests(plan) for read in one.reads}
     for other in host.guests[plan.position]:
         if other.stage in needed and not other.stage.storage.double_buffer:
+            rolling = other.stage.storage.rolling
             raise _refused(plan, "double_buffer", f"{where}, and reads {other.name}, which is computed in the same iteration: "
                            f"what the next iteration needs of {other.name} is not there yet",
+                           f"leave {plan.stage.written}.double_buffer() out, or {other.stage.written}.rolling_buffer(), and "
+                           f"then call {other.stage.written}.compute_root()" if rolling else
                            f"double-buffer {other.name} too, or call {other.stage.written}.compute_root()")
 
 

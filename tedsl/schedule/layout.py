@@ -32,8 +32,15 @@ class AxisSeparator:
 AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it changes nothing there
 
 
+PLACES = "each element needs a place of its own: permute, split (c // 4, c % 4) or join (i*6 + j)"
+
+
 class NotInvertible(Exception):
     """A map that does not say for each element of the memory which element of the tensor it is; the text says why."""
+
+    def __init__(self, problem: str, hint: str = PLACES) -> None:
+        super().__init__(problem)
+        self.hint = hint
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +164,12 @@ class _Reader:
                 return self.divided(e, self.parts(a), by)
         raise NotInvertible(f"{e!r} is no index made of axes by +, *, // and %")
 
-    def divided(self, e: Expr, parts: list[Part], by: Expr) -> list[Part]:
+    def divided(self, e: FloorDiv | FloorMod, parts: list[Part], by: Expr) -> list[Part]:
         if not parts:
             return []
         one = parts[0]
         if len(parts) > 1 or build.as_int(one.scale) != 1:
-            raise NotInvertible(f"{e!r} divides a sum: call transform_layout twice, first with the sum as an index, then "
-                                "with its parts")
+            raise self.no_division(e, parts)
         by = build.cast(one.lower.dtype, by)
         if isinstance(e, FloorDiv):
             count = self.analyzer.simplify(ceil_div(one.count, by))
@@ -171,6 +177,15 @@ class _Reader:
         if self.analyzer.can_prove(build.less_equal(one.count, by)):
             return [one]
         return self.kept([replace(one, count=by)])
+
+    def no_division(self, e: FloorDiv | FloorMod, parts: list[Part]) -> NotInvertible:
+        """Why the sum of `parts` cannot be divided in one step, and what to do where it is an index."""
+        try:
+            self.chained(parts, e)
+        except NotInvertible:
+            return NotInvertible(f"{e!r} divides {e.a!r}, in which several elements have one place")
+        return NotInvertible(f"{e!r} divides a sum",
+                             hint=f"call transform_layout twice, first with {e.a!r} as an index, then with the parts of that")
 
     def kept(self, parts: list[Part]) -> list[Part]:
         """Without parts that are always 0."""

@@ -141,6 +141,16 @@ class StageState:
         return self.schedule.recorder.written(self.version_of or self)
 
     @property
+    def handle(self) -> str:
+        """How Python writes what directives about its loops are called on: a version has a handle of its own."""
+        return self.written if self.version_of is None else self.schedule.recorder.names.get(self, self.name)
+
+    @property
+    def early(self) -> str:
+        """What a hint adds to a directive that makes a new stage of this one: versions would be lost."""
+        return ", written before specialize" if self.versions or self.version_of is not None else ""
+
+    @property
     def tensor_written(self) -> str:
         """How Python writes the tensor of this stage, the first of several."""
         stage = self.version_of or self
@@ -227,8 +237,10 @@ class StageState:
         if loop in self.retired:
             return self.retired[loop]
         for stage in self.schedule.stages:
-            if find(stage.all_iter_vars, loop) is not None:
-                return f"{loop.name} is a loop of stage {stage.name}", f"write {stage.written} instead, or {take}"
+            for one in (stage, *stage.versions):
+                if find(one.all_iter_vars, loop) is not None:
+                    where = "" if one is stage else f" in its version where {one.condition!r}"
+                    return f"{loop.name} is a loop of stage {stage.name}{where}", f"write {one.handle} instead, or {take}"
         if any(one.name == loop.name for one in self.all_iter_vars):
             return (f"the loop {loop.name} given is not the {loop.name} of this stage: it was made by another schedule or "
                     "belongs to another operation", take)
@@ -254,17 +266,17 @@ class StageState:
     def must_have_no_guests(self, loops: Iterable[IterVar], directive: str) -> None:
         """Refuses if another stage is computed at one of `loops`."""
         for loop in loops:
+            held = self.schedule.group_loops.items()  # first: its stages come back to this loop when they are moved alone
+            groups = [group.name for group, at in held if at is loop and self.schedule.group_hosts[group] is self]
+            if groups:
+                raise self.refuse(directive, f"{groups[0]} is computed at {loop.name}: that loop must stay",
+                                  hint=f"do this before {groups[0]}.compute_at, or call {groups[0]}.compute_root() first")
             guests = [s for s in self.guests() if s.attach_ivar is loop]
             if guests:
                 placed = self.schedule.recorder.placed(guests[0])
                 raise self.refuse(
                     directive, f"{', '.join(s.name for s in guests)} is computed at {loop.name}: that loop must stay",
                     hint=f"do this before {placed}, or call {guests[0].written}.compute_root() first")
-            held = self.schedule.group_loops.items()
-            groups = [group.name for group, at in held if at is loop and self.schedule.group_hosts[group] is self]
-            if groups:
-                raise self.refuse(directive, f"{groups[0]} is computed at {loop.name}: that loop must stay",
-                                  hint=f"do this before {groups[0]}.compute_at, or call {groups[0]}.compute_root() first")
 
     def guests(self) -> list[StageState]:
         """The stages that are computed at a loop of this one; of a version, at a loop of the stage."""

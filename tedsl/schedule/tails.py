@@ -48,7 +48,7 @@ def _check_recomputing(stage: StageState, loop: IterVar, directive: str) -> None
         raise stage.refuse(directive, f"{stage.name} is a reduction: a tile that is moved inwards would add up elements twice",
                            hint='use tail="guard", "mask" or "partition"' if loop.is_reduction else
                            'use tail="guard", "mask" or "partition"; or move the reduction to a stage of its own: '
-                           f's.cache_write({stage.tensor_written}, "local")')
+                           f's.cache_write({stage.tensor_written}, "local"){stage.early}')
 
 
 def _check_enlarging(stage: StageState, loop: IterVar, part: Expr, directive: str) -> None:
@@ -61,7 +61,7 @@ def _check_enlarging(stage: StageState, loop: IterVar, part: Expr, directive: st
         raise stage.refuse(directive, f"{stage.name} is an output, and its shape is the caller's: nothing proves that {part!r} "
                            f"divides {extent!r}",
                            hint=f'{other}; or s.cache_write({stage.tensor_written}, "local") computes in memory that can be '
-                                "enlarged")
+                                f"enlarged{stage.early}")
     why = _why_inner(loop, stage.relations)
     if why:
         raise stage.refuse(directive, f"{loop.name} is {why}: beyond its end other elements of {stage.name} begin", hint=other)

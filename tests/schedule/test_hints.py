@@ -186,3 +186,88 @@ def test_journals_are_added(chain):
 
 def test_the_journal_is_a_public_name():
     assert te.Journal is tedsl.Journal is Journal
+
+
+# --- versions, groups, layouts ----------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def versions():
+    """The row sums C of A, with a version where n >= 8, in which the elements and the sum are split."""
+    n = te.size_var("n")
+    A = te.placeholder((n, n), name="A")
+    k = te.reduce_axis((0, n), "k")
+    C = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    v = s[C].specialize(n >= 8)
+    return s, C, v, v.split(C.op.axis[0], n // 2), v.split(k, 4), [A, C]
+
+
+def test_hints_about_a_version_are_written_on_its_handle(versions):
+    s, C, C_special, (_, i_inner), _, args = versions
+    with pytest.raises(ScheduleError, match=r"_, inner = C_special.split\(i.inner, factor=8\); C_special.vectorize\(inner\)"):
+        C_special.vectorize(i_inner)
+    _, inner = C_special.split(i_inner, factor=8)
+    C_special.vectorize(inner)
+    tedsl.lower(s, args)
+
+
+def test_a_loop_of_a_version_is_known_as_one(versions):
+    s, C, C_special, (_, i_inner), _, _ = versions
+    with pytest.raises(ScheduleError, match=r"i.inner is a loop of stage C in its version where \(n >= 8\)(.|\n)*write "
+                                            "C_special"):
+        s[C].unroll(i_inner)
+
+
+@pytest.mark.parametrize("apply", [lambda v, i, k: v.vectorize(k[1]), lambda v, i, k: v.parallel(k[0]),
+                                   lambda v, i, k: v.split(i[1], 4, tail="shift_inwards"),
+                                   lambda v, i, k: v.split(i[1], 4, tail="round_up")])
+def test_new_stages_are_made_before_versions(versions, apply):
+    _, _, C_special, i, k, _ = versions
+    with pytest.raises(ScheduleError, match="written before specialize"):
+        apply(C_special, i, k)
+
+
+def test_a_double_buffer_that_reads_a_rolling_one():
+    A = te.placeholder((64,), name="A")
+    B = te.compute((63,), lambda i: A[i] + A[i + 1], name="B")
+    D = te.compute((62,), lambda i: B[i] + B[i + 1], name="D")
+    E = te.compute((62,), lambda i: D[i] * 2.0, name="E")
+
+    def lowered(double=True, rolling=True):
+        s = te.create_schedule(E.op)
+        outer, _ = s[E].split(E.op.axis[0], 8)
+        s[D].compute_at(s[E], outer)
+        if double:
+            s[D].double_buffer()
+        if rolling:
+            s[B].compute_at(s[E], outer)
+            s[B].rolling_buffer()
+        else:
+            s[B].compute_root()
+        return tedsl.lower(s, [A, E])
+
+    with pytest.raises(LoweringError, match=r"leave s\[D\].double_buffer\(\) out, or s\[B\].rolling_buffer\(\), and then call "
+                                            r"s\[B\].compute_root\(\)"):
+        lowered()
+    lowered(double=False)
+    lowered(rolling=False)
+
+
+def test_the_loop_of_a_group_stays_until_the_group_moves(sums):
+    s, A, B, C, D = sums
+    group = s.create_group(outputs=C, inputs=A)
+    y, _ = D.op.axis
+    group.compute_at(s[D], y)
+    with pytest.raises(ScheduleError, match=r"do this before (group\w*).compute_at, or call \1.compute_root\(\) first"):
+        s[D].split(y, 4)
+    group.compute_root()
+    s[D].split(y, 4)
+
+
+def test_a_sum_is_divided_in_two_steps(sums):
+    s, A, B, C, D = sums
+    with pytest.raises(ScheduleError, match=r"call transform_layout twice, first with \(\(y\*16\) \+ x\) as an index"):
+        s[C].transform_layout(lambda y, x: [(y * 16 + x) // 4, (y * 16 + x) % 4])
+    s[C].transform_layout(lambda y, x: [y * 16 + x])
+    s[C].transform_layout(lambda at: [at // 4, at % 4])
+    tedsl.lower(s, [A, D])

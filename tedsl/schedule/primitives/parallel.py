@@ -20,7 +20,8 @@ def parallel(stage: StageState, loop: Any) -> None:
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, threads would race",
-            hint=f"parallelize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one")
+            hint=f"parallelize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one"
+                 f"{stage.early}")
     must_not_be_steps(stage, loop, directive)
     check_independent(stage, [loop], directive)
     must_not_recompute(stage, loop, directive)

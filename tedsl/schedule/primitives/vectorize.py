@@ -23,13 +23,14 @@ def vectorize(stage: StageState, loop: Any) -> None:
     if loop.is_reduction:
         raise stage.refuse(
             directive, f"{loop.name} is a reduction loop: all its iterations write one element, lanes would race",
-            hint=f"vectorize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one")
+            hint=f"vectorize a loop over elements, or s.rfactor({stage.tensor_written}, {loop.name}) makes {loop.name} one"
+                 f"{stage.early}")
     must_not_be_steps(stage, loop, directive)
     extent = extent_of(stage, loop)
     if extent is not None and build.as_int(extent) is None and stage.attach_type != AttachType.SCOPE:
         raise stage.refuse(directive, f"the extent of {loop.name} is {extent!r}, which is not a constant",
-                           hint=f"split it by a constant first: _, inner = {stage.written}.split({loop.name}, factor=8); "
-                                f"{stage.written}.vectorize(inner)")
+                           hint=f"split it by a constant first: _, inner = {stage.handle}.split({loop.name}, factor=8); "
+                                f"{stage.handle}.vectorize(inner)")
     must_not_share_lanes(stage, loop, directive, "vectorized")
     for guest in stage.guests():
         why = why_not_in_lanes(guest) if find(stage.leaf_iter_vars[at:], guest.attach_ivar) is not None else ""

@@ -104,8 +104,7 @@ def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
     try:
         layout = layout_of(mapped.axes, op.shape_of(0), [one for one in mapped.finals if one is not AXIS_SEPARATOR])
     except NotInvertible as error:
-        hint = "each element needs a place of its own: permute, split (c // 4, c % 4) or join (i*6 + j)"
-        raise stage.refuse(DIRECTIVE, str(error), hint=hint) from None
+        raise stage.refuse(DIRECTIVE, str(error), hint=error.hint) from None
     must_leave_steps(stage, layout.inverse, DIRECTIVE)
     new = _placeholder(op, layout) if isinstance(op, PlaceholderOp) else _relaid(op, layout)
     made = _rewired(stage, op, new, layout)
