@@ -92,6 +92,22 @@ def test_the_tail_that_rfactor_took_over():
         assert line[0] == "k.outer*8 + k.inner < 30" and "= s.rfactor(B, k_inner)" in line[1]
 
 
+@pytest.mark.parametrize("extent", [10, te.size_var("n")], ids=["constant", "symbolic"])
+@pytest.mark.parametrize("formula", ["elements", "sums", "where"])
+def test_the_tails_that_cache_write_took_over(extent, formula):
+    A = te.placeholder((extent, 6), name="A")
+    k = te.reduce_axis((0, 6), "k")
+    C = te.compute((extent, 6), lambda i, j: {
+        "elements": lambda: te.if_then_else(j < 3, A[i, j], 0.0), "sums": lambda: te.sum(A[i, k], axis=k),
+        "where": lambda: te.sum(A[i, k], axis=k, where=k < j)}[formula](), name="C")
+    s = te.create_schedule(C.op)
+    s[C].tile(*C.op.axis, 4, 5)
+    s.cache_write(C, "local")
+    said = re.findall(r"guard: (.*): a loop that cache_write took over has a tail\n *from (.*?) +\(", s.explain())
+    assert len(said) == 1 and said[0][1] == "C_local = s.cache_write(C, 'local')"
+    assert re.search(r"i.outer.c\*4.* < (10|n).* < 6", said[0][0]), said
+
+
 def test_a_rolling_buffer():
     s, _ = rolling()
     assert "s[B].rolling_buffer()" in guards(s)["not computed by the iteration of x.outer before"]

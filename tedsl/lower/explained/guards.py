@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from tedsl.schedule.tails import ROUND_UP
 
 Owners = Mapping[Var, str]  # the stage of each loop
 IN_FORMULA = {"rfactor": "the loop that rfactor took over has a tail",
+              "cache_write": "a loop that cache_write took over has a tail",
               "transform_layout": "the layout has places that hold no element"}
 
 
@@ -91,7 +93,8 @@ def _of_memory(plan: StagePlan) -> Iterator[GuardReport]:
 
 
 def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
-    """What directives put into the formula: the tail of a split before rfactor, the places of a layout that hold nothing."""
+    """What directives put into the formula: the tail of a split before rfactor or cache_write, the places of a layout that
+    hold nothing."""
     stage, recorder = plan.stage, plan.stage.schedule.recorder
     if not isinstance(stage.op, ComputeOp):
         return
@@ -100,8 +103,11 @@ def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
         before, after = (recorder.history.snapshots[at].stages.get(stage) for at in (number, number + 1))
         if after is None or directive.name not in IN_FORMULA:
             continue
+        if before is None and directive.name == "cache_write":  # a new stage has the formula of the one it was made of
+            stages = recorder.history.snapshots[number].stages.items()
+            before = next((said for one, said in stages if one.name == directive.stage), None)
         added = _conditions(after["op"]) - (0 if before is None else _conditions(before["op"]))
-        if added > 0 and (condition := _outermost(stage.op, directive.name)) is not None:
+        if added > 0 and (condition := _outermost(stage.op, directive.name, added)) is not None:
             shown_as = told_apart(Analyzer().simplify(substitute(condition, values)), owners, plan.name)
             yield GuardReport(shown(shown_as), IN_FORMULA[directive.name], (directive.origin,))
 
@@ -117,8 +123,8 @@ def _conditions(op: Operation) -> int:
     return count
 
 
-def _outermost(op: ComputeOp, directive: str) -> Expr | None:
-    """The condition that the directive put around the formula: rfactor's are marked as likely, those of a layout are last."""
+def _outermost(op: ComputeOp, directive: str, added: int) -> Expr | None:
+    """The `added` conditions that the directive put around the formula: those of rfactor are likely, others are last."""
     body = op.body[0]
     whole = body.condition if isinstance(body, Reduce) else body.args[0] if _conditions(op) and isinstance(body, Call) else None
     if whole is None:
@@ -127,7 +133,7 @@ def _outermost(op: ComputeOp, directive: str) -> Expr | None:
     if directive == "rfactor":
         return likely[0] if likely else None
     parts = [part for part in _parts(whole) if part not in likely and not isinstance(part, Call)]
-    return parts[-1] if isinstance(body, Reduce) and parts else whole
+    return functools.reduce(build.logical_and, parts[-added:]) if isinstance(body, Reduce) and parts else whole
 
 
 def _parts(condition: Expr) -> list[Expr]:
