@@ -63,7 +63,7 @@ class Stage:
         tail: what is done with the last tile where the factor does not divide the extent. The results are the same:
 
         - "guard", the default: every iteration asks whether it exists. Always right; nothing is computed twice.
-        - "mask": one loop, in which vectors are masked: no copy of the loop, no branch.
+        - "mask": one loop. Where it is vectorized, its vectors are masked: no copy of the loop, no branch; else as "guard".
         - "partition": a main loop that asks nothing, and a loop for the rest, also where the extent is a constant.
         - "shift_inwards": the last tile is moved inwards until it is full; it computes some elements again, so reductions
           and results computed in place are refused.

@@ -2,7 +2,8 @@
 
     guard          every iteration asks whether it exists: `if io*f + ii < n`. The default, as in TVM: always right, nothing is
                    computed twice. Passes that know more drop the question, split the loop there, or make it a mask
-    mask           one loop whose vectors are masked: no copy of the loop, no branch per lane
+    mask           one loop whose vectors are masked: no copy of the loop, no branch per lane. A loop that is not vectorized
+                   has the guard
     partition      a main loop without the question and a loop for the rest, also where the extent is a constant
     shift_inwards  the last tile is moved inwards, so that it is full: it computes some elements again, to the same values.
                    An extent below the factor is one tile with a question about the lane alone

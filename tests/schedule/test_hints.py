@@ -271,3 +271,24 @@ def test_a_sum_is_divided_in_two_steps(sums):
     s[C].transform_layout(lambda y, x: [y * 16 + x])
     s[C].transform_layout(lambda at: [at // 4, at % 4])
     tedsl.lower(s, [A, D])
+
+
+def test_values_of_pragmas_are_journaled_as_they_are(sums):
+    s, A, B, C, D = sums
+    s[D].pragma(D.op.axis[1], "auto_unroll_max_step", te.const(4, "int64"))
+    again = te.create_schedule(D.op)
+    again.replay(s.journal)
+    assert str(again) == str(s)
+
+
+def test_strides_that_no_memory_has(sums):
+    s, A, B, C, D = sums
+    with pytest.raises(ScheduleError, match="the factor is an integer of at least 1 and below 2"):
+        s[B].storage_align(B.op.axis[0], 2**31, 0)
+
+
+def test_loops_of_env_threads_are_launched_as_they_are(sums):
+    s, A, B, C, D = sums
+    s[D].env_threads([te.thread_axis((0, 4), "threadIdx.x")])
+    with pytest.raises(ScheduleError, match="the loops of env_threads are launched as they are"):
+        s[D].split(s[D].leaf_iter_vars[0], 2)

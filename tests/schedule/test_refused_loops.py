@@ -232,7 +232,9 @@ def test_annotations_of_a_stage_inside_a_vector(chain, refused):
     "the pragma is a string, got the int 3"),
     ("auto_unroll_max_step", None, "the value of auto_unroll_max_step is a constant integer, got None"),
     ("auto_unroll_max_step", "8", "a constant integer, got the str '8'"), ("import_c", [1],
-    "a number or a string, got a list of 1")])
+    "import_c takes code as text, got a list of 1"), ("import_llvm", None, "import_llvm takes code as text, got None"),
+    ("loop_partition_hint", [1], "a number or a string, got a list of 1"),
+    ("unrol", 1, "choose one of unroll, vectorize, auto_unroll_max_step")])
 def test_wrong_pragmas(chain, refused, kind, value, words):
     refused(chain.s, lambda: chain.s[chain.D].pragma(chain.D.op.axis[0], kind, value), words)
 

@@ -11,9 +11,11 @@ from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
 from tedsl.schedule.state import StageState, describe, show
 
+CODES = ("import_c", "import_llvm")  # their value is a text
 COUNTS = ("auto_unroll_max_step", "unroll_explicit")  # their value is a number
-PRAGMAS = (*COUNTS, "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish", "import_c",
-           "import_llvm", "debug_skip_region", "loop_partition_hint")
+PRAGMAS = (*COUNTS, "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish", *CODES,
+           "debug_skip_region", "loop_partition_hint")
+CHOICES = ("unroll", "vectorize", *PRAGMAS)
 
 
 def pragma(stage: StageState, loop: Any, kind: Any, value: Any = None) -> None:
@@ -28,7 +30,7 @@ def pragma(stage: StageState, loop: Any, kind: Any, value: Any = None) -> None:
     if kind == "vectorize":
         return vectorize(stage, loop)
     if kind not in PRAGMAS:
-        raise stage.refuse(directive, f"there is no pragma {kind!r}", hint=f"choose one of {', '.join(PRAGMAS)}")
+        raise stage.refuse(directive, f"there is no pragma {kind!r}", hint=f"choose one of {', '.join(CHOICES)}")
     made = _value(stage, directive, kind, value)
     attr = stage.attr_of(loop)
     stage.set_attr(loop, pragma_keys=(*attr.pragma_keys, StringImm(kind)), pragma_values=(*attr.pragma_values, made))
@@ -40,12 +42,15 @@ def _value(stage: StageState, directive: str, kind: str, value: Any) -> Expr | N
     if kind in COUNTS and number is None:
         raise stage.refuse(directive, f"the value of {kind} is a constant integer, got {describe(value)}",
                            hint=f'for example pragma({show(loop_of(stage))}, "{kind}", 16)')
+    if kind in CODES and not isinstance(value, (str, StringImm)):
+        raise stage.refuse(directive, f"{kind} takes code as text, got {describe(value)}",
+                           hint=f'for example pragma({show(loop_of(stage))}, "{kind}", code)')
     if value is None:
         return None
     if isinstance(value, bool):
         return build.const(int(value), "int32")
     if isinstance(value, (str, Expr)) or number is not None:
-        return build.as_expr(value if number is None or isinstance(value, Expr) else number)
+        return build.as_expr(value if number is None else number)
     raise stage.refuse(directive, f"the value of a pragma is a number or a string, got {describe(value)}")
 
 

@@ -19,6 +19,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
+from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.attach import real_consumers
 from tedsl.schedule.domains import ceil_div, extents_down, root_extents
@@ -56,6 +57,8 @@ def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[Ite
 
 
 def _other_way(stage: StageState, producer: StageState) -> str:
+    if isinstance(stage.op, ExternOp):
+        return f"leave {stage.name} where it is: its statements are no loops that others could be computed in"
     return f"split the loops of {stage.name} as wanted and call {producer.written}.compute_at({stage.written}, loop)"
 
 
