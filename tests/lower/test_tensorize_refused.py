@@ -97,6 +97,23 @@ def test_another_combiner_is_shown():
     refused(s, [A, C], "combiner differs", "z[0] = sum(x[q] over q)", "z[0] = max(A[i, q] over q)")
 
 
+@pytest.mark.parametrize("ours, theirs, words", [
+    ({}, {"init": 1.0}, ("z[0] = sum(x[k] over k)\n", "z[0] = sum(A[i, k] over k, from 1f)", "start value differs",
+                         "intrinsic  that of the combiner\n    loops      1f")),
+    ({"init": 2.0}, {}, ("z[0] = sum(x[k] over k, from 2f)", "intrinsic  2f\n    loops      that of the combiner")),
+    ({"init": 2.0}, {"init": 1.0}, ("over k, from 2f)", "over k, from 1f)", "constant differs:\n    intrinsic  2f")),
+])
+def test_other_start_values_are_shown(ours, theirs, words):
+    x, A = te.placeholder((4,), name="x"), te.placeholder((8, 4), name="A")
+    k, q = te.reduce_axis((0, 4), name="k"), te.reduce_axis((0, 4), name="q")
+    z = te.compute((1,), lambda i: te.sum(x[k], axis=k, **ours), name="z")
+    total = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "f", ins[0].data), name="total")
+    C = te.compute((8,), lambda i: te.sum(A[i, q], axis=q, **theirs), name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(q, total)
+    refused(s, [A, C], *words)
+
+
 def test_an_input_that_would_be_two_tensors():
     x = te.placeholder((16,), name="x")
     z = te.compute((16,), lambda i: x[i] * x[i], name="z")

@@ -97,8 +97,11 @@ class Comparison:
     def reduction(self, a: Expr, b: Expr) -> bool:
         if not isinstance(a, Reduce) or not isinstance(b, Reduce):
             return self.differ("operator", a, b)
-        if len(a.source) != len(b.source) or a.value_index != b.value_index or len(a.init) != len(b.init):
+        if len(a.source) != len(b.source) or a.value_index != b.value_index:
             return self.differ("reduction", a, b)
+        if len(a.init) != len(b.init):
+            own = "that of the combiner"
+            return self.differ("start value", a.init[0] if a.init else own, b.init[0] if b.init else own)
         ours, theirs = a.combiner, b.combiner
         renamed = dict(zip((*ours.lhs, *ours.rhs), (*theirs.lhs, *theirs.rhs)))
         for x, y in zip((*ours.result, *ours.identity_element), (*theirs.result, *theirs.identity_element)):

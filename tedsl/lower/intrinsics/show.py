@@ -12,14 +12,15 @@ LONGEST = 200
 
 
 def formula_text(expr: Expr, over: str = "") -> str:
-    """`expr` on one line; a reduction as sum(... over k), with `over` for the names of its axes."""
+    """`expr` on one line; a reduction as sum(... over k, from init), with `over` for the names of its axes."""
     if not isinstance(expr, Reduce):
         return _short(repr(expr))
     name = COMBINERS.get(type(expr.combiner.result[0]), "reduce") if len(expr.source) == 1 else "reduce"
     sources = ", ".join(map(repr, expr.source))
     where = "" if build.is_true(expr.condition) else f" where {expr.condition!r}"
     axes = over or ", ".join(axis.name for axis in expr.axis)
-    return _short(f"{name}({sources} over {axes}{where})")
+    begin = f", from {', '.join(map(repr, expr.init))}" if expr.init else ""
+    return _short(f"{name}({sources} over {axes}{where}{begin})")
 
 
 def shape_text(dims: Sequence[Expr]) -> str:
