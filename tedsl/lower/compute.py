@@ -56,7 +56,7 @@ def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[It
     reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *ranges.values()))
     own = {axis: domains[axis] for axis in op.axis if axis in domains}
     own.update((axis, dom) for axis, dom in ranges.items() if dom is not axis.dom)
-    return StagePlan(stage, op, bodies, reads, domains=own), checked.requirements
+    return StagePlan(stage, op, bodies, reads, domains=own, at_run_time=not clamped), checked.requirements
 
 
 def store_values(plan: StagePlan, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:

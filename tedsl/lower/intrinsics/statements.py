@@ -22,6 +22,7 @@ from tedsl.lang.intrinsics.tensor_intrin import Region
 from tedsl.lower.intrinsics.bind import BODY, RESET, UPDATE, instance
 from tedsl.lower.intrinsics.match import Matcher, Use, use_of_call
 from tedsl.lower.intrinsics.region import check_inside, covered
+from tedsl.lower.intrinsics.written import check_part
 from tedsl.schedule.causes import annotated, said
 from tedsl.schedule.domains import indices_up
 
@@ -42,10 +43,10 @@ class TensorizedNest:
         use = self.use({loop.leaf: loop.value for loop in plan.loops[:self.at]})
         begin = self.nest.begin_of_reduction()
         if self.at <= begin or not isinstance(plan.bodies[0], Reduce):
-            body = instance(self.part(use, BODY), use, plan, self.nest.buffer_of)
+            body = self.instance(self.part(use, BODY), use)
             body = self.nest.guarded(body, plan.offsets, self.nest.starts(), self.nest.translate)
             return self.marked(self.nest.wrap(0, self.at, body))
-        update = instance(self.part(use, UPDATE), use, plan, self.nest.buffer_of)
+        update = self.instance(self.part(use, UPDATE), use)
         reset = None
         if use.intrin.reduce_init is not None:
             reset = self.reset(begin)
@@ -95,6 +96,11 @@ class TensorizedNest:
                             "replaces", hint="return (body, reduce_init, reduce_update) from the function of "
                             "decl_tensor_intrin, or tensorize another loop", about=self.cause())
 
+    def instance(self, part: str, use: Use) -> Stmt:
+        """That part of the intrinsic, if nothing is surely wrong with it."""
+        check_part(part, use, self.plan, self.at, self.nest.buffers)
+        return instance(part, use, self.plan, self.nest.buffer_of)
+
     def cause(self) -> object:
         loops = self.plan.loops
         return annotated(self.plan.stage, loops[self.at].leaf) if self.at < len(loops) else None
@@ -118,7 +124,7 @@ class TensorizedNest:
         copies = [nest.init_loop(loop) for loop in between if not loop.leaf.is_reduction]
         values = {loop.leaf: loop.value for loop in (*plan.loops[:begin], *copies)}
         zero = {loop.leaf: build.const(0, loop.leaf.dtype) for loop in between if loop.leaf.is_reduction}
-        stmt = instance(RESET, self.use({**values, **zero}), plan, nest.buffer_of)
+        stmt = self.instance(RESET, self.use({**values, **zero}))
         inner = {loop.leaf: loop.value for loop in plan.loops[self.at:] if not loop.leaf.is_reduction}
         offsets = indices_up(plan.stage.relations, plan.extents, {**values, **inner}, plan.shifted)
         stmt = nest.guarded(stmt, offsets, {**values, **inner}, nest.translator(offsets))
@@ -135,7 +141,7 @@ class TensorizedNest:
                                     "nothing would write the start values",
                                     hint="return (body, reduce_init, reduce_update) from the function of decl_tensor_intrin",
                                     about=self.cause())
-        body = instance(self.part(use, BODY), use, self.plan, self.nest.buffer_of)
+        body = self.instance(self.part(use, BODY), use)
         names: list[Var] = [loop.var for loop in self.plan.loops[begin:self.at]
                             if loop.leaf.is_reduction and loop.var is not None]
         first = reduce(build.logical_and, [build.equal(v, build.const(0, v.dtype)) for v in names], build.true())

@@ -1,0 +1,151 @@
+"""What a person wrote for an intrinsic: what is surely wrong with it is refused where it is used.
+
+    b.vstore([i + 1], ...)  for b of 4 elements, i in 0..4      element 4 of b is outside, whatever b stands for
+    attr [threadIdx.x] "thread_extent" = 4 { b[threadIdx.x] }   in a loop that is bound to threadIdx.x: one thread each is left
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.errors import LoweringError
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import BufferLoad, Call, Expr, Load, Ramp, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.node import Node
+from tedsl.ir.stmt import AttrStmt, BufferStore, Stmt, Store
+from tedsl.ir.walk.substitute import Substitution, bind_once
+from tedsl.ir.walk.visitor import post_order
+from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
+from tedsl.lang.reads import Facts
+from tedsl.lower.checks import bind_sizes
+from tedsl.lower.intrinsics.match import Use
+from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.threads.around import hosts
+from tedsl.lower.threads.statements import check_launches
+from tedsl.lower.written.memory import MemoryTable, Place, position
+from tedsl.lower.written.statements import StatementChecker
+from tedsl.schedule.causes import annotated
+
+
+def check_part(part: str, use: Use, plan: StagePlan, at: int, buffers: Sequence[Buffer]) -> None:
+    """Refuses the part of an intrinsic that stands for the loops of `plan` from number `at` on, which computes `buffers`."""
+    stmt: Stmt = getattr(use.intrin, part)
+    cause = annotated(plan.stage, plan.loops[at].leaf) if at < len(plan.loops) else None
+    for launch, tag in _launches(stmt):
+        around = _bound_around(plan, at, tag)
+        if around is not None:
+            raise _launched_again(use.intrin, part, plan, launch, around, cause)
+        check_launches(plan, launch, buffers)
+    if not plan.at_run_time:
+        check_accesses(part, use, plan.name, cause)
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+def _launches(stmt: Stmt) -> Iterator[tuple[AttrStmt, str]]:
+    """Where threads are launched in `stmt`, and of which tag."""
+    for node in post_order(stmt):
+        if isinstance(node, AttrStmt) and node.attr_key == "thread_extent" and isinstance(node.node, IterVar):
+            yield node, node.node.thread_tag
+
+
+def _bound_around(plan: StagePlan, at: int, tag: str) -> tuple[StagePlan, Loop] | None:
+    """The loop around loop number `at` of `plan` that is bound to threads of `tag`, with its stage."""
+    for host, until in ((plan, at - 1), *hosts(plan)):
+        for loop in host.loops[:until + 1]:
+            if loop.attr.bind_thread is not None and loop.attr.bind_thread.thread_tag == tag:
+                return host, loop
+    return None
+
+
+def _launched_again(intrin: TensorIntrin, part: str, plan: StagePlan, launch: AttrStmt, around: tuple[StagePlan, Loop],
+                    cause: object) -> LoweringError:
+    host, loop = around
+    axis: IterVar = launch.node
+    tag = axis.thread_tag
+    loops = ", ".join(one.leaf.name for one in plan.loops)
+    return LoweringError(
+        f"the {part} of the intrinsic {intrin.name} in {plan.name} launches {launch.value!r} threads of {tag}, and loop "
+        f"{loop.leaf.name} of {host.name} around it is bound to {tag}: each of these threads would do only its own part of "
+        f"each region\n  loops: {loops}",
+        hint=f"leave loop {loop.leaf.name} unbound or bind it to another axis, or write the {part} with a serial loop: "
+             "with ib.for_range(...)", about=cause)
+
+
+# --- accesses --------------------------------------------------------------------------------------------------------
+
+def check_accesses(part: str, use: Use, stage: str, cause: object) -> None:
+    """Refuses an access that leaves the buffer that the intrinsic declares, where that is sure before it runs."""
+    place = Substitution({var: build.cast(var.dtype, value) for var, value in use.values.items()})
+    stmt: Stmt = bind_once(place(getattr(use.intrin, part)))
+    if not any(isinstance(node, (Load, Store, BufferLoad, BufferStore)) for node in post_order(stmt)):
+        return
+    buffers = tuple(map(place.buffer, use.intrin.buffers))
+    analyzer = Analyzer()
+    bind_sizes(analyzer, [dim for buffer in buffers for dim in buffer.shape], at_least=0)
+    words = f"the {part} of the intrinsic {use.intrin.name} in {stage}"
+    try:
+        _WindowChecker(_Windows(buffers), analyzer, words)(stmt)
+    except LoweringError as error:
+        error.about = error.about or cause
+        raise
+
+
+class _WindowChecker(StatementChecker):
+    """Of the walk, what is sure; what calls do with the pointers that they get is theirs."""
+
+    def __init__(self, table: MemoryTable, analyzer: Analyzer, words: str) -> None:
+        super().__init__(table, analyzer, may_return=False, at_run_time=True)
+        self.words = words
+
+    def check_pointer(self, call: Call, facts: Facts | None) -> None:
+        """A region of strided memory: not looked at."""
+
+    def check_array(self, call: Call, facts: Facts | None) -> None:
+        """The same."""
+
+    def placed(self, access: Node) -> str:
+        return f"{self.words}: {super().placed(access)}"
+
+
+class _Windows(MemoryTable):
+    """The buffers of an intrinsic. A position in one whose strides the loops decide says nothing of the element."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        super().__init__(tuple(buffers))
+        self.windows: Mapping[Var, Buffer] = {buffer.data: buffer for buffer in buffers}
+
+    def places(self, access: Load | Store | BufferLoad | BufferStore) -> list[Place]:
+        if isinstance(access, (Load, Store)):
+            data = access.buffer_var
+            return super().places(access) if data in self.known and _is_placed(self.windows.get(data)) else []
+        buffer = access.buffer
+        if self.windows.get(buffer.data) is buffer:
+            return _places(buffer, access.indices)
+        return super().places(access) if buffer.data in self.known and buffer.data not in self.windows else []
+
+
+def _is_placed(buffer: Buffer | None) -> bool:
+    """Whether the distances of the elements are known."""
+    return buffer is None or all(build.as_int(stride) is not None for stride in buffer.strides)
+
+
+def _places(buffer: Buffer, indices: tuple[Expr, ...]) -> list[Place]:
+    """What each index must satisfy. A vector of several rows goes on in the next one: it must begin inside, and end in memory
+    of the buffer, if one knows where that ends."""
+    zero = build.const(0, "int32")
+    made = [Place(index, zero, extent, f"dimension {k} of {buffer.name}", k)
+            for k, (index, extent) in enumerate(zip(indices, buffer.shape))]
+    if len(indices) < 2 or indices[-1].dtype.lanes == 1:
+        return made
+    last = indices[-1]
+    if not isinstance(last, Ramp) or not _is_placed(buffer):
+        return made[:-1]
+    here = buffer.replace(elem_offset=zero)
+    memory = MemoryTable((here,)).memory(buffer.data)
+    step = build.mul(last.stride, buffer.strides[-1]) if buffer.strides else last.stride
+    at = Ramp(position(here, (*indices[:-1], last.base)), step, last.lanes)
+    return [*made[:-1], Place(at, memory.low, memory.size, buffer.name)]
