@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import OptionError, ScheduleError
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.primitives.places.compute_at import compute_at, must_be_possible
-from tedsl.schedule.state import AttachType, Group, ScheduleState, StageState, show
+from tedsl.schedule.attach import at_reader
+from tedsl.schedule.primitives.places.compute_at import must_be_possible
+from tedsl.schedule.state import AttachType, Group, ScheduleState, StageState, describe, show
 
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule
@@ -29,14 +30,24 @@ def place_of(schedule: ScheduleState, group: Group | None) -> tuple[StageState, 
 
 
 def followers(schedule: ScheduleState, group: Group) -> list[StageState]:
-    """The members that no directive of their own has placed: they are where the group is."""
-    return [stage for stage in members(schedule, group) if not stage.is_placeholder and _follows(stage)]
+    """The members that no directive of their own, or of a group inside of `group`, has placed: they are where the group is."""
+    return [stage for stage in members(schedule, group) if not stage.is_placeholder and _follows(stage)
+            and not any(one in schedule.group_hosts for one in _up_to(stage, group))]
+
+
+def _up_to(stage: StageState, group: Group) -> list[Group]:
+    """The groups around a member of `group` that lie in it, innermost first."""
+    chain = list(stage.group.chain()) if stage.group is not None else []
+    return chain[:chain.index(group)]
 
 
 def _follows(stage: StageState) -> bool:
     if stage.attach_type == AttachType.ROOT:
         return True
-    place = place_of(stage.schedule, stage.group)
+    return _is_at(stage, place_of(stage.schedule, stage.group))
+
+
+def _is_at(stage: StageState, place: tuple[StageState, IterVar] | None) -> bool:
     return stage.attach_type == AttachType.SCOPE and place is not None \
         and stage.attach_stage is place[0] and stage.attach_ivar is place[1]
 
@@ -44,25 +55,48 @@ def _follows(stage: StageState) -> bool:
 def group_compute_at(schedule: ScheduleState, group: Group, host: Any, loop: Any) -> None:
     """Compute the stages of the group that have no place of their own inside the loop `loop` of `host`."""
     moved = followers(schedule, group)
-    first = moved[-1] if moved else members(schedule, group)[-1]
+    inside = members(schedule, group)
+    first = (moved or [stage for stage in inside if not stage.is_placeholder] or inside)[-1]
     directive = f"compute_at({show(host)}, {show(loop)})"
-    if isinstance(host, StageState) and host in members(schedule, group):
+    if not isinstance(host, StageState) or host.schedule is not schedule:
+        wrong = f"the first argument is a stage, got {describe(host)}" if not isinstance(host, StageState) \
+            else f"{host.name} is a stage of another schedule"
+        raise first.refuse(f"{group.name}.{directive}", wrong,
+                           hint=f"write {group.name}.compute_at{at_reader(first).rpartition('.compute_at')[2]}")
+    if host in inside:
         raise first.refuse(directive, f"{host.name} belongs to {group.name} itself",
                            hint="compute the group at a loop of a stage that uses its outputs")
-    for stage in reversed(moved):
+    for stage in reversed(moved or [first]):  # if all have places of their own, the loop must still be one for the group
         must_be_possible(stage, host, loop)
     for stage in moved:
-        compute_at(stage, host, loop)
+        stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, host, loop
     schedule.group_hosts[group], schedule.group_loops[group] = host, loop
 
 
 def group_compute_root(schedule: ScheduleState, group: Group) -> None:
     """Take back compute_at of the group; a group around it keeps its place for the stages in it."""
     moved = followers(schedule, group)
+    for stage in moved:
+        _must_fit(stage, group.parent)
     schedule.group_hosts.pop(group, None)
     schedule.group_loops.pop(group, None)
     for stage in moved:
         put_with_group(stage)
+
+
+def return_to_group(stage: StageState) -> None:
+    """Takes back the place of `stage` alone; refuses where its group is computed at a loop at which it cannot be."""
+    _must_fit(stage, stage.group)
+    put_with_group(stage)
+
+
+def _must_fit(stage: StageState, group: Group | None) -> None:
+    """Refuses to let go of a stage that cannot be where `group` is."""
+    place = place_of(stage.schedule, group)
+    if place is None or group is None or stage.is_placeholder or _is_at(stage, place):
+        return
+    held = next(one for one in group.chain() if one in stage.schedule.group_hosts)
+    must_be_possible(stage, *place, f"compute_root(), to loop {place[1].name} of {place[0].name} where {held.name} is,")
 
 
 def put_with_group(stage: StageState) -> None:

@@ -127,6 +127,55 @@ def test_places_of_a_group(diamond, refused):
     refused(s, lambda: whole.compute_at(s[p.B], p.B.op.axis[0]), "F is an output")
 
 
+@pytest.mark.parametrize(("place", "words"), [
+    (lambda p: (None, None), ("group_0.compute_at(None, None)", "is a stage, got None", "group_0.compute_at(s[F], loop)")),
+    (lambda p: ("F", 3), ("the first argument is a stage, got the str 'F'",)),
+    (lambda p: (create_schedule(p.F.op)[p.F], p.F.op.axis[0]), ("F is a stage of another schedule",)),
+    (lambda p: (p.s[p.F], None), ("expected an axis, got None",)),
+    (lambda p: (p.s[p.F], p.B.op.axis[0]), ("i is a loop of stage B",)),
+    (lambda p: (p.s[p.F], p.split), ("j was split into j.outer, j.inner",)),
+    (lambda p: (p.s[p.B], p.B.op.axis[0]), ("B does not use E: it is computed before E",)),
+    (lambda p: (p.s[p.A], p.F.op.axis[0]), ("A does not use E",)),
+])
+def test_a_group_whose_stages_all_have_places_is_checked_as_any_other(diamond, refused, place, words):
+    p, s = diamond, diamond.s
+    p.split = p.F.op.axis[1]
+    s[p.F].split(p.split, 2)
+    for tensor in (p.C, p.D, p.E):
+        s[tensor].compute_at(s[p.F], p.F.op.axis[0])
+    group = s.create_group([p.E], [p.B])
+    refused(s, lambda: group.compute_at(*place(p)), *words)
+    assert group.attach_stage is None and int(group.attach_type) == 1
+    group.compute_at(s[p.F], p.F.op.axis[0])
+    right(p)
+
+
+def test_a_stage_does_not_go_back_to_a_group_where_it_cannot_be(refused):
+    A = te.placeholder((8,), name="A")
+    B, B2 = te.compute((8,), lambda i: A[i] + 1.0, name="B"), te.compute((8,), lambda i: A[i] - 1.0, name="B2")
+    C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
+    D = te.compute((8,), lambda i: B2[i] * C[i], name="D")
+    s = create_schedule([C.op, D.op])
+    outer = s.create_group([B, B2], [A])
+    inner = s.create_group([B], [A])
+    inner.compute_at(s[C], C.op.axis[0])
+    outer.compute_at(s[D], D.op.axis[0])
+    assert s[B].attach_stage is s[C] and s[B2].attach_stage is s[D], "the inner group keeps its place"
+    refused(s, inner.compute_root, "compute_root(), to loop i of D where group_0 is, on stage B", "C uses B too")
+    assert inner.attach_stage is s[C]
+    s[B].compute_inline()
+    s[B].compute_root()
+    assert s[B].attach_stage is s[C]
+    s[B2].compute_inline()
+    s[B2].compute_root()
+    assert s[B2].attach_stage is s[D]
+    flat = create_schedule([C.op, D.op])
+    both = flat.create_group([B, B2], [A])
+    flat[B].compute_at(flat[C], C.op.axis[0])
+    both.compute_at(flat[D], D.op.axis[0])
+    refused(flat, flat[B].compute_root, "to loop i of D where group_0 is", "C uses B too")
+
+
 def test_the_loop_of_a_group_stays(diamond, refused):
     p, s = diamond, diamond.s
     group = s.create_group([p.E], [p.A])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tedsl.schedule.group import put_with_group
+from tedsl.schedule.group import return_to_group
 from tedsl.schedule.state import StageState
 
 
 def compute_root(stage: StageState) -> None:
     """Take back compute_at and compute_inline. Harmless on a placeholder, which is there from the start.
 
-    A stage of a group is where its group is computed.
+    A stage of a group that has a place goes to that place.
     """
-    put_with_group(stage)
+    return_to_group(stage)
