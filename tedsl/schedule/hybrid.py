@@ -27,6 +27,15 @@ def axes_of(stage: StageState, loop: IterVar) -> list[IterVar]:
     return list(dict.fromkeys(found))
 
 
+def check_new_loop(stage: StageState, made: str, directive: str) -> None:
+    """Refuses loops around those of a script: its statements have no place for them. `made`: what they would be."""
+    if isinstance(stage.op, HybridOp):
+        loops = ", ".join(loop.name for loop in stage.leaf_iter_vars)
+        raise stage.refuse(directive, f"{stage.name} is a hybrid script, whose loops are those that are written in it: "
+                           f"there is no place for {made}", hint=f"split and fuse its loops: {loops}" if loops
+                           else "write a loop in the script")
+
+
 def check_nest(stage: StageState, loops: Sequence[IterVar], directive: str) -> None:
     """Refuses loops of a script that do not stand directly inside one another."""
     if not isinstance(stage.op, HybridOp):

@@ -57,7 +57,9 @@ def chain_at(node: Stmt, axes: dict[Var, IterVar]) -> list[For]:
 
 def nest_of(op: HybridOp, axis: IterVar) -> LoopNest:
     """The nest that the loop `axis` stands in."""
-    return next(nest for nest in nests_of(op) if axis in nest.axes)
+    found = next((nest for nest in nests_of(op) if axis in nest.axes), None)
+    assert found is not None, f"{axis.name} is a loop of {op.name}: directives add none"
+    return found
 
 
 def why_dependent(nest: LoopNest, axis: Var) -> str:

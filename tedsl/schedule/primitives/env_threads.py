@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.schedule.hybrid import check_new_loop
 from tedsl.schedule.primitives.bind import check_thread
 from tedsl.schedule.state import StageState, find, show
 from tedsl.schedule.tails import must_have_one_version
@@ -20,6 +21,7 @@ def env_threads(stage: StageState, threads: Any) -> None:
     directive = f"env_threads({show(given)})"
     stage.must_have_loops(directive)
     must_have_one_version(stage, directive)
+    check_new_loop(stage, "threads around them", directive)
     if stage.env_threads:
         raise stage.refuse(directive, f"{stage.name} has the threads {show(list(stage.env_threads))} around it already",
                            hint="name all axes in one call")

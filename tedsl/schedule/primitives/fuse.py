@@ -9,7 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.domains import extents_down, root_extents
-from tedsl.schedule.hybrid import check_nest
+from tedsl.schedule.hybrid import check_nest, check_new_loop
 from tedsl.schedule.relations import Fuse, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
 from tedsl.schedule.state import StageState, find, show
@@ -26,6 +26,7 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
     stage.must_have_loops(directive)
     if not loops:
         stage.must_not_be_extern(directive)
+        check_new_loop(stage, "a loop of one iteration", directive)
         return _add_singleton(stage)
     for loop in loops:
         stage.position_of(loop, directive)

@@ -274,3 +274,15 @@ def test_lanes_that_meet_in_different_iterations_of_a_loop_inside():
         want[i, :9] = want[i - 1, 1:] + a[i, :9]
     tedsl.build(s, [A, B])(a, b)
     np.testing.assert_allclose(b, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("directive", [
+    lambda st: st.fuse(), lambda st: st.env_threads([te.thread_axis((0, 4), "threadIdx.x")])], ids=["fuse", "env_threads"])
+def test_a_script_gets_no_loops_around_its_own(directive):
+    C, s, i, j = scheduled()
+    with pytest.raises(ScheduleError, match=r"a hybrid script, whose loops are those that are written in it(.|\n)*fuse its "
+                                            r"loops: i, j"):
+        directive(s[C])
+    assert not s.journal and s[C].leaf_iter_vars == [i, j]
+    s[C].reorder(j, i)
+    check(s, C)
