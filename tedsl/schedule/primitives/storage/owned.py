@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, StageState
 
@@ -13,8 +14,7 @@ def must_own_memory(stage: StageState, directive: str, what: str) -> None:
                            hint=f'make a copy that is {what}: s.cache_read({stage.tensor_written}, "global", readers)')
     if stage.is_output:
         raise stage.refuse(directive, f"{stage.name} is an output of the schedule: its memory is the caller's",
-                           hint=f's.cache_write({stage.tensor_written}, "global") computes into memory of our own, '
-                                f"which can be {what}")
+                           hint=f"{copied_from(stage, 'global', 'into memory of our own')}, which can be {what}")
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         raise stage.refuse(directive, f"{stage.name} is computed inline: it has no memory",
                            hint=f"call {stage.written}.compute_root() first")
@@ -22,5 +22,14 @@ def must_own_memory(stage: StageState, directive: str, what: str) -> None:
     scan = scans.updates.get(stage, scans.inits.get(stage))
     if scan is not None:
         raise stage.refuse(directive, f"{stage.name} has no memory of its own: its rows are computed into {scan.name}",
-                           hint=f's.cache_write({stage.tensor_written}, "local") computes into memory of our own, '
-                                f"which can be {what}")
+                           hint=f"{copied_from(stage, 'local', 'into memory of our own')}, which can be {what}")
+
+
+def copied_from(stage: StageState, scope: str, where: str) -> str:
+    """What to do, for a hint, so that `stage` is computed in memory of `scope` and copied from there."""
+    op = stage.op
+    if type(op) is not ComputeOp:  # cache_write takes formulas only
+        return f"put a te.compute that copies {stage.name} in its place: {stage.name} is then computed {where}"
+    names = [stage.schedule.recorder.tensor(op.output(index), stage) for index in range(op.num_outputs)]
+    written = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    return f's.cache_write({written}, "{scope}") computes {where}'

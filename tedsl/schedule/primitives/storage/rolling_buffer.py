@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tedsl.ir.iters import IterType
+from tedsl.lang.extern import StatementsOp
+from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.attach import at_reader
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import AttachType, StageState
@@ -20,6 +22,10 @@ def rolling_buffer(stage: StageState) -> None:
     `stage` is computed at a loop (compute_at comes first) along which the region that it computes moves in one dimension.
     """
     directive = "rolling_buffer()"
+    if isinstance(stage.op, (ScanOp, StatementsOp)):
+        raise stage.refuse(directive, f"{stage.name} is not made by a formula of te.compute: all of it is computed each time",
+                           hint="leave that out; a copy that others read can roll at a loop: "
+                                f's.cache_read({stage.tensor_written}, "global", readers)')
     must_own_memory(stage, directive, "rolled")
     must_have_one_version(stage, directive)
     if stage.attach_type != AttachType.SCOPE:

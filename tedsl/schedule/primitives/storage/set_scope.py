@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.types import MEMORY_SCOPES, is_scope
+from tedsl.schedule.primitives.storage.owned import copied_from
 from tedsl.schedule.state import StageState, describe, show
 
 
@@ -15,8 +16,7 @@ def set_scope(stage: StageState, scope: Any) -> None:
     check_scope(stage, directive, scope)
     if stage.is_output and scope not in ("", "global"):
         raise stage.refuse(directive, f"{stage.name} is an output: the caller's memory is global",
-                           hint=f's.cache_write({stage.tensor_written}, {scope!r}) computes in {scope} memory and copies to '
-                                "the output")
+                           hint=f"{copied_from(stage, scope, f'in {scope} memory')}, and a copy is the output")
     stage.scope = scope
 
 

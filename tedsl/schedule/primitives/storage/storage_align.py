@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tedsl.ir.iters import IterVar
+from tedsl.lang.extern import ExternOp
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.primitives.storage.owned import must_own_memory
@@ -21,13 +22,14 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
     Rows that start at multiples of a cache line, or (offset 1) columns that do not all fall into one set of the cache.
     """
     directive = f"storage_align({show(axis)}, {show(factor)}, {show(offset)})"
+    _must_have_strides(stage, directive)
     must_own_memory(stage, directive, "aligned")
-    if isinstance(stage.op, ScanOp):
-        update = stage.op.update[0].name
-        raise stage.refuse(directive, f"{stage.name} is a scan: its rows follow one another without gaps",
-                           hint=f's.cache_write({update}, "local") computes rows in memory of their own, which can be aligned')
     axes = list(getattr(stage.op, "axis", ()))
     dim = find(axes, axis)
+    if dim is not None and dim >= stage.op.output(0).ndim:
+        raise stage.refuse(directive, f"{axes[dim].name} is loop number {dim + 1} of the script, and {stage.name} has "
+                           f"{stage.op.output(0).ndim} dimensions",
+                           hint="the first loops stand for the dimensions, in this order: give one of them")
     if dim is None:
         names = ", ".join(one.name for one in axes)
         what = f"expected an axis, got {describe(axis)}" if not isinstance(axis, IterVar) \
@@ -35,8 +37,9 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
             else f"{axis.name} is a loop, and strides belong to the axes of {stage.name}"
         raise stage.refuse(directive, what, hint=f"use one of {stage.written}.op.axis: {names}")
     every, rest = whole_number(factor), whole_number(offset)
-    if every is None or every < 1:
-        raise stage.refuse(directive, f"the factor is an integer of at least 1, got {describe(factor)}",
+    if every is None or not 1 <= every < 2**31:
+        largest = "" if every is None or every < 1 else " and below 2**31"
+        raise stage.refuse(directive, f"the factor is an integer of at least 1{largest}, got {describe(factor)}",
                            hint="for example 16: rows start at multiples of 16 elements")
     if rest is None or not 0 <= rest < every:
         raise stage.refuse(directive, f"the offset is an integer from 0 to {every - 1}, got {describe(offset)}",
@@ -44,3 +47,16 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
     others = tuple([one for one in stage.storage.alignments if one.dim != dim])
     made = sorted((*others, Alignment(dim, every, rest)), key=lambda one: one.dim)
     stage.storage = replace(stage.storage, alignments=tuple(made))
+
+
+def _must_have_strides(stage: StageState, directive: str) -> None:
+    """Refuses what is never laid out in another way."""
+    op = stage.op
+    if isinstance(op, ScanOp):
+        raise stage.refuse(directive, f"{stage.name} is a scan: its rows follow one another without gaps",
+                           hint=f's.cache_write({op.update[0].name}, "local") computes rows in memory of their own, which can '
+                                "be aligned")
+    if isinstance(op, ExternOp):
+        raise stage.refuse(directive, f"{stage.name} is made by te.extern: its statements address it as compact memory",
+                           hint="leave that out; a copy that others read can be aligned: "
+                                f's.cache_read({stage.tensor_written}, "global", readers)')

@@ -1,0 +1,94 @@
+"""What hints say about memory that is the caller's can be done, whatever an output is made by."""
+
+import pytest
+
+from tedsl import te, tir
+from tedsl.errors import ScheduleError
+
+A = te.placeholder((8, 4), name="A")
+
+
+@te.hybrid.script
+def plus(a):
+    b = output_tensor((8, 4), "float32")  # noqa: F821
+    for i in range(8):
+        for j in range(4):
+            for k in range(2):
+                b[i, j] = a[i, j] + k
+    return b
+
+
+def by_script():
+    return plus(A)
+
+
+def by_statements():
+    return te.extern((8, 4), [A], lambda ins, outs: tir.call_packed("f", ins[0], outs[0]), name="E")
+
+
+def by_scan():
+    state = te.placeholder((8, 4), name="state")
+    first = te.compute((1, 4), lambda t, i: A[t, i], name="first")
+    row = te.compute((8, 4), lambda t, i: state[t - 1, i] + A[t, i], name="row")
+    return te.scan(first, row, state, name="R")
+
+
+def hint_of(directive):
+    with pytest.raises(ScheduleError) as caught:
+        directive()
+    return str(caught.value).split("hint: ")[1]
+
+
+MADE = [by_script, by_statements, by_scan]
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("directive", [lambda stage: stage.set_scope("local"), lambda stage: stage.double_buffer()])
+def test_an_output_that_is_no_formula_is_copied_by_one(made, directive):
+    """The hint was cache_write, which refuses what is no formula."""
+    T = made()
+    hint = hint_of(lambda: directive(te.create_schedule(T.op)[T]))
+    assert hint.startswith(f"put a te.compute that copies {T.name} in its place") and "cache_write" not in hint
+    C = te.compute((8, 4), lambda i, j: T[i, j], name="C")
+    directive(te.create_schedule(C.op)[T])
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_an_output_that_is_a_formula_is_written_through_a_cache(outputs):
+    C = te.compute((8, 4), lambda i, j: (A[i, j], A[i, j] + 1.0) if outputs == 2 else A[i, j], name="C")
+    s = te.create_schedule(C.op if outputs == 1 else C[0].op)
+    hint = hint_of(lambda: s.stages[1].set_scope("local"))
+    made = eval(hint.split(" computes")[0], {"s": s, "C": C})  # all outputs of an operation move together
+    assert s[made if outputs == 1 else made[0]].scope == "local"
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("is_output", [True, False])
+def test_what_computes_all_of_its_output_does_not_roll(made, is_output):
+    T = made()
+    C = te.compute((8, 4), lambda i, j: T[i, j], name="C")
+    s = te.create_schedule((T if is_output else C).op)
+    assert hint_of(s[T].rolling_buffer).startswith(f"leave that out; a copy that others read can roll at a loop: "
+                                                   f"s.cache_read({T.name}")
+    if not is_output:
+        copy = s.cache_read(T, "global", [C])
+        s[copy].compute_at(s[C], C.op.axis[0])
+        s[copy].rolling_buffer()
+
+
+@pytest.mark.parametrize("is_output", [True, False])
+def test_what_is_never_aligned(is_output):
+    E, R = by_statements(), by_scan()
+    C = te.compute((8, 4), lambda i, j: E[i, j] + R[i, j], name="C")
+    s = te.create_schedule([E.op, R.op] if is_output else C.op)
+    assert hint_of(lambda: s[E].storage_align(None, 8, 0)).startswith("leave that out; a copy that others read can be aligned")
+    assert 's.cache_write(row, "local") computes rows' in hint_of(lambda: s[R].storage_align(R.op.spatial_axis_[0], 8, 0))
+    for tensor in (s.cache_read(E, "global", [C]), s.cache_write(R.op.update[0], "local")) if not is_output else ():
+        s[tensor].storage_align(s[tensor].op.axis[0], 8, 0)
+
+
+def test_loops_of_a_script_beyond_its_dimensions_have_no_stride():
+    T = by_script()
+    s = te.create_schedule(te.compute((8, 4), lambda i, j: T[i, j], name="C").op)
+    s[T].storage_align(T.op.axis[1], 8, 0)
+    assert "the first loops stand for the dimensions" in hint_of(lambda: s[T].storage_align(T.op.axis[2], 8, 0))
