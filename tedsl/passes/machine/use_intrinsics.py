@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.ir import build
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import SeqStmt, Tensorized, seq
+from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, For, ForKind, SeqStmt, Tensorized, seq
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 
@@ -23,6 +24,8 @@ def use_intrinsics(func: PrimFunc) -> PrimFunc:
 class _Taker(Rewriter):
     def rewrite(self, node: Any) -> Any:
         match node:
+            case Tensorized(body=body) if any(isinstance(n, For) and n.kind == ForKind.PARALLEL for n in post_order(body)):
+                return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)  # races are looked for
             case Tensorized(body=body):
                 return body
             case SeqStmt():

@@ -17,7 +17,19 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Call, Expr, Load, Or, Select, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.stmt import EXTERN_SCOPE, Allocate, AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, While
+from tedsl.ir.stmt import (
+    EXTERN_SCOPE,
+    Allocate,
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    Store,
+    Tensorized,
+    While,
+)
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.threads.known_values import Values, on_data, value
@@ -43,7 +55,7 @@ def check_iterations(func: PrimFunc) -> None:
     pending: list[tuple[Stmt, bool]] = [(func.body, not func.attrs.get("from_legacy_te_schedule"))]
     while pending:
         stmt, by_hand = pending.pop()
-        by_hand = by_hand or (isinstance(stmt, AttrStmt) and stmt.attr_key == EXTERN_SCOPE)
+        by_hand = by_hand or isinstance(stmt, Tensorized) or (isinstance(stmt, AttrStmt) and stmt.attr_key == EXTERN_SCOPE)
         if by_hand and isinstance(stmt, For) and stmt.kind == ForKind.PARALLEL:
             _check(stmt)
         pending += [(child, by_hand) for child in stmt.child_nodes() if isinstance(child, Stmt)]

@@ -121,3 +121,47 @@ def test_an_element_that_the_text_names_already_is_named_once():
     with pytest.raises(LoweringError, match=r"race: i = 0 writes B\[0\], and i = 1 (reads|writes) it") as error:
         tedsl.lower(s, args)
     assert "which is" not in str(error.value)
+
+
+# --- bodies of intrinsics -----------------------------------------------------------------------------------------------
+
+def tensorized(body):
+    """C = 2 A by an intrinsic for 4 elements, with that body."""
+    x = te.placeholder((4,), "int32", name="x")
+    y = te.compute((4,), lambda i: x[i] * 2, name="y")
+
+    def statements(ins, outs):
+        ib = tir.ir_builder.create()
+        body(ib, ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0]))
+        return ib.get()
+
+    intrin = te.decl_tensor_intrin(y.op, statements, name="dbl", default_buffer_params={"offset_factor": 1})
+    A = te.placeholder((16,), "int32", name="A")
+    C = te.compute((16,), lambda i: A[i] * 2, name="C")
+    s = te.create_schedule(C.op)
+    s[C].tensorize(s[C].split(C.op.axis[0], 4)[1], intrin)
+    return s, [A, C]
+
+
+def by_way_of_memory(own):
+    """Each iteration fills memory, its own or that of all, and takes the last element."""
+    def body(ib, x, y):
+        of_all = None if own else ib.allocate("int32", (8,), name="t", scope="local")
+        with ib.for_range(0, 4, "q", kind="parallel") as q:
+            t = of_all or ib.allocate("int32", (8,), name="t", scope="local")
+            with ib.for_range(0, 8, "w") as w:
+                t[w] = x[q] * 2
+            y[q] = t[7]
+
+    return body
+
+
+def test_iterations_in_the_body_of_an_intrinsic():
+    """They were compiled: values of other iterations came out."""
+    s, args = tensorized(by_way_of_memory(own=True))
+    a, c = np.arange(16, dtype="int32"), np.zeros(16, "int32")
+    tedsl.build(s, args)(a, c)
+    np.testing.assert_array_equal(c, a * 2)
+    for step in (tedsl.lower, tedsl.build):
+        with pytest.raises(LoweringError, match=r"parallel loop q race: q = 0 writes t\[w\], which is t\[0\], and q = 1 writes"):
+            step(*tensorized(by_way_of_memory(own=False)))
