@@ -122,6 +122,8 @@ class Schedule:
             if not ends[-1]:
                 raise ArgumentTypeError(f"create_group: no {what} are given", hint="list the tensors at which the group ends "
                                         "and begins: s.create_group(outputs=[C], inputs=[A])")
+        if not isinstance(include_inputs, (bool, int)):
+            raise ArgumentTypeError(f"create_group: include_inputs is True or False, got {include_inputs!r}")
         made = create_group(self.state, ends[0], ends[1], bool(include_inputs))
         recorder = self.state.recorder
         call = f"s.create_group({recorder.operations(ends[0])}, {recorder.operations(ends[1])}" \
@@ -154,7 +156,7 @@ class Schedule:
     @property
     def journal(self) -> Journal:
         """The directives so far; printed, a Python program over `s`."""
-        return Journal(self.state.recorder.directives, self.state.recorder.objects)
+        return self.state.recorder.journal()
 
     def undo(self, n: int = 1) -> Journal:
         """Take back the last `n` directives and return them. Tensors and loops of before are what they were."""

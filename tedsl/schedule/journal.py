@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from tedsl.errors import ArgumentError, ScheduleError
+from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, ScheduleError
 from tedsl.ir.expr import Expr, IntImm, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.operators import LazyEqual
@@ -53,13 +53,20 @@ class Journal(tuple[Directive, ...]):
     """The directives of a schedule in order; printed, a Python program over `s`. `s.replay(journal)` applies it.
 
     objects: what the texts name and cannot say, for a replay in this process.
+    threads: variables in these that belong to thread axes which a text makes, with the names that it gives them.
     """
 
     objects: Mapping[str, Any]
+    threads: Mapping[Var, str]
 
-    def __new__(cls, directives: Sequence[Directive] = (), objects: Mapping[str, Any] | None = None) -> Journal:
+    def __new__(cls, directives: Sequence[Directive] = (), objects: Mapping[str, Any] | None = None,
+                threads: Mapping[Var, str] | None = None) -> Journal:
+        directives = tuple(directives)
+        wrong = next((one for one in directives if not isinstance(one, Directive)), None)
+        if wrong is not None:
+            raise ArgumentTypeError(f"a journal is made of directives, and {wrong!r} is none", hint="take it from s.journal")
         made = super().__new__(cls, directives)
-        made.objects = dict(objects or {})
+        made.objects, made.threads = dict(objects or {}), dict(threads or {})
         return made
 
     @overload
@@ -68,7 +75,9 @@ class Journal(tuple[Directive, ...]):
     def __getitem__(self, index: slice) -> Journal: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Directive | Journal:
         found = super().__getitem__(index)
-        return Journal(found, self.objects) if isinstance(index, slice) else found  # type: ignore[return-value, arg-type]
+        if isinstance(index, slice):
+            return Journal(found, self.objects, self.threads)  # type: ignore[arg-type]
+        return found  # type: ignore[return-value]
 
     def __add__(self, other: object) -> Journal:
         """The directives of both, one after the other."""
@@ -79,10 +88,11 @@ class Journal(tuple[Directive, ...]):
         if twice is not None:
             raise ArgumentError(f"both journals speak of {twice}, and mean different objects of this process",
                                 hint="replay them one after the other")
-        return Journal(tuple(self) + tuple(other), {**self.objects, **objects})
+        threads = dict(other.threads) if isinstance(other, Journal) else {}
+        return Journal(tuple(self) + tuple(other), {**self.objects, **objects}, {**threads, **self.threads})
 
     def __mul__(self, times: SupportsIndex) -> Journal:
-        return Journal(super().__mul__(times), self.objects)
+        return Journal(super().__mul__(times), self.objects, self.threads)
 
     __rmul__ = __mul__
 
@@ -94,6 +104,8 @@ class Journal(tuple[Directive, ...]):
 
     def to_json(self, indent: int | None = 2) -> str:
         """The journal as JSON. Refuses a directive one of whose arguments lives in this process only."""
+        if indent is not None and not isinstance(indent, (int, str)):
+            raise ArgumentTypeError(f"to_json: indent is a number of blanks, got {indent!r}")
         from tedsl.schedule.record.journal_json import written
 
         return written(self, indent)
@@ -124,6 +136,8 @@ class Recorder:
 
     def record(self, name: str, call: str, stage: StageState, results: Any = (), *, on_schedule: bool = False) -> None:
         """Adds the directive `call`, which returned `results`: loops, tensors, ... (a list or tuple of them as such)."""
+        if not call:
+            raise InternalError(f"{name} on stage {stage.name} was applied, and nothing says how: were its arguments checked?")
         self._keep_names(call)
         several = isinstance(results, (list, tuple))
         made = [self.bind(r, stage) for r in (results if several else (results,))]
@@ -132,9 +146,16 @@ class Recorder:
         stage.schedule.sync_versions()
         self.history.take(stage.schedule)
 
+    def journal(self, start: int = 0) -> Journal:
+        """The directives from number `start` on."""
+        kept = {var for thing in self.objects.values() if isinstance(thing, Expr) for var in variables(thing)}
+        threads = {axis.var: name for axis, name in self.names.items() if isinstance(axis, IterVar) and axis.thread_tag
+                   and axis.var in kept and name not in self.objects} if kept else {}
+        return Journal(self.directives[start:], self.objects, threads)
+
     def take_back(self, state: ScheduleState, count: int) -> Journal:
         """Makes `state` what it was before its last `count` directives; returns these."""
-        undone = Journal(self.directives[len(self.directives) - count:], self.objects)
+        undone = self.journal(len(self.directives) - count)
         del self.directives[len(self.directives) - count:]
         snapshot = self.history.snapshots[len(self.directives)]
         self.history.put_back(state, len(self.directives))

@@ -7,7 +7,7 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, ScheduleError, TedslError
 from tedsl.schedule.handles import create_schedule
 from tedsl.schedule.journal import Directive, Journal
 
@@ -250,3 +250,144 @@ def test_conditions_over_variables_that_no_input_has(where):
     again.replay(s.journal)
     assert str(again.journal) == str(s.journal)
     assert str(tedsl.lower(again, [A, flag, n, C])) == str(tedsl.lower(s, [A, flag, n, C]))
+
+
+# --- what a journal speaks of on another schedule ----------------------------------------------------------------------
+
+def _extern(A, n):
+    return te.extern((n, 8), [A], lambda ins, outs: tedsl.tir.call_packed("f", ins[0], outs[0], n), name="X", dtype="float32")
+
+
+def _filled(A, n):
+    def fill(ins, outs):
+        ib = tedsl.tir.ir_builder.create()
+        a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        more = ib.let("n", n + 1)  # a variable of that name too, and none of the program's
+        with ib.for_range(0, n, name="n") as i, ib.for_range(0, 8, name="j") as j:
+            b[i * 8 + j] = a[i * 8 + j] * more.astype("float32")
+        return ib.get()
+
+    return te.extern((n, 8), [A], fill, name="X", dtype="float32")
+
+
+def _script(A, n):
+    @te.hybrid.script
+    def script(a):
+        b = output_tensor((a.shape[0], 8), "float32")  # noqa: F821
+        for i in range(a.shape[0]):
+            for j in range(8):
+                b[i, j] = a[i, j] + 1.0
+        return b
+
+    return script(A)
+
+
+@pytest.mark.parametrize("made", [_extern, _filled, _script])
+@pytest.mark.parametrize("directive", [
+    lambda st, n: st.specialize(n % 4 == 0), lambda st, n: st.split(st.op.axis[0], n // 2),
+    lambda st, n: st.specialize(tedsl.tir.Select(n > 9, n, 0) > 7)], ids=["size", "factor", "kept object"])
+def test_sizes_beside_statements(made, directive):
+    """A statement was taken for a list of formulas: 'For' object is not iterable."""
+    def program():
+        n = te.size_var("n")
+        X = made(te.placeholder((n, 8), name="A"), n)
+        Z = te.compute((n, 8), lambda y, x: X[y, x] * 3.0, name="Z")
+        return te.create_schedule(Z.op), Z, n
+
+    s, Z, n = program()
+    directive(s[Z], n)
+    for again in (te.create_schedule(Z.op), program()[0]):
+        again.replay(s.journal)
+        assert again.journal == s.journal and str(again) == str(s)
+
+
+def test_a_variable_that_only_a_statement_has():
+    def program(name):
+        flag = te.var(name)
+        A = te.placeholder((8,), name="A")
+        X = te.extern((8,), [A], lambda ins, outs: tedsl.tir.call_packed("f", ins[0], outs[0], flag), name="X")
+        C = te.compute((8,), lambda i: X[i] + 1.0, name="C")
+        return te.create_schedule(C.op), C, flag
+
+    s, C, flag = program("flag")
+    s[C].specialize(flag > 3)
+    other, C2, flag2 = program("flag")
+    other.replay(Journal.from_json(s.journal.to_json()))
+    assert other[C2].versions[0].condition.a is flag2
+    with pytest.raises(ArgumentError, match="the journal speaks of flag, and nothing here has that name"):
+        program("other")[0].replay(Journal.from_json(s.journal.to_json()))
+
+
+def test_what_was_undone_of_a_version_is_applied_again():
+    """The version that the schedule knew already was its data, no handle with directives."""
+    n = te.size_var("n")
+    A = te.placeholder((n,), name="A")
+    C = te.compute((n,), lambda i: A[i] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    version = s[C].specialize(n % 4 == 0)
+    version.split(C.op.axis[0], 4)
+    text = str(s)
+    twin = s.copy()
+    undone = s.undo()
+    s.replay(undone)
+    assert str(s) == text and version.leaf_iter_vars == s[C].versions[0].leaf_iter_vars and len(version.leaf_iter_vars) == 2
+    twin.undo()
+    twin.replay(undone)
+    assert str(twin) == text and len(twin[C].versions[0].leaf_iter_vars) == 2
+
+
+@pytest.mark.parametrize("condition", [
+    lambda tx: tedsl.tir.Not(tx.var > 0), lambda tx: tedsl.tir.all((tx.var & 1).equal(0), tx.var < 1),
+    lambda tx: tedsl.tir.Select(tx.var > 0, 0, 1).equal(1)], ids=["not", "bits", "select"])
+def test_a_thread_axis_that_is_made_anew_is_that_of_the_conditions_kept(condition):
+    A = te.placeholder((8, 16), name="A")
+    k = te.reduce_axis((0, 16), "k")
+    B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    tx = te.thread_axis("threadIdx.x")
+    s = te.create_schedule(B.op)
+    s[B].bind(k, tx)
+    s[B].set_store_predicate(condition(tx))
+    want = str(tedsl.lower(s, [A, B]))
+
+    def again(*journals, on=None):
+        made = on or te.create_schedule(B.op)
+        for journal in journals:
+            made.replay(journal)
+        assert str(tedsl.lower(made, [A, B])) == want
+        return made
+
+    twin = again(s.journal)
+    again(twin.journal)
+    again(s.journal[:1], s.journal[1:])
+    again(s.journal[:1] + s.journal[1:])
+    copy = s.copy()
+    undone = copy.undo()
+    again(undone, on=copy)
+    again(s.journal[:1], undone)
+
+
+def test_any_failure_takes_a_replay_back(chain, state, monkeypatch):
+    """Only errors of ours did: a bug, or Ctrl-C, left half of the journal."""
+    s = chain.s
+    s[chain.B].compute_inline()
+    s[chain.C].parallel(chain.C.op.axis[0])
+    other = te.create_schedule(chain.D.op)
+    before = state(other)
+    monkeypatch.setattr(type(other[chain.C]), "parallel", lambda stage, loop: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        other.replay(s.journal)
+    assert state(other) == before
+
+
+def test_a_fault_in_finding_what_a_name_means_is_not_the_journals(chain, monkeypatch):
+    s = chain.s
+    s[chain.B].compute_inline()
+    monkeypatch.setattr("tedsl.schedule.record.replay._Player.lookup", lambda self, name: len(3))
+    with pytest.raises(TypeError, match=r"^object of type 'int' has no len\(\)$"):
+        te.create_schedule(chain.D.op).replay(s.journal)
+
+
+def test_a_directive_without_a_text_is_no_directive(chain):
+    with pytest.raises(InternalError, match="parallel on stage B was applied, and nothing says how"):
+        chain.s.state.recorder.record("parallel", "", chain.s[chain.B].state)
+    assert not chain.s.journal

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,22 +101,23 @@ class Evaluator:
 
     def __call__(self, e: ast.expr) -> Any:
         try:
-            return self._value(e)
+            return self._named(e.id) if isinstance(e, ast.Name) else self._value(e)
+        except RecursionError as error:
+            raise refused(self.text, f"{ast.unparse(e)} has no value: {error}") from None
+
+    def _computed(self, e: ast.expr, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """function(*args, **named), for `e`. Only what goes wrong here is a fault of the journal, not of who looks names up."""
+        try:
+            return function(*args, **named)
         except TedslError:
             raise
-        except (TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as error:
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise refused(self.text, f"{ast.unparse(e)} has no value: {error}") from None
 
     def _value(self, e: ast.expr) -> Any:
         match e:
             case ast.Constant(value=value) if isinstance(value, (bool, int, float, str, type(None))):
                 return value
-            case ast.Name(id=name) if name in self.own:
-                return self.own[name]
-            case ast.Name(id="s"):
-                return self.schedule
-            case ast.Name(id=name):
-                return self.lookup(name)
             case ast.List(elts=parts):
                 return [self(part) for part in parts]
             case ast.Tuple(elts=parts):
@@ -126,11 +127,11 @@ class Evaluator:
                 self.define(name, made)
                 return made
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self._number(operand)
+                return self._computed(e, operator.neg, self._number(operand))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in ARITHMETIC:
-                return ARITHMETIC[type(op)](self._number(a), self._number(b))
+                return self._computed(e, ARITHMETIC[type(op)], self._number(a), self._number(b))
             case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in COMPARISONS:
-                return COMPARISONS[type(op)](self._number(a), self._number(b))
+                return self._computed(e, COMPARISONS[type(op)], self._number(a), self._number(b))
             case ast.Lambda(args=ast.arguments(posonlyargs=[], args=names, vararg=None, kwonlyargs=[], kwarg=None), body=body):
                 return self._function([one.arg for one in names], body)
             case ast.Attribute(value=ast.Name(id="te"), attr="AXIS_SEPARATOR") if "te" not in self.own:
@@ -141,14 +142,19 @@ class Evaluator:
                 return self._attribute(owner, name)
             case ast.Call(func=ast.Attribute(value=ast.Name(id="te"), attr=name)) if name in TE and "te" not in self.own:
                 args, named = self.arguments(e)
-                return TE[name](*args, **named)
+                return self._computed(e, TE[name], *args, **named)
             case ast.Call(func=ast.Attribute(value=owner, attr="output"), args=[index], keywords=[]):
                 op, at = self(owner), self(index)
                 if isinstance(op, Operation) and isinstance(at, int) and 0 <= at < op.num_outputs:
                     return op.output(at)
             case ast.Call(func=ast.Attribute(value=owner, attr="astype"), args=[kind], keywords=[]):
-                return self._number(owner).astype(self(kind))
+                return self._computed(e, operator.methodcaller("astype", self(kind)), self._number(owner))
         raise refused(self.text, f"{ast.unparse(e)} is nothing that a journal may say")
+
+    def _named(self, name: str) -> Any:
+        if name in self.own:
+            return self.own[name]
+        return self.schedule if name == "s" else self.lookup(name)
 
     def _function(self, names: list[str], body: ast.expr) -> Callable[..., Any]:
         """The function that a lambda writes."""
@@ -175,6 +181,8 @@ class Evaluator:
             return self.schedule[self(index)]
         if isinstance(owner, ast.Attribute) and owner.attr in ("stages", "axis", "reduce_axis"):
             among, at = self(owner), self(index)
+            if not isinstance(among, Sequence):
+                raise refused(self.text, f"{ast.unparse(owner)} is no list")
             if isinstance(at, int) and 0 <= at < len(among):
                 return among[at]
             count = f"{len(among)} {'entry' if len(among) == 1 else 'entries'}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import thread_axis_of
 from tedsl.schedule.journal import Directive, Journal
 from tedsl.schedule.record.grammar import Evaluator, parse, refused
-from tedsl.schedule.state import root_axes
+from tedsl.schedule.record.symbols import symbols_of
+from tedsl.schedule.stage import Specialized
 
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule
@@ -36,15 +37,17 @@ def replay(schedule: Schedule, journal: Journal) -> None:
         raise ArgumentTypeError(f"replay takes a journal, not {type(journal).__name__}",
                                 hint="s.replay(other.journal), or te.Journal.from_json(text)")
     recorder = schedule.state.recorder
-    player = _Player(schedule, journal.objects)
+    player = _Player(schedule, journal)
     before = len(recorder.directives)
     for number, directive in enumerate(journal, 1):
         recorder.line = directive.where
         try:
             player.apply(directive)
-        except TedslError as error:
+        except BaseException as error:  # whatever it is, Ctrl-C too: all or none
             recorder.take_back(schedule.state, len(recorder.directives) - before)
-            raise _failed(error, number, directive) from error
+            if isinstance(error, TedslError):
+                raise _failed(error, number, directive) from error
+            raise
         finally:
             recorder.line = None
 
@@ -59,12 +62,14 @@ def _failed(error: TedslError, number: int, directive: Directive) -> TedslError:
 class _Player:
     """Knows what the names of a journal mean on one schedule."""
 
-    def __init__(self, schedule: Schedule, objects: Mapping[str, Any]) -> None:
-        self.schedule, self.objects = schedule, objects
+    def __init__(self, schedule: Schedule, journal: Journal) -> None:
+        self.schedule, self.objects, self.threads = schedule, journal.objects, journal.threads
         self.made: dict[str, Any] = {}
-        groups = {group.state: group for group in schedule.groups}  # users hold handles of these
-        for thing, name in schedule.state.recorder.names.items():
-            self.made[name] = schedule.state.recorder.objects.get(name, groups.get(thing, thing))
+        recorder, state = schedule.state.recorder, schedule.state
+        handles: dict[Any, Any] = {group.state: group for group in schedule.groups}  # what users hold of these
+        handles |= {one: Specialized(schedule, one) for one in state.with_versions() if one.version_of is not None}
+        for thing, name in recorder.names.items():
+            self.made[name] = recorder.objects.get(name, handles.get(thing, thing))
 
     def apply(self, directive: Directive) -> None:
         call = parse(directive.text)
@@ -109,10 +114,14 @@ class _Player:
                             "that name", hint=f"replay it on a schedule of the same operations; the stages here: {names}")
 
     def _of_here(self, kept: Expr) -> Expr:
-        """`kept` over the variables of this schedule: a program that is built again has others, of the same names."""
+        """`kept` over the variables of this schedule: a program that is built again has others, of the same names, and thread
+        axes that the journal makes are made anew."""
         known = self._symbols()
         values: dict[Var, Expr] = {}
         for var in variables(kept):
+            axis = self.made.get(self.threads.get(var, ""))
+            if isinstance(axis, IterVar):
+                values[var] = axis.var
             same = [one for one in known if one.name == var.name]
             if var in known or thread_axis_of(var) is not None or not same:
                 continue
@@ -122,13 +131,7 @@ class _Player:
         return substitute(kept, values) if values else kept
 
     def _symbols(self) -> list[Var]:
-        """The variables of the shapes and formulas of all stages; axes are none."""
-        ops = [stage.origin_op for stage in self.schedule.state.stages]
-        said = [dim for op in ops for k in range(op.num_outputs) for dim in op.shape_of(k)]
-        said += [body for op in ops for body in getattr(op, "body", ()) if isinstance(body, Expr)]
-        bound = {axis.var for op in ops for axis in root_axes(op)}
-        bound |= {var for one in said if isinstance(one, Reduce) for var in (*one.combiner.lhs, *one.combiner.rhs)}
-        return [var for var in dict.fromkeys(var for one in said for var in variables(one)) if var not in bound]
+        return symbols_of(stage.origin_op for stage in self.schedule.state.stages)
 
 
 def _several(name: str) -> ArgumentError:
