@@ -10,13 +10,13 @@ from typing import Any
 
 from tedsl.errors import TedslError
 from tedsl.ir import build
-from tedsl.ir.dtype import DType
-from tedsl.ir.expr import BufferLoad, Expr, IntImm
-from tedsl.lang import arithmetic
-from tedsl.lang import math as functions
-from tedsl.lang.hybrid.names import CASTS, LOOPS, MATH
+from tedsl.ir.expr import BufferLoad, Expr
+from tedsl.lang.hybrid.calls import arguments, call_language, in_language, is_function
+from tedsl.lang.hybrid.names import LOOPS
 from tedsl.lang.hybrid.scope import Array, Number, Scope
 from tedsl.lang.hybrid.source import Source
+from tedsl.lang.hybrid.values import kind_of, number, refuse_arrays, truth
+from tedsl.lang.tensor import Tensor
 
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -47,16 +47,27 @@ class Expressions:
             return read(self, node)
         except TedslError as error:
             raise self.source.relocated(node, error) from error
-        except (TypeError, ValueError, ZeroDivisionError, IndexError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, ArithmeticError, IndexError, KeyError, AttributeError) as error:
             self.source.fail(node, f"{type(error).__name__}: {error}")
 
     def expr(self, node: ast.expr) -> Expr:
         """The value of `node` as an expression."""
-        value = self.value(node)
-        if isinstance(value, (Array, str, tuple, list)) or callable(value):
-            self.source.fail(node, f"a number is wanted here, this is {_kind(value)}",
-                             hint="read an element: a[i]" if isinstance(value, Array) else "")
-        return build.as_expr(value)
+        return number(self.source, node, self.value(node))
+
+    def test(self, node: ast.expr) -> Expr | bool:
+        """The value of `node` as a condition, or the answer where it is known now."""
+        if not isinstance(node, ast.BoolOp):
+            return truth(self.source, node, self.value(node))
+        both = isinstance(node.op, ast.And)
+        result: Expr | bool = both
+        for part in node.values:
+            if isinstance(result, bool):
+                if result is not both:
+                    return result
+                result = self.test(part)
+            else:
+                result = (build.logical_and if both else build.logical_or)(result, self.test(part))
+        return result
 
     def name(self, node: ast.Name) -> Any:
         if node.id in self.scope:
@@ -101,6 +112,8 @@ class Expressions:
             return BufferLoad(value.buffer, self.indices(node, value))
         if isinstance(value, Expr):
             self.source.fail(node, "a number has no elements")
+        if isinstance(value, Tensor):
+            self.source.fail(node, f"{value.name} is a tensor around the script", hint="make it an argument of the script")
         index = self.value(node.slice)
         at = build.as_int(index) if isinstance(index, Expr) else index
         if at is None:
@@ -115,7 +128,7 @@ class Expressions:
         found = tuple([self.expr(part) for part in parts])
         if len(found) != len(array.buffer.shape):
             rank = len(array.buffer.shape)
-            self.source.fail(node, f"{array.buffer.name} has {rank} dimensions and is indexed by {len(found)}")
+            self.source.fail(node, f"{array.name} has {rank} dimensions and is indexed by {len(found)}")
         for part, index in zip(parts, found):
             if not index.dtype.is_integer:
                 self.source.fail(part, f"an index is an integer, this is {index.dtype}", hint="cast it: int32(x)")
@@ -131,37 +144,32 @@ class Expressions:
         function = _BINARY.get(type(op))
         if function is None:
             self.source.fail(node, f"the operator {type(op).__name__} is not part of hybrid script")
-        for side in (left, right):
-            if isinstance(side, Array):
-                self.source.fail(node, f"{side.buffer.name} is a whole array", hint="read an element: a[i]")
+        refuse_arrays(self.source, node, left, right)
         return function(left, right)
 
     def unary(self, node: ast.UnaryOp) -> Any:
-        value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
-            return build.logical_not(self.condition(value)) if isinstance(value, Expr) else not value
+            holds = self.test(node.operand)
+            return build.logical_not(holds) if isinstance(holds, Expr) else not holds
+        value = self.value(node.operand)
+        refuse_arrays(self.source, node, value)
         if isinstance(node.op, ast.USub):
             return -value
         return ~value if isinstance(node.op, ast.Invert) else value
 
-    def logical(self, node: ast.BoolOp) -> Any:
-        """`and`, `or`: the later ones are asked only where the earlier ones do not decide."""
-        both = isinstance(node.op, ast.And)
-        result: Any = both
-        for part in node.values:
-            value = self.value(part)
-            if not isinstance(result, Expr):
-                if bool(result) is not both:
-                    return result
-                result = value
-            else:
-                join = build.logical_and if both else build.logical_or
-                result = join(self.condition(result), self.condition(build.as_expr(value)))
-        return result
-
-    def condition(self, value: Expr) -> Expr:
-        """`value` as a condition: a number counts as true unless it is 0, as in Python."""
-        return value if value.dtype.is_bool else build.not_equal(value, build.const(0, value.dtype))
+    def logical(self, node: ast.BoolOp, at: int = 0) -> Any:
+        """`and`, `or`: one of the values, as in Python; the later ones are asked only where the earlier ones do not decide."""
+        part, both = node.values[at], isinstance(node.op, ast.And)
+        value = self.value(part)
+        if at + 1 == len(node.values):
+            return value
+        holds = truth(self.source, part, value)
+        if isinstance(holds, bool):
+            return self.logical(node, at + 1) if holds is both else value
+        later = number(self.source, node.values[at + 1], self.logical(node, at + 1))
+        if value.dtype.is_bool and later.dtype.is_bool:
+            return (build.logical_and if both else build.logical_or)(value, later)
+        return build.if_then_else(holds, *((later, value) if both else (value, later)))
 
     def compare(self, node: ast.Compare) -> Any:
         left = self.value(node.left)
@@ -171,16 +179,17 @@ class Expressions:
             now, later = _COMPARE.get(type(op), (None, None))
             if now is None or later is None:
                 self.source.fail(node, f"the comparison {type(op).__name__} is not part of hybrid script")
+            refuse_arrays(self.source, node, left, right)
             one = later(left, right) if isinstance(left, Expr) or isinstance(right, Expr) else now(left, right)
             result = build.logical_and(result, one) if isinstance(result, Expr) or isinstance(one, Expr) else result and one
             left = right
         return result
 
     def choice(self, node: ast.IfExp) -> Any:
-        test = self.value(node.test)
-        if not isinstance(test, Expr):
+        test = self.test(node.test)
+        if isinstance(test, bool):
             return self.value(node.body if test else node.orelse)
-        return build.if_then_else(self.condition(test), self.expr(node.body), self.expr(node.orelse))
+        return build.if_then_else(test, self.expr(node.body), self.expr(node.orelse))
 
     # --- calls ---
 
@@ -191,78 +200,15 @@ class Expressions:
                 self.source.fail(node, f"{name} stands alone on the right of an assignment", hint=f"write t = {name}(...)")
             if name in LOOPS and name not in self.captured:
                 self.source.fail(node, f"{name} makes a loop", hint=f"write for i in {name}(...):")
-            made = self.language_call(node, name)
-            if made is not None:
-                return made
+            if is_function(name) and in_language(name, self.captured):
+                return call_language(self.source, node, name, *arguments(self.source, node, self.value))
         function = self.value(node.func)
-        args = [self.value(arg) for arg in node.args]
-        options = {option.arg: self.value(option.value) for option in node.keywords if option.arg is not None}
+        args, options = arguments(self.source, node, self.value)
         if not callable(function):
-            self.source.fail(node, f"{_kind(function)} cannot be called")
+            self.source.fail(node, f"{kind_of(function)} cannot be called")
+        if any(function is one for one in _BUILTINS.values()):  # a function of the program around may use an array as it likes
+            refuse_arrays(self.source, node, *args)
         return function(*args, **options)
-
-    def language_call(self, node: ast.Call, name: str) -> Any:
-        """A function of the language; None if `name` is none, or if it can be computed now."""
-        if name not in _LANGUAGE and not (name in CASTS or name in MATH):
-            return None
-        if name in self.captured and not hasattr(builtins, name) and not _is_plain_math(self.captured[name]):
-            return None
-        args = [self.value(arg) for arg in node.args]
-        if node.keywords:
-            self.source.fail(node, f"{name} takes no named arguments")
-        if name == "len":
-            return len(args[0].buffer.shape) and args[0].buffer.shape[0] if isinstance(args[0], Array) else len(args[0])
-        for arg in args:
-            if isinstance(arg, (Array, str, tuple)):
-                self.source.fail(node, f"{name} takes numbers, not {_kind(arg)}")
-        if name in CASTS:
-            return build.cast(name, build.as_expr(args[0]))
-        if name in _LANGUAGE:
-            return _LANGUAGE[name](*args)
-        if name in ("abs", "round", "power", "popcount"):
-            return getattr(arithmetic if name != "round" else functions, name)(*args)
-        return getattr(functions, name)(*args)
-
-
-def _is_plain_math(value: Any) -> bool:
-    """Whether a captured function is one of Python's or numpy's: the language has its own of that name."""
-    return getattr(value, "__module__", "") in ("math", "numpy", "builtins") or type(value).__name__ == "ufunc"
-
-
-def _fold(now: Callable[..., Any], later: Callable[[Any, Any], Expr]) -> Callable[..., Any]:
-    def apply(*args: Any) -> Any:
-        if not any(isinstance(arg, Expr) for arg in args):
-            return now(*args)
-        result = args[0]
-        for arg in args[1:]:
-            result = later(result, arg)
-        return result
-
-    return apply
-
-
-def _ceil_div(a: Any, b: Any) -> Any:
-    if not isinstance(a, Expr) and not isinstance(b, Expr):
-        return -(-a // b)
-    return build.floordiv(build.add(a, build.sub(b, 1)), b)
-
-
-_LANGUAGE: dict[str, Callable[..., Any]] = {
-    "len": len, "min": _fold(min, build.minimum), "max": _fold(max, build.maximum), "ceil_div": _ceil_div,
-    "likely": lambda c: build.likely(c) if isinstance(c, Expr) else c, "max_num_threads": lambda allow_none=True: 1,
-    "int": lambda x: build.cast("int32", x) if isinstance(x, Expr) else int(x),
-    "float": lambda x: build.cast("float32", x) if isinstance(x, Expr) else float(x),
-}
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Array):
-        return f"the array {value.buffer.name}"
-    if isinstance(value, DType):
-        return "a dtype"
-    if isinstance(value, str):
-        return f"the text {value!r}"
-    return "a function" if callable(value) else f"a {type(value).__name__}" if not isinstance(value, IntImm) else "a number"
 
 
 _READ: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {

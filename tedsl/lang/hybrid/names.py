@@ -47,7 +47,7 @@ _NUMPY = {"abs": numpy.abs, "power": numpy.power, "round": lambda x: math.copysi
           "atan": numpy.arctan, "atan2": numpy.arctan2}
 
 RUNTIME: dict[str, Any] = {
-    "output_tensor": allocate, "allocate": allocate, "bind": bind, "likely": lambda condition: condition,
+    "output_tensor": allocate, "allocate": allocate, "bind": bind, "likely": lambda condition: bool(condition),
     "ceil_div": lambda a, b: -(-a // b), "max_num_threads": lambda allow_none=True: 1,
     **dict.fromkeys(("serial", "parallel", "vectorize", "unroll", "const_range"), range),
     **{name: _NUMPY.get(name) or getattr(numpy, name) for name in MATH if name not in ("abs", "round")},

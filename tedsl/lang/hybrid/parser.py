@@ -34,9 +34,12 @@ from tedsl.ir.stmt import (
     seq,
 )
 from tedsl.ir.walk.visitor import post_order
+from tedsl.lang.hybrid.calls import arguments, const_range, memory
 from tedsl.lang.hybrid.expressions import Expressions
+from tedsl.lang.hybrid.names import LOOPS
 from tedsl.lang.hybrid.scope import Array, Number, Scope, assigned_again
 from tedsl.lang.hybrid.source import Source
+from tedsl.lang.hybrid.values import known_int, number
 
 KINDS = {"range": ForKind.SERIAL, "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
          "unroll": ForKind.UNROLLED}
@@ -157,7 +160,7 @@ class Parser:
             if not isinstance(array, Array):
                 self.source.fail(target, "only elements of arrays can be assigned")
             if array.kind == "input":
-                self.source.fail(target, f"{array.buffer.name} is an input and cannot be written",
+                self.source.fail(target, f"{array.name} is an input and cannot be written",
                                  hint="write into a tensor made by output_tensor or allocate")
             indices = self.expressions.indices(target, array)
             return BufferStore(array.buffer, self.fitting(target, value, array.buffer.dtype), indices)
@@ -217,18 +220,14 @@ class Parser:
             self.source.fail(target, f"{kind} makes an array with a name")
         if target.id in self.scope:
             self.source.fail(target, f"{target.id} is in use already", hint="take another name for the array")
-        args = dict(zip(("shape", "dtype", "scope"), map(self.expressions.value, value.args)))
-        args |= {str(option.arg): self.expressions.value(option.value) for option in value.keywords}
-        if "shape" not in args or set(args) - {"shape", "dtype", *(("scope",) if kind == "allocate" else ())}:
-            self.source.fail(value, f"{kind} takes shape and dtype" + (", and a scope" if kind == "allocate" else ""),
-                             hint=f"{kind}((n, m), 'float32')")
+        args = memory(self.source, value, kind, self.expressions.value)
         shape = build.as_shape(args["shape"], f"{kind} {target.id}")
         where = args.get("scope", "global")
-        if where not in SCOPES:
+        if not isinstance(where, str) or where not in SCOPES:
             self.source.fail(value, f"there is no scope {where!r}", hint=f"choose one of {', '.join(SCOPES)}")
         of = as_dtype(args.get("dtype", "float32"))
         buffer = decl_buffer(shape, of, target.id, pointer_var(target.id, of, "global" if where == "global" else where))
-        array = Array(buffer, "output" if kind == "output_tensor" else "local")
+        array = Array(buffer, "output" if kind == "output_tensor" else "local", target.id)
         self.scope.define(target.id, array)
         if kind == "allocate":
             return lambda body: _realized(buffer, body)
@@ -246,22 +245,20 @@ class Parser:
         if not isinstance(node.target, ast.Name) or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             return self.constant_loop(node, self.expressions.value(node.iter))
         kind = call.func.id
-        args = [self.expressions.value(arg) for arg in call.args]
-        if call.keywords:
-            self.source.fail(call, f"{kind} takes no named arguments")
+        if kind not in LOOPS:
+            return self.constant_loop(node, self.expressions.value(node.iter))
+        args, options = arguments(self.source, call, self.expressions.value)
+        if options:
+            self.source.fail(call, f"{kind} takes no named arguments", hint=f"write {kind}(n)")
         if kind == "const_range":
-            bounds = [build.as_int(arg) for arg in args]
-            if None in bounds:
-                self.source.fail(call, "the bounds of const_range are constants", hint="use range, or a constant")
-            return self.constant_loop(node, range(*[b for b in bounds if b is not None]))
+            return self.constant_loop(node, const_range(self.source, call, args))
         if kind == "bind":
             return self.bound_loop(node, args)
-        if kind not in KINDS:
-            return self.constant_loop(node, self.expressions.value(node.iter))
         if len(args) not in (1, 2):
             self.source.fail(call, f"{kind} takes the end, or the beginning and the end",
                              hint="a step is written by the index: a[i * 2]")
-        return self.counted_loop(node, KINDS[kind], args)
+        hint = f"{kind}({args[-1].name}.shape[0])" if isinstance(args[-1], Array) else f"{kind}(n)"
+        return self.counted_loop(node, KINDS[kind], [number(self.source, call, arg, f"write {hint}") for arg in args])
 
     def counted_loop(self, node: ast.For, kind: ForKind, args: list[Any]) -> Stmt:
         assert isinstance(node.target, ast.Name)
@@ -277,8 +274,8 @@ class Parser:
         if not isinstance(node.target, ast.Name) or not isinstance(values, (tuple, list, range)):
             self.source.fail(node.iter, "this is nothing that a loop runs over",
                              hint="range, serial, parallel, vectorize, unroll, const_range, bind, or a tuple")
-        if len(values) > 4096:
-            self.source.fail(node.iter, f"the loop is written out {len(values)} times", hint="use range")
+        if values[4096:]:
+            self.source.fail(node.iter, "the loop is written out more than 4096 times", hint="use range")
         return seq(*[self.block(node.body, {node.target.id: value}) for value in values])
 
     def bound_loop(self, node: ast.For, args: list[Any]) -> Stmt:
@@ -287,7 +284,7 @@ class Parser:
         if len(args) != 2 or not isinstance(args[0], (str, StringImm)):
             self.source.fail(node.iter, "bind takes the name of a thread axis and the number of threads",
                              hint='bind("threadIdx.x", 32)')
-        extent = build.as_expr(args[1])
+        extent = number(self.source, node.iter, args[1], 'write bind("threadIdx.x", 32)')
         tag = str(getattr(args[0], "value", args[0]))
         var = Var(node.target.id, extent.dtype)
         axis = IterVar(Range.from_min_extent(build.const(0, extent.dtype), extent), var, IterType.THREAD_INDEX, tag)
@@ -295,25 +292,24 @@ class Parser:
         return AttrStmt(axis, "virtual_thread" if tag.startswith("vthread") else "thread_extent", extent, body)
 
     def branch(self, node: ast.If) -> Stmt:
-        test = self.expressions.value(node.test)
-        if not isinstance(test, Expr) or build.as_int(test) is not None:
-            chosen = node.body if (build.as_int(test) if isinstance(test, Expr) else test) else node.orelse
+        test = self.expressions.test(node.test)
+        known = known_int(test)
+        if known is not None:
+            chosen = node.body if known else node.orelse
             return self.block(chosen) if chosen else seq()
-        condition = self.expressions.condition(test)
         then = self.block(node.body)
-        return IfThenElse(condition, then, self.block(node.orelse) if node.orelse else None)
+        return IfThenElse(build.as_expr(test), then, self.block(node.orelse) if node.orelse else None)
 
     # --- the rest ---
 
     def check(self, node: ast.Assert) -> Wrap:
-        test = self.expressions.value(node.test)
+        test = self.expressions.test(node.test)
         text = self.expressions.value(node.msg) if node.msg is not None else f"assertion in {self.source.where(node)}"
-        if not isinstance(test, Expr):
+        if isinstance(test, bool):
             if not test:
                 self.source.fail(node, f"the assertion does not hold: {text}")
             return lambda body: body
-        condition = self.expressions.condition(test)
-        return lambda body: AssertStmt(condition, StringImm(str(text)), body)
+        return lambda body: AssertStmt(test, StringImm(str(text)), body)
 
     def alone(self, node: ast.Expr) -> Stmt:
         if isinstance(node.value, ast.Constant):

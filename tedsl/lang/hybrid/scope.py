@@ -11,10 +11,14 @@ from tedsl.ir.buffer import Buffer
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor of the program: `kind` is "input", "output" or "local"."""
+    """A tensor of the program: `kind` is "input", "output" or "local", `name` what the script calls it."""
 
     buffer: Buffer
     kind: str
+    name: str
+
+    def __repr__(self) -> str:
+        return f"the array {self.name}"
 
 
 @dataclass(frozen=True)

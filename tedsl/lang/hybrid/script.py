@@ -96,9 +96,9 @@ def _argument(source: Source, name: str, value: Any, inputs: dict[Tensor, Buffer
     if isinstance(value, Tensor):
         if value not in inputs:
             inputs[value] = decl_buffer(value.shape, value.dtype, value.op.name)
-        return Array(inputs[value], "input")
+        return Array(inputs[value], "input", name)
     if isinstance(value, (list, tuple)):
-        return tuple([_argument(source, name, one, inputs) for one in value])
+        return tuple([_argument(source, f"{name}[{at}]", one, inputs) for at, one in enumerate(value)])
     if isinstance(value, (Expr, bool, int, float, str)) or value is None:
         return value
     if isinstance(value, numpy.generic):

@@ -93,14 +93,14 @@ A = te.placeholder((8,), name="A")
 
 
 @pytest.mark.parametrize("line, match", [
-    ("b[i] = a[i, 0]", r"A has 1 dimensions and is indexed by 2"),
+    ("b[i] = a[i, 0]", r"a has 1 dimensions and is indexed by 2"),
     ("b[i] = a[i] @ a[i]", r"the operator MatMult is not part of hybrid script"),
     ("b[i] = nothing", r"nothing is called nothing here"),
-    ("a[i] = 1.0", r"A is an input and cannot be written"),
+    ("a[i] = 1.0", r"a is an input and cannot be written"),
     ("b[i] = a", r"a number is assigned"),
-    ("b[i] = a + 1.0", r"A is a whole array"),
+    ("b[i] = a + 1.0", r"a is a whole array"),
     ("b[a[i]] = 1.0", r"an index is an integer, this is float32"),
-    ("b[i] = exp(a)", r"exp takes numbers, not the array A"),
+    ("b[i] = exp(a)", r"exp takes numbers, not the array a"),
     ("b[0:2] = 1.0", r"a part of an array cannot be taken"),
     ("i = 3", r"the variable of a loop or an argument and cannot be assigned"),
     ("del b", r"Delete is not part of hybrid script"),
@@ -112,7 +112,7 @@ A = te.placeholder((8,), name="A")
     ("b[i] = i / 2", r"`/` on integers"),
     ("b[i] = a.size", r"an array has shape, dtype and ndim, no size"),
     ("b[i] = range(3)", r"range makes a loop"),
-    ("b[i] = len(3)", r"TypeError"),
+    ("b[i] = len(3)", r"len takes what has a length, a number has none"),
     ("b[i] = [x for x in a]", r"ListComp is not part of hybrid script"),
 ])
 def test_an_error_points_at_the_line(line, match):
