@@ -33,21 +33,21 @@ def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[Ite
     """The plan of a te.extern. It reads its inputs whole."""
     op = stage.op
     assert isinstance(op, ExternOp)
-    for tensor in (*op.input_tensors, op.output(0)):
-        _must_be_plain(op, stage.schedule.stage_map[tensor.op])
+    for tensor, placeholder in zip(op.inputs, op.input_placeholders):
+        _must_be_plain(op, placeholder, stage.schedule.stage_map[tensor.op])
     reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
     return StagePlan(stage, op, (), reads, at_run_time=not clamped), ()
 
 
-def _must_be_plain(op: ExternOp, stage: StageState) -> None:
-    """Refuses memory of a shape that the statements do not know."""
+def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None:
+    """Refuses memory of a shape that the statements do not know: that of stages gets its strides after they are written."""
     said = stage.storage
     if said.alignments or said.rolling:
         what = "has storage_align" if said.alignments else "is in a rolling buffer"
-        raise LoweringError(f"{op.name} is made by te.extern: its statements address {stage.name} as compact memory, and "
-                            f"{stage.name} {what}", hint=f"have {op.name} use a copy: "
-                            f"s.cache_read({stage.tensor_written}, 'global', [{op.name}])" if op is not stage.op
-                            else f"leave that out for {stage.name}",
+        how = f"its statements address {stage.name} as compact memory" if not placeholder.strides else \
+            f"its buffer {placeholder.name} takes the strides of arguments, not those of stages"
+        raise LoweringError(f"{op.name} is made by te.extern: {how}, and {stage.name} {what}",
+                            hint=f"have {op.name} use a copy: s.cache_read({stage.tensor_written}, 'global', [{op.name}])",
                             about=Cause(stage, ("storage",)))
 
 

@@ -234,6 +234,30 @@ def test_memory_of_another_layout():
         tedsl.lower(s, [A, B], binds={B: mine})
 
 
+def test_strides_of_a_stage_are_not_known():
+    """Also where a buffer asks for strides, and the reason is not that the memory is thought to be compact."""
+    A = te.placeholder((5, 8), name="A")
+    P = te.compute((5, 8), lambda i, j: A[i, j] + 1, name="P")
+    mine = tir.decl_buffer((5, 8), "float32", "mine", strides=[te.var("row"), te.var("column")])
+
+    def copy(ins, outs):
+        ib = builder.create()
+        a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 5, name="i") as i, ib.for_range(0, 8, name="j") as j:
+            b[i, j] = a[i, j]
+        return ib.get()
+
+    B = te.extern((5, 8), [P], copy, name="B", in_buffers=[mine])
+    s = te.create_schedule(B.op)
+    s[P].storage_align(P.op.axis[0], 16, 5)
+    with pytest.raises(LoweringError, match=r"its buffer mine takes the strides of arguments, not those of stages, and P has "
+                                            r"storage_align(.|\n)*s.cache_read\(P, 'global', \[B\]\)"):
+        tedsl.lower(s, [A, B])
+    s.cache_read(P, "global", [B])
+    a = whole_numbers((5, 8))
+    assert (both(s, [A, B], {A: a}, {})[B] == a + 1).all()
+
+
 def test_a_declared_stride_that_the_memory_does_not_have():
     A = te.placeholder((4, 4), name="A")
     mine = tir.decl_buffer((4, 4), "float32", "mine", strides=[8, 1])
