@@ -170,6 +170,8 @@ class Trace:
     def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
         """Print what each step changed; in colour where `file` (None: standard output) is a terminal, unless told."""
         out = sys.stdout if file is None else file
+        if not hasattr(out, "write"):
+            raise ArgumentTypeError(f"show writes to an open file, got {file!r}", hint="trace.save(path) writes the page")
         coloured = wants_colour(out) if colour is None else colour
         print(self.title, file=out)
         for step in self.steps:
@@ -183,6 +185,8 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write `html()` to a file."""
+        if not isinstance(path, (str, Path)):
+            raise ArgumentTypeError(f"save takes the path of a file, got {path!r}", hint='trace.save("trace.html")')
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def _picture(self) -> Markup:

@@ -14,6 +14,7 @@ from tedsl.arith.ranges import intersect
 from tedsl.arith.rules.logic import at_least_zero
 from tedsl.arith.sets import ConstIntBound, IntervalSet, ModularSet
 from tedsl.arith.simplify import known_variables, simplify
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import Expr, IntImm, Var
@@ -36,6 +37,10 @@ class Analyzer:
     def bind(self, var: Var | IterVar, info: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
         """`var` lies in a Range, is an expression, or lies between two (inclusive; None: no bound)."""
         name = var.var if isinstance(var, IterVar) else var
+        if not isinstance(name, Var):
+            raise ArgumentTypeError(f"bind: {name!r} is no variable", hint='x = te.var("x"); analyzer.bind(x, (0, 9))')
+        if isinstance(info, tuple) and len(info) != 2:
+            raise ArgumentTypeError(f"bind: {info!r} is no pair of ends", hint="write (least, greatest); None: no bound")
         met = self.known.has_met(name)
         self.known.symbolic.pop(name, None)
         self.known.extents.pop(name, None)
@@ -92,6 +97,8 @@ class Analyzer:
 
     def simplify(self, expr: Expr, steps: int = 2) -> Expr:
         """The simplest form found; the same object if nothing changed."""
+        if not isinstance(expr, Expr):
+            expr = build.as_expr(expr)
         found = self._done.get(expr)
         return found if found is not None else simplify(expr, self.known, self._done)
 
@@ -129,7 +136,7 @@ class Analyzer:
 
     def const_int_bound(self, expr: Expr) -> ConstIntBound:
         """`bounds` as an object; without any knowledge the range of the dtype (int64: infinite)."""
-        value = build.as_expr(expr)
+        value = _integer(expr)
         low, high = self.bounds(value)
         if value.dtype.bits < 64:
             low = value.dtype.min_value if low is None else low
@@ -138,13 +145,16 @@ class Analyzer:
 
     def modular_set(self, expr: Expr) -> ModularSet:
         """As `modular`."""
-        return self.modular(expr)
+        return self.modular(_integer(expr))
 
     def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:
         """The interval of `expr` when the variables of `dom_map` range over their intervals."""
         from tedsl.arith.interval import relax  # it stands on the analyzer
 
-        return IntervalSet(*relax(build.as_expr(expr), {v: s.ends() for v, s in dom_map.items()}, self))
+        if not isinstance(dom_map, Mapping) or not all(isinstance(one, IntervalSet) for one in dom_map.values()):
+            raise ArgumentTypeError(f"int_set: {dom_map!r} does not say the interval of each variable",
+                                    hint="write {x: IntervalSet(0, 9)}")
+        return IntervalSet(*relax(_integer(expr), {v: s.ends() for v, s in dom_map.items()}, self))
 
     def update(self, var: Var, info: ConstIntBound, override: bool = False) -> None:
         """`var` lies within `info`; override: whatever was known before."""
@@ -153,3 +163,10 @@ class Analyzer:
             low, high = intersect(self.known.range(var), (low, high))
         self.known.set_range(var, low, high)
         self._done.clear()
+
+
+def _integer(value: object) -> Expr:
+    expr = build.as_expr(value)
+    if not expr.dtype.is_integer or expr.dtype.lanes != 1:
+        raise ArgumentTypeError(f"{value!r} is {expr.dtype}, and only integers have bounds", hint="give an integer expression")
+    return expr

@@ -14,7 +14,7 @@ PLAIN = "\033[0m"
 
 def wants_colour(out: TextIO) -> bool:
     """Whether `out` is a terminal that shows colour."""
-    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return hasattr(out, "isatty") and out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def unified(found: Sequence[Row]) -> Iterator[str]:

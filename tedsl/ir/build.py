@@ -120,12 +120,16 @@ def const(value: Any, dtype_: object = None) -> Expr:
     return IntImm(of, integer)
 
 
+def as_dims(shape: Any) -> tuple[Any, ...]:
+    """What a number, an expression or a sequence of them says of each dimension; numpy has numbers that look like sequences."""
+    sequence = hasattr(shape, "__iter__") and not isinstance(shape, str) and getattr(shape, "shape", None) != ()
+    return tuple(shape) if sequence else (shape,)
+
+
 def as_shape(shape: Any, what: str) -> tuple[Expr, ...]:
     """`shape` (a number, an expression, or a sequence of them) as integer expressions; ShapeError names `what`."""
-    dims = tuple(shape) if isinstance(shape, (tuple, list)) or (hasattr(shape, "__iter__") and not isinstance(shape, str)) \
-        else (shape,)
     made = []
-    for position, dim in enumerate(dims):
+    for position, dim in enumerate(as_dims(shape)):
         expr = as_expr(dim)
         if not expr.dtype.is_integer or expr.dtype.lanes != 1:
             raise ShapeError(f"{what}: dimension {position} of the shape is {dim!r} of dtype {expr.dtype}, not an integer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from tedsl.errors import ArgumentError, OptionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Var
@@ -71,6 +71,9 @@ class IRModule:
 
     def __init__(self, functions: Mapping[Any, PrimFunc] | None = None) -> None:
         self._functions: dict[str, PrimFunc] = {}
+        if functions is not None and not isinstance(functions, Mapping):
+            raise ArgumentTypeError(f"a module is made of functions by name, got {functions!r}",
+                                    hint='IRModule({"main": func})')
         for name, func in (functions or {}).items():
             self[name] = func
 

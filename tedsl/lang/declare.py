@@ -176,7 +176,7 @@ def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
         raise ShapeError(f"{where}: the shape is {shape!r}", hint="write a tuple of ints and te.var, for example (n, 4)")
     if shape is None:
         raise ShapeError(f"{where}: the shape is None", hint="a scalar has the shape ()")
-    dims = tuple(shape) if not isinstance(shape, Expr) and hasattr(shape, "__iter__") else (shape,)
+    dims = (shape,) if isinstance(shape, Expr) else build.as_dims(shape)
     for position, dim in enumerate(dims):
         if isinstance(dim, (float, str)) or dim is None or isinstance(dim, (Tensor, list, tuple)):
             raise ShapeError(f"{where}: dimension {position} of the shape is {dim!r} ({type(dim).__name__}), not an integer",
@@ -239,7 +239,10 @@ def _parameters(fcompute: Callable[..., Any]) -> tuple[list[str], bool]:
     if type(fcompute) is FunctionType and not hasattr(fcompute, "__wrapped__"):
         code = fcompute.__code__
         return list(code.co_varnames[:code.co_argcount - len(fcompute.__defaults__ or ())]), bool(code.co_flags & CO_VARARGS)
-    given = inspect.signature(fcompute).parameters.values()
+    try:
+        given = inspect.signature(fcompute).parameters.values()
+    except ValueError:  # some of Python's own
+        raise ArgumentTypeError(f"{fcompute!r} does not tell its parameters", hint="write a function: lambda i: ...") from None
     names = [p.name for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
     return names, any(p.kind is p.VAR_POSITIONAL for p in given)
 

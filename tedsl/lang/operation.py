@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
@@ -163,6 +163,8 @@ class ComputeOp(Operation):
 
 def as_attrs(given: Mapping[str, Any] | None) -> FrozenDict[str, Any]:
     """The attributes of an operation, as programs read them: numbers are constants with a `.value`, lists are tuples."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"attrs is a mapping of names to values, got {given!r}", hint='attrs={"layout": "NCHW"}')
     return FrozenDict({name: _attr(value) for name, value in (given or {}).items()})
 
 

@@ -115,7 +115,7 @@ def _typed(name: str, value: Any, wanted: type[Any]) -> Any:
 
 
 def _names_of_passes(name: str, value: Sequence[str] | None) -> list[str]:
-    if isinstance(value, str) or not all(isinstance(step, str) for step in value or ()):
+    if value is not None and not (isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(s, str) for s in value)):
         raise OptionError(f"{name} is a list of names of passes, not {value!r}", hint='for example ["tir.UnrollLoop"]')
     return list(value or ())
 

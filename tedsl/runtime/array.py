@@ -167,6 +167,8 @@ def numpy_dtype(name: object) -> numpy.dtype[Any]:
 
 
 def _require_cpu(device: Device | None) -> None:
+    if device is not None and not isinstance(device, Device):
+        raise ArgumentTypeError(f"the device is {device!r}, a {type(device).__name__}", hint="use cpu(), or device(\"cpu\")")
     if device is not None and not device.exist:
         raise ArgumentError(f"there is no device {device} here", hint="use cpu()")
 

@@ -68,7 +68,7 @@ def _register(name: str, function: Any, override: bool) -> Any:
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """The function registered as `name`; without one None if allow_missing, else OptionError."""
-    found = FUNCTIONS.get(name)
+    found = FUNCTIONS.get(name) if isinstance(name, str) else None
     if found is None and not allow_missing:
         raise OptionError(f"no function is registered as {name!r}", hint="tedsl.register_func(name, function)")
     if found is None:

@@ -37,12 +37,12 @@ class Module:
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., None]:
         """The function called `name`; OptionError, which is an AttributeError, if there is none."""
-        if name not in self._functions:
+        if not isinstance(name, str) or name not in self._functions:
             raise OptionError(f"the module has no function {name!r}; it has: {', '.join(self._functions)}")
         return self._functions[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._functions
+        return isinstance(name, str) and name in self._functions
 
     @property
     def function_names(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Module:
 
     def get_source(self, fmt: str = "") -> str:
         """The module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops)."""
-        if fmt not in _FORMATS:
+        if not isinstance(fmt, str) or fmt not in _FORMATS:
             raise ArgumentError(f"get_source: there is no format {fmt!r}", hint='choose "ll", "asm" or "tir"')
         return self._sources[_FORMATS[fmt]]()
 

@@ -156,7 +156,7 @@ class Schedule:
     @property
     def journal(self) -> Journal:
         """The directives so far; printed, a Python program over `s`."""
-        return self.state.recorder.journal()
+        return self.state.recorder.journal(self.state)
 
     def undo(self, n: int = 1) -> Journal:
         """Take back the last `n` directives and return them. Tensors and loops of before are what they were."""

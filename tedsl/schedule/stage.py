@@ -60,6 +60,8 @@ class Stage:
     def split(self, parent: IterVar, factor: Any = None, nparts: Any = None, *, tail: str = GUARD) -> tuple[IterVar, IterVar]:
         """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner.
 
+        Sizes and scalar arguments may give the number, as in factor=n // 4: a call in which it is below 1 is refused.
+
         tail: what is done with the last tile where the factor does not divide the extent. The results are the same:
 
         - "guard", the default: every iteration asks whether it exists. Always right; nothing is computed twice.
@@ -79,7 +81,7 @@ class Stage:
         Example (add_n):
             xo, xi = s[C].split(i, factor=4, tail="shift_inwards")
         """
-        call = self._call("split", self._axis(parent), factor=factor, nparts=nparts, tail=None if tail == GUARD else tail)
+        call = self._call("split", self._axis(parent), factor=factor, nparts=nparts, tail=None if str(tail) == GUARD else tail)
         outer, inner = split(self.state, parent, factor=factor, nparts=nparts, tail=tail)
         self._record("split", call, (outer, inner))
         return outer, inner

@@ -31,7 +31,7 @@ GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "par
 
 def check_tail(stage: StageState, loop: IterVar, part: Expr, tail: Any, directive: str) -> None:
     """Refuses what is no tail, and a tail that this stage or loop cannot have."""
-    if tail not in TAILS:
+    if not isinstance(tail, str) or tail not in TAILS:
         raise stage.refuse(directive, f"there is no tail {describe(tail)}", hint=f"choose one of {', '.join(TAILS)}")
     if tail == GUARD:
         return

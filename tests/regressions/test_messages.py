@@ -172,3 +172,35 @@ def test_what_the_environment_says_about_checked_mode(monkeypatch, said, checks)
 def test_checked_is_a_truth_value():
     with pytest.raises(ArgumentTypeError, match="checked is True, False or None, not 'x'"):
         tedsl.build(*added(), checked="x")
+
+
+# --- objects of the wrong kind ------------------------------------------------------------------------------------------------
+
+X = te.var("X")
+
+
+@pytest.mark.parametrize("call", [
+    lambda: tedsl.nd.array(np.zeros(4), "cpu"), lambda: tedsl.nd.empty((4,), "float32", "cpu"),
+    lambda: te.schedule.AutoInlineInjective([DATA]), lambda: te.schedule.AutoInlineElemWise(None),
+    lambda: tedsl.arith.Analyzer().const_int_bound(1.5), lambda: tedsl.arith.Analyzer().modular_set("a"),
+    lambda: tedsl.arith.Analyzer().int_set(1.5, {}), lambda: tedsl.arith.Analyzer().int_set(X, None),
+    lambda: tedsl.arith.Analyzer().int_set(X, {X: 3}), lambda: tedsl.arith.Analyzer().simplify(None),
+    lambda: tedsl.arith.Analyzer().bind(None, 1), lambda: tedsl.arith.Analyzer().bind(X, (2,)),
+    lambda: tedsl.transform.PassContext(disabled_pass=3), lambda: tedsl.transform.PassContext(disabled_pass=[3]),
+    lambda: te.compute((4,), lambda i: DATA[i], attrs="x"), lambda: te.compute((4,), int),
+    lambda: tedsl.IRModule("x"), lambda: tir.stmt_functor.substitute(X + 1, "x"),
+    lambda: tir.stmt_functor.post_order_visit(None, print), lambda: te.Journal([3]),
+    lambda: added()[0].journal.to_json(1.5), lambda: tedsl.trace(*added()).save(None),
+    lambda: tedsl.trace(*added()).show(file="x"), lambda: added()[0].create_group(DATA, DATA, np.array([1, 2])),
+    lambda: added()[0].stages[1].split(added()[0].stages[1].op.axis[0], 4, tail=np.array([1, 2])),
+    lambda: tedsl.build(*added())[np.array(3)], lambda: tedsl.build(*added()).get_source([]),
+    lambda: tedsl.get_global_func({})])
+def test_the_error_is_ours(call):
+    with pytest.raises(tedsl.TedslError):
+        call()
+
+
+@pytest.mark.parametrize("make", [lambda n: te.placeholder(n), lambda n: te.compute(n, lambda i: i + 1),
+                                  lambda n: tir.decl_buffer(n)])
+def test_an_array_without_dimensions_is_a_number(make):
+    assert [int(dim) for dim in make(np.array(3)).shape] == [3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Var
@@ -22,6 +23,8 @@ def substitute(root: N, mapping: Mapping[Any, Any]) -> N:
 
     A data pointer may be mapped to another Var. Bound variables of `mapping` are the caller's business.
     """
+    if not isinstance(mapping, (dict, Mapping)):
+        raise ArgumentTypeError(f"substitute takes what to write for each variable, got {mapping!r}", hint="write {x: 3}")
     if not mapping:
         return root
     return Substitution(mapping)(root)  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir.expr import Load, Var
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import AttrStmt, Store
@@ -32,6 +33,8 @@ def post_order(root: Node) -> Iterator[Node]:
 
 def post_order_visit(root: Node, fn: Callable[[Node], object]) -> None:
     """Calls `fn` on every node, children first: TVM's `stmt_functor.post_order_visit`."""
+    if not isinstance(root, Node):
+        raise ArgumentTypeError(f"post_order_visit goes through a statement or an expression, got {root!r}")
     for node in post_order(root):
         fn(node)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from tedsl.errors import ArgumentTypeError
 from tedsl.ir.expr import ProducerLoad, Var
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp
@@ -40,6 +41,8 @@ def auto_inline_injective(sch: Schedule) -> None:
 
 
 def _inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
+    if not isinstance(sch, Schedule):
+        raise ArgumentTypeError(f"a schedule is inlined into, not a {type(sch).__name__}", hint="s = te.create_schedule(C.op)")
     for stage in sch.stages:
         op = stage.op
         if type(op) is ComputeOp and _may_inline(stage.state) and fits(op):
