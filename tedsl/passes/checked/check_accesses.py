@@ -1,5 +1,5 @@
 """Check every access of memory while the program runs: its place, that what is read was written, that parallel
-iterations do not meet.
+iterations, and blocks of launches by hand, do not meet.
 
 before:  realize B([0, n]) { B[i] = A[i]; C[i] = B[i + 1] }
 after:   realize B([0, n]) { realize B.written([0, n]) { B.written[...] = false;
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import NamedTuple
 
 from tedsl.ir import build
@@ -28,6 +28,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.source_line import READ_SOURCE, SCRIPT_LINE, STAGE_SOURCE
 from tedsl.ir.stmt import (
+    EXTERN_SCOPE,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -48,14 +49,14 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.checked.accesses import Key, Place, handed_out, key_of, lane_of, lanes_of, places_of, reads_of
+from tedsl.passes.checked.iterations import SEVERAL, Blocks, Iterations, Together, blocks_of
 from tedsl.passes.checked.memory import Memory, over, with_shadow
 from tedsl.passes.checked.windows import Window, binds_of, unbound, window_of
-from tedsl.passes.facts.threads import scope_of
-from tedsl.runtime.faults import ANY, FAULT
+from tedsl.passes.facts.threads import has_launch, launched, scope_of
+from tedsl.runtime.faults import FAULT
 
 NO = build.const(False, "bool")
 THREADS = ("thread_extent", "virtual_thread")  # AttrStmt keys: loops of threads
-SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
 
 
 def check_accesses(func: PrimFunc) -> PrimFunc:
@@ -70,29 +71,6 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
         assert memory.written is not None
         body = with_shadow(memory.written, NO, seq(body, checker.all_written(memory)))
     return func.with_body(body)
-
-
-@dataclass(eq=False)
-class _Parallel:
-    """A parallel loop: for each buffer that is written in it and lives longer, who wrote and who read an element."""
-
-    loop: For
-    owners: dict[Memory, Buffer] = field(default_factory=dict)
-    readers: dict[Memory, Buffer] = field(default_factory=dict)
-
-    def me(self) -> Expr:
-        """The number of this iteration, from 1."""
-        return build.add(build.cast(INT64, build.sub(self.loop.loop_var, self.loop.min)), build.const(1, INT64))
-
-    def value_of(self, iteration: Expr) -> Expr:
-        """The loop variable in iteration number `iteration`; the least integer for several."""
-        value = build.add(build.sub(iteration, build.const(1, INT64)), build.cast(INT64, self.loop.min))
-        return build.select(build.less(iteration, build.const(0, INT64)), build.const(ANY, INT64), value)
-
-    def meets(self, memory: Memory, verb: str, did: str) -> str:
-        """The problem, with gaps for the element and the other iteration."""
-        var = self.loop.loop_var.name
-        return f"{verb} {_named(memory)}, which another iteration of the parallel loop {var}, {var} = {{}}, {did}"
 
 
 class _Element(NamedTuple):
@@ -118,7 +96,10 @@ class _Checker(ScopedRewriter):
             self.whole[window] = self.whole[window.data] = buffer
         self.windows: dict[Key, Window] = {}
         self.loops: list[Var] = []
-        self.parallel: list[_Parallel] = []
+        self.parallel: list[Together] = []
+        self.blocks: Blocks | None = None  # of the kernel around
+        self.by_hand = not func.attrs.get("from_legacy_te_schedule")
+        self.in_kernel = False
         stored = {key_of(node) for node in post_order(func.body) if isinstance(node, (BufferStore, Store))}
         for buffer in func.buffer_map.values():
             span = _span(buffer)
@@ -156,9 +137,11 @@ class _Checker(ScopedRewriter):
                 made = self.stmt(body)
                 self.line = before
                 return made
+            case AttrStmt(attr_key=key, body=body) if key == EXTERN_SCOPE:
+                return stmt.replace(body=self.written_by_hand(body))
             case AttrStmt(attr_key=key, node=IterVar(var=var)) if key in THREADS and var not in self.loops:
                 self.loops.append(var)
-                made = self.descend(stmt)
+                made = self.launch(stmt)
                 self.loops.pop()
                 return seq(*self.reads(stmt.value), made)
             case Tensorized():
@@ -200,6 +183,8 @@ class _Checker(ScopedRewriter):
             memory = self.memory(buffer)
             if memory is not None:
                 window = window_of(bind, memory, stmt, buffer.data in opaque)
+                if self.in_kernel and has_launch(body):
+                    window = replace(window, stored=None)  # threads of the kernel fill it together, each has notes of its own
                 self.windows[buffer] = self.windows[buffer.data] = window
                 if not build.is_true(window.seen):
                     hidden[memory] = build.logical_or(hidden.get(memory, NO), build.logical_not(window.seen))
@@ -207,7 +192,7 @@ class _Checker(ScopedRewriter):
         self.formula = hidden
         checks = self.stmt(fresh_copy(stmt.formula)) if hidden else None
         self.formula = None
-        made = seq(checks, self.stmt(body), *map(self.all_stored, stored))
+        made = seq(checks, self.written_by_hand(body), *map(self.all_stored, stored))
         for window in stored:
             assert window.stored is not None
             made = with_shadow(window.stored, NO, made)
@@ -222,24 +207,47 @@ class _Checker(ScopedRewriter):
         if loop.kind != ForKind.PARALLEL:
             made = self.descend(loop)
         else:
-            shadows = self.shadows_of(loop)
-            self.parallel.append(shadows)
+            together = Iterations(loop)
+            self.take_notes(together, loop.body)
+            self.parallel.append(together)
             made = self.descend(loop).replace(kind=ForKind.SERIAL)
             self.parallel.pop()
-            for shadow in (*shadows.owners.values(), *shadows.readers.values()):
-                made = with_shadow(shadow, build.const(0, INT64), made)
+            made = together.shadowed(made)
         self.loops.pop()
         return made
 
-    def shadows_of(self, loop: For) -> _Parallel:
-        made = _Parallel(loop)
-        read = {self.memory(key_of(node)) for node in post_order(loop.body) if isinstance(node, (BufferLoad, Load))}
-        for node in post_order(loop.body):
-            memory = self.memory(key_of(node)) if isinstance(node, (BufferStore, Store)) else None
-            if memory is not None and memory not in made.owners:
-                made.owners[memory] = memory.shadow("owner", "int64")
-                if memory in read:
-                    made.readers[memory] = memory.shadow("reader", "int64")
+    def take_notes(self, together: Together, body: Stmt) -> None:
+        """Of memory that is known already and that `body` writes."""
+        nodes = list(post_order(body))
+        read = {self.memory(key_of(node)) for node in nodes if isinstance(node, (BufferLoad, Load))}
+        together.take_notes([self.memory(key_of(node)) for node in nodes if isinstance(node, (BufferStore, Store))], read)
+
+    def written_by_hand(self, stmt: Stmt) -> Stmt:
+        before, self.by_hand = self.by_hand, True
+        made = self.stmt(stmt)
+        self.by_hand = before
+        return made
+
+    def launch(self, stmt: AttrStmt) -> Stmt:
+        """A launch of threads, with the shadows in which conflicts of its blocks show if it was written by hand."""
+        axis = launched(stmt)
+        if axis is None:
+            return self.descend(stmt)
+        begins, self.in_kernel = not self.in_kernel, True
+        if begins and self.by_hand and (counts := blocks_of(stmt)):
+            self.blocks = Blocks(stmt, counts, self.memories.values())
+            self.take_notes(self.blocks, stmt)
+            self.parallel.append(self.blocks)
+        blocks = self.blocks
+        outer = {} if blocks is None else blocks.inside(axis)
+        made: Stmt = self.descend(stmt)
+        if blocks is not None:
+            blocks.at = outer
+        if begins:
+            self.in_kernel = False
+            if blocks is not None:
+                self.parallel.pop()
+                self.blocks, made = None, blocks.shadowed(made)
         return made
 
     # --- checks ---
@@ -253,7 +261,7 @@ class _Checker(ScopedRewriter):
             for lane, given in enumerate(places):
                 at = self.located(key, memory, given, len(places), "stores")
                 on = (*at.on, *(() if mask is None else (lane_of(mask, lane),)))
-                checks = (*at.checks, *self.inside(memory, at.place, "stores"), *self.alone(memory, at.place))
+                checks = (*at.checks, *self.inside(memory, at.place, "stores"), *self.alone(memory, at.place, inputs[0]))
                 before += [_under(on, check) for check in checks]
                 after += [_under(on, mark) for mark in (*self.mark(memory, at.place), *at.marks)]
         return seq(*before, None if self.formula is not None else stmt, *after)
@@ -303,14 +311,16 @@ class _Checker(ScopedRewriter):
         if memory.written is not None:
             yield self.fault_if(build.logical_not(memory.at(memory.written, place)),
                                 f"reads {_named(memory)}, to which nothing was written before", place)
-        for loop in self.parallel:
-            if memory in loop.owners:
-                owner = memory.at(loop.owners[memory], place)
-                yield self.fault_if(_other(owner, loop), loop.meets(memory, "reads", "wrote"), place, loop.value_of(owner))
-                if memory in loop.readers:
-                    readers = loop.readers[memory]
-                    several = build.select(_other(memory.at(readers, place), loop), build.const(SEVERAL, INT64), loop.me())
-                    yield memory.set(readers, place, several)
+        for together in self.parallel:
+            if memory in together.owners:
+                owner = memory.at(together.owners[memory], place)
+                yield self.fault_if(together.is_other(owner), together.meets(_named(memory), "reads", "wrote"), place,
+                                    *together.values_of(owner))
+                if memory in together.readers:
+                    readers = together.readers[memory]
+                    other = together.is_other(memory.at(readers, place))
+                    noted = memory.set(readers, place, build.select(other, build.const(SEVERAL, INT64), together.me()))
+                    yield IfThenElse(build.not_equal(owner, together.me()), noted)  # else it reads what itself wrote
 
     def inside(self, memory: Memory, place: Place, verb: str) -> Iterator[Stmt]:
         """That each index lies within its dimension."""
@@ -320,21 +330,25 @@ class _Checker(ScopedRewriter):
             yield self.fault_if(wrong, f"{verb} {_named(memory)}: index {{}} of dimension {dim} is not in [{{}}, {{}})", place,
                                 index, low, high)
 
-    def alone(self, memory: Memory, place: Place) -> Iterator[Stmt]:
-        """That no other iteration of a parallel loop around wrote or read the element that is stored to."""
-        for loop in self.parallel:
-            for shadows, did in ((loop.owners, "wrote too"), (loop.readers, "read")):
-                if memory in shadows:
+    def alone(self, memory: Memory, place: Place, value: Expr) -> Iterator[Stmt]:
+        """That no other iteration of a parallel loop around wrote or read the element that `value` is stored to, and no other
+        block: unless that wrote the same."""
+        for together in self.parallel:
+            loads = [self.memory(key_of(node)) for node in post_order(value) if isinstance(node, (BufferLoad, Load))]
+            alike = together.all_store(value, place, loads, self.loops)
+            for shadows, did in ((together.owners, "wrote too"), (together.readers, "read")):
+                if memory in shadows and not (alike and shadows is together.owners):
                     other = memory.at(shadows[memory], place)
-                    yield self.fault_if(_other(other, loop), loop.meets(memory, "stores", did), place, loop.value_of(other))
+                    yield self.fault_if(together.is_other(other), together.meets(_named(memory), "stores", did), place,
+                                        *together.values_of(other))
 
     def mark(self, memory: Memory, place: Place) -> Iterator[Stmt]:
         """Notes in the shadows that the element was stored to."""
         if memory.written is not None:
             yield memory.set(memory.written, place, build.true())
-        for loop in self.parallel:
-            if memory in loop.owners:
-                yield memory.set(loop.owners[memory], place, loop.me())
+        for together in self.parallel:
+            if memory in together.owners:
+                yield memory.set(together.owners[memory], place, together.me())
 
     def all_stored(self, window: Window) -> Stmt:
         """After an intrinsic: it stored to every element of a region that it computes."""
@@ -367,11 +381,6 @@ class _Checker(ScopedRewriter):
 
 def _named(memory: Memory) -> str:
     return f"{memory.name}[{', '.join('{}' for _ in memory.extents)}]"
-
-
-def _other(iteration: Expr, loop: _Parallel) -> Expr:
-    """Whether a shadow holds another iteration than this one (0: none)."""
-    return build.logical_and(build.not_equal(iteration, build.const(0, INT64)), build.not_equal(iteration, loop.me()))
 
 
 def _under(conditions: Sequence[Expr], stmt: Stmt) -> Stmt:

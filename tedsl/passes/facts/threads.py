@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.ir.expr import IntImm
+from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import AttrStmt, For, ForKind, Stmt, no_op
@@ -13,6 +13,7 @@ from tedsl.ir.walk.visitor import post_order
 LAUNCH, VIRTUAL = "thread_extent", "virtual_thread"
 BLOCK_TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
 THREAD_TAGS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
+NOTES = "local.notes"  # the scope of what checked mode notes of blocks: the threads of one note the same, in any order
 
 
 def launched(node: Node) -> IterVar | None:
@@ -53,3 +54,8 @@ def scope_of(annotation: object) -> str:
     """The memory scope, without its suffix, that the type of a data pointer says."""
     scope = annotation.storage_scope if isinstance(annotation, PointerType) else ""
     return scope.split(".")[0] or "global"
+
+
+def takes_notes(memory: Var) -> bool:
+    """Whether checked mode takes its notes of blocks there."""
+    return isinstance(memory.type_annotation, PointerType) and memory.type_annotation.storage_scope == NOTES

@@ -33,7 +33,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.threads import has_launch, launched, scope_of
+from tedsl.passes.facts.threads import has_launch, launched, scope_of, takes_notes
 from tedsl.passes.threads.conflicts import Access, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.threads.make_way import checked_before, guarded
@@ -84,7 +84,8 @@ class _KernelBarriers:
         nodes = list(post_order(kernel.body))
         allocated = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
         written = {node.buffer_var for node in nodes if isinstance(node, Store)}
-        outside = {node.buffer_var for node in nodes if isinstance(node, Load)} & written - allocated
+        outside = {node.buffer_var for node in nodes if isinstance(node, Load) and not takes_notes(node.buffer_var)} \
+            & written - allocated
         self.common = outside | {memory for memory in allocated
                                  if scope_of(memory.type_annotation) in ("shared", "warp", "global")}
         self.conflicts.callers |= {memory for memory in outside if scope_of(memory.type_annotation) == "global"}

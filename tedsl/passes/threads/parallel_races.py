@@ -1,21 +1,23 @@
-"""Iterations of a parallel loop that race: one is shown to touch an element that another one writes.
+"""Iterations of a parallel loop that race, and blocks of a launch: one is shown to touch an element that another one writes.
 
     for (i: 0, 200) "parallel" { b[(i*7) % 10] = i }        iterations 0 and 10 both write b[0], whichever comes last
     for (i: 0, 199) "parallel" { b[i] = b[i + 1] }          iteration 0 reads b[1], which iteration 1 writes
+    attr [blockIdx.x] "thread_extent" = 8 { b[blockIdx.x // 2] = b[blockIdx.x // 2] + a[blockIdx.x] }       the same of blocks
 
 A search among some iterations, for statements that a person wrote: of formulas it is known that elements are their own. What a
-call decides, data or sizes, is not guessed.
+call decides, data or sizes, is not guessed. Memory that is allocated inside belongs to the iteration, or to the block.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import And, Call, Expr, Load, Or, Select, Var
+from tedsl.ir.expr import And, Call, Expr, Load, Or, Ramp, Select, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import (
     EXTERN_SCOPE,
@@ -32,14 +34,39 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.threads.known_values import Values, on_data, value
+from tedsl.passes.facts.threads import as_loop, launched, takes_notes
+from tedsl.passes.threads.gather_threads import kernel_of
+from tedsl.passes.threads.known_values import Values, value
 
-ITERATIONS = 64  # looked at, from the first on, and the last
+ITERATIONS = (64, 8, 4)  # looked at, from the first on, and the last; of each axis, where a launch has several of blocks
 INNER = 4  # of each loop inside, and its last
 POINTS = 4096  # evaluations for one loop
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class _Turns:
+    """What runs in any order: the iterations of a parallel loop, or the blocks of a launch.
+
+    axes: (variable, name, first, count) of the numbers that tell them apart. about: what an error is about. around: what the
+    variables of loops around are.
+    """
+
+    about: Any
+    axes: tuple[tuple[Var, str, int, int], ...]
+    body: Stmt
+    around: Values = field(default_factory=dict)
+
+    def numbers(self) -> Iterator[Values]:
+        most = ITERATIONS[len(self.axes) - 1]
+        picked = [dict.fromkeys([*range(first, first + min(count, most)), first + count - 1]) for *_, first, count in self.axes]
+        for at in itertools.product(*picked):
+            yield {**self.around, **{var: k for (var, *_), k in zip(self.axes, at)}}
+
+    def named(self, at: Values) -> str:
+        return ", ".join(f"{name} = {at[var]}" for var, name, *_ in self.axes)
+
+
+@dataclass(frozen=True, eq=False)
 class _Touch:
     """An access, the loops inside of the parallel one that stand around it, and what must hold for it."""
 
@@ -50,46 +77,108 @@ class _Touch:
     conditions: tuple[Expr, ...] = ()
 
 
+class _Met(NamedTuple):
+    """Which iteration touches an element by what, and the values of the variables there."""
+
+    at: Values
+    touch: _Touch
+    here: Values
+
+
 def check_iterations(func: PrimFunc) -> None:
-    """Raises LoweringError if iterations of a parallel loop in statements written by hand race."""
-    pending: list[tuple[Stmt, bool]] = [(func.body, not func.attrs.get("from_legacy_te_schedule"))]
+    """Raises LoweringError if iterations of a parallel loop in statements written by hand race, or blocks of a launch in them.
+
+    The launches of each kernel are gathered at its outside.
+    """
+    pending: list[tuple[Stmt, bool, bool, Values]] = [(func.body, not func.attrs.get("from_legacy_te_schedule"), False, {})]
     while pending:
-        stmt, by_hand = pending.pop()
+        stmt, by_hand, in_kernel, around = pending.pop()
         by_hand = by_hand or isinstance(stmt, Tensorized) or (isinstance(stmt, AttrStmt) and stmt.attr_key == EXTERN_SCOPE)
-        if by_hand and isinstance(stmt, For) and stmt.kind == ForKind.PARALLEL:
-            _check(stmt)
-        pending += [(child, by_hand) for child in stmt.child_nodes() if isinstance(child, Stmt)]
+        begins = not in_kernel and launched(stmt) is not None
+        if by_hand:
+            turns = _iterations(stmt) if isinstance(stmt, For) else _blocks(stmt) if begins else None
+            if turns is not None:
+                _check(replace(turns, around=around))
+        inside = _first_time(stmt, around)
+        pending += [(child, by_hand, in_kernel or begins, inside) for child in stmt.child_nodes() if isinstance(child, Stmt)]
 
 
-def _check(loop: For) -> None:
-    touches = list(_touches(loop.body, (), (), {}))
-    written = {touch.memory for touch in touches if touch.writes is not None}
-    inside = {node.buffer_var for node in post_order(loop.body) if isinstance(node, Allocate)}
-    looked_at = [touch for touch in touches if touch.memory in written - inside]
+def _first_time(stmt: Stmt, around: Values) -> Values:
+    """What variables are where the loops of `stmt` and around it run for the first time; none that a condition depends on."""
+    if isinstance(stmt, For) and (first := build.as_int(stmt.min)) is not None and (build.as_int(stmt.extent) or 0) > 0:
+        return {**around, stmt.loop_var: first}
+    if isinstance(stmt, IfThenElse) and around:
+        asked = set(variables(stmt.condition))
+        return {var: at for var, at in around.items() if var not in asked}
+    return around
+
+
+def _iterations(loop: For) -> _Turns | None:
     first, count = build.as_int(loop.min), build.as_int(loop.extent)
-    if first is None or count is None or not looked_at:
-        return
+    if loop.kind != ForKind.PARALLEL or first is None or count is None:
+        return None
+    return _Turns(loop, ((loop.loop_var, loop.loop_var.name, first, count),), loop.body)
+
+
+def _blocks(launch: Stmt) -> _Turns | None:
+    """The blocks of the launch that begins here, if it has several."""
+    kernel = kernel_of(launch)
+    counts = [(one, build.as_int(one.count)) for one in kernel.blocks]
+    several = tuple((one.var, one.axis.thread_tag, 0, count) for one, count in counts if count is not None and count > 1)
+    inside = [one for one in kernel.axes if not any(one.var is var for var, *_ in several)]
+    body = kernel.body
+    for one in inside:
+        body = AttrStmt(one.axis, "thread_extent", one.count, body)
+    return _Turns(several[0][1], several, body) if several else None
+
+
+def _check(turns: _Turns) -> None:
+    touches = list(_touches(turns.body, (), (), {}))
+    written = {touch.memory for touch in touches if touch.writes is not None}
+    inside = {node.buffer_var for node in post_order(turns.body) if isinstance(node, Allocate)}
+    looked_at = [touch for touch in touches if touch.memory in written - inside and not _is_shadow(touch.memory)]
+    alike = {touch: _alike(turns, touch, written | inside) for touch in looked_at}
     left = POINTS
-    writers: dict[tuple[Var, int], tuple[int, _Touch]] = {}
-    readers: dict[tuple[Var, int], tuple[int, _Touch]] = {}
-    for at in dict.fromkeys([*range(first, first + min(count, ITERATIONS)), first + count - 1]):
-        for touch in looked_at:
-            for element in _elements(touch, {loop.loop_var: at}):
-                left -= 1
-                place = touch.memory, element
-                for other, met in filter(None, (writers.get(place), readers.get(place) if touch.writes is not None else None)):
-                    if other != at and _matters(loop, touch, met):
-                        raise _race(loop, touch, at, met, other, element)
-                (readers if touch.writes is None else writers).setdefault(place, (at, touch))
-                if left <= 0:
-                    return
+    writers: dict[tuple[Var, int], _Met] = {}
+    readers: dict[tuple[Var, int], _Met] = {}
+    for at in turns.numbers() if looked_at else ():
+        own: set[tuple[_Touch, int]] = set()  # what this iteration has written already
+        for touch, (element, here) in ((one, found) for one in looked_at for found in _elements(one, at)):
+            left -= 1
+            place, writes = (touch.memory, element), touch.writes is not None
+            for met in filter(None, (writers.get(place), readers.get(place) if writes else None)):
+                by = alike[met.touch]
+                same = by is not None and ((touch is met.touch and all(here[v] == met.here[v] for v in by))
+                                           or (not writes and (met.touch, element) in own))
+                if met.at is not at and not same:
+                    raise _race(turns, touch, at, met, element)
+            if writes:
+                own.add((touch, element))
+                writers.setdefault(place, _Met(at, touch, here))
+            elif place not in writers or (writers[place].touch, element) not in own:  # else it reads what itself wrote
+                readers.setdefault(place, _Met(at, touch, here))
+            if left <= 0:
+                return
 
 
-def _matters(loop: For, one: _Touch, other: _Touch) -> bool:
-    """Two writes of what is the same in all iterations leave the same, in any order."""
-    if one.writes is None or other.writes is None:
-        return True
-    return one is not other or on_data(one.writes) or loop.loop_var in variables(one.writes)
+def _is_shadow(memory: Var) -> bool:
+    """Whether checked mode takes its notes there: what they are about is looked at itself."""
+    return memory.name.endswith(".written") or takes_notes(memory)
+
+
+def _alike(turns: _Turns, touch: _Touch, changing: set[Var]) -> frozenset[Var] | None:
+    """The variables that decide what is written to an element, if all iterations write the same there where these have the
+    same values: that leaves the same, in any order."""
+    if touch.writes is None or any(
+            (isinstance(node, Load) and node.buffer_var in changing) or (isinstance(node, Call) and not node.op.is_pure)
+            for node in post_order(touch.writes)):
+        return None
+    number = {var for var, *_ in turns.axes}
+    used = set(variables(touch.writes))
+    if used & number:
+        return None
+    moves = bool(number & set(variables(touch.index)))  # else each of them does the same to the same elements
+    return frozenset(used & {loop.loop_var for loop in touch.loops}) if moves else frozenset()
 
 
 def _touches(node: Any, loops: tuple[For, ...], conditions: tuple[Expr, ...], lets: dict[Var, Expr]) -> Iterator[_Touch]:
@@ -98,7 +187,7 @@ def _touches(node: Any, loops: tuple[For, ...], conditions: tuple[Expr, ...], le
         case Store():
             yield from _reads((node.value, node.index), loops, conditions, lets)
             held = conditions if node.predicate is None else (*conditions, node.predicate)
-            yield _Touch(node.buffer_var, substitute(node.index, lets), node.value, loops, held)
+            yield _Touch(node.buffer_var, substitute(node.index, lets), substitute(node.value, lets), loops, held)
         case IfThenElse(condition=condition):
             yield from _reads((condition,), loops, conditions, lets)
             known = substitute(condition, lets)
@@ -107,11 +196,13 @@ def _touches(node: Any, loops: tuple[For, ...], conditions: tuple[Expr, ...], le
                 yield from _touches(node.else_case, loops, (*conditions, build.logical_not(known)), lets)
         case For():
             inner = node.replace(min=substitute(node.min, lets), extent=substitute(node.extent, lets))
+            yield from _reads((node.min, node.extent), loops, conditions, lets)
             yield from _touches(node.body, (*loops, inner), conditions, lets)
         case LetStmt():
             yield from _reads((node.value,), loops, conditions, lets)
-            more = {} if on_data(node.value) else {node.var: substitute(node.value, lets)}
-            yield from _touches(node.body, loops, conditions, {**lets, **more})
+            yield from _touches(node.body, loops, conditions, {**lets, node.var: substitute(node.value, lets)})
+        case AttrStmt() if (threads := as_loop(node, blocks=True)) is not None:
+            yield from _touches(node.body, (*loops, threads), conditions, lets)
         case While():
             return  # how often it runs is not known
         case Stmt():
@@ -141,8 +232,8 @@ def _reads(exprs: tuple[Expr, ...], loops: tuple[For, ...], conditions: tuple[Ex
                 pending += node.child_nodes()
 
 
-def _elements(touch: _Touch, values: Values, at: int = 0) -> Iterator[int]:
-    """The elements touched in one iteration, as far as loops and conditions are known."""
+def _elements(touch: _Touch, values: Values, at: int = 0) -> Iterator[tuple[int, Values]]:
+    """The elements touched in one iteration, as far as loops and conditions are known, with the values of the variables."""
     if at < len(touch.loops):
         loop = touch.loops[at]
         first, count = value(loop.min, values), value(loop.extent, values)
@@ -151,18 +242,28 @@ def _elements(touch: _Touch, values: Values, at: int = 0) -> Iterator[int]:
         for here in dict.fromkeys([*range(first, first + min(count, INNER)), first + count - 1]):
             yield from _elements(touch, {**values, loop.loop_var: here}, at + 1)
         return
-    if all(value(condition, values) for condition in touch.conditions):
-        element = value(touch.index, values)
-        if element is not None:
-            yield element
+    if not all(value(condition, values) for condition in touch.conditions):
+        return
+    index = touch.index
+    if isinstance(index, Ramp):
+        start, step = value(index.base, values), value(index.stride, values)
+        if start is not None and step is not None:
+            yield from ((start + lane * step, values) for lane in range(index.lanes))
+    elif (element := value(index, values)) is not None:
+        yield element, values
 
 
-def _race(loop: For, one: _Touch, at: int, other: _Touch, there: int, element: int) -> LoweringError:
-    name, var = one.memory.name, loop.loop_var.name
-    writer, wrote, reader, does = (other, there, at, "reads it" if one.writes is None else "writes it too") \
-        if other.writes is not None else (one, at, there, "reads it")
+def _race(turns: _Turns, one: _Touch, at: Values, met: _Met, element: int) -> LoweringError:
+    name, other = one.memory.name, met.touch
+    writer, wrote, reader, does = (other, met.at, at, "reads it" if one.writes is None else "writes it too") \
+        if other.writes is not None else (one, at, met.at, "reads it")
     which = "" if build.as_int(writer.index) == element else f", which is {name}[{element}]"
+    said = f"{turns.named(wrote)} writes {name}[{writer.index!r}]{which}, and {turns.named(reader)} {does}"
+    if isinstance(turns.about, For):
+        var = turns.about.loop_var.name
+        return LoweringError(f"iterations of the parallel loop {var} race: {said}", about=turns.about, hint=(
+            f"make the loop {var} serial, or let each iteration write elements that no other one touches"))
     return LoweringError(
-        f"iterations of the parallel loop {var} race: {var} = {wrote} writes {name}[{writer.index!r}]{which}, and "
-        f"{var} = {reader} {does}",
-        hint=f"make the loop {var} serial, or let each iteration write elements that no other one touches", about=loop)
+        f"blocks of one launch race: {said}. The blocks of a launch run in any order and cannot wait for each other",
+        hint="let each block write elements that no other one touches, or make it two launches, one after the other",
+        about=turns.about)

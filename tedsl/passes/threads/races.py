@@ -12,7 +12,7 @@ from tedsl.ir.expr import Expr, Let, Var
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
-from tedsl.passes.facts.threads import is_common, scope_of
+from tedsl.passes.facts.threads import is_common, scope_of, takes_notes
 from tedsl.passes.threads.gather_threads import Kernel, Thread
 
 
@@ -65,7 +65,9 @@ class _Races:
                 self.stmt(child, around, visit)
 
     def axes_of(self, memory: Var) -> list[Thread]:
-        """The threads that share the memory."""
+        """The threads that share the memory and change it for each other."""
+        if takes_notes(memory):
+            return []
         scope = self.scopes.get(memory)
         return self.all if scope is None else [one for one in self.threads if is_common(scope, one.axis.thread_tag)]
 

@@ -1,11 +1,11 @@
-"""Kernels whose threads race, and hand-written parallel loops whose iterations do, are refused: by `lower`, which changes
-nothing in them, and again where kernels become loops."""
+"""Kernels whose threads race, and hand-written parallel loops and launches whose iterations or blocks do, are refused: by
+`lower`, which changes nothing in them, and again where kernels become loops."""
 
 from __future__ import annotations
 
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
-from tedsl.passes.facts.threads import has_launch, launched
+from tedsl.passes.facts.threads import launched
 from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_of
 from tedsl.passes.threads.parallel_races import check_iterations
 from tedsl.passes.threads.races import check_races
@@ -13,10 +13,12 @@ from tedsl.passes.threads.same_statement import check_statements
 
 
 def refuse_races(func: PrimFunc) -> PrimFunc:
-    """`func`; LoweringError if threads of a kernel in it race, or iterations of a parallel loop that was written by hand."""
-    check_iterations(func)
-    if has_launch(func.body):
-        pending: list[Stmt] = [gather_threads(func).body]
+    """`func`; LoweringError if threads of a kernel in it race, or iterations of a parallel loop that was written by hand, or
+    blocks of such a launch."""
+    gathered = gather_threads(func)
+    check_iterations(gathered)
+    if gathered is not func:
+        pending: list[Stmt] = [gathered.body]
         while pending:
             stmt = pending.pop()
             if launched(stmt) is not None:

@@ -23,7 +23,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.stmt import Allocate, AssertStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.threads import scope_of
+from tedsl.passes.facts.threads import scope_of, takes_notes
 from tedsl.passes.threads.conflicts import THREADS, Access, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel
 from tedsl.passes.threads.known_values import Values, may_hold, on_data, value
@@ -78,7 +78,8 @@ class _Statements:
         self.extents = {memory: node.extents for memory, node in allocated.items()}
         used = {memory: scope_of(memory.type_annotation) for memory in _memory(nodes, Load) & _memory(nodes, Store)}
         self.shared = {memory for memory, scope in used.items() if scope in ("shared", "warp", "global")}
-        self.alien = {memory for memory in used if memory not in self.shared and memory not in allocated}
+        self.alien = {memory for memory in used if memory not in self.shared and memory not in allocated
+                      and not takes_notes(memory)}
         self.until_barrier = True
         self.callers = {memory for memory in self.shared if used[memory] == "global" and memory not in allocated}
         self.lets: dict[Var, Expr] = {}

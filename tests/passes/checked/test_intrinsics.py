@@ -147,6 +147,27 @@ def test_an_input_that_nobody_wrote():
         run(body)
 
 
+@pytest.mark.parametrize("tag", [None, "blockIdx.x", "threadIdx.y", "vthread"])
+def test_threads_of_the_body_fill_the_region_together(tag):
+    """Inside of other threads, each of them had notes of its own: elements of the others counted as missing."""
+    def body(ib, a, b):
+        x, y = ib.buffer_ptr(a), ib.buffer_ptr(b)
+        tx = te.thread_axis("threadIdx.x")
+        ib.scope_attr(tx, "thread_extent", 4)
+        y[tx] = x[tx] * 2.0
+
+    A = te.placeholder((16,), name="A")
+    B = te.compute((16,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], 4)
+    if tag is not None:
+        s[B].bind(outer, te.thread_axis(tag))
+    s[B].tensorize(inner, doubling(body))
+    a, b = numbers(16), np.zeros(16, "float32")
+    tedsl.build(s, [A, B], checked=True)(a, b)
+    np.testing.assert_array_equal(b, a * 2)
+
+
 # --- rows that stand apart ---------------------------------------------------------------------------------------------
 
 def tiles(function, strides, array=np.array):

@@ -1,0 +1,164 @@
+"""What runs in any order, iterations of a parallel loop and blocks of a launch, and the shadows in which it shows that two of
+them meet.
+
+    for (i: 0, 8) "parallel" { C[i // 2] = ... }                          C.owner[i // 2] = i + 1
+    attr [blockIdx.x] "thread_extent" = 8 { C[A[blockIdx.x]] = ... }      C.owner[A[blockIdx.x]] = blockIdx.x + 1
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer, decl_buffer
+from tedsl.ir.dtype import INT64
+from tedsl.ir.expr import Call, Expr, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.stmt import AttrStmt, For, LetStmt, Stmt
+from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.passes.checked.memory import Memory, with_shadow
+from tedsl.passes.facts.threads import BLOCK_TAGS, NOTES, launched
+from tedsl.runtime.faults import ANY
+
+SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
+
+
+class Together(ABC):
+    """What runs in any order. For each buffer that is written in it and lives longer: who wrote and who read an element."""
+
+    def __init__(self) -> None:
+        self.owners: dict[Memory, Buffer] = {}
+        self.readers: dict[Memory, Buffer] = {}
+
+    @abstractmethod
+    def me(self) -> Expr:
+        """The number of this iteration, from 1."""
+
+    @abstractmethod
+    def values_of(self, iteration: Expr) -> list[Expr]:
+        """The variables in iteration number `iteration`; the least integer for several."""
+
+    @abstractmethod
+    def meets(self, element: str, verb: str, did: str) -> str:
+        """The problem, with gaps for the other iteration."""
+
+    @abstractmethod
+    def shadow(self, memory: Memory, what: str) -> Buffer:
+        """Notes about the elements of `memory`."""
+
+    def heeds(self, memory: Memory) -> bool:
+        """Whether all of them see the same memory."""
+        return True
+
+    def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[Memory | None], loops: Iterable[Var]) -> bool:
+        """Whether each of them that stores `value`, which loads from `loaded`, to `place` stores the same there."""
+        return False
+
+    def take_notes(self, written: Iterable[Memory | None], read: Container[Memory | None]) -> None:
+        """Of memory that is written in it; of what is read too, who reads."""
+        for memory in written:
+            if memory is not None and memory not in self.owners and self.heeds(memory):
+                self.owners[memory] = self.shadow(memory, "owner")
+                if memory in read:
+                    self.readers[memory] = self.shadow(memory, "reader")
+
+    def shadowed(self, body: Stmt) -> Stmt:
+        """`body`, which runs all of them, with the shadows."""
+        for shadow in (*self.owners.values(), *self.readers.values()):
+            body = with_shadow(shadow, build.const(0, INT64), body)
+        return body
+
+    def is_other(self, iteration: Expr) -> Expr:
+        """Whether a shadow holds another iteration than this one (0: none)."""
+        return build.logical_and(build.not_equal(iteration, build.const(0, INT64)), build.not_equal(iteration, self.me()))
+
+
+class Iterations(Together):
+    """The iterations of a parallel loop."""
+
+    def __init__(self, loop: For) -> None:
+        super().__init__()
+        self.loop = loop
+
+    def shadow(self, memory: Memory, what: str) -> Buffer:
+        return memory.shadow(what, "int64")
+
+    def me(self) -> Expr:
+        return build.add(build.cast(INT64, build.sub(self.loop.loop_var, self.loop.min)), build.const(1, INT64))
+
+    def values_of(self, iteration: Expr) -> list[Expr]:
+        value = build.add(build.sub(iteration, build.const(1, INT64)), build.cast(INT64, self.loop.min))
+        return [_unless_several(iteration, value)]
+
+    def meets(self, element: str, verb: str, did: str) -> str:
+        var = self.loop.loop_var.name
+        return f"{verb} {element}, which another iteration of the parallel loop {var}, {var} = {{}}, {did}"
+
+
+class Blocks(Together):
+    """The blocks of the launch that begins at `launch`, where `before` is known of memory."""
+
+    def __init__(self, launch: AttrStmt, counts: dict[str, Expr], before: Iterable[Memory]) -> None:
+        super().__init__()
+        self.counts, self.before = counts, frozenset(before)
+        self.at: dict[str, Var] = {}  # the variables of the axes inside of which we are, by tag
+        self.lets = {node.var for node in post_order(launch) if isinstance(node, LetStmt)}
+
+    def shadow(self, memory: Memory, what: str) -> Buffer:
+        return decl_buffer(memory.extents, "int64", f"{memory.name}.{what}", scope=NOTES)
+
+    def heeds(self, memory: Memory) -> bool:
+        return memory.scope in ("", "global")
+
+    def inside(self, axis: IterVar) -> dict[str, Var]:
+        """Goes inside of a launch of `axis`; what `at` was outside."""
+        outer = self.at
+        if axis.thread_tag in self.counts:
+            self.at = {axis.thread_tag: axis.var, **outer}
+        return outer
+
+    def me(self) -> Expr:
+        number: Expr = build.const(0, INT64)
+        for tag, count in self.counts.items():
+            number = build.mul(number, build.cast(INT64, count))
+            if tag in self.at:
+                number = build.add(number, build.cast(INT64, self.at[tag]))
+        return build.add(number, build.const(1, INT64))
+
+    def values_of(self, iteration: Expr) -> list[Expr]:
+        found: list[Expr] = []
+        rest = build.sub(iteration, build.const(1, INT64))
+        for count in reversed(self.counts.values()):
+            wide = build.cast(INT64, count)
+            found.append(_unless_several(iteration, build.floormod(rest, wide)))
+            rest = build.floordiv(rest, wide)
+        return found[::-1]
+
+    def meets(self, element: str, verb: str, did: str) -> str:
+        which = ", ".join(f"{tag} = {{}}" for tag in self.counts)
+        return (f"{verb} {element}, which another block of the launch, {which}, {did}: the blocks of a launch run in any order "
+                "and cannot wait for each other")
+
+    def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[Memory | None], loops: Iterable[Var]) -> bool:
+        used, own = set(variables(value)), {*self.at.values(), *self.lets}
+        if used & own or any(memory in self.owners or memory not in self.before for memory in loaded):
+            return False
+        if any(isinstance(node, Call) and not node.op.is_pure for node in post_order(value)):
+            return False
+        moves = any(own & set(variables(index)) for index in place)
+        return not (moves and used & set(loops))
+
+
+def blocks_of(launch: AttrStmt) -> dict[str, Expr]:
+    """How many blocks the launch that begins here has, for each tag of which there may be several."""
+    found: dict[str, Expr] = {}
+    for node in post_order(launch):
+        axis = launched(node)
+        if axis is not None and axis.thread_tag in BLOCK_TAGS and isinstance(node, AttrStmt) and build.as_int(node.value) != 1:
+            found[axis.thread_tag] = node.value
+    return {tag: found[tag] for tag in BLOCK_TAGS if tag in found}
+
+
+def _unless_several(iteration: Expr, value: Expr) -> Expr:
+    return build.select(build.less(iteration, build.const(0, INT64)), build.const(ANY, INT64), value)
