@@ -7,11 +7,12 @@ that Python text cannot say (an intrinsic, a function) stands there by a name, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, ScheduleError
+from tedsl.ir.dtype import INT32
 from tedsl.ir.expr import Expr, IntImm, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.operators import LazyEqual
@@ -54,19 +55,21 @@ class Journal(tuple[Directive, ...]):
 
     objects: what the texts name and cannot say, for a replay in this process.
     threads: variables in these that belong to thread axes which a text makes, with the names that it gives them.
+    loose: names of variables among these by which no schedule finds them again: no shape, formula or statement has them.
     """
 
     objects: Mapping[str, Any]
     threads: Mapping[Var, str]
+    loose: frozenset[str]
 
     def __new__(cls, directives: Sequence[Directive] = (), objects: Mapping[str, Any] | None = None,
-                threads: Mapping[Var, str] | None = None) -> Journal:
+                threads: Mapping[Var, str] | None = None, loose: Collection[str] = ()) -> Journal:
         directives = tuple(directives)
         wrong = next((one for one in directives if not isinstance(one, Directive)), None)
         if wrong is not None:
             raise ArgumentTypeError(f"a journal is made of directives, and {wrong!r} is none", hint="take it from s.journal")
         made = super().__new__(cls, directives)
-        made.objects, made.threads = dict(objects or {}), dict(threads or {})
+        made.objects, made.threads, made.loose = dict(objects or {}), dict(threads or {}), frozenset(loose)
         return made
 
     @overload
@@ -76,7 +79,7 @@ class Journal(tuple[Directive, ...]):
     def __getitem__(self, index: SupportsIndex | slice) -> Directive | Journal:
         found = super().__getitem__(index)
         if isinstance(index, slice):
-            return Journal(found, self.objects, self.threads)  # type: ignore[arg-type]
+            return Journal(found, self.objects, self.threads, self.loose)  # type: ignore[arg-type]
         return found  # type: ignore[return-value]
 
     def __add__(self, other: object) -> Journal:
@@ -88,11 +91,11 @@ class Journal(tuple[Directive, ...]):
         if twice is not None:
             raise ArgumentError(f"both journals speak of {twice}, and mean different objects of this process",
                                 hint="replay them one after the other")
-        threads = dict(other.threads) if isinstance(other, Journal) else {}
-        return Journal(tuple(self) + tuple(other), {**self.objects, **objects}, {**threads, **self.threads})
+        threads, loose = (other.threads, other.loose) if isinstance(other, Journal) else ({}, frozenset())
+        return Journal(tuple(self) + tuple(other), {**self.objects, **objects}, {**threads, **self.threads}, self.loose | loose)
 
     def __mul__(self, times: SupportsIndex) -> Journal:
-        return Journal(super().__mul__(times), self.objects, self.threads)
+        return Journal(super().__mul__(times), self.objects, self.threads, self.loose)
 
     __rmul__ = __mul__
 
@@ -146,16 +149,20 @@ class Recorder:
         stage.schedule.sync_versions()
         self.history.take(stage.schedule)
 
-    def journal(self, start: int = 0) -> Journal:
-        """The directives from number `start` on."""
+    def journal(self, state: ScheduleState, start: int = 0) -> Journal:
+        """The directives of `state` from number `start` on."""
+        from tedsl.schedule.record.symbols import symbols_of  # it looks into operations, and so stands above
+
         kept = {var for thing in self.objects.values() if isinstance(thing, Expr) for var in variables(thing)}
         threads = {axis.var: name for axis, name in self.names.items() if isinstance(axis, IterVar) and axis.thread_tag
                    and axis.var in kept and name not in self.objects} if kept else {}
-        return Journal(self.directives[start:], self.objects, threads)
+        given = [name for name, thing in self.objects.items() if isinstance(thing, Var) and thing.name == name]
+        found = {var.name for var in symbols_of(stage.origin_op for stage in state.stages)} if given else set()
+        return Journal(self.directives[start:], self.objects, threads, [name for name in given if name not in found])
 
     def take_back(self, state: ScheduleState, count: int) -> Journal:
         """Makes `state` what it was before its last `count` directives; returns these."""
-        undone = self.journal(len(self.directives) - count)
+        undone = self.journal(state, len(self.directives) - count)
         del self.directives[len(self.directives) - count:]
         snapshot = self.history.snapshots[len(self.directives)]
         self.history.put_back(state, len(self.directives))
@@ -236,7 +243,7 @@ class Recorder:
         """The Python of a number, a string, a thread axis, an expression or a list of such; a name for any other object."""
         if isinstance(value, PLAIN):
             return repr(value)
-        number = None if isinstance(value, IntImm) and not value.dtype.is_integer else whole_number(value)
+        number = None if isinstance(value, IntImm) and value.dtype is not INT32 else whole_number(value)
         if number is not None:
             return str(number)
         if isinstance(value, (list, tuple)) and type(value) in (list, tuple):

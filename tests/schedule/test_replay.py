@@ -8,6 +8,7 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, ScheduleError, TedslError
+from tedsl.ir.walk.equal import structural_equal
 from tedsl.schedule.handles import create_schedule
 from tedsl.schedule.journal import Directive, Journal
 
@@ -249,6 +250,12 @@ def test_conditions_over_variables_that_no_input_has(where):
     again = te.create_schedule(C.op)
     again.replay(s.journal)
     assert str(again.journal) == str(s.journal)
+    if where == "no shape":  # from a file, nothing would say what flag is
+        for journal in (s.journal, s.journal[:], s.journal + Journal(), Journal() + s.journal, s.journal * 1, s.copy().undo()):
+            with pytest.raises(ArgumentError, match=r"cannot be written as JSON: flag is a variable that is in no shape"):
+                journal.to_json()
+    else:
+        te.create_schedule(C.op).replay(Journal.from_json(s.journal.to_json()))
     assert str(tedsl.lower(again, [A, flag, n, C])) == str(tedsl.lower(s, [A, flag, n, C]))
 
 
@@ -364,6 +371,32 @@ def test_a_thread_axis_that_is_made_anew_is_that_of_the_conditions_kept(conditio
     undone = copy.undo()
     again(undone, on=copy)
     again(s.journal[:1], undone)
+
+
+@pytest.mark.parametrize(("condition", "text"), [
+    (lambda n: ~(n > 3), "(~(n > 3))"), (lambda n: ~(n.equal(3)), "(~(n == 3))"),
+    (lambda n: (n & 3).equal(0), "((n & 3) == 0)"),
+    (lambda n: ~(te.any(n > 3, n < 1)), "(~te.any((n > 3), (n < 1)))"), (lambda n: ((n | 1) ^ 2) > 5, "(((n | 1) ^ 2) > 5)"),
+    (lambda n: (~(n >> 2)) > 5, "((~(n >> 2)) > 5)")])
+def test_not_and_bits_are_written(condition, text):
+    n = te.size_var("n")
+    C = te.compute((n,), lambda i: i * 2, name="C")
+    s, again = te.create_schedule(C.op), te.create_schedule(C.op)
+    s[C].specialize(condition(n))
+    assert str(s.journal) == f"C_special = s[C].specialize({text})"
+    again.replay(Journal.from_json(s.journal.to_json()))
+    assert structural_equal(again[C].versions[0].condition, s[C].versions[0].condition)
+
+
+def test_a_constant_keeps_its_dtype(chain):
+    """The value of a pragma was written as 4 and read as an int32."""
+    s, again = chain.s, te.create_schedule(chain.D.op)
+    s[chain.D].pragma(chain.D.op.axis[0], "auto_unroll_max_step", te.const(4, "int64"))
+    s[chain.C].split(chain.C.op.axis[0], te.const(8, "int64"))
+    assert "te.const(4, 'int64')" in s.journal[0].text
+    again.replay(s.journal)
+    assert str(again) == str(s) and str(again.journal) == str(s.journal)
+    assert again[chain.C].relations[0].factor.dtype is s[chain.C].relations[0].factor.dtype
 
 
 def test_any_failure_takes_a_replay_back(chain, state, monkeypatch):

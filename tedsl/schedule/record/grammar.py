@@ -26,7 +26,8 @@ LONGEST = 10_000  # characters of one directive
 NUMBERS = (bool, int, float, Expr, ExprOperators)
 ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod}
+    ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.RShift: operator.rshift}  # << is none of them: of two numbers it makes one of any length
 COMPARISONS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne}
@@ -126,6 +127,8 @@ class Evaluator:
                 made = self(value)
                 self.define(name, made)
                 return made
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                return self._computed(e, operator.invert, self._number(operand))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self._computed(e, operator.neg, self._number(operand))
             case ast.BinOp(left=a, op=op, right=b) if type(op) in ARITHMETIC:

@@ -38,6 +38,10 @@ def _check_arguments(directive: Directive, journal: Journal) -> None:
     """A variable of the shapes is found again by its name; other objects are not."""
     for name in sorted(names_used(parse(directive.text).call)):
         thing = journal.objects.get(name)
+        if name in journal.loose:
+            raise ArgumentError(f"{directive.origin} cannot be written as JSON: {name} is a variable that is in no shape, "
+                                "formula or statement of the schedule: nothing there tells which is meant",
+                                hint="within the process, s.replay(journal) applies it")
         if thing is not None and not (isinstance(thing, Var) and thing.name == name):
             raise ArgumentError(f"{directive.origin} cannot be written as JSON: {name} is an object of this process "
                                 f"({type(thing).__name__})",

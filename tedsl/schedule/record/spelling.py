@@ -15,6 +15,7 @@ from tedsl.ir.expr import (
     Add,
     And,
     BinaryOp,
+    Call,
     Cast,
     Expr,
     FloorDiv,
@@ -23,6 +24,7 @@ from tedsl.ir.expr import (
     Max,
     Min,
     Mul,
+    Not,
     Or,
     Sub,
     Var,
@@ -30,6 +32,7 @@ from tedsl.ir.expr import (
 
 INFIX = {Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%", LT: "<", LE: "<=", GT: ">", GE: ">=", EQ: "==", NE: "!="}
 CALLS = {Min: "te.min", Max: "te.max", And: "te.all", Or: "te.any"}
+BITS = {"tir.bitwise_and": "&", "tir.bitwise_or": "|", "tir.bitwise_xor": "^", "tir.shift_right": ">>"}
 LONGEST = 200  # characters: what is longer is kept as an object
 
 
@@ -58,6 +61,13 @@ def _spell(e: Expr, name_of: Callable[[Var], str | None], depth: int) -> str:
         return name
     if isinstance(e, Cast):
         return f"{_spell(e.value, name_of, depth + 1)}.astype({str(e.dtype)!r})" if isinstance(e.value, Var) else _unknown()
+    if isinstance(e, Not):
+        return f"(~{_spell(e.a, name_of, depth + 1)})"
+    if isinstance(e, Call) and e.op.name in BITS:
+        a, b = (_spell(part, name_of, depth + 1) for part in e.args)
+        return f"({a} {BITS[e.op.name]} {b})"
+    if isinstance(e, Call) and e.op.name == "tir.bitwise_not":
+        return f"(~{_spell(e.args[0], name_of, depth + 1)})"
     if isinstance(e, BinaryOp) and (type(e) in INFIX or type(e) in CALLS):
         a, b = (_spell(part, name_of, depth + 1) for part in (e.a, e.b))
         return f"({a} {INFIX[type(e)]} {b})" if type(e) in INFIX else f"{CALLS[type(e)]}({a}, {b})"
