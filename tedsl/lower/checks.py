@@ -74,7 +74,7 @@ class _Checker:
         self.clamps: dict[ProducerLoad, dict[int, None]] = {}
         self.lazy: dict[Eager, None] = {}
         self.nonempty = ExitStack()  # never closed: these hold wherever a read is evaluated
-        self.requirements: dict[str, Requirement] = {}
+        self.requirements: dict[tuple[object, ...], Requirement] = {}  # by text and variables: two may have one name
 
     @cached_property
     def analyzer(self) -> Analyzer:
@@ -206,7 +206,7 @@ class _Checker:
                     substitute(condition, {extent: build.const(0, extent.dtype)}))):
                 continue
             wanted = build.logical_or(build.less_equal(extent, 0), wanted)
-        self.requirements.setdefault(repr(wanted), Requirement(wanted, message))
+        self.requirements.setdefault((repr(wanted), *variables(wanted)), Requirement(wanted, message))
 
     def require_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
         """A clamped index needs at least one element. Under a condition, and in a reduction whose range is data, there may

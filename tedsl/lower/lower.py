@@ -25,6 +25,7 @@ from tedsl.lower.legality import check_legality
 from tedsl.lower.normalize import make_plans
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.regions.bounds import infer_bounds
+from tedsl.lower.regions.counts import count_requirements
 from tedsl.lower.tails import check_tails
 from tedsl.lower.written.function import check_parts, check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule
@@ -50,6 +51,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         for dim in dims:
             if not isinstance(dim, (Var, IntImm)):
                 known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
+        requirements += count_requirements(state, plans, bound_symbols(arguments), analyzer)
         infer_bounds(state, plans, analyzer)
         notes = check_tails(plans, arguments)
         check_lanes(plans)
@@ -67,8 +69,8 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
 
 
 def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
-    """`body` behind the checks of shapes, each once."""
-    once = {repr(requirement.condition): requirement for requirement in requirements}
+    """`body` behind the checks of shapes, each once. Two variables may have one name."""
+    once = {(repr(one.condition), tuple(variables(one.condition))): one for one in requirements}
     for requirement in reversed(once.values()):
         body = AssertStmt(requirement.condition, StringImm(requirement.message), body)
     return body

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
+from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr
 from tedsl.ir.walk.substitute import substitute
@@ -67,7 +68,7 @@ def _clone(plan: StagePlan, host: StagePlan, position: int, made: dict[Operation
 
 
 def _again(plan: StagePlan, stage: StageState, host: StagePlan | None, position: int) -> StagePlan:
-    return StagePlan(stage, plan.op, plan.bodies, plan.reads, plan.domains, host, position)
+    return StagePlan(stage, plan.op, plan.bodies, plan.reads, plan.domains, host, position, at_run_time=plan.at_run_time)
 
 
 def _conditions(plan: StagePlan) -> list[Expr]:
@@ -75,6 +76,22 @@ def _conditions(plan: StagePlan) -> list[Expr]:
     found = []
     at: StagePlan | None = plan
     while at is not None:
+        if at.condition is not None:
+            found.append(at.condition)
+        at = at.host
+    return found
+
+
+def runs_where(plan: StagePlan) -> list[Expr]:
+    """What holds in exactly the calls that run `plan`: of several versions the first runs whose condition holds."""
+    found = []
+    at: StagePlan | None = plan
+    while at is not None:
+        for version in (at.stage.version_of or at.stage).versions:
+            if version is at.stage:
+                break
+            assert version.condition is not None
+            found.append(build.logical_not(version.condition))
         if at.condition is not None:
             found.append(at.condition)
         at = at.host

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tedsl.ir import build
-from tedsl.ir.expr import Expr
+from tedsl.ir.expr import Expr, ProducerLoad, Reduce
+from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.lang.operation import thread_axis_of
+
+if TYPE_CHECKING:
+    from tedsl.schedule.state import ScheduleState
+
+OF_A_CALL = "what a call decides: sizes, strides, scalar arguments"
 
 
 def whole_number(value: Any) -> int | None:
@@ -17,3 +24,16 @@ def whole_number(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def why_many(value: Expr, schedule: ScheduleState) -> str:
+    """Why `value` is not one number for a whole call: it reads a tensor, or speaks of an axis. "" if it is one."""
+    if any(isinstance(node, (ProducerLoad, Reduce)) for node in post_order(value)):
+        return f"{value!r} reads a tensor: its elements differ from iteration to iteration"
+    axes = {loop.var: loop.name for stage in schedule.stages for loop in (*stage.all_iter_vars, *stage.retired)}
+    for var in variables(value):
+        thread = thread_axis_of(var)
+        name = axes.get(var) if thread is None else thread.name
+        if name is not None:
+            return f"{value!r} is about the axis {name}, which takes many values in a call"
+    return ""

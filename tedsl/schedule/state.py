@@ -118,6 +118,7 @@ class StageState:
     versions: list[StageState] = field(default_factory=list)  # loops for calls in which their condition holds
     version_of: StageState | None = None
     condition: Expr | None = None  # of a version
+    factored: tuple[tuple[Operation, tuple[Relation, ...]], ...] = ()  # the loops from which rfactor made other operations
     retired: dict[IterVar, tuple[str, str]] = field(default_factory=dict)  # loops gone since: what became of them, a hint
     undone: bool = False  # made by a directive that was taken back
 
@@ -261,6 +262,8 @@ class StageState:
         if said is None and self.init_at is loop:
             said = "the place of the start values"
         if said is not None:
+            if find(list(self.env_threads), loop) is not None:
+                hint = "the loops of env_threads are launched as they are: choose another loop, or other thread axes"
             raise self.refuse(directive, f"{loop.name} is already {said}", hint=hint)
 
     def must_have_no_guests(self, loops: Iterable[IterVar], directive: str) -> None:

@@ -222,3 +222,15 @@ def test_one_variable_in_several_loops(kind, shared):
     tedsl.build(tir.PrimFunc([handle], tir.SeqStmt(parts), None, {handle: a}))(guarded[:10])
     np.testing.assert_array_equal(guarded[:10], 3 * np.arange(10))
     assert not guarded[10:].any()
+
+
+@pytest.mark.parametrize("sizes", [(100, 3), (3, 100)])
+def test_shapes_of_one_name_are_checked_each(sizes):
+    """Two conditions with one text were taken for one, and the other tensor was read beyond its end."""
+    n, first, second = te.size_var("n"), te.size_var("m"), te.size_var("m")
+    A, B = te.placeholder((first,), name="A"), te.placeholder((second,), name="B")
+    C = te.compute((n,), lambda i: A[i + 1] + B[i + 1], name="C")
+    kernel = tedsl.build(te.create_schedule(C.op), [A, B, C])
+    a, b = (np.zeros(size, "float32") for size in sizes)
+    with pytest.raises(ArgumentError, match=r"reads [AB]\[\(i \+ 1\)\]"):
+        kernel(a, b, np.zeros(5, "float32"))

@@ -42,6 +42,7 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
     join_group(stage.schedule.add_stage(factored, stage.schedule.position(stage)), stage)
     for old in stage.all_iter_vars:
         stage.retire(old, f"belongs to the old operation: rfactor moved it to stage {factored.name}")
+    stage.factored += ((op, tuple(stage.relations)),)
     stage.restart(final)
     return [factored.output(v) for v in range(factored.num_outputs)]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
-from tedsl.ir.expr import Expr, ProducerLoad
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.ir.expr import Expr
 from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.arguments import OF_A_CALL, why_many
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, StageState, describe, show
 
@@ -38,14 +38,9 @@ def _condition(stage: StageState, given: Any, directive: str) -> Expr:
         made = None
     if made is None or made.dtype is not BOOL:
         raise stage.refuse(directive, f"a condition is a comparison of numbers, got {describe(given)}", hint=example)
-    if any(isinstance(node, ProducerLoad) for node in post_order(made)):
-        raise stage.refuse(directive, f"{made!r} reads a tensor: its elements differ from iteration to iteration",
-                           hint=f"compare what a call decides: sizes, strides, scalar arguments; {example}")
-    axes = {loop.var: loop.name for one in stage.schedule.stages for loop in one.all_iter_vars}
-    used = [axes[v] for v in variables(made) if v in axes]
-    if used:
-        raise stage.refuse(directive, f"{made!r} is about the axis {used[0]}, which takes many values in a call",
-                           hint=f"compare what a call decides: sizes, strides, scalar arguments; {example}")
+    why = why_many(made, stage.schedule)
+    if why:
+        raise stage.refuse(directive, why, hint=f"compare {OF_A_CALL}; {example}")
     return made
 
 

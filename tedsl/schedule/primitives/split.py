@@ -7,6 +7,7 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.schedule.arguments import OF_A_CALL, why_many
 from tedsl.schedule.relations import Split, derived
 from tedsl.schedule.state import StageState, describe, show
 from tedsl.schedule.tails import GUARD, check_tail
@@ -21,7 +22,7 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
     Where the product of both is not the extent, lowering guards the body with `if io * f + ii < n`, or does what `tail` says.
     """
     given = ", ".join(f"{name}={show(value)}" for name, value in (("factor", factor), ("nparts", nparts)) if value is not None)
-    given += "" if tail == GUARD else f"{', ' if given else ''}tail={show(tail)}"
+    given += "" if str(tail) == GUARD else f"{', ' if given else ''}tail={show(tail)}"
     directive = f"split({show(loop)}{', ' if given else ''}{given})"
     at = stage.position_of(loop, directive)
     if (factor is None) == (nparts is None):
@@ -41,7 +42,10 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
 
 
 def positive_count(stage: StageState, directive: str, what: str, value: Any, loop: IterVar) -> Expr:
-    """`value` as an integer expression of the dtype of `loop`; refuses what is no integer or below 1."""
+    """`value` as an integer expression of the dtype of `loop`; refuses what is no integer, not one for a call, or below 1.
+
+    Where the call decides, lowering asks it (`lower/regions/counts.py`).
+    """
     try:
         count = None if isinstance(value, (bool, str)) else build.as_expr(value)
     except ValueError:
@@ -49,6 +53,9 @@ def positive_count(stage: StageState, directive: str, what: str, value: Any, loo
     if count is None or isinstance(value, IterVar) or not count.dtype.is_integer or count.dtype.lanes != 1:
         raise stage.refuse(directive, f"the {what} must be an integer, got {describe(value)}",
                            hint=f"write a whole number, for example {what}=8")
+    why = why_many(count, stage.schedule)
+    if why:
+        raise stage.refuse(directive, why, hint=f"the {what} is {OF_A_CALL}; for example {what}=8")
     known = build.as_int(count)
     if known is not None and known < 1:
         raise stage.refuse(directive, f"the {what} must be at least 1, got {known}",

@@ -1,0 +1,109 @@
+"""Splits by a number that only a call knows, as n // 4: in the call it must be at least 1, or no loop would run.
+
+Asked before the loops, as the shapes are, and only where it does not follow from what is known: not of constants, and not of
+n or te.max(n // 4, 1) iterations of n. Where there is nothing to compute, the number may be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import reduce
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Cast, Expr, Var
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.visitor import variables
+from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.reads import has_load
+from tedsl.lower.checks import NO_DOMAINS, Requirement
+from tedsl.lower.plan import StagePlan
+from tedsl.lower.versions import runs_where
+from tedsl.schedule.causes import directive_behind, related
+from tedsl.schedule.record.spelling import spelled
+from tedsl.schedule.relations import Relation, Split, children_of, parents_of
+from tedsl.schedule.state import ScheduleState, StageState, root_axes
+
+
+def count_requirements(schedule: ScheduleState, plans: Sequence[StagePlan], known: Collection[Var], analyzer: Analyzer) \
+        -> list[Requirement]:
+    """What a call must satisfy so that each factor and nparts is at least 1. known: the variables that it gives values to."""
+    found: list[Requirement] = []
+    for stage in schedule.stages:
+        for op, relations in stage.factored:
+            found += _of_nest(stage, op, relations, NO_DOMAINS, [], known, analyzer)
+    for plan in plans:
+        if any(_count(relation) is not None for relation in plan.stage.relations):
+            where = runs_where(plan)
+            found += _of_nest(plan.stage, plan.op, plan.stage.relations, plan.domains, where, known, analyzer)
+    return found
+
+
+def _count(relation: Relation) -> Expr | None:
+    """The factor or nparts of a split that is not constant."""
+    count = (relation.nparts if relation.factor is None else relation.factor) if isinstance(relation, Split) else None
+    return None if count is None or build.as_int(count) is not None else count
+
+
+def _of_nest(stage: StageState, op: Operation, relations: Sequence[Relation], domains: Mapping[IterVar, Range],
+             where: Sequence[Expr], known: Collection[Var], analyzer: Analyzer) -> Iterator[Requirement]:
+    """The requirements of the loops that `relations` make of `op`, which run in the calls in which `where` holds."""
+    for relation in relations:
+        count = _count(relation)
+        if count is None or not isinstance(relation, Split) or any(v not in known for v in variables(count)):
+            continue  # of a variable without value, the error is that of the loops
+        extents = _extents(_axes(op, relations, relation.parent), domains, known)
+        some, positive = [build.greater_equal(e, 1) for e in extents], build.greater_equal(count, 1)
+        if _proved(positive, [*where, *some], analyzer):
+            continue
+        is_size = _proved(build.greater_equal(count, 0), where, analyzer)
+        empty = reduce(build.logical_or, (build.less_equal(e, 0) for e in extents), build.const(False))
+        if not is_size:
+            empty = build.logical_and(build.equal(count, 0), empty)
+        wanted = build.logical_or(empty, positive)
+        for condition in where:
+            wanted = build.logical_or(build.logical_not(condition), wanted)
+        if not build.is_true(wanted):
+            yield Requirement(wanted, _message(stage, relation, count, "0" if is_size else "0 or negative"))
+
+
+def _axes(op: Operation, relations: Iterable[Relation], loop: IterVar) -> list[IterVar]:
+    """The axes without whose iterations `loop` has nothing to do: those of the elements, and those that it is made of."""
+    made_of = {loop}
+    for relation in reversed(list(relations)):
+        if made_of.intersection(children_of(relation)):
+            made_of.update(parents_of(relation))
+    elements = () if getattr(op, "axis_are_loops", False) else getattr(op, "axis", ())
+    return [axis for axis in root_axes(op) if axis in elements or axis in made_of]
+
+
+def _extents(axes: Iterable[IterVar], domains: Mapping[IterVar, Range], known: Collection[Var]) -> list[Expr]:
+    """Those extents of `axes` that the call decides."""
+    doms = [domains.get(axis, axis.dom) for axis in axes]
+    extents = [dom.extent for dom in doms if dom is not None and dom.extent is not None]
+    return [e for e in extents if not has_load(e) and all(v in known for v in variables(e))]
+
+
+def _proved(condition: Expr, facts: Iterable[Expr], analyzer: Analyzer) -> bool:
+    with ExitStack() as scopes:
+        for fact in facts:
+            scopes.enter_context(analyzer.constraint_scope(fact))
+        return analyzer.can_prove(condition)
+
+
+def _message(stage: StageState, relation: Split, count: Expr, value: str) -> str:
+    what = "nparts" if relation.factor is None else "factor"
+    given = count.value if isinstance(count, Cast) else count
+    text = spelled(given, lambda var: var.name) or repr(given)
+    text = text[1:-1] if text[0] == "(" and text[-1] == ")" else text  # (n // 4), as it is spelled inside of others
+    number = text if given is count else f"{text} (as {count.dtype})"
+    general = stage.version_of
+    owner = general if general is not None and relation in general.relations else stage
+    directive = directive_behind(stage.schedule, related(owner, relation))
+    message = (f"the {what} {number} of split({relation.parent.name}) of {stage.name} is {value} in this call, and must be at "
+               "least 1")
+    hint = f"split by te.max({text}, 1)"
+    if type(stage.op) is ComputeOp and relation in stage.relations:
+        hint += f", or call {stage.written}.specialize for such calls before the split"
+    return f"{message}\n  from: {directive.text}\n  hint: {hint}" if directive is not None else f"{message}\n  hint: {hint}"
