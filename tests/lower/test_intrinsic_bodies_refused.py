@@ -155,6 +155,24 @@ def test_a_condition_that_keeps_an_access_inside_counts():
     refused(*used(doubling(lambda ib, a, b: body(ib, a, b, 4))), "the read of a[(q + 1)] is outside", "it is 4 at q = 3")
 
 
+@pytest.mark.parametrize("versions", [False, True])
+def test_checked_mode_says_it_while_it_runs(versions):
+    """With the element of the tensor, in versions of a stage too."""
+    n = te.var("n")
+    A = te.placeholder((n * 4,), name="A")
+    B = te.compute((n * 4,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((n * 4,), lambda i: B[i] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    outer, _ = s[C].split(C.op.axis[0], 4)
+    if versions:
+        s[C].specialize(n == 2)
+    s[B].compute_at(s[C], outer)
+    s[B].tensorize(B.op.axis[0], doubling(elements(write=1)))
+    refused(s, [A, C], "the store to b[(q + 1)] is outside")
+    with pytest.raises(tedsl.errors.AccessError, match=r"stores B\[4\], outside of the region"):
+        tedsl.build(s, [A, C], checked=True)(numbers(8), np.zeros(8, "float32"))
+
+
 def test_memory_of_the_body_has_bounds_too():
     def body(ib, a, b, size=4):
         x, y = ib.buffer_ptr(a), ib.buffer_ptr(b)

@@ -163,5 +163,38 @@ def test_iterations_in_the_body_of_an_intrinsic():
     tedsl.build(s, args)(a, c)
     np.testing.assert_array_equal(c, a * 2)
     for step in (tedsl.lower, tedsl.build):
-        with pytest.raises(LoweringError, match=r"parallel loop q race: q = 0 writes t\[w\], which is t\[0\], and q = 1 writes"):
+        with pytest.raises(LoweringError, match=r"loop q race: q = 0 writes t\[w\], which is t\[0\], and q = 1 writes"):
             step(*tensorized(by_way_of_memory(own=False)))
+
+
+@pytest.mark.parametrize("outer", ["plain", "parallel", "split"])
+def test_iterations_that_meet_in_the_region_of_an_intrinsic(outer):
+    """Which region that is, the loops around say: the first one is looked at."""
+    def tiles(index):
+        def body(ib, x, y):
+            with ib.for_range(0, 4, "q", kind="parallel") as q:
+                y[index(q)] = x[q] * 2
+
+        s, args = tensorized(body)
+        loop = s[args[1]].leaf_iter_vars[0]
+        if outer == "split":
+            s[args[1]].split(loop, 2)
+        elif outer == "parallel":
+            s[args[1]].parallel(loop)
+        return s, args
+
+    tedsl.build(*tiles(lambda q: q))
+    for step in (tedsl.lower, tedsl.build):
+        with pytest.raises(LoweringError, match=r"loop q race: q = 0 writes C\[.*\], which is C\[0\], and q = 1 writes"):
+            step(*tiles(lambda q: q // 2))
+
+
+def test_a_region_under_a_condition_on_the_loops_around_is_not_judged():
+    """Whether the first iteration comes there is not known."""
+    def body(ib, a, b):
+        with ib.for_range(0, 4, "o") as o, ib.if_scope(a[o] > 0), ib.for_range(0, 4, "q", kind="parallel") as q:
+            b[tir.if_then_else(o > 0, q + 4 * o, 0)] = a[q]
+
+    s, args = program(body, 16)
+    tedsl.lower(s, args)
+    tedsl.build(s, args)
