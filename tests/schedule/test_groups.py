@@ -10,6 +10,7 @@ import tedsl
 from tedsl import te
 from tedsl.errors import ArgumentTypeError, OptionError, ScheduleError
 from tedsl.schedule.handles import create_schedule
+from tedsl.schedule.state import AttachType
 
 
 @pytest.fixture
@@ -188,6 +189,21 @@ def test_the_loop_of_a_group_stays(diamond, refused):
     assert s[p.E].attach_ivar is p.F.op.axis[0]
     group.compute_root()
     s[p.F].split(p.F.op.axis[0], 4)
+
+
+def test_the_host_of_a_group_keeps_its_loops(diamond, refused):
+    """compute_inline asked for stages at its loops only: a group whose stages all have places of their own has none there."""
+    p, s = diamond, diamond.s
+    group = s.create_group([p.C, p.D], [p.B])
+    for tensor in (p.C, p.D):
+        s[tensor].compute_at(s[p.F], p.F.op.axis[0])
+    group.compute_at(s[p.E], p.E.op.axis[0])
+    refused(s, s[p.E].compute_inline, "group_0 is computed at loop i of it", "call group_0.compute_root() first")
+    te.schedule.AutoInlineElemWise(s)
+    assert [stage.name for stage in s.stages if stage.attach_type == AttachType.INLINE] == ["B"]
+    group.compute_root()
+    s[p.E].compute_inline()
+    right(p)
 
 
 def test_a_group_goes_along_with_the_loops_of_its_host():

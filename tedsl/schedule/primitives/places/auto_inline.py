@@ -52,7 +52,8 @@ def _inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
 def _may_inline(stage: StageState) -> bool:
     """Whether the stage is as it was made, and compute_inline would not refuse it."""
     readers = stage.schedule.consumers()[stage]
-    return not (stage.is_output or is_scheduled(stage) or stage.op.num_outputs > 1 or stage.guests()) \
+    return not (stage.is_output or is_scheduled(stage) or stage.op.num_outputs > 1 or stage.guests()
+                or stage in stage.schedule.group_hosts.values()) \
         and all(type(reader.op) is ComputeOp for reader in readers)
 
 

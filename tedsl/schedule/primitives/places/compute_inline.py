@@ -36,6 +36,11 @@ def compute_inline(stage: StageState) -> None:
                            "formula to write it into",
                            hint=f"leave {stage.name} at the root, or read a te.compute that copies it")
     must_have_one_version(stage, directive)
+    groups = [group for group, host in stage.schedule.group_hosts.items() if host is stage]
+    if groups:  # first: its stages come back to this loop when they are moved alone
+        loop = stage.schedule.group_loops[groups[0]]
+        raise stage.refuse(directive, f"{groups[0].name} is computed at loop {loop.name} of it",
+                           hint=f"call {groups[0].name}.compute_root() first")
     guests = stage.guests()
     if guests:
         raise stage.refuse(directive, f"{guests[0].name} is computed at loop {show(guests[0].attach_ivar)} of it",
