@@ -267,7 +267,7 @@ def test_wrong_scopes(chain, refused, scope, words):
 
 
 def test_an_output_is_in_global_memory(chain, refused):
-    refused(chain.s, lambda: chain.s[chain.D].set_scope("local"), "D is an output", "cache_write(D, 'local')")
+    refused(chain.s, lambda: chain.s[chain.D].set_scope("local"), "D is an output", 'cache_write(D, "local")')
 
 
 def test_nontemporal_is_for_outputs(chain, refused):
