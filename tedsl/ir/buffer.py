@@ -55,6 +55,9 @@ class Buffer(Node):
         as_dtype(ptr_type)
         mask = _access_mask(access_mask, self.name)
         skipped = build.as_expr(offset)
+        if not skipped.dtype.is_integer or skipped.dtype.lanes != 1:
+            raise DTypeError(f"access_ptr of buffer {self.name}: the offset {offset!r} is {skipped.dtype}, not an integer",
+                             hint="it counts elements of the memory: write a whole number, // where it is computed")
         size = build.mul(self.strides[0], self.shape[0]) if self.strides else build.const(1, "int32")
         for dim in () if self.strides else self.shape:
             size = build.mul(size, dim)

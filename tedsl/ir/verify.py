@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from tedsl.errors import InternalError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import BOOL, INT32, VOID, DType
 from tedsl.ir.expr import (
     BinaryOp,
@@ -36,7 +37,7 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MATH_BINARY, MATH_UNARY, OPS
+from tedsl.ir.ops import OPS
 from tedsl.ir.stmt import (
     BIND_SCOPE,
     Allocate,
@@ -230,33 +231,12 @@ class _Verifier:
                         lambda: f"{what}: {of} under a predicate of {predicate.dtype}")
 
     def call(self, e: Call, what: str) -> None:
-        name, args = e.op.name, e.args
+        name = e.op.name
         self.expect(e.dtype is not VOID, lambda: f"{what} uses a call of {name}, which gives no value")
         self.expect(OPS.get(name) is e.op, lambda: f"{what}: there is no operator {name}")
-        self.expect(e.op.arity in (None, len(args)), lambda: f"{what}: {name} of {len(args)} arguments")
-        short = name.removeprefix("tir.")
-        if short == "if_then_else":
-            self.choice(args[0], args[1], args[2], e.dtype, f"{what}: if_then_else")
-        elif short == "likely":
-            self.expect(args[0].dtype is e.dtype and e.dtype.is_bool, lambda: f"{what}: likely of {args[0].dtype}")
-        elif short in CLASSIFY:
-            self.expect(args[0].dtype.is_float and e.dtype.is_bool, lambda: f"{what}: {short} of {args[0].dtype} is {e.dtype}")
-        elif short in MATH_UNARY or short in ("fma", *MATH_BINARY):
-            self.math(short, e, what)
-        elif short in BITS_BINARY or short in BITS_UNARY:
-            integers = all(a.dtype.is_integer and a.dtype is args[0].dtype for a in args)
-            self.expect(integers, lambda: f"{what}: {short} of {', '.join(str(a.dtype) for a in args)}")
-        elif short == "reinterpret":
-            self.expect(args[0].dtype.bits * args[0].dtype.lanes == e.dtype.bits * e.dtype.lanes,
-                        lambda: f"{what}: reinterpret of {args[0].dtype} as {e.dtype}")
-        elif short in ("call_extern", "call_pure_extern", "call_packed", "call_llvm_intrin", "call_llvm_pure_intrin"):
-            self.expect(bool(args) and isinstance(args[0], StringImm), lambda: f"{what}: {short} without a function's name")
-
-    def math(self, name: str, e: Call, what: str) -> None:
-        checked = e.args[:1] if name == "ldexp" else e.args
-        numeric = e.dtype.is_float or (name == "fabs" and e.dtype.is_integer)
-        self.expect(numeric and all(a.dtype is e.dtype for a in checked),
-                    lambda: f"{what}: {name} of {', '.join(str(a.dtype) for a in e.args)} is {e.dtype}")
+        problem = misfit(e)
+        if problem:
+            self.fail(f"{what}: {problem}")
 
 
 # --- one check per statement ----------------------------------------------------------------------------------------

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.errors import ExpressionError
-from tedsl.ir.expr import Expr, Reduce, Var
+from tedsl.ir.expr import Call, Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import is_axis_variable
 from tedsl.lang.reducer import nested_reduction
+from tedsl.lang.value import check_call
 
 
 def check_formula(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -> tuple[IterVar, ...]:
@@ -24,6 +25,8 @@ def check_formula(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str)
         _check_nodes(list(body), own, where)
     else:
         _check_nodes([*reduction.source, reduction.condition], own, where)
+        combiner = reduction.combiner
+        _check_nodes([*combiner.result, *combiner.identity_element], own, where)
         _check_nodes(list(reduction.init), {a.var: None for a in axis}, where)
     return reduce_axis
 
@@ -54,6 +57,8 @@ def _check_nodes(roots: list[Any], own: dict[Var, None], where: str) -> None:
         for node in post_order(root):
             if isinstance(node, Reduce):
                 raise nested_reduction(where)  # first: the axes of a misplaced reduction look foreign too
+            if isinstance(node, Call):
+                check_call(node, where)
             if isinstance(node, Var) and foreign is None and node not in own and is_axis_variable(node):
                 foreign = node
     if foreign is not None:

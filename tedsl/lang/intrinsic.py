@@ -4,22 +4,64 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, array_of
 from tedsl.ir.builder import BufferVar
-from tedsl.ir.dtype import INT32, VOID
-from tedsl.ir.expr import Expr, IntImm, StringImm
-from tedsl.ir.ops import Op
-from tedsl.lang.value import as_value
+from tedsl.ir.dtype import INT32, VOID, DType, dtype_of_call
+from tedsl.ir.expr import Call, Expr, IntImm, StringImm
+from tedsl.ir.ops import BITS_BINARY, MATH_BINARY, MATH_UNARY, OPS, Op
+from tedsl.lang.value import as_value, check_call
+
+# Where the arguments begin that have the dtype of the result: a number there takes it.
+_ALIKE = {**dict.fromkeys((*MATH_UNARY, *MATH_BINARY, *BITS_BINARY, "bitwise_not", "fma"), 0), "if_then_else": 1}
 
 
 def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
-    """The operator `func_name`, such as "tir.exp", of `args`; its value is of `dtype` (None: it gives none)."""
+    """The operator `func_name`, such as "tir.exp", of `args`; its value is of `dtype` (None: it gives none).
+
+    A constant takes the dtype of the operands beside it. Bits of signed and unsigned integers of one width may be mixed.
+    DTypeError where the operator does not give `dtype` for these arguments: convert its value with .astype.
+    """
     op = Op.get(func_name)
     if op.arity is not None and len(args) != op.arity:
         raise ArgumentTypeError(f"{op.name} takes {op.arity} argument{'s' * (op.arity != 1)}, not {len(args)}")
-    return build.call(op, *[as_value(a, op.name) for a in args], dtype_=VOID if dtype is None else dtype)
+    of = dtype_of_call(dtype)
+    short = op.name.removeprefix("tir.")
+    made = tuple([_operand(a, op, short, place, of) for place, a in enumerate(args)])
+    if short in (*BITS_BINARY, "bitwise_not") and _one_width(of, made):
+        return _bits(short, of, made)
+    call = Call(of, op, made)
+    check_call(call, f'call_intrin("{of}", "{op.name}", ...)')
+    return call
+
+
+def _operand(value: Any, op: Op, short: str, place: int, of: DType) -> Expr:
+    """An argument as an expression; a constant as one of the dtype of the result, if the operator takes that there."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    alike = place >= _ALIKE.get(short, len(OPS)) and not (short == "ldexp" and place == 1)
+    if not alike or not (is_number or isinstance(value, IntImm)) or not (of.is_float or of.is_integer):
+        return as_value(value, op.name)
+    known = value if is_number else value.value
+    if isinstance(value, IntImm) and (value.dtype.is_bool or (of.min_value is not None and of.max_value is not None and
+                                                              not of.min_value <= known <= of.max_value)):
+        return value
+    return as_value(build.const(known, of), op.name)
+
+
+def _one_width(of: DType, args: tuple[Expr, ...]) -> bool:
+    """Whether all are bool, or all are integers of one width, signed or not: their bits are the same."""
+    return all(a.dtype.bits == of.bits and a.dtype.lanes == of.lanes and a.dtype.is_integer == of.is_integer and
+               a.dtype.is_bool == of.is_bool for a in args) and (of.is_integer or of.is_bool)
+
+
+def _bits(short: str, of: DType, args: tuple[Expr, ...]) -> Expr:
+    """The operator on bits. To the right they are shifted as the first argument says, which may be signed."""
+    if of.is_bool and short.startswith("shift"):
+        raise DTypeError(f"call_intrin: {short} of bool: it takes integers", hint="cast them: x.astype('int32')")
+    like = args[0].dtype if short == "shift_right" else of
+    made: Expr = getattr(build, short)(*[build.cast(like, a) for a in args])
+    return build.cast(of, made)
 
 
 def call_extern(dtype: object, func_name: str, *args: Any) -> Expr:

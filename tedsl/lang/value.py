@@ -6,8 +6,9 @@ from typing import Any, NoReturn
 
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError
 from tedsl.ir import build
+from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Expr
+from tedsl.ir.expr import Call, Expr
 from tedsl.lang.tensor import Tensor
 
 
@@ -57,3 +58,11 @@ def as_condition(value: Any, where: str) -> Expr:
         raise DTypeError(f"{where}: the condition {value!r} is of dtype {condition.dtype}, not bool",
                          hint="compare first, for example x != 0")
     return condition
+
+
+def check_call(e: Call, where: str) -> None:
+    """DTypeError, opened by `where`, unless the operator of `e` takes its arguments and gives its dtype."""
+    problem = misfit(e)
+    if problem:
+        raise DTypeError(f"{where}: {problem}",
+                         hint="name the dtype that the operator gives; convert arguments and result with .astype")

@@ -59,8 +59,9 @@ CASES = {
     "tir.fma of 1 arguments": Evaluate(Call("float32", Op.get("tir.fma"), (LOAD,))),
     "exp of int32 is int32": Evaluate(Call("int32", Op.get("tir.exp"), (i,))),
     "shift_left of float32, float32": Evaluate(Call("float32", Op.get("tir.shift_left"), (LOAD, LOAD))),
-    "if_then_else of int32 between float32 and int32":
+    "if_then_else of bool, float32, int32 is int32":
         Evaluate(Call("int32", Op.get("tir.if_then_else"), (build.less(i, 3), LOAD, i))),
+    "shift_right of int32, int32 is int64": Evaluate(Call("int64", Op.get("tir.shift_right"), (i, i))),
     "without a function's name": Evaluate(Call("int32", Op.get("tir.call_extern"), (i,))),
     "for i binds the variable i": loop(i, 2, Evaluate(i)),
     "allocate B is float32": Allocate(pointer_var("B", F32), F32, (LOAD,), build.true(), Evaluate(i)),

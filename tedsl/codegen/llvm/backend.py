@@ -10,6 +10,7 @@ from typing import Any
 from tedsl.codegen.llvm import entry, jit
 from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.emit import emit_module
+from tedsl.codegen.llvm.fitting import check_fitting
 from tedsl.codegen.llvm.machine import assembly, has_short_loops, needs_vectorizer, object_code, optimize, target_machine
 from tedsl.codegen.llvm.outside.imports import Imports, imports_of, process_functions
 from tedsl.codegen.llvm.outside.ir_code import link_into, linked_text
@@ -60,6 +61,8 @@ class LLVMBackend:
 
     def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
         _check_names([func.name for func in funcs])
+        for func in funcs:
+            check_fitting(func)
         kernels = [make_kernel(func, target, config) for func in funcs]
         versions = [func for kernel in kernels for func in kernel.versions()]
         imports = imports_of(versions, target)

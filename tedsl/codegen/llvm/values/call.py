@@ -19,6 +19,7 @@ from tedsl.codegen.llvm.values.floats import emit_fma, emit_rounding, intrinsic,
 from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int
+from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Load, StringImm, Var
 from tedsl.ir.functions import C_MATH
@@ -210,7 +211,11 @@ def emit_extern(out: Emitter, e: Call) -> str:
         return emit_imported(out, e, name, out.module.imports[name])
     op = C_MATH.get(name)
     if op is not None and len(e.args) == 1 + (Op.get(f"tir.{op}").arity or 0) and e.args[1].dtype is e.dtype:
-        return out.value(Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:]))
+        made = Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:])
+        problem = misfit(made)
+        if problem:
+            raise LoweringError(f"the C function {name} is {op} here, and {problem}", hint="cast the arguments with .astype")
+        return out.value(made)
     return emit_c_function(out, e, name)
 
 

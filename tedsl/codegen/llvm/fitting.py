@@ -1,0 +1,39 @@
+"""The last look at what is compiled: calls fit their operators, loads and stores the memory that they reach.
+
+A value in a register of another width than the code around it takes would be written beyond its memory. Where a program is
+written, `lang` and the verifier refuse that with its place; what comes here past them, from a pass of the user, is refused too.
+"""
+
+from __future__ import annotations
+
+from tedsl.errors import LoweringError
+from tedsl.ir.calls.signatures import misfit
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Call, Load, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import Store
+from tedsl.ir.types import PointerType
+from tedsl.ir.walk.visitor import post_order
+
+
+def check_fitting(func: PrimFunc) -> None:
+    """LoweringError for the first call, load or store of `func` whose dtypes do not fit."""
+    for node in post_order(func.body):
+        if type(node) is Call:
+            problem = misfit(node)
+        elif type(node) is Load:
+            problem = _through(node.buffer_var, node.dtype)
+        elif type(node) is Store:
+            problem = _through(node.buffer_var, node.value.dtype)
+        else:
+            continue
+        if problem:
+            raise LoweringError(f"{func.name} cannot become machine code: {problem}",
+                                hint="convert with .astype where the program, or a pass of its own, makes this")
+
+
+def _through(var: Var, access: DType) -> str:
+    annotation = var.type_annotation
+    if not isinstance(annotation, PointerType) or annotation.element_type.dtype.element is access.element:
+        return ""
+    return f"an access of {access} to {var.name}, which holds {annotation.element_type.dtype.element}"

@@ -1,0 +1,150 @@
+"""The dtypes that each operator of `ops.py` takes and gives: one rule for each.
+
+`tir.call_intrin` and `te.compute` ask where the program is written, the verifier between the passes, the code generator
+before it writes a call: machine code that takes a register of one type for another would write beyond its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tedsl.ir.dtype import BOOL, VOID, DType
+from tedsl.ir.expr import BufferLoad, Call, Expr, Load, ProducerLoad, StringImm
+from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MATH_BINARY, MATH_UNARY, OPS
+
+Args = tuple[Expr, ...]
+
+
+class Signature(NamedTuple):
+    """fits: whether a call that gives the dtype may have these arguments, whose number is right. wanted: the same in words."""
+
+    fits: Callable[[DType, Args], bool]
+    wanted: str
+
+
+def misfit(e: Call) -> str:
+    """What is wrong with the arguments and the dtype of `e`; "" where they fit its operator."""
+    op, args = e.op, e.args
+    if op.arity not in (None, len(args)):
+        return f"{op.name} of {len(args)} arguments"
+    short = op.name.removeprefix("tir.")
+    signature = SIGNATURES[short]
+    if signature.fits(e.dtype, args):
+        return ""
+    of = ", ".join(str(arg.dtype) if not isinstance(arg, StringImm) else f'"{arg.value}"' for arg in args)
+    return f"{short} of {of or 'nothing'} is {e.dtype}: {signature.wanted}"
+
+
+# --- the rules --------------------------------------------------------------------------------------------------------
+
+def _floats(of: DType, args: Args) -> bool:
+    return of.is_float and all(arg.dtype is of for arg in args)
+
+
+def _absolute(of: DType, args: Args) -> bool:
+    return (of.is_float or of.is_integer) and args[0].dtype is of
+
+
+def _ldexp(of: DType, args: Args) -> bool:
+    return of.is_float and args[0].dtype is of and args[1].dtype.is_integer and args[1].dtype.lanes == of.lanes
+
+
+def _classify(of: DType, args: Args) -> bool:
+    return args[0].dtype.is_float and of is BOOL.with_lanes(args[0].dtype.lanes)
+
+
+def _integers(of: DType, args: Args) -> bool:
+    return of.is_integer and all(arg.dtype is of for arg in args)
+
+
+def _count(of: DType, args: Args) -> bool:
+    return of.is_integer and args[0].dtype.is_integer and of.lanes == args[0].dtype.lanes
+
+
+def _if_then_else(of: DType, args: Args) -> bool:
+    condition = args[0].dtype
+    return condition.is_bool and condition.lanes in (1, of.lanes) and all(arg.dtype is of for arg in args[1:]) and \
+        of is not VOID
+
+
+def _likely(of: DType, args: Args) -> bool:
+    return of.is_bool and args[0].dtype is of
+
+
+def _reinterpret(of: DType, args: Args) -> bool:
+    given = args[0].dtype
+    return of.bits * of.lanes == given.bits * given.lanes and of is not VOID and given is not VOID and \
+        not (of.is_bool or given.is_bool or isinstance(args[0], StringImm))
+
+
+def _named(of: DType, args: Args) -> bool:
+    return bool(args) and isinstance(args[0], StringImm)
+
+
+def _packed(of: DType, args: Args) -> bool:
+    return _named(of, args) and of.lanes == 1
+
+
+def _access_ptr(of: DType, args: Args) -> bool:
+    return args[1].dtype.is_handle and all(_is_index(arg) for arg in args[2:])
+
+
+def _address_of(of: DType, args: Args) -> bool:
+    return of.is_handle and isinstance(args[0], (Load, BufferLoad, ProducerLoad))
+
+
+def _make_array(of: DType, args: Args) -> bool:
+    data, shape, strides, rank, _, offset = args
+    return of.is_handle and data.dtype.is_handle and _is_shape(shape) and (_is_shape(strides) or _is_index(strides)) and \
+        _is_index(rank) and _is_index(offset)
+
+
+def _make_shape(of: DType, args: Args) -> bool:
+    return of.is_handle and all(_is_index(arg) for arg in args)
+
+
+def _is_index(e: Expr) -> bool:
+    return e.dtype.is_integer and e.dtype.lanes == 1
+
+
+def _is_shape(e: Expr) -> bool:
+    return isinstance(e, Call) and e.op is OPS["tir.tvm_stack_make_shape"]
+
+
+def _no_number(of: DType, args: Args) -> bool:
+    """Called for its effect; programs write int32, handle or nothing for what it gives."""
+    return of is VOID or of.is_handle or (of.is_integer and of.lanes == 1)
+
+
+def _anything(of: DType, args: Args) -> bool:
+    return True
+
+
+_FLOATS = Signature(_floats, "its arguments are of one float dtype, which is that of the result")
+_INTEGERS = Signature(_integers, "its arguments are of one integer dtype, which is that of the result")
+_NAMED = Signature(_named, "a call without a function's name; the first argument is that, a string")
+_EFFECT = Signature(_no_number, "it has an effect and no value; its dtype is int32, or None")
+_ANY = Signature(_anything, "anything")
+
+SIGNATURES: dict[str, Signature] = {
+    **dict.fromkeys((*MATH_UNARY, *MATH_BINARY, "fma"), _FLOATS),
+    "fabs": Signature(_absolute, "it takes a float or an integer and gives the same dtype"),
+    "ldexp": Signature(_ldexp, "it takes a float and an integer, and gives the dtype of the first"),
+    **dict.fromkeys(CLASSIFY, Signature(_classify, "it takes a float and gives bool")),
+    **dict.fromkeys((*BITS_BINARY, *BITS_UNARY), _INTEGERS),
+    **dict.fromkeys(("popcount", "clz"), Signature(_count, "it takes an integer and gives an integer, of as many lanes")),
+    "if_then_else": Signature(_if_then_else, "the first argument is bool, the two others are of the dtype of the result"),
+    "likely": Signature(_likely, "it takes a condition, which is bool, and gives bool"),
+    "reinterpret": Signature(_reinterpret, "argument and result have the same number of bits, and bool has none"),
+    **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),
+    "call_packed": Signature(_packed, "the first argument is a function's name, a string, and the result is one value"),
+    "address_of": Signature(_address_of, "it takes an element of a buffer and gives a handle"),
+    "tvm_access_ptr": Signature(_access_ptr, "it takes a type annotation, a pointer, and integers: offset, extent, access"),
+    "tvm_stack_make_array": Signature(
+        _make_array, "it takes a pointer, shape and strides by tvm_stack_make_shape (strides: or 0), the rank, a number of the "
+                     "dtype and the offset, and gives a handle"),
+    "tvm_stack_make_shape": Signature(_make_shape, "it takes integers and gives a handle"),
+    **dict.fromkeys(("tvm_storage_sync", "prefetch", "tvm_thread_allreduce"), _EFFECT),
+    **dict.fromkeys(("ret", "type_annotation", "tvm_tuple"), _ANY),
+}
