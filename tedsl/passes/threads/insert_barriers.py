@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Load, Var
+from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import (
     Allocate,
@@ -32,9 +32,10 @@ from tedsl.ir.stmt import (
     seq,
 )
 from tedsl.ir.walk.rewriter import ScopedRewriter
-from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.threads import has_launch, launched, scope_of, takes_notes
+from tedsl.passes.facts.threads import has_launch, launched
+from tedsl.passes.threads.common_memory import CommonMemory
 from tedsl.passes.threads.conflicts import Access, Conflicts
+from tedsl.passes.threads.every_thread import EveryThread
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.threads.make_way import checked_before, guarded
 from tedsl.passes.threads.meetings import barrier, divergent, is_barrier, meeting, thread_in
@@ -79,16 +80,9 @@ class _KernelBarriers:
     def __init__(self, kernel: Kernel) -> None:
         self.uniform = Uniformity(kernel)
         self.conflicts = Conflicts(kernel)
-        # memory that several threads of a block see: shared and warp memory, what a kernel allocates elsewhere, and what comes
-        # from outside and is both written and read
-        nodes = list(post_order(kernel.body))
-        allocated = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
-        written = {node.buffer_var for node in nodes if isinstance(node, Store)}
-        outside = {node.buffer_var for node in nodes if isinstance(node, Load) and not takes_notes(node.buffer_var)} \
-            & written - allocated
-        self.common = outside | {memory for memory in allocated
-                                 if scope_of(memory.type_annotation) in ("shared", "warp", "global")}
-        self.conflicts.callers |= {memory for memory in outside if scope_of(memory.type_annotation) == "global"}
+        self.every_thread = EveryThread(kernel)
+        self.common = CommonMemory(kernel)
+        self.conflicts.callers |= self.common.callers
         self.decided_by_data = 0  # branches and loops around, in which threads cannot wait
 
     def __call__(self, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
@@ -119,6 +113,7 @@ class _KernelBarriers:
             case LetStmt():
                 if not self.uniform.is_pure(stmt.value) or self.uniform.varies(stmt.value):
                     self.conflicts.lets.add(stmt.var)
+                self.every_thread.let(stmt.var, stmt.value)
                 return self.inside(stmt, self.reads(stmt.value), around)
             case Allocate() | AttrStmt():
                 return self.inside(stmt, [], around)
@@ -127,7 +122,7 @@ class _KernelBarriers:
                 apart = made is not stmt and self.uniform.varies(stmt.condition)
                 return (checked_before(made) if apart and isinstance(made, AssertStmt) else made), entries
             case _:
-                return stmt, [None] if is_barrier(stmt) else self.accesses(stmt)
+                return stmt, [None] if is_barrier(stmt) else [*self.common.accesses(stmt)]
 
     def inside(self, stmt: LetStmt | Allocate | AttrStmt | AssertStmt, before: list[Entry], around: Set[Var]) \
             -> tuple[Stmt, list[Entry]]:
@@ -137,24 +132,8 @@ class _KernelBarriers:
 
     # --- accesses ---
 
-    def reads(self, expr: Expr | None) -> list[Entry]:
-        if expr is None:
-            return []
-        return [Access(node.buffer_var, node.index, False) for node in post_order(expr)
-                if isinstance(node, Load) and node.buffer_var in self.common]
-
-    def accesses(self, stmt: Stmt) -> list[Entry]:
-        """What a statement without parts loads and then stores."""
-        if isinstance(stmt, Store):
-            made = self.reads(stmt.value) + self.reads(stmt.index) + self.reads(stmt.predicate)
-            return [*made, Access(stmt.buffer_var, stmt.index, True)] if stmt.buffer_var in self.common else made
-        found: list[Entry] = []
-        for node in post_order(stmt):
-            if isinstance(node, Load) and node.buffer_var in self.common:
-                found.append(Access(node.buffer_var, node.index, False))
-            elif isinstance(node, Var) and node in self.common:  # given to a call, which may do anything with it
-                found.append(Access(node, None, True))
-        return found
+    def reads(self, expr: Expr) -> list[Entry]:
+        return [*self.common.reads(expr)]
 
     def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var], carried: Var | None = None) -> bool:
         """Whether something in `entries` before its first barrier must wait for something that is pending.
@@ -166,9 +145,34 @@ class _KernelBarriers:
                 return False
             if self.decided_by_data and entry.memory in self.conflicts.callers:
                 continue
-            if any(self.conflicts.meet(one, entry, fixed, carried) for one in pending.accesses):
+            if any(self.conflicts.meet(one, entry, fixed, carried) and not self.keep_apart(one, entry, fixed)
+                   for one in pending.accesses):
                 return True
         return False
+
+    def keep_apart(self, one: Access, later: Access, fixed: Set[Var]) -> bool:
+        """Where threads cannot wait: whether `later` need not wait for `one`, though it looks as if they met.
+
+        A note of checked mode comes right after its own store, which is looked at itself: all that it may wait for is a
+        memory that is cleared.
+        """
+        if not self.decided_by_data:
+            return False
+        if later.notes and (one.notes or not one.writes):
+            return True
+        if one.index is None or later.index is None:
+            return False
+        first, second = (one.index, one.around), (later.index, later.around)
+        pairs = [(first, second)]  # and what decides which thread's value stays
+        pairs += [(place, place) for access, place in ((one, first), (later, second)) if access.writes and not access.notes]
+        return all(self.every_thread.keep_apart(*pair, fixed) for pair in pairs)
+
+    def under(self, condition: Expr, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
+        """`stmt` where `condition` holds."""
+        outside, self.common.around = self.common.around, self.common.around.under(condition)
+        made = self(stmt, around)
+        self.common.around = outside
+        return made
 
     # --- statements ---
 
@@ -205,7 +209,9 @@ class _KernelBarriers:
     def loop(self, loop: For, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         self.conflicts.loop(loop)
         body = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
+        outside, self.common.around = self.common.around, self.common.around.within((loop.loop_var, loop.min, loop.extent))
         parts, entries, _ = self.sequence(body, around, loop.loop_var, repeats=build.as_int(loop.extent) != 1)
+        self.common.around = outside
         made = loop if _same(parts, body) else loop.replace(body=seq(*parts))
         met = meeting(made)
         if met is not None:
@@ -229,10 +235,10 @@ class _KernelBarriers:
 
     def branch(self, branch: IfThenElse, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         condition = branch.condition
-        then, entries = self(branch.then_case, around)
+        then, entries = self.under(condition, branch.then_case, around)
         other = None
         if branch.else_case is not None:
-            other, more = self(branch.else_case, around)
+            other, more = self.under(build.logical_not(condition), branch.else_case, around)
             entries = entries + more
         if self.uniform.varies(condition):
             for before, after in ((branch.then_case, then), (branch.else_case, other)):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tedsl.ir.expr import And, Call, Expr, Load, Var
+from weakref import WeakKeyDictionary
+
+from tedsl.ir import build
+from tedsl.ir.expr import And, Call, Expr, Load, Not, Or, Select, Var
 from tedsl.ir.walk.visitor import post_order, variables
 
 Values = dict[Var, int]
@@ -12,26 +15,61 @@ def on_data(expr: Expr) -> bool:
     return any(isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_pure) for node in post_order(expr))
 
 
+_NEEDS: WeakKeyDictionary[Expr, tuple[Var, ...] | None] = WeakKeyDictionary()
+
+
+def needs(expr: Expr) -> tuple[Var, ...] | None:
+    """The variables that decide the value of an index; None if memory does too."""
+    if isinstance(expr, Var):  # not kept: the entry would keep itself alive
+        return (expr,)
+    if expr not in _NEEDS:
+        _NEEDS[expr] = None if expr.dtype.lanes > 1 or on_data(expr) else tuple(variables(expr))
+    return _NEEDS[expr]
+
+
 def value(expr: Expr, values: Values) -> int | None:
     """The value of an index; None if it is not known."""
     from tedsl.ir.evaluate import evaluate  # the interpreter is loaded where a race is suspected only
 
-    if expr.dtype.lanes > 1 or on_data(expr) or any(v not in values for v in variables(expr)):
+    needed = needs(expr)
+    if needed is None or any(v not in values for v in needed):
         return None
     return int(evaluate(expr, values))
 
 
 def may_hold(condition: Expr, values: Values) -> bool:
-    """Whether nothing that is known speaks against `condition`."""
-    pending = [condition]
+    """Whether nothing that is known speaks against `condition`.
+
+    A conjunction may have become a choice with a constant, as its second part is looked at only where the first one holds:
+    x < 4 && S[x] < S[x + 4]    ->    if_then_else(x < 4, S[x] < S[x + 4], false)
+    """
+    pending = [(condition, True)]  # what must be true, or false
     while pending:
-        part = pending.pop()
+        part, wanted = pending.pop()
         match part:
-            case And(a=a, b=b):
-                pending += [a, b]
+            case Not(a=a):
+                pending.append((a, not wanted))
+            case And(a=a, b=b) if wanted:
+                pending += [(a, True), (b, True)]
+            case Or(a=a, b=b) if not wanted:
+                pending += [(a, False), (b, False)]
             case Call(op=op, args=(inner,)) if op.name == "tir.likely":
-                pending.append(inner)
+                pending.append((inner, wanted))
+            case Select(condition=c, true_value=yes, false_value=no):
+                pending += _chosen(c, yes, no, wanted)
+            case Call(op=op, args=(c, yes, no)) if op.name == "tir.if_then_else":
+                pending += _chosen(c, yes, no, wanted)
             case _:
-                if value(part, values) == 0:
+                known = value(part, values)
+                if known is not None and bool(known) != wanted:
                     return False
     return True
+
+
+def _chosen(condition: Expr, yes: Expr, no: Expr, wanted: bool) -> list[tuple[Expr, bool]]:
+    """What must be so for a choice to be `wanted`, as far as one of its values is a constant of the other kind."""
+    if build.as_int(no) == int(not wanted):
+        return [(condition, True), (yes, wanted)]
+    if build.as_int(yes) == int(not wanted):
+        return [(condition, False), (no, wanted)]
+    return []

@@ -25,6 +25,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import scope_of, takes_notes
 from tedsl.passes.threads.conflicts import THREADS, Access, Conflicts
+from tedsl.passes.threads.every_thread import Around, Loop
 from tedsl.passes.threads.gather_threads import Kernel
 from tedsl.passes.threads.known_values import Values, may_hold, on_data, value
 from tedsl.passes.threads.meetings import is_barrier
@@ -36,19 +37,7 @@ ONE, SIDES = "in one statement", "on the two sides of one branch"
 OUTSIDE = "in memory of one thread that is allocated outside of the kernel, once for all threads"
 HINTS = {SIDES: "make it two branches, one after the other, in the order that is meant: threads wait between them",
          OUTSIDE: "allocate it inside of the threads: each of them has its own there"}
-_Loop = tuple[Var, Expr, Expr]  # the variable, the first value, how many
 _Thread = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Around:
-    """What stands around a statement: loops and blocks as (variable, first, count), and conditions."""
-
-    loops: tuple[_Loop, ...] = ()
-    conditions: tuple[Expr, ...] = ()
-
-    def under(self, *conditions: Expr) -> _Around:
-        return replace(self, conditions=(*self.conditions, *conditions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +45,7 @@ class _Touch:
     """An access to an element, and where it stands."""
 
     index: Expr
-    around: _Around
+    around: Around
 
 
 Touched = list[tuple[Var, _Touch]]
@@ -65,7 +54,7 @@ Touched = list[tuple[Var, _Touch]]
 def check_statements(kernel: Kernel) -> None:
     """Raises for a statement in which a thread reads an element that another one writes."""
     if kernel.threads:
-        blocks = _Around(tuple((one.var, build.const(0, one.var.dtype), one.count) for one in kernel.blocks))
+        blocks = Around(tuple((one.var, build.const(0, one.var.dtype), one.count) for one in kernel.blocks))
         _Statements(kernel).stmt(kernel.body, blocks)
         _Statements(kernel).alone(kernel.body, blocks)
 
@@ -84,7 +73,7 @@ class _Statements:
         self.callers = {memory for memory in self.shared if used[memory] == "global" and memory not in allocated}
         self.lets: dict[Var, Expr] = {}
 
-    def stmt(self, stmt: Stmt, around: _Around) -> None:
+    def stmt(self, stmt: Stmt, around: Around) -> None:
         match stmt:
             case Store():
                 reads = [read for e in (stmt.value, stmt.index, stmt.predicate) if e is not None
@@ -114,13 +103,13 @@ class _Statements:
                     if isinstance(child, Stmt):
                         self.stmt(child, inner)
 
-    def alone(self, body: Stmt, around: _Around) -> None:
+    def alone(self, body: Stmt, around: Around) -> None:
         """Each thread keeps to elements of its own in memory of one thread that is allocated outside, once for all of them."""
         if self.alien:
             self.shared, self.until_barrier = self.alien, False
             self.compare(*self.touched(body, around), OUTSIDE)
 
-    def inside(self, stmt: Stmt, around: _Around) -> _Around:
+    def inside(self, stmt: Stmt, around: Around) -> Around:
         match stmt:
             case For(loop_var=v, min=low, extent=extent):
                 runs = build.less(*build.match_operands(build.sub(v, low), extent))
@@ -134,11 +123,11 @@ class _Statements:
                     self.lets[v] = substitute(value, self.lets)
         return around
 
-    def stores(self, stmt: Stmt, around: _Around) -> Touched:
+    def stores(self, stmt: Stmt, around: Around) -> Touched:
         """What `stmt` writes before its first barrier."""
         return self.touched(stmt, around)[1]
 
-    def touched(self, stmt: Stmt, around: _Around) -> tuple[Touched, Touched]:
+    def touched(self, stmt: Stmt, around: Around) -> tuple[Touched, Touched]:
         """What `stmt` reads and what it writes before its first barrier, or in all of it."""
         reads = [read for e in stmt.child_nodes() if isinstance(e, Expr) for read in self.reads(e, around)]
         writes = [(stmt.buffer_var, _Touch(stmt.index, around))] if isinstance(stmt, Store) else []
@@ -159,15 +148,15 @@ class _Statements:
         return reads, writes
 
     @staticmethod
-    def sides(branch: IfThenElse, around: _Around) -> list[tuple[Stmt, _Around]]:
+    def sides(branch: IfThenElse, around: Around) -> list[tuple[Stmt, Around]]:
         sides = [(branch.then_case, around.under(branch.condition))]
         if branch.else_case is not None:
             sides.append((branch.else_case, around.under(build.logical_not(branch.condition))))
         return sides
 
-    def reads(self, expr: Expr, around: _Around) -> Iterator[tuple[Var, _Touch]]:
+    def reads(self, expr: Expr, around: Around) -> Iterator[tuple[Var, _Touch]]:
         """The loads of shared memory in `expr`, each under what decides whether it is made or used."""
-        pending: list[tuple[Any, _Around]] = [(expr, around)]
+        pending: list[tuple[Any, Around]] = [(expr, around)]
         while pending:
             node, where = pending.pop()
             match node:
@@ -195,7 +184,8 @@ class _Statements:
                     on_data(substitute(e, self.lets)) for touch in (read, write) for e in touch.around.conditions):
                 continue
             fixed = {v for v, _, _ in read.around.loops if any(v is other for other, _, _ in write.around.loops)}
-            if self.conflicts.meet(Access(memory, read.index, False), Access(target, write.index, True), fixed):
+            one, other = Access(memory, read.index, False, read.around), Access(target, write.index, True, write.around)
+            if self.conflicts.meet(one, other, fixed):
                 self.search(memory, read, write, where)
 
     def search(self, memory: Var, read: _Touch, write: _Touch, where: str) -> None:
@@ -217,7 +207,7 @@ class _Statements:
                 raise self.race(memory, read, write, *found, values, where)
 
     def at(self, memory: Var, read: _Touch, write: _Touch, values: Values,
-           steps: Sequence[tuple[_Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
+           steps: Sequence[tuple[Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
         """A thread that reads what another one writes, and what, at one iteration, for known sizes."""
         counts = [value(one.count, values) for one in self.kernel.threads]
         if None in counts:

@@ -1,9 +1,16 @@
-"""What is the same for all threads of a block, so that they take the same way through the code."""
+"""What is the same for all threads of a block, so that they take the same way through the code.
+
+    L[0] = 8;  while (L[0] > 0) { ...;  L[0] = L[0] / 2 }              the same way in all threads
+    L[0] = threadIdx.x;  while (L[0] > 0) { ...;  L[0] = L[0] / 2 }    each thread goes its own
+
+Memory of one thread, here L, holds the same in all threads if each store to it is made by all of them, to the same place, of
+the same value.
+"""
 
 from __future__ import annotations
 
 from tedsl.ir.expr import Call, Expr, Load, Var
-from tedsl.ir.stmt import Allocate, For, LetStmt, Stmt
+from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.threads import scope_of
@@ -13,16 +20,18 @@ from tedsl.passes.threads.gather_threads import Kernel
 class Uniformity:
     """`varies(expr)`: whether threads of one block may see different values of `expr` at the same place.
 
-    Values from memory of one thread may differ; values from memory of the block do where the indices differ.
+    Values from memory of the block differ where the indices do.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.depends = Dependence()
-        self.threads = {one.var for one in kernel.threads}
         self.private = {node.buffer_var for node in post_order(kernel.body)
                         if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) not in ("shared", "global")}
-        self.varying: set[Var] = self.threads | self.private
-        self._spread(kernel.body)
+        self.varying: set[Var] = {one.var for one in kernel.threads} | self._not_followed(kernel.body)
+        known = 0
+        while known != len(self.varying):  # what a turn of a loop writes, the next one reads
+            known = len(self.varying)
+            self._spread(kernel.body, False)
 
     def varies(self, expr: Expr) -> bool:
         return self.depends.on_any(expr, self.varying) or any(
@@ -32,13 +41,34 @@ class Uniformity:
         """Whether `expr` reads no memory, so that it may be evaluated earlier or again."""
         return not any(isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_pure) for node in post_order(expr))
 
-    def _spread(self, stmt: Stmt) -> None:
-        """Loop variables and lets whose values differ, from the outside in."""
+    def _not_followed(self, body: Stmt) -> set[Var]:
+        """Memory that may differ whatever is stored to it: of a warp, never filled here, or given to a call as a pointer."""
+        filled, given = set[Var](), set[Var]()
+        for node in post_order(body):
+            if isinstance(node, Store):
+                filled.add(node.buffer_var)
+            elif isinstance(node, Var):
+                given.add(node)
+            elif isinstance(node, Call) and node.op.name == "tir.address_of":
+                given |= {inner.buffer_var for inner in post_order(node) if isinstance(inner, Load)}
+        return {memory for memory in self.private
+                if memory in given or memory not in filled or scope_of(memory.type_annotation) == "warp"}
+
+    def _spread(self, stmt: Stmt, apart: bool) -> None:
+        """Loop variables, lets and memory whose values differ, from the outside in. apart: only some threads come here."""
         match stmt:
-            case For() if self.varies(stmt.min) or self.varies(stmt.extent):
-                self.varying.add(stmt.loop_var)
+            case For(min=low, extent=extent):
+                if self.varies(low) or self.varies(extent):
+                    self.varying.add(stmt.loop_var)
+                    apart = True
+            case While(condition=condition) | IfThenElse(condition=condition):
+                apart = apart or self.varies(condition)
             case LetStmt() if self.varies(stmt.value):
                 self.varying.add(stmt.var)
+            case Store() if stmt.buffer_var in self.private - self.varying:
+                given = (stmt.value, stmt.index, stmt.predicate)
+                if apart or any(one is not None and self.varies(one) for one in given):
+                    self.varying.add(stmt.buffer_var)
         for child in stmt.child_nodes():
             if isinstance(child, Stmt):
-                self._spread(child)
+                self._spread(child, apart)
