@@ -169,7 +169,7 @@ DIFFERENT = [by_thread, by_data_of_each, under_a_condition, on_one_side, in_a_lo
 @pytest.mark.parametrize("decide", ["while", "if", "for"])
 def test_what_differs_among_the_threads_is_refused(fill, decide):
     for checked in (False, True):
-        with pytest.raises(LoweringError, match="which differs among the threads of a block|some would wait forever"):
+        with pytest.raises(LoweringError, match=r"which differs among the threads of a block|some would wait forever"):
             tedsl.build(*schedule(kernel(fill, decide=decide)), checked=checked)
 
 
