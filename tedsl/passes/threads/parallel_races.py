@@ -77,6 +77,9 @@ class _Touch:
     conditions: tuple[Expr, ...] = ()
 
 
+_Place = tuple[Var, int]  # memory and an element of it
+
+
 class _Met(NamedTuple):
     """Which iteration touches an element by what, and the values of the variables there."""
 
@@ -139,26 +142,38 @@ def _check(turns: _Turns) -> None:
     looked_at = [touch for touch in touches if touch.memory in written - inside and not _is_shadow(touch.memory)]
     alike = {touch: _alike(turns, touch, written | inside) for touch in looked_at}
     left = POINTS
-    writers: dict[tuple[Var, int], _Met] = {}
-    readers: dict[tuple[Var, int], _Met] = {}
+    writers: dict[_Place, _Met] = {}
+    readers: dict[_Place, _Met] = {}
     for at in turns.numbers() if looked_at else ():
-        own: set[tuple[_Touch, int]] = set()  # what this iteration has written already
-        for touch, (element, here) in ((one, found) for one in looked_at for found in _elements(one, at)):
+        own: dict[_Place, _Met] = {}  # what this iteration wrote last
+        mine: set[tuple[_Touch, int]] = set()
+        for touch, (element, here) in itertools.islice(((one, it) for one in looked_at for it in _elements(one, at)), left):
             left -= 1
-            place, writes = (touch.memory, element), touch.writes is not None
-            for met in filter(None, (writers.get(place), readers.get(place) if writes else None)):
-                by = alike[met.touch]
-                same = by is not None and ((touch is met.touch and all(here[v] == met.here[v] for v in by))
-                                           or (not writes and (met.touch, element) in own))
-                if met.at is not at and not same:
-                    raise _race(turns, touch, at, met, element)
-            if writes:
-                own.add((touch, element))
-                writers.setdefault(place, _Met(at, touch, here))
-            elif place not in writers or (writers[place].touch, element) not in own:  # else it reads what itself wrote
-                readers.setdefault(place, _Met(at, touch, here))
-            if left <= 0:
-                return
+            place, now = (touch.memory, element), _Met(at, touch, here)
+            if touch.writes is not None:
+                _compare(turns, now, readers.get(place), element)
+                if alike[touch] is None:
+                    _compare(turns, now, writers.get(place), element)
+                own[place] = now
+                mine.add((touch, element))
+                continue
+            met = writers.get(place)
+            if met is None or alike[met.touch] is None or (met.touch, element) not in mine:  # else it reads what itself wrote
+                _compare(turns, now, met, element)
+            if place not in own:
+                readers.setdefault(place, now)
+        for place, now in own.items():
+            met = writers.setdefault(place, now)
+            by = alike[met.touch]
+            if by is None or now.touch is not met.touch or any(now.here[v] != met.here[v] for v in by):
+                _compare(turns, now, met, place[1])
+        if left <= 0:
+            return
+
+
+def _compare(turns: _Turns, now: _Met, met: _Met | None, element: int) -> None:
+    if met is not None and met.at is not now.at:
+        raise _race(turns, now.touch, now.at, met, element)
 
 
 def _is_shadow(memory: Var) -> bool:

@@ -6,7 +6,7 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.errors import LoweringError
-from tests.passes.threads.kernels import COUNT, computes, schedule
+from tests.passes.threads.kernels import COUNT, compiled, computes, schedule
 
 BLOCKS = {"blockIdx.x": COUNT}
 BOTH = {"blockIdx.x": 2, "threadIdx.x": 4}
@@ -141,6 +141,20 @@ def test_all_blocks_write_the_same():
             b[x] = b[0]
 
     computes(and_read, [1] * COUNT, launch=BLOCKS)
+
+
+def test_what_each_writes_last_is_the_same():
+    def last(builder, a, b, start):
+        x, t = start()
+        with builder.for_range(0, 3, "j") as j:
+            b[x + t] = a[j]
+        with builder.if_scope(x + t == 4):
+            b[5] = 2.0
+            b[6] = 2.0
+            b[7] = 2.0
+
+    s, args = schedule(last, launch=BOTH)
+    np.testing.assert_array_equal(compiled(s, args, np.arange(COUNT, dtype="float32"), checked=False), [2] * COUNT)
 
 
 def test_one_launch_after_the_other():
