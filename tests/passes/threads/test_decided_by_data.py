@@ -181,6 +181,17 @@ def in_the_next_iteration(builder, S, x, a):
             S[x + k] = kept[0]
 
 
+def only_in_the_next_iteration(builder, S, x, a):
+    T = builder.allocate("float32", 2 * COUNT, name="T", scope="shared")
+    kept = builder.allocate("float32", 1, name="kept", scope="local")
+    T[x] = a[x]
+    T[x + 8] = a[x]
+    builder.emit(SYNC)
+    with builder.if_scope(a[x] > 1.5), builder.for_range(0, 2, name="k") as k:
+        kept[0] = T[x + 8 * k]  # the half that is written in the other iteration, by another thread
+        T[15 - x - 8 * k] = kept[0]
+
+
 def two_threads_write_one_element(builder, S, x, a):
     T = builder.allocate("float32", 2 * COUNT, name="T", scope="shared")
     with builder.if_scope(a[x] > -1.0):
@@ -189,7 +200,8 @@ def two_threads_write_one_element(builder, S, x, a):
 
 
 @pytest.mark.parametrize("update", [
-    two_threads_write_one_element, in_two_statements, written_before_it_is_read, looked_up, in_the_next_iteration])
+    two_threads_write_one_element, in_two_statements, written_before_it_is_read, looked_up, in_the_next_iteration,
+    only_in_the_next_iteration])
 def test_threads_that_must_wait_under_a_condition_on_data_are_refused(update):
     every_way(update, "some would wait forever|one uses what another stores")
 
