@@ -234,7 +234,7 @@ class Reference:
 
     def popcount(self, a: Value) -> Value:
         unsigned = a.array.astype(f"uint{8 * a.array.itemsize}").astype(np.uint64)
-        return Value(sum(((unsigned >> np.uint64(b)) & np.uint64(1)).astype(np.int32) for b in range(64)), "int32")
+        return Value(sum(((unsigned >> np.uint64(b)) & np.uint64(1)).astype(a.array.dtype) for b in range(64)), a.dtype)
 
     exp = _function(np.exp)
     tanh = _function(np.tanh)

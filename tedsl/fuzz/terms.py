@@ -146,7 +146,7 @@ class Formulas:
         op = self.draw.weighted({"//": 3, "%": 3, "&": 1, "|": 1, "^": 1, "<<": 1, ">>": 1, "div": 1, "mod": 1, "count": 1})
         by = b.text if self.draw.chance(50) else str(self.draw.between(1, 7))
         if op == "count":
-            return known(f"te.popcount({a.text} + 0)", "int32", 64)
+            return known(f"te.popcount({a.text} + 0)", promoted(a.dtype, a.dtype), 64)
         if op in ("div", "mod"):
             return known(f"te.trunc{op}({a.text} + 0, {by})", dtype if by == b.text else promoted(a.dtype, a.dtype), top)
         if a.dtype == "bool" or b.dtype == "bool":

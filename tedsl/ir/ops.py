@@ -50,7 +50,7 @@ MATH_UNARY = ("exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "
 MATH_BINARY = ("pow", "fmod", "atan2", "hypot", "copysign", "nextafter", "ldexp")  # ldexp(float, int32)
 CLASSIFY = ("isnan", "isinf", "isfinite")  # float to bool
 BITS_BINARY = ("shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor")
-BITS_UNARY = ("bitwise_not", "popcount", "clz")  # popcount, clz: of integers, result int32 as in TVM
+BITS_UNARY = ("bitwise_not", "popcount", "clz")  # popcount, clz: of integers; te.popcount keeps the dtype, te.clz is int32
 
 _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),

@@ -125,21 +125,23 @@ def ldexp(x: Any, exponent: Any) -> Expr:
 
 
 def popcount(x: Any) -> Expr:
-    """The number of bits that are set in an integer, as int32."""
-    return _bits("popcount", x)
+    """The number of bits that are set in an integer, as an integer of its dtype."""
+    value = _integer("popcount", x)
+    return build.call("tir.popcount", value)
 
 
 def clz(x: Any) -> Expr:
     """The number of leading zero bits of an integer, as int32."""
-    return _bits("clz", x)
+    value = _integer("clz", x)
+    return build.call("tir.clz", value, dtype_=INT32.with_lanes(value.dtype.lanes))
 
 
-def _bits(name: str, x: Any) -> Expr:
+def _integer(name: str, x: Any) -> Expr:
     value = as_value(x, name)
     if not value.dtype.is_integer:
         raise DTypeError(f"{name} takes integers, not {value.dtype}",
                          hint=f"the bits of a float: te.{name}(te.reinterpret(x, 'uint32'))")
-    return build.call(f"tir.{name}", value, dtype_=INT32.with_lanes(value.dtype.lanes))
+    return value
 
 
 def if_then_else(cond: Any, t: Any, f: Any) -> Expr:

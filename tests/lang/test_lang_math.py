@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te, tir
 from tedsl.ir.expr import Call, FloatImm, IntImm
 from tests.lang.formulas import values
@@ -97,6 +98,26 @@ def test_bits():
     data = np.array([0, 255], "int32")
     assert values(te.compute((2,), lambda i: te.popcount(x[i])), {x: data}).tolist() == [0, 8]
     assert values(te.compute((2,), lambda i: (x[i] << 2) ^ 1), {x: data}).tolist() == [1, 1021]
+
+
+@pytest.mark.parametrize("of", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_popcount_keeps_the_dtype_and_clz_is_int32(of):
+    """te.popcount of a uint32 was an int32: programs of TVM passed a uint32 array for it, and were refused at the call."""
+    data = np.array([0, 1, 7, np.iinfo(of).max], of)
+    x = te.placeholder((4,), of, name="x")
+    bits, zeros = te.compute((4,), lambda i: te.popcount(x[i])), te.compute((4,), lambda i: te.clz(x[i]))
+    assert bits.dtype == of and zeros.dtype == "int32"
+    assert values(bits, {x: data}).tolist() == [bin(int(v)).count("1") for v in data]
+    assert values(zeros, {x: data}).tolist() == [8 * data.itemsize - int(v).bit_length() for v in data]
+    for lanes in (False, True):
+        s = te.create_schedule(bits.op)
+        if lanes:
+            s[bits].vectorize(bits.op.axis[0])
+        out = np.zeros(4, of)
+        tedsl.build(s, [x, bits])(data, out)
+        assert out.tolist() == [bin(int(v)).count("1") for v in data]
+    if np.dtype(of).itemsize == 8:
+        assert (te.popcount(x[0]) << 40).dtype == of
 
 
 def test_ldexp():
