@@ -108,8 +108,8 @@ def test_a_region_that_is_skipped_is_nothing():
 
 def test_unknown_pragmas_are_refused_with_the_list():
     A, B, s = scaled(8)
-    with pytest.raises(ScheduleError, match=r"there is no pragma 'unrol'(.|\n)*choose one of auto_unroll_max_step, "
-                                            r"unroll_explicit, parallel_launch_point(.|\n)*loop_partition_hint"):
+    with pytest.raises(ScheduleError, match=r"there is no pragma 'unrol'(.|\n)*choose one of unroll, vectorize, "
+                                            r"auto_unroll_max_step, unroll_explicit(.|\n)*loop_partition_hint"):
         s[B].pragma(B.op.axis[0], "unrol")
 
 
