@@ -77,10 +77,9 @@ class Journal(tuple[Directive, ...]):
     @overload
     def __getitem__(self, index: slice) -> Journal: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Directive | Journal:
-        found = super().__getitem__(index)
         if isinstance(index, slice):
-            return Journal(found, self.objects, self.threads, self.loose)  # type: ignore[arg-type]
-        return found  # type: ignore[return-value]
+            return Journal(super().__getitem__(index), self.objects, self.threads, self.loose)
+        return super().__getitem__(index)
 
     def __add__(self, other: object) -> Journal:
         """The directives of both, one after the other."""
