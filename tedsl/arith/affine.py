@@ -73,10 +73,6 @@ class Sum:
         return Sum({term: c // k for term, c in self.terms.items()}, self.const // k)
 
     @property
-    def is_const(self) -> bool:
-        return not self.terms
-
-    @property
     def single(self) -> Expr | None:
         """The term, if the sum is that term and nothing else."""
         if len(self.terms) == 1 and not self.const:

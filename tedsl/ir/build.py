@@ -455,10 +455,6 @@ def is_true(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.dtype.is_bool and e.value == 1
 
 
-def is_false(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.dtype.is_bool and e.value == 0
-
-
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
     """Select with both sides evaluated and promoted to one dtype."""
     t, f = match_operands(true_value, false_value, keep_bool=True)

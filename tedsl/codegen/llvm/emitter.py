@@ -318,16 +318,6 @@ class Emitter:
             return str(index.const), 0
         return (text if not index.const else self.pure(f"add i64 {text}, {index.const}", at)), at
 
-    def as_atom(self, index: Index) -> Atom:
-        """`index` in one register."""
-        if len(index.terms) == 1 and not index.const:
-            (only, c), = index.terms.items()
-            if c == 1 and only.unit == 1:
-                return only
-        text, level = self.register(index)
-        low, high = index.bounds()
-        return self.atom(text, level, low, high)
-
     def statement(self, s: Any) -> None:
         """Writes `s`. Values of expressions are not kept from one statement to the next: memory may have changed."""
         self.memo.clear()

@@ -149,9 +149,6 @@ class Value:
     def __rshift__(self, other: Value | float) -> Value:
         return self._binary("", "ashr", other)
 
-    def logical_right(self, other: Value | float) -> Value:
-        return self._binary("", "lshr", other)
-
     def __neg__(self) -> Value:
         return self.out.emit(f"fneg {self.type} {self.name}", self.kind, self.bits) if self.kind == "f" else 0 - self
 
@@ -196,19 +193,12 @@ class Value:
     def as_float(self) -> Value:
         return self._convert("bitcast", "f", self.bits)
 
-    def to_float(self) -> Value:
-        return self._convert("sitofp", "f", self.bits)
-
     def widen(self) -> Value:
         """float32 to float64, i32 to i64."""
         return self._convert("fpext" if self.kind == "f" else "sext", self.kind, 64)
 
     def narrow(self) -> Value:
         return self._convert("fptrunc" if self.kind == "f" else "trunc", self.kind, 32)
-
-    def to_integer(self) -> Value:
-        """A bool as 0 or 1 in 64 bits, to count with."""
-        return self._convert("zext", "i", 64)
 
     def intrinsic(self, name: str) -> Value:
         """A unary LLVM intrinsic that every target has as an instruction: sqrt, fabs."""
