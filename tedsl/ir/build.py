@@ -329,6 +329,11 @@ def floordiv(a: Any, b: Any) -> Expr:
     return call("tir.floor", div(x, y)) if x.dtype.is_float else binary(FloorDiv, x, y)
 
 
+def ceil_div(a: Expr, b: Expr) -> Expr:
+    """`a / b` of integers, rounded up; b is at least 1."""
+    return floordiv(add(a, sub(b, 1)), b)
+
+
 def floormod(a: Any, b: Any) -> Expr:
     """`a % b`: FloorMod of integers, a - floor(a / b) * b of floats."""
     x, y = match_operands(a, b)

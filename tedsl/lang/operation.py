@@ -180,6 +180,12 @@ def _listed(items: tuple[Any, ...]) -> str:
     return f"[{', '.join(map(repr, items))}]"
 
 
+def root_axes(op: Operation) -> list[IterVar]:
+    """The axes of an operation, those of the reduction last. That of a scan is over its steps."""
+    scan_axis = getattr(op, "scan_axis", None)
+    return [scan_axis] if scan_axis is not None else [*getattr(op, "axis", ()), *getattr(op, "reduce_axis", ())]
+
+
 def extent_of(axis: IterVar) -> Expr:
     """The extent of an axis whose range is known."""
     assert axis.dom is not None and axis.dom.extent is not None, f"the axis {axis.name} has no range"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
-from tedsl.lang.operation import Operation
+from tedsl.lang.operation import Operation, root_axes
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.state import IterVarAttr, StageState, root_axes
+from tedsl.schedule.state import IterVarAttr, StageState
 
 Key = tuple[Operation, int]  # an output of an operation
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included

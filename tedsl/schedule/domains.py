@@ -13,13 +13,9 @@ from tedsl.ir import build
 from tedsl.ir.expr import EQ, Expr, IntImm, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.substitute import substitute
+from tedsl.lang.operation import root_axes
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split
-from tedsl.schedule.state import StageState, root_axes
-
-
-def ceil_div(a: Expr, b: Expr) -> Expr:
-    """a / b rounded up, b at least 1."""
-    return build.floordiv(build.add(a, build.sub(b, 1)), b)
+from tedsl.schedule.state import StageState
 
 
 def extents_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
@@ -31,11 +27,11 @@ def extents_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr]) -
                 if f is not None:
                     known[i] = f
                     if p in known:
-                        known[o] = ceil_div(known[p], f)
+                        known[o] = build.ceil_div(known[p], f)
                 elif n is not None:
                     known[o] = n
                     if p in known:
-                        known[i] = ceil_div(known[p], n)
+                        known[i] = build.ceil_div(known[p], n)
             case Fuse(outer=o, inner=i, fused=f):
                 if o in known and i in known:
                     known[f] = build.product_of_extents(known[o], known[i])

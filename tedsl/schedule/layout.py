@@ -19,7 +19,6 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.reads import has_load
-from tedsl.schedule.domains import ceil_div
 
 
 class AxisSeparator:
@@ -172,7 +171,7 @@ class _Reader:
             raise self.no_division(e, parts)
         by = build.cast(one.lower.dtype, by)
         if isinstance(e, FloorDiv):
-            count = self.analyzer.simplify(ceil_div(one.count, by))
+            count = self.analyzer.simplify(build.ceil_div(one.count, by))
             return self.kept([replace(one, lower=self.analyzer.simplify(build.mul(one.lower, by)), count=count)])
         if self.analyzer.can_prove(build.less_equal(one.count, by)):
             return [one]

@@ -6,10 +6,10 @@ from tedsl.ir.expr import Expr, ProducerLoad, Reduce
 from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.inline import Inliner
-from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.operation import ComputeOp, Operation, root_axes
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.relations import Rebase, derived
-from tedsl.schedule.state import AttachType, ScheduleState, StageState, find, outputs_of, root_axes
+from tedsl.schedule.state import AttachType, ScheduleState, StageState, find, outputs_of
 
 
 def normalized(state: ScheduleState) -> ScheduleState:

@@ -15,7 +15,7 @@ from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.graph import replace_inputs
-from tedsl.lang.operation import Operation, PlaceholderOp
+from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.journal import Recorder
@@ -58,13 +58,6 @@ class IterVarAttr:
 
 PLAIN_LOOP = IterVarAttr()
 WRITTEN = {kind: IterVarAttr(kind) for kind in ANNOTATIONS}  # loops of hybrid scripts are written with their kind
-
-
-def root_axes(op: Operation) -> list[IterVar]:
-    """The axes of an operation, those of the reduction last. That of a scan is over its steps."""
-    if isinstance(op, ScanOp):
-        return [op.scan_axis]
-    return [*getattr(op, "axis", ()), *getattr(op, "reduce_axis", ())]
 
 
 def first_loops(op: Operation) -> list[IterVar]:

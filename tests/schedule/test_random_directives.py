@@ -79,8 +79,8 @@ def test_applied_or_refused(seed, state, compute_stages):
 
 def check_the_loops(s):
     """Loops are what the relations leave of the axes; producers stand first; attached stages at loops that exist."""
+    from tedsl.lang.operation import root_axes
     from tedsl.schedule.relations import children_of, parents_of
-    from tedsl.schedule.state import root_axes
 
     seen = set()
     for stage in s.state.stages:

@@ -144,7 +144,7 @@ def _fold(now: Callable[..., Any], later: Callable[[Any, Any], Expr]) -> Callabl
 def _ceil_div(a: Any, b: Any) -> Any:
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         return -(-a // b)
-    return build.floordiv(build.add(a, build.sub(b, 1)), b)
+    return build.ceil_div(a, b)
 
 
 def _one_thread(allow_none: Any = True) -> int:

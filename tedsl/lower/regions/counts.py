@@ -15,7 +15,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Cast, Expr, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.visitor import variables
-from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.operation import ComputeOp, Operation, root_axes
 from tedsl.lang.reads import has_load
 from tedsl.lower.checks import NO_DOMAINS, Requirement
 from tedsl.lower.plan import StagePlan
@@ -23,7 +23,7 @@ from tedsl.lower.versions import runs_where
 from tedsl.schedule.causes import directive_behind, related
 from tedsl.schedule.record.spelling import spelled
 from tedsl.schedule.relations import Relation, Split, children_of, parents_of
-from tedsl.schedule.state import ScheduleState, StageState, root_axes
+from tedsl.schedule.state import ScheduleState, StageState
 
 
 def count_requirements(schedule: ScheduleState, plans: Sequence[StagePlan], known: Collection[Var], analyzer: Analyzer) \

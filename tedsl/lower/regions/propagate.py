@@ -15,7 +15,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import extent_of
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.threads.axes import forced_extents
-from tedsl.schedule.domains import ceil_div, inwards
+from tedsl.schedule.domains import inwards
 from tedsl.schedule.relations import Fuse, Rebase, Singleton, Split
 from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS
 
@@ -53,7 +53,7 @@ def _divide(extent: Expr, part: Expr, analyzer: Analyzer, keep: bool) -> tuple[E
         return build.const(size, extent.dtype), build.const(count, extent.dtype), size * count == whole
     if _is_multiple(extent, part, analyzer):
         return part, analyzer.simplify(build.floordiv(extent, part)), True
-    return part, analyzer.simplify(ceil_div(extent, part)), False
+    return part, analyzer.simplify(build.ceil_div(extent, part)), False
 
 
 def _is_multiple(value: Expr, part: Expr, analyzer: Analyzer) -> bool:

@@ -11,13 +11,13 @@ from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
-from tedsl.lang.operation import ComputeOp, note_axis
+from tedsl.lang.operation import ComputeOp, note_axis, root_axes
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.domains import extent_of, extents_down, guards, indices_up, root_extents
 from tedsl.schedule.group import join_group
 from tedsl.schedule.relations import touched_by
-from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, root_axes, show
+from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
 from tedsl.schedule.tails import must_have_plain_tails
 
 

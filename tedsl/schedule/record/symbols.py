@@ -11,8 +11,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.hybrid.operation import HybridOp
-from tedsl.lang.operation import ComputeOp, Operation, thread_axis_of
-from tedsl.schedule.state import root_axes
+from tedsl.lang.operation import ComputeOp, Operation, root_axes, thread_axis_of
 
 
 def symbols_of(ops: Iterable[Operation]) -> list[Var]:

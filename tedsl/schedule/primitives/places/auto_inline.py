@@ -8,9 +8,9 @@ from collections.abc import Callable
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.expr import ProducerLoad, Var
 from tedsl.ir.walk.visitor import post_order
-from tedsl.lang.operation import ComputeOp
+from tedsl.lang.operation import ComputeOp, root_axes
 from tedsl.schedule.handles import Schedule
-from tedsl.schedule.state import AttachType, StageState, root_axes
+from tedsl.schedule.state import AttachType, StageState
 
 
 def auto_inline_elementwise(sch: Schedule) -> None:

@@ -14,19 +14,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tedsl.ir import build
 from tedsl.ir.expr import ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.extern import ExternOp
-from tedsl.lang.operation import ComputeOp
+from tedsl.lang.operation import ComputeOp, root_axes
 from tedsl.schedule.attach import real_consumers
-from tedsl.schedule.domains import ceil_div, extents_down, root_extents
+from tedsl.schedule.domains import extents_down, root_extents
 from tedsl.schedule.normalize import normalized
 from tedsl.schedule.primitives.places.compute_at import must_be_possible
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split, children_of, parents_of
-from tedsl.schedule.state import AttachType, IterVarAttr, StageState, describe, find, root_axes, show
+from tedsl.schedule.state import AttachType, IterVarAttr, StageState, describe, find, show
 from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS, must_have_one_version
 
 Axes = dict[IterVar, IterVar]
@@ -245,7 +246,7 @@ class Mirror:
             if isinstance(relation, Split) and relation.outer in self.fixed:
                 kept.append(Rebase(relation.parent, relation.inner))
             elif isinstance(relation, Split) and relation.outer in self.moved and relation.nparts is not None:
-                size = ceil_div(extents[relation.parent], relation.nparts)  # of the whole: the place has fewer parts
+                size = build.ceil_div(extents[relation.parent], relation.nparts)  # of the whole: the place has fewer parts
                 kept.append(replace(relation, factor=size, nparts=None))
             else:
                 kept.append(relation)
