@@ -21,13 +21,13 @@ from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
 from tedsl.ir.stmt import BufferStore, Stmt, Store
+from tedsl.ir.walk.lanes import lane_of, one_lane
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.reads import Eager, Facts, guarded
 from tedsl.lower.written.demand import Demand, asserted, within
 from tedsl.lower.written.iterations import Found, Loop, Scope, find_outside, free_symbols, relevant
-from tedsl.lower.written.lanes import lane_of, one_lane
 from tedsl.lower.written.memory import MemoryTable, Place, span
 from tedsl.lower.written.mend import Clamps, mended
 

@@ -1,4 +1,4 @@
-"""One lane of a vector expression, as a scalar: what is proved for it over all lanes holds for the vector."""
+"""A lane of a vector expression, as a scalar: what is proved for it over all lanes holds for the vector."""
 
 from __future__ import annotations
 
