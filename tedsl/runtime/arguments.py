@@ -17,14 +17,13 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import SizeVar, Var
 from tedsl.ir.walk.visitor import uses
+from tedsl.runtime import remedies
 from tedsl.runtime.foreign import Array, as_array, as_number, has_dtype, slot_bits
+from tedsl.runtime.overlap import MOST_CANDIDATES, overlaps, overlaps_itself
 from tedsl.runtime.shapes import exact
 from tedsl.runtime.signature import Binding, Signature, TensorParam, signature_of
 
 __all__ = ["Prepared", "Signature", "prepare", "signature_of"]
-
-_CONTIGUOUS = "pass numpy.ascontiguousarray(x)"
-_IN_PLACE = 'build it with PassContext(config={"tir.noalias": False}) to allow that'
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,17 @@ def prepare(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, ...
     """
     if len(args) != len(sig.params):
         raise ArgumentTypeError(f"{sig.name} takes {_count(len(sig.params))} ({sig.names}), {len(args)} given")
+    try:
+        return _prepared(sig, args, without_strides)
+    except ArgumentError as error:
+        hint = remedies.exchanged(sig, args, lambda given: _prepared(sig, given, without_strides))
+        if not hint:
+            raise
+        raise type(error)(error.problem, hint=hint) from None
+
+
+def _prepared(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, ...] | None) -> Prepared:
+    """The checked arguments, of which there are as many as `sig` has parameters."""
     arrays = {k: _checked_array(sig, k, param, args[k]) for k, param in sig.tensors()}
     compact = without_strides is not None and all(a.flags.c_contiguous for a in arrays.values())
     values = _bind(sig, args, arrays, strides=not compact)
@@ -70,25 +80,24 @@ def _where(sig: Signature, k: int) -> str:
 def _checked_array(sig: Signature, k: int, param: TensorParam, value: Any) -> Array:
     """The array of one argument, right in dtype, rank, alignment and writability."""
     where = _where(sig, k)
-    array = as_array(value, where)
+    array = as_array(value, where, remedies.of_values(sig, k))
     if not has_dtype(array, param.dtype):
-        raise _wrong_dtype(where, array, param.dtype)
+        raise _wrong_dtype(sig, k, array, param.dtype)
     if array.ndim != len(param.shape):
         raise ArgumentError(f"{where} has {array.ndim} dimensions, shape {array.shape}; "
                             f"it needs {len(param.shape)}, shape {param.shape_text}")
     if not array.flags.aligned:
         raise ArgumentError(f"{where} is misaligned: its elements do not start at multiples of {array.dtype.alignment} bytes",
-                            hint="pass a copy: x.copy()")
+                            hint=remedies.aligned(sig, k))
     if param.written and not array.flags.writeable:
-        raise ArgumentError(f"{where} is an output and the array is read-only", hint="pass a writable array: x.copy()")
+        raise ArgumentError(f"{where} is an output and the array is read-only", hint=remedies.writable(sig, k))
     return array
 
 
-def _wrong_dtype(where: str, array: Array, wanted: DType) -> ArgumentTypeError:
-    if not array.dtype.isnative and has_dtype(numpy.empty(0, array.dtype.newbyteorder("=")), wanted):
-        return ArgumentTypeError(f"{where} is byte-swapped ({array.dtype.str})", hint=f"convert it: x.astype({str(wanted)!r})")
-    return ArgumentTypeError(f"{where} has dtype {array.dtype}, it needs {wanted}",
-                             hint=f"convert it: x.astype({str(wanted)!r})")
+def _wrong_dtype(sig: Signature, k: int, array: Array, wanted: DType) -> ArgumentTypeError:
+    swapped = not array.dtype.isnative and has_dtype(numpy.empty(0, array.dtype.newbyteorder("=")), wanted)
+    problem = f"is byte-swapped ({array.dtype.str})" if swapped else f"has dtype {array.dtype}, it needs {wanted}"
+    return ArgumentTypeError(f"{_where(sig, k)} {problem}", hint=remedies.converted(sig, k))
 
 
 # --- variables of shapes ----------------------------------------------------------------------------------------------
@@ -137,7 +146,8 @@ def _check_shape(sig: Signature, k: int, param: TensorParam, array: Array, value
     bound = ", ".join(f"{b.var.name} = {values[b.var]} from {_origin(sig, b)}" for b in sig.bindings
                       if b.kind in ("shape", "scalar") and any(uses(e, b.var) for e in param.shape))
     symbolic = f" {param.shape_text} with {bound}, that is" if bound else ""
-    raise ArgumentError(f"{_where(sig, k)} has shape {array.shape}, it needs{symbolic} {wanted}")
+    raise ArgumentError(f"{_where(sig, k)} has shape {array.shape}, it needs{symbolic} {wanted}",
+                        hint=f"allocate the output: numpy.empty({wanted}, {str(param.dtype)!r})" if param.written else "")
 
 
 def _origin(sig: Signature, binding: Binding) -> str:
@@ -157,7 +167,7 @@ def strides_in_elements(sig: Signature, k: int, param: TensorParam, array: Array
             strides.append(usual)
         elif step % array.itemsize:
             raise ArgumentError(f"{_where(sig, k)} has a stride of {step} bytes, not a multiple of its {array.itemsize}-byte "
-                                "elements", hint=_CONTIGUOUS)
+                                "elements", hint=remedies.contiguous(sig, k))
         else:
             strides.append(step // array.itemsize)
     return tuple(strides)
@@ -167,16 +177,18 @@ def _check_strides(sig: Signature, k: int, param: TensorParam, array: Array, val
     if not param.strides:
         if not array.flags.c_contiguous:
             raise ArgumentError(f"{_where(sig, k)} is not contiguous in row-major order: strides {array.strides} bytes "
-                                f"for shape {array.shape}", hint=_CONTIGUOUS)
+                                f"for shape {array.shape}", hint=remedies.contiguous(sig, k))
         return
     given = strides_in_elements(sig, k, param, array)
     wanted = tuple(exact(e, values) for e in param.strides)
     if any(g != w for g, w, n in zip(given, wanted, array.shape) if n > 1):
         raise ArgumentError(f"{_where(sig, k)} has strides {given} in elements, it needs {wanted}",
-                            hint=_CONTIGUOUS if wanted == _compact(array.shape) else "")
-    if param.written and _overlaps_itself(array):
-        raise ArgumentError(f"{_where(sig, k)} is an output whose elements share memory: strides {array.strides} bytes "
-                            f"for shape {array.shape}", hint="pass an array of its own: numpy.empty(shape, dtype)")
+                            hint=remedies.contiguous(sig, k) if wanted == _compact(array.shape) else "")
+    shared = overlaps_itself(array) if param.written else False
+    if shared is not False:
+        share = "share" if shared else "may share"
+        raise ArgumentError(f"{_where(sig, k)} is an output whose elements {share} memory: strides {array.strides} bytes for "
+                            f"shape {array.shape}", hint=remedies.separate(sig, k))
 
 
 def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -187,29 +199,19 @@ def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _overlaps_itself(array: Array) -> bool:
-    """Whether two elements may share memory: each stride must reach beyond all that the smaller ones span."""
-    span = array.itemsize
-    if array.size == 0:
-        return False
-    for step, n in sorted((abs(s), n) for s, n in zip(array.strides, array.shape) if n > 1):
-        if step < span:
-            return True
-        span += step * (n - 1)
-    return False
-
-
 def _check_overlap(sig: Signature, arrays: dict[int, Array]) -> None:
+    """Refuses an output that shares memory with another argument, and one of which that cannot be decided."""
     if not sig.noalias:
         return
     for k, param in sig.tensors():
         for other in arrays:
-            if param.written and other != k and (other > k or not _is_written(sig, other)) \
-                    and numpy.may_share_memory(arrays[k], arrays[other]) and numpy.shares_memory(arrays[k], arrays[other]):
-                raise ArgumentError(f"{_where(sig, k)} is an output and overlaps argument {other + 1} "
-                                    f"({sig.params[other].name})", hint=_IN_PLACE)
-
-
-def _is_written(sig: Signature, k: int) -> bool:
-    param = sig.params[k]
-    return isinstance(param, TensorParam) and param.written
+            if not param.written or other == k or (other < k and remedies.is_output(sig, other)):
+                continue
+            shared = overlaps(arrays[k], arrays[other])
+            both = f"argument {other + 1} ({sig.params[other].name})"
+            if shared:
+                raise ArgumentError(f"{_where(sig, k)} is an output and overlaps {both}", hint=remedies.in_place(sig))
+            if shared is None:
+                raise ArgumentError(f"{_where(sig, k)} is an output and may overlap {both}: strides {arrays[k].strides} and "
+                                    f"{arrays[other].strides} bytes are not decided within {MOST_CANDIDATES:,} candidates",
+                                    hint=remedies.separate(sig, k))

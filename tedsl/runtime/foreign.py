@@ -34,18 +34,22 @@ def _bfloat16_cell() -> ctypes.c_int32:
     return _bfloat16_number
 
 
-def as_array(value: Any, where: str) -> Array:
-    """`value` as a numpy array on the same memory; ArgumentTypeError, which begins with `where`, if it is not an array."""
+def as_array(value: Any, where: str, hint: str) -> Array:
+    """`value` as a numpy array on the same memory; ArgumentTypeError, which begins with `where`, if it is not an array.
+
+    hint: what to do with values that are not an array.
+    """
     if type(value) is numpy.ndarray:
         return value
     if isinstance(value, NDArray):
         return value._array
     if isinstance(value, numpy.ma.MaskedArray):
-        raise ArgumentTypeError(f"{where} is a masked array", hint="pass its data: x.filled(0)")
+        raise ArgumentTypeError(f"{where} is a masked array",
+                                hint="pass its values: x.filled(0) for an input, x.data for an output")
     if isinstance(value, numpy.ndarray):
         return value.view(numpy.ndarray)
     if isinstance(value, (bool, int, float, complex, list, tuple, str)) or value is None:
-        raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given", hint="make one: numpy.array(x, dtype)")
+        raise ArgumentTypeError(f"{where} is an array, {_shown(value)} was given", hint=hint)
     if hasattr(value, "__dlpack__") and not isinstance(value, type):
         return _from_dlpack_object(value, where)
     try:
@@ -69,7 +73,8 @@ def _from_dlpack_object(value: Any, where: str) -> Array:
             return array_from_dlpack(value)
     except Exception as error:  # whatever its library raises, for example torch for a tensor that requires grad
         raise ArgumentTypeError(f"{where}: {type(value).__name__} does not give its memory: {error}") from error
-    raise ArgumentTypeError(f"{where} lives on another device (DLPack kind {kind})", hint="copy it to the CPU first")
+    raise ArgumentTypeError(f"{where} lives on another device (DLPack kind {kind})",
+                            hint="copy an input to the CPU first; for an output pass an array of the CPU, then copy it back")
 
 
 class _CapsuleOwner:

@@ -5,6 +5,7 @@ Every refusal is tried through the compiled entry point and through the check in
 
 import array as python_array
 import ctypes
+import time
 
 import numpy as np
 import pytest
@@ -50,6 +51,16 @@ def refused(stand_in, args, words, error=ArgumentError):
             call(*args)
         assert stand_in.seen(0) == 0
     assert [a.tobytes() for a in arrays] == before
+
+
+def misaligned():
+    return np.frombuffer(bytearray(33), np.float32, 8, 1)
+
+
+def read_only():
+    made = f32(8)
+    made.flags.writeable = False
+    return made
 
 
 # --- refused ----------------------------------------------------------------------------------------------------------
@@ -100,14 +111,32 @@ def test_wrong_shape(add):
 
 
 def test_read_only_output(add):
-    out = f32(8)
-    out.flags.writeable = False
-    refused(add, (f32(8), f32(8), out), r"argument 3 \(C\) is an output and the array is read-only")
+    refused(add, (f32(8), f32(8), read_only()), r"argument 3 \(C\) is an output and the array is read-only")
+
+
+@pytest.mark.parametrize("x", [f32(16)[::2], f32(8)[::-1], f32(8).astype("float64"), f32(8).astype(">f4"), misaligned(),
+                               read_only(), [0.0] * 8],
+                         ids=["strided", "reversed", "float64", "byte-swapped", "misaligned", "read-only", "list"])
+def test_the_hint_for_an_output_keeps_its_result(add, x):
+    """The hint runs as it is written; the result is in `x` afterwards, or where nothing can be written to `x`, in `out`."""
+    a, b = f32(8), f32(8) + 1
+
+    def adds(left, right, out):
+        add.fast(left, right, out)  # accepted
+        out[:] = left + right
+
+    with pytest.raises(ArgumentError) as refusal:
+        add.fast(a, b, x)
+    names = {"numpy": np, "x": x, "shape": 8, "A": a, "B": b, "add": adds}
+    exec(refusal.value.hint.split(": ", 1)[1] if "copy back" not in refusal.value.hint
+         else refusal.value.hint.split("copy back: ")[1], names)
+    copied_back = "x[...] = out" in refusal.value.hint
+    assert copied_back == (isinstance(x, np.ndarray) and x.flags.writeable)
+    np.testing.assert_array_equal(x if copied_back else names["out"], a + b)
 
 
 def test_misaligned(add):
-    data = np.frombuffer(bytearray(33), np.float32, 8, 1)
-    refused(add, (data, f32(8), f32(8)), r"argument 1 \(A\) is misaligned.*\n  hint: pass a copy: x.copy\(\)")
+    refused(add, (misaligned(), f32(8), f32(8)), r"argument 1 \(A\) is misaligned.*\n  hint: pass a copy: x.copy\(\)")
 
 
 def test_masked_array(add):
@@ -126,6 +155,30 @@ def test_in_place(add):
     data = f32(8)
     refused(add, (data, f32(8), data),
             r'argument 3 \(C\) is an output and overlaps argument 1 \(A\)\n.*PassContext\(config=\{"tir.noalias": False\}\)')
+
+
+def test_the_order_of_arguments_is_said_where_they_overlap(add):
+    data = f32(8)
+    refused(add, (f32(8), data, data), r"argument 3 \(C\) is an output and overlaps argument 2 \(B\)\n"
+                                       r"  hint: the order is add\(A, B, C\), where C is the output; to compute in place")
+
+
+@pytest.mark.parametrize("order, pair", [((2, 1, 0), "1 and 3"), ((0, 2, 1), "2 and 3"), ((1, 0, 2), "1 and 2")])
+def test_exchanged_arguments_are_found(order, pair):
+    last = StandIn(function(array("A", 4, 5), array("B", 5), array("C", 4), outputs="C", name="last"))
+    given = (f32(4, 5), f32(5), f32(4))
+    refused(last, [given[k] for k in order],
+            rf"hint: arguments {pair} seem to be exchanged: the order is last\(A, B, C\), where C is the output")
+
+
+def test_a_number_exchanged_with_an_array():
+    refused(scalar_kernel("int32"), (3, f32(4)), r"arguments 1 and 2 seem to be exchanged: the order is scale\(A, x\)",
+            ArgumentTypeError)
+
+
+def test_arguments_of_one_kind_are_not_called_exchanged(add):
+    refused(add, (f32(8), f32(8), f32(9)),
+            r"needs \(8,\)\n  hint: allocate the output: numpy.empty\(\(8,\), 'float32'\)$")
 
 
 def test_partial_overlap(add):
@@ -190,6 +243,37 @@ def test_interleaved_outputs_are_told_apart_exactly():
     assert pair.seen(0) == 1
     refused(pair, (data[::2], data[2::2][:8].repeat(1)[:7]), "shape")
     refused(pair, (data[::2], data[2:10]), "overlaps argument 2")
+
+
+def hard_overlap():
+    """Arrays of no memory to speak of, for which the exact test of overlap takes minutes."""
+    data = np.zeros(192163377, np.int8)
+    strided = np.lib.stride_tricks.as_strided
+    return strided(data, (1049, 1049, 1049), (36674, 61119, 85569)), \
+        strided(data[64023025:], (300, 300, 1), (12223, 12224, 1))
+
+
+def test_the_test_of_overlap_is_bounded():
+    """Strides made to be hard are refused with that reason in milliseconds, as outputs too."""
+    pair = StandIn(function(array("A", N, M, Var("k"), dtype="int8", symbolic_strides=True),
+                            array("B", *map(Var, "xyz"), dtype="int8", symbolic_strides=True), outputs="B", name="pair"))
+    a, b = hard_overlap()
+    start = time.perf_counter()
+    for call in (pair.fast, pair.checked):
+        with pytest.raises(ArgumentError, match=r"2 \(B\) is an output and may overlap argument 1 \(A\): strides "
+                           r"\(12223, 12224, 1\) and .* bytes are not decided within 100,000 candidates\n  hint: pass an"):
+            call(a, b)
+        with pytest.raises(ArgumentError, match="an output whose elements may share memory"):
+            call(b, a)
+    assert time.perf_counter() - start < 5
+    assert pair.seen(0) == 0
+
+
+def test_elements_that_interleave_are_told_apart_exactly(symbolic):
+    """No stride reaches beyond what the smaller one spans, and no two elements meet: 0, 8, 16 and 12, 20, 28."""
+    data = f32(8)
+    symbolic.fast(f32(2, 3), f32(3), np.lib.stride_tricks.as_strided(data, (2, 3), (12, 8)))
+    refused(symbolic, (f32(2, 3), f32(3), np.lib.stride_tricks.as_strided(data, (2, 3), (16, 8))), "elements share memory")
 
 
 def test_a_dimension_that_no_value_fits():

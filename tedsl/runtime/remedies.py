@@ -1,0 +1,109 @@
+"""What to do about an argument that a call refuses: the hints of those errors, made for inputs and for outputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.errors import ArgumentError
+from tedsl.runtime.foreign import as_array
+from tedsl.runtime.signature import Signature, TensorParam
+
+MOST_SEARCHED = 8  # with more arguments, exchanged ones are not searched for
+_CONTIGUOUS = "pass numpy.ascontiguousarray(x)"
+_COPY = "pass a copy: x.copy()"
+
+
+def is_output(sig: Signature, k: int) -> bool:
+    """Whether the kernel writes argument `k`."""
+    param = sig.params[k]
+    return isinstance(param, TensorParam) and param.written
+
+
+def contiguous(sig: Signature, k: int) -> str:
+    """The hint for an array whose strides do not fit."""
+    return _copied_back(sig, k) if is_output(sig, k) else _CONTIGUOUS
+
+
+def aligned(sig: Signature, k: int) -> str:
+    """The hint for an array whose elements are misaligned."""
+    return _copied_back(sig, k) if is_output(sig, k) else _COPY
+
+
+def converted(sig: Signature, k: int) -> str:
+    """The hint for an array of another dtype or byte order."""
+    return _copied_back(sig, k) if is_output(sig, k) else f"convert it: x.astype({str(sig.params[k].dtype)!r})"
+
+
+def of_values(sig: Signature, k: int) -> str:
+    """The hint for values that are not an array."""
+    dtype = str(sig.params[k].dtype)
+    return f"allocate the output: out = numpy.empty(shape, {dtype!r}); {_call(sig, k)}" if is_output(sig, k) else \
+        "make one: numpy.array(x, dtype)"
+
+
+def separate(sig: Signature, k: int) -> str:
+    """The hint for an output whose elements share memory with others, or may."""
+    return f"pass an array of its own: out = numpy.empty(x.shape, {str(sig.params[k].dtype)!r}); {_call(sig, k)}"
+
+
+def writable(sig: Signature, k: int) -> str:
+    """The hint for an output that is read-only, into which nothing can be copied back."""
+    return f"x cannot be written, so take the result from an array of its own: {_allocated(sig, k)}; {_call(sig, k)}"
+
+
+def in_place(sig: Signature) -> str:
+    """The hint for an output that overlaps another argument."""
+    return f'{order(sig)}; to compute in place, build it with PassContext(config={{"tir.noalias": False}})'
+
+
+def order(sig: Signature) -> str:
+    """The order of the arguments, and which of them are outputs."""
+    outputs = [param.name for _, param in sig.tensors() if param.written]
+    said = f"the order is {sig.name}({sig.names})"
+    if not outputs:
+        return said
+    return f"{said}, where {', '.join(outputs)} {'is the output' if len(outputs) == 1 else 'are the outputs'}"
+
+
+def _copied_back(sig: Signature, k: int) -> str:
+    """How to get the result into an output `x` that the kernel cannot write: a converted copy of it would be lost.
+
+    The new array begins with the elements of `x`, for a kernel that updates its output or writes a part of it.
+    """
+    return f"a copy would not change x: allocate the output, call, and copy back: {_allocated(sig, k)}; {_call(sig, k)}; " \
+           "x[...] = out"
+
+
+def _allocated(sig: Signature, k: int) -> str:
+    return f"out = numpy.array(x, {str(sig.params[k].dtype)!r}, order='C')"
+
+
+def _call(sig: Signature, k: int) -> str:
+    return f"{sig.name}({', '.join('out' if j == k else param.name for j, param in enumerate(sig.params))})"
+
+
+def exchanged(sig: Signature, args: Sequence[Any], check: Callable[[Sequence[Any]], object]) -> str:
+    """The hint that two arguments of different kinds are exchanged, where `check` accepts the call with them so; else ""."""
+    pairs = itertools.combinations(range(len(args)), 2) if len(args) <= MOST_SEARCHED else ()
+    for i, j in pairs:
+        if _kind(args[i]) == _kind(args[j]):
+            continue
+        others = list(args)
+        others[i], others[j] = args[j], args[i]
+        try:
+            check(others)
+        except ArgumentError:
+            continue
+        return f"arguments {i + 1} and {j + 1} seem to be exchanged: {order(sig)}"
+    return ""
+
+
+def _kind(value: Any) -> object:
+    """What tells an argument from others of the call: arrays by dtype and shape, what is not an array by its type."""
+    try:
+        array = as_array(value, "", "")
+    except ArgumentError:
+        return type(value)
+    return array.dtype.str, array.shape
