@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import InternalError, TedslError
 from tedsl.names import find_beside
+from tedsl.version import VERSION
 
 if TYPE_CHECKING:
     from tedsl import contrib, driver, error, nd, te, testing, tir, transform
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tedsl.tracing import trace
     from tedsl.transform import PassContext
 
-__version__ = "0.1.0"
+__version__ = VERSION
 TVMError = TedslError  # the name in programs written for TVM
 
 # Loaded when first asked for: importing tedsl costs nothing that the program does not use.

@@ -10,16 +10,14 @@ import argparse
 import itertools
 import sys
 import time
-from collections.abc import Sequence
 
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.run import case_of, outcome_apart, run_many
 
 
-def main(arguments: Sequence[str]) -> int:
-    """The command; returns the exit status."""
-    options = _parser().parse_args(arguments)
+def run(options: argparse.Namespace) -> int:
+    """Run the sequences that `options` ask for and print the report; 1 if there are findings, else 0."""
     if options.only is not None:
         return _one(options.only)
     seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
@@ -33,16 +31,14 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if report.findings else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tedsl fuzz", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
     parser.add_argument("--count", type=int, help="how many sequences")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--only", type=int, metavar="S", help="sequence number S: its script, its loops, what happens")
     parser.add_argument("--show", type=int, default=3, help="how many findings are reduced and printed")
-    return parser
 
 
 class _Progress:

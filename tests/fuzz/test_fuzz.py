@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tedsl.fuzz.command import main
 from tedsl.fuzz.draw import Draw, HypothesisDraw
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.reference import Reference
@@ -18,6 +17,7 @@ from tedsl.fuzz.run import GROUP, Group, case_of, draw_case, outcome_apart, outc
 from tedsl.fuzz.terms import Formulas, Term
 from tedsl.fuzz.values import MANTISSA, Value, is_float
 from tedsl.lower.nest import Nest
+from tedsl.shell.table import main
 
 
 def findings(report):
@@ -93,9 +93,9 @@ def test_a_script_checks_the_same_case():
 
 
 def test_the_command_counts_and_shows_one(capsys):
-    assert main(["--count", "24", "--seed", "800"]) == 0
+    assert main(["fuzz", "--count", "24", "--seed", "800"]) == 0
     assert "24 sequences, 0 findings" in capsys.readouterr().out
-    assert main(["--only", "3"]) == 0
+    assert main(["fuzz", "--only", "3"]) == 0
     shown = capsys.readouterr().out
     assert "case = Case(" in shown and "# outcome: all ways agree" in shown
 

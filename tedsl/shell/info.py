@@ -1,0 +1,73 @@
+"""python -m tedsl info: versions, the target of this machine, threads, caches and environment variables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import textwrap
+from importlib import metadata
+
+import numpy
+
+from tedsl.errors import TedslError
+from tedsl.runtime.parallel import get_num_threads
+from tedsl.target.host import host, llvm_binding
+from tedsl.target.target import Target
+from tedsl.version import VERSION
+
+VARIABLES = {  # environment variables that tedsl reads
+    "TEDSL_NUM_THREADS": "threads of parallel loops",
+    "TEDSL_CHECKED": "1: build with checks of every access",
+    "NO_COLOR": "set: no colours on a terminal",
+}
+WIDTH = 110
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command takes no arguments."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one line for each fact."""
+    for name, value in facts().items():
+        lead = f"{name + ':':20s}"
+        print(textwrap.fill(value, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)))
+    return 0
+
+
+def facts() -> dict[str, str]:
+    """What a report of a fault should say about the machine, by name, in the order in which it is printed."""
+    versions = {
+        "tedsl": VERSION,
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "numpy": numpy.__version__,
+        "sympy": _installed("sympy"),
+    }
+    threads = {"threads": f"{get_num_threads()} for parallel loops; {os.cpu_count()} processors"}
+    caches = {"caches": "none on disk: kernels live as long as their process"}
+    variables = {name: f"{os.environ.get(name, 'not set')} ({meaning})" for name, meaning in VARIABLES.items()}
+    return versions | _machine() | threads | caches | variables
+
+
+def _installed(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _machine() -> dict[str, str]:
+    """LLVM and the processor as it sees it; only the reason where llvmlite is missing."""
+    try:
+        llvm = llvm_binding()
+        target = Target("llvm")
+        return {
+            "llvmlite": _installed("llvmlite"),
+            "LLVM": ".".join(map(str, llvm.llvm_version_info)),
+            "target": f"{target} ({host().triple}, {target.cpu})",
+            "features": ", ".join(sorted(target.features)),
+            "vectors": f"{target.vector_bits} bits: {target.vector_lanes('float32')} elements of float32",
+        }
+    except TedslError as error:
+        return {"LLVM": str(error)}

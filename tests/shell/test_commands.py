@@ -1,0 +1,130 @@
+"""`python -m tedsl COMMAND`: what each prints, and what wrong arguments get."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tedsl
+from tedsl.shell.table import COMMANDS, main
+
+PROGRAM = """
+from tedsl import te
+print("the file prints")
+n = te.var("n")
+A = te.placeholder((n,), name="A")
+B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+s = te.create_schedule(B.op)
+
+def halves():
+    s = te.create_schedule(B.op)
+    s[B].split(B.op.axis[0], nparts=2)
+    return s, [A, B]
+
+def scaled():
+    m = te.var("m")
+    C = te.compute((4,), lambda i: te.const(1.0) * m, name="C")
+    return te.create_schedule(C.op)
+
+if __name__ == "__main__":
+    raise SystemExit("this is not run")
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    return file
+
+
+def run(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_lower_prints_the_loops_of_the_only_schedule(program, capsys):
+    status, out, err = run(capsys, "lower", program)
+    assert status == 0
+    assert out.startswith("primfn(A_1: handle, B_1: handle) -> ()")
+    assert err == "the file prints\n"
+
+
+def test_lower_calls_the_named_function(program, capsys):
+    _, out, _ = run(capsys, "lower", f"{program}:halves")
+    assert "for (i.outer: int32, 0, 2)" in out
+
+
+def test_sizes_that_no_input_gives_become_arguments(program, capsys):
+    _, out, _ = run(capsys, "lower", f"{program}:scaled")
+    assert out.startswith("primfn(m: int32, C_1: handle) -> ()")
+
+
+def test_trace_shows_the_directives(program, capsys):
+    _, out, _ = run(capsys, "trace", f"{program}:halves")
+    assert "i_outer, i_inner = s[B].split(s[B].op.axis[0], nparts=2)" in out
+
+
+def test_trace_writes_a_page(program, tmp_path, capsys):
+    page = tmp_path / "trace.html"
+    status, out, _ = run(capsys, "trace", f"{program}:halves", "--html", page)
+    assert status == 0 and out.endswith(f"written to {page}\n")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("place, words", [
+    (":nothing", "has no function or variable 'nothing'\n  hint: write {file}:NAME, where NAME is one of s, halves, scaled"),
+    (":A", "gives a Tensor, not a schedule or loops"),
+    ("x.py", "there is no file '{file}x.py'"),
+])
+def test_a_wrong_place_is_named(place, words, program, capsys):
+    status, out, err = run(capsys, "lower", f"{program}{place}")
+    assert status == 1 and out == ""
+    assert words.format(file=program) in err
+
+
+def test_a_file_with_several_schedules_asks_for_a_name(tmp_path, capsys):
+    file = tmp_path / "two.py"
+    file.write_text(PROGRAM + "t = s.copy()\n")
+    status, _, err = run(capsys, "lower", file)
+    assert status == 1 and "several variables (s, t)" in err and f"{file}:NAME" in err
+
+
+def test_a_trace_of_loops_says_what_prints_them(tmp_path, capsys):
+    file = tmp_path / "loops.py"
+    file.write_text(PROGRAM + "mod = tedsl.lower(s, [A, B])\n".replace("tedsl", "__import__('tedsl')"))
+    status, _, err = run(capsys, "trace", f"{file}:mod")
+    assert status == 1 and f"python -m tedsl lower {file}:mod" in err
+
+
+def test_info_names_the_machine_and_its_variables(capsys, monkeypatch):
+    monkeypatch.setenv("TEDSL_NUM_THREADS", "2")
+    status, out, _ = run(capsys, "info")
+    facts = dict(line.split(":", 1) for line in out.splitlines() if not line.startswith(" "))
+    assert status == 0
+    assert facts["tedsl"].strip() == tedsl.__version__
+    assert facts["TEDSL_NUM_THREADS"].split()[0] == "2"
+    assert {"Python", "numpy", "LLVM", "target", "features", "vectors", "threads", "caches", "TEDSL_CHECKED"} <= facts.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert f"python -m tedsl {name}" in capsys.readouterr().out
+
+
+def test_version_and_a_command_that_does_not_exist(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0 and capsys.readouterr().out == f"tedsl {tedsl.__version__}\n"
+    with pytest.raises(SystemExit) as stop:
+        main(["compile"])
+    assert stop.value.code == 2 and "choose from" in capsys.readouterr().err
+
+
+def test_the_commands_are_listed_from_a_shell():
+    shown = subprocess.run([sys.executable, "-m", "tedsl", "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(f"    {name} " in shown for name in COMMANDS)
