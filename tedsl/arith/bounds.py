@@ -34,6 +34,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.ops import BITWISE_AND, CLZ, IF_THEN_ELSE, LIKELY, POPCOUNT, SHIFT_RIGHT
 
 _BINARY: dict[type, Callable[[Range, Range], Range]] = {
     Add: ranges.add, Sub: lambda r, s: ranges.add(r, ranges.negate(s)), Mul: ranges.multiply,
@@ -131,7 +132,7 @@ class Bounds(Canonical):
         parts = [_total(self.sum(child), memo) for child in value_parts(term)]
         if kind in _BINARY:
             result = _square(parts[0]) if kind is Mul and self.same(term.a, term.b) else _BINARY[kind](*parts)
-        elif kind is Select or (kind is Call and term.op.name == "tir.if_then_else"):
+        elif kind is Select or (kind is Call and term.op is IF_THEN_ELSE):
             result = ranges.union(*parts)
         elif kind is Let or (kind is Cast and parts):
             result = parts[0]
@@ -232,9 +233,9 @@ def value_parts(term: Any) -> tuple[Expr, ...]:
     if kind is Let:
         return (term.body,)
     if kind is Call:
-        if term.op.name == "tir.if_then_else":
+        if term.op is IF_THEN_ELSE:
             return term.args[1:]  # type: ignore[no-any-return]
-        if term.op.name in ("tir.shift_right", "tir.bitwise_and", "tir.likely"):
+        if term.op in (SHIFT_RIGHT, BITWISE_AND, LIKELY):
             return term.args  # type: ignore[no-any-return]
     return ()
 
@@ -245,12 +246,12 @@ def _square(r: Range) -> Range:
 
 
 def _call_range(term: Call, parts: list[Range]) -> Range:
-    name = term.op.name
-    if name == "tir.shift_right" and isinstance(by := term.args[1], IntImm) and 0 <= by.value < term.dtype.bits:
+    op = term.op
+    if op is SHIFT_RIGHT and isinstance(by := term.args[1], IntImm) and 0 <= by.value < term.dtype.bits:
         return ranges.floordiv(parts[0], (1 << by.value, 1 << by.value))
-    if name == "tir.bitwise_and":
+    if op is BITWISE_AND:
         tops = [high for low, high in parts if low is not None and low >= 0]
         return (0, None if None in tops else min(tops)) if tops else EVERYTHING  # type: ignore[type-var]
-    if name in ("tir.popcount", "tir.clz"):
+    if op in (POPCOUNT, CLZ):
         return 0, term.args[0].dtype.bits
     return EVERYTHING

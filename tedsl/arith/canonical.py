@@ -42,6 +42,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.ops import IF_THEN_ELSE
 
 Value = Sum | Expr
 _ARITHMETIC = frozenset((Add, Sub, Mul, Cast))
@@ -237,7 +238,7 @@ class Canonical:
         if not _is_number(node.dtype):
             return
         if node.dtype is INT32 or node.dtype is INT64:
-            if (kind is Call and node.op.name == "tir.if_then_else") or kind is Select:
+            if (kind is Call and node.op is IF_THEN_ELSE) or kind is Select:
                 children = children[1:]
             elif not isinstance(node, BinaryOp):
                 self.data.add(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.rules.logic import at_least_zero, negated
 from tedsl.ir.expr import EQ, And, Call, Expr, FloorMod, IntImm, Not, Or
+from tedsl.ir.ops import LIKELY
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
@@ -15,7 +16,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
         c = stack.pop()
         if isinstance(c, And):
             stack += [c.b, c.a]
-        elif isinstance(c, Call) and c.op.name == "tir.likely":
+        elif isinstance(c, Call) and c.op is LIKELY:
             stack.append(c.args[0])
         elif isinstance(c, Not) and isinstance(c.a, Or):
             stack += [negated(c.a.b), negated(c.a.a)]

@@ -14,6 +14,7 @@ from tedsl.arith.bounds import Bounds
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32, INT64, DType
 from tedsl.ir.expr import Call, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select, Var
+from tedsl.ir.ops import IF_THEN_ELSE
 
 STEPS = 48  # sums looked at per question: a question costs tens of microseconds, never more than a few milliseconds
 # Steps of failed proofs in one pass: under a second, and programs of hundreds of lines spend some hundred. Unrolled tiles of
@@ -188,7 +189,7 @@ def _sides(term: Any) -> tuple[Expr, Expr] | None:
         return term.a, term.b
     if kind is Select:
         return term.true_value, term.false_value
-    if kind is Call and term.op.name == "tir.if_then_else":
+    if kind is Call and term.op is IF_THEN_ELSE:
         return term.args[1], term.args[2]
     return None
 

@@ -11,6 +11,7 @@ from tedsl.arith.inequality import nonnegative
 from tedsl.ir import build
 from tedsl.ir.expr import BinaryOp, Call, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.ops import IF_THEN_ELSE
 
 End = Sum | None
 Ends = tuple[End, End]
@@ -121,7 +122,7 @@ class Relaxation:
             by = self._ends_of(term.b)
             if by[0] is not None and by[1] is not None and by[0].key == by[1].key:
                 return (self._quotient if kind is FloorDiv else self._remainder)(self._ends_of(term.a), by[0], term)
-        if kind is Select or (kind is Call and term.op.name == "tir.if_then_else"):
+        if kind is Select or (kind is Call and term.op is IF_THEN_ELSE):
             x, y = (term.true_value, term.false_value) if kind is Select else term.args[1:]
             first, second = self._ends_of(x), self._ends_of(y)
             low, high = self._min_max(Min, first, second, term)[0], self._min_max(Max, first, second, term)[1]
@@ -205,6 +206,6 @@ def _operands(term: Any) -> tuple[Expr, ...]:
         return term.a, term.b
     if isinstance(term, Select):
         return term.true_value, term.false_value
-    if isinstance(term, Call) and term.op.name == "tir.if_then_else":
+    if isinstance(term, Call) and term.op is IF_THEN_ELSE:
         return term.args[1:]
     return ()

@@ -8,6 +8,7 @@ from typing import Any
 from tedsl.arith.affine import Sum
 from tedsl.arith.bounds import Bounds, value_parts
 from tedsl.ir.expr import Call, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Mul, Select
+from tedsl.ir.ops import IF_THEN_ELSE
 
 Residue = tuple[int, int]  # (coeff, base), 0 <= base < coeff; coeff 0: the constant base; (1, 0): nothing is known
 
@@ -54,7 +55,7 @@ def _of_term(term: Any, parts: list[Residue], known: Bounds) -> Residue:
     if kind is Mul:
         (k, a), (m, b) = parts
         return _normal(gcd(k * m, gcd(k * b, m * a)), a * b)
-    if kind in (Min, Max, Select) or (kind is Call and term.op.name == "tir.if_then_else"):
+    if kind in (Min, Max, Select) or (kind is Call and term.op is IF_THEN_ELSE):
         (k, a), (m, b) = parts
         return _normal(gcd(gcd(k, m), a - b), a)
     if kind is FloorDiv and type(term.b) is IntImm and term.b.value > 0 and parts[0][0] % term.b.value == 0:

@@ -47,6 +47,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.ops import IF_THEN_ELSE
 
 Rule = Callable[[Any, Bounds], Expr | None]
 MAX_CHOICES = 2  # nested conditions that are used inside their sides: each simplifies shared parts anew
@@ -182,7 +183,7 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
             stack.append(form.value)
             return None
         known.enter_let(form)
-    elif type(form) is Call and form.op.name == "tir.if_then_else" and depth < MAX_CHOICES and form.args[0].dtype is BOOL:
+    elif type(form) is Call and form.op is IF_THEN_ELSE and depth < MAX_CHOICES and form.args[0].dtype is BOOL:
         condition = done.get(form.args[0])
         if condition is None:
             stack.append(form.args[0])

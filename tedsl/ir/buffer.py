@@ -10,7 +10,7 @@ from tedsl.ir.dtype import HANDLE, DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import BufferLoad, Call, Expr, Ramp, Var, pointer_var
 from tedsl.ir.node import Node, node
-from tedsl.ir.ops import ACCESS_PTR, Op
+from tedsl.ir.ops import ACCESS_PTR, TYPE_ANNOTATION
 from tedsl.ir.types import PointerType
 
 
@@ -66,7 +66,7 @@ class Buffer(Node):
         if content_lanes > 1:
             of = of.with_lanes(of.lanes * content_lanes)
             size, at = build.floordiv(size, content_lanes), build.floordiv(at, content_lanes)
-        marker = Call(of, Op.get("tir.type_annotation"), ())
+        marker = Call(of, TYPE_ANNOTATION, ())
         return Call(HANDLE, ACCESS_PTR, (marker, self.data, at, size, build.const(mask, "int32")))
 
     def vload(self, begin: Any, dtype: object = None) -> Expr:

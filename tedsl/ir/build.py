@@ -47,7 +47,7 @@ from tedsl.ir.expr import (
     Sub,
 )
 from tedsl.ir.operators import LazyEqual
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import BITWISE_NOT, IF_THEN_ELSE, LIKELY, Op
 
 # --- conversion -----------------------------------------------------------------------------------------------------
 
@@ -471,7 +471,7 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any) -> Expr:
     """`true_value` if `condition` else `false_value`; only the chosen side is evaluated."""
     t, f = match_operands(true_value, false_value, keep_bool=True)
     c = _condition("if_then_else", condition)
-    return (t if c.value else f) if isinstance(c, IntImm) else Call(t.dtype, Op.get("tir.if_then_else"), (c, t, f))
+    return (t if c.value else f) if isinstance(c, IntImm) else Call(t.dtype, IF_THEN_ELSE, (c, t, f))
 
 
 # --- bits, casts, calls ---------------------------------------------------------------------------------------------
@@ -516,7 +516,7 @@ def bitwise_not(a: Any) -> Expr:
         return logical_not(x)
     if not x.dtype.is_integer:
         raise DTypeError(f"bitwise_not takes integers, not {x.dtype}", hint="cast to an integer first")
-    return Call(x.dtype, Op.get("tir.bitwise_not"), (x,))
+    return Call(x.dtype, BITWISE_NOT, (x,))
 
 
 def cast(to: object, value: Any) -> Expr:
@@ -557,7 +557,7 @@ def call(op: object, *args: Any, dtype_: object = None) -> Expr:
 
 def likely(condition: Expr) -> Expr:
     """`condition`, marked as expected to hold; constants stay as they are."""
-    return condition if isinstance(condition, IntImm) else Call(BOOL, Op.get("tir.likely"), (condition,))
+    return condition if isinstance(condition, IntImm) else Call(BOOL, LIKELY, (condition,))
 
 
 def as_int(value: object) -> int | None:

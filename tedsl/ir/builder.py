@@ -23,6 +23,7 @@ from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import BufferLoad, Expr, Load, Ramp, StringImm, Var, pointer_var
 from tedsl.ir.stmt import (
+    THREADS,
     Allocate,
     AttrStmt,
     BufferStore,
@@ -270,7 +271,7 @@ class IRBuilder:
 
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
         """An attribute for the rest of the block."""
-        if attr_key in ("thread_extent", "virtual_thread") and getattr(node, "thread_tag", None) is None:
+        if attr_key in THREADS and getattr(node, "thread_tag", None) is None:
             raise ArgumentTypeError(f"scope_attr {attr_key!r} is about a thread axis, not {node!r}",
                                     hint='make one: tx = te.thread_axis("threadIdx.x")')
         about = StringImm(node) if isinstance(node, str) else node.as_expr() if isinstance(node, BufferVar) else node

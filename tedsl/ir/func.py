@@ -12,6 +12,8 @@ from tedsl.ir.expr import Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.stmt import Stmt
 
+RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that computes elements of an argument again
+
 
 @node
 class PrimFunc(Node):

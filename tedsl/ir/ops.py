@@ -12,7 +12,7 @@ from tedsl.errors import OptionError
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """An operator by name. `Op.get(name)` gives the one object of that name."""
+    """An operator by name. There is one object of each name, so that operators are compared by `is`."""
 
     name: str
     arity: int | None  # None: any number
@@ -27,6 +27,11 @@ class Op:
         if found is None:
             raise OptionError(f"there is no operator {op!r}", hint="see tedsl/ir/ops.py; external functions: tir.call_extern")
         return found
+
+    @property
+    def short(self) -> str:
+        """The name without its namespace: "exp" of "tir.exp"."""
+        return self.name.removeprefix("tir.")
 
     @property
     def is_pure(self) -> bool:
@@ -52,29 +57,38 @@ CLASSIFY = ("isnan", "isinf", "isfinite")  # float to bool
 BITS_BINARY = ("shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor")
 BITS_UNARY = ("bitwise_not", "popcount", "clz")  # popcount, clz: of integers; te.popcount keeps the dtype, te.clz is int32
 
+# The operators that the compiler asks for by name: `call.op is IF_THEN_ELSE`.
+IF_THEN_ELSE = Op("tir.if_then_else", 3)  # lazy: see expr.py
+LIKELY = Op("tir.likely", 1)  # the condition itself, expected to hold: a guard that lowering made
+FMA = Op("tir.fma", 3)  # a * b + c, rounded once
+REINTERPRET = Op("tir.reinterpret", 1)  # the bits of the argument as another dtype of equal width
+CALL_PURE_EXTERN = Op("tir.call_pure_extern", None)  # args: StringImm(symbol), arguments...
+CALL_EXTERN = Op("tir.call_extern", None, "opaque")
+CALL_PACKED = Op("tir.call_packed", None, "opaque")  # args: StringImm(name of a registered Python function), arguments...
+CALL_LLVM_PURE_INTRIN = Op("tir.call_llvm_pure_intrin", None)  # args: StringImm("llvm.name"), arguments...
+CALL_LLVM_INTRIN = Op("tir.call_llvm_intrin", None, "opaque")
+FOREIGN = frozenset((CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN))  # others' code
+RET = Op("tir.ret", 1, "opaque")
+ADDRESS_OF = Op("tir.address_of", 1, "read")  # of a Load
+ACCESS_PTR = Op("tir.tvm_access_ptr", 5, "read")  # type_annotation, data, offset, extent (in elements of that type), rw mask
+TYPE_ANNOTATION = Op("tir.type_annotation", 0)  # its dtype is what counts
+# A buffer for call_packed: data, shape, strides (0: compact), rank, 0 of its dtype (1: it is only read), offset
+MAKE_ARRAY = Op("tir.tvm_stack_make_array", 6, "read")
+MAKE_SHAPE = Op("tir.tvm_stack_make_shape", None)
+SYNC = Op("tir.tvm_storage_sync", None, "opaque")
+ALLREDUCE = Op("tir.tvm_thread_allreduce", None, "opaque")  # count, values..., condition, places of the results..., threads...
+PREFETCH = Op("tir.prefetch", None, "opaque")
+TUPLE = Op("tir.tvm_tuple", None)  # values of an attribute
+
 _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
-    Op("tir.fma", 3),  # a * b + c, rounded once
-    Op("tir.if_then_else", 3),  # lazy: see expr.py
-    Op("tir.likely", 1),  # the condition itself, expected to hold: a guard that lowering made
-    Op("tir.reinterpret", 1),  # the bits of the argument as another dtype of equal width
-    Op("tir.call_pure_extern", None),  # args: StringImm(symbol), arguments...
-    Op("tir.call_extern", None, "opaque"),
-    Op("tir.call_packed", None, "opaque"),  # args: StringImm(name of a registered Python function), arguments...
-    Op("tir.call_llvm_pure_intrin", None),  # args: StringImm("llvm.name"), arguments...
-    Op("tir.call_llvm_intrin", None, "opaque"),
-    Op("tir.ret", 1, "opaque"),
-    Op("tir.address_of", 1, "read"),  # of a Load
-    Op("tir.tvm_access_ptr", 5, "read"),  # type_annotation, data, offset, extent (in elements of that type), rw mask
-    Op("tir.type_annotation", 0),  # its dtype is what counts
-    # A buffer for call_packed: data, shape, strides (0: compact), rank, 0 of its dtype (1: it is only read), offset
-    Op("tir.tvm_stack_make_array", 6, "read"),
-    Op("tir.tvm_stack_make_shape", None),
-    Op("tir.tvm_storage_sync", None, "opaque"),
-    Op("tir.tvm_thread_allreduce", None, "opaque"),  # count, values..., condition, places of the results..., threads...
-    Op("tir.prefetch", None, "opaque"),
-    Op("tir.tvm_tuple", None),  # values of an attribute
+    FMA, IF_THEN_ELSE, LIKELY, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
+    CALL_LLVM_INTRIN, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE, PREFETCH, TUPLE,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
-ACCESS_PTR = OPS["tir.tvm_access_ptr"]
+SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]
+BITWISE_AND, BITWISE_OR, BITWISE_XOR = OPS["tir.bitwise_and"], OPS["tir.bitwise_or"], OPS["tir.bitwise_xor"]
+BITWISE_NOT, POPCOUNT, CLZ = OPS["tir.bitwise_not"], OPS["tir.popcount"], OPS["tir.clz"]
+ISNAN, ISINF, ISFINITE = OPS["tir.isnan"], OPS["tir.isinf"], OPS["tir.isfinite"]
+FABS = OPS["tir.fabs"]

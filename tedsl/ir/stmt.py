@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import DTypeError
+from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
-from tedsl.ir.wellformed import adopt, check_access_lanes, check_attribute, check_branch, check_rank, constants_of
+from tedsl.ir.wellformed import adopt, check_access_lanes, check_branch, check_rank, constants_of
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
@@ -36,6 +36,9 @@ class ForKind(IntEnum):
 # AttrStmt with this key: its node is a pair of buffers, and in its body the first one stands for a region of the second; the
 # value is tvm_tuple(min, extent, min, extent, ...).
 BIND_SCOPE = "buffer_bind_scope"
+# AttrStmt keys: `body` runs on each of `value` threads of the axis `node`, of a device or as copies of the statement.
+LAUNCH, VIRTUAL = "thread_extent", "virtual_thread"
+THREADS = (LAUNCH, VIRTUAL)
 EXTERN_SCOPE = "extern_scope"  # AttrStmt key: statements that a person wrote, whose loops are in the order that was meant
 NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
 
@@ -98,7 +101,21 @@ class AttrStmt(Stmt):
     children: ClassVar[tuple[str, ...]] = ("value", "body")
 
     def __post_init__(self) -> None:
-        check_attribute(self)
+        if not isinstance(self.attr_key, str):
+            raise ArgumentTypeError(f"the key of an attribute is a str, not {self.attr_key!r}")
+        adopt(self, "value")
+        if not isinstance(self.body, Node):
+            raise ArgumentTypeError(f"the body of the attribute {self.attr_key!r} is a statement, not {self.body!r}")
+        if self.attr_key in THREADS:
+            self._check_threads()
+
+    def _check_threads(self) -> None:
+        """Threads are launched for a thread axis, and a number of them."""
+        if getattr(self.node, "thread_tag", None) is None:
+            raise ArgumentTypeError(f"the attribute {self.attr_key!r} is about a thread axis, not {self.node!r}",
+                                    hint='make one: te.thread_axis("threadIdx.x")')
+        if not self.value.dtype.is_integer:
+            raise DTypeError(f"{self.attr_key} of {self.node.name} is a number of threads, not {self.value.dtype}")
 
 
 @node

@@ -40,6 +40,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.ops import OPS
 from tedsl.ir.stmt import (
     BIND_SCOPE,
+    THREADS,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -272,7 +273,7 @@ def _attr(v: _Verifier, s: AttrStmt) -> None:
     if s.attr_key == BIND_SCOPE:
         _bind_scope(v, s)
         return
-    thread = s.node.var if s.attr_key in ("thread_extent", "virtual_thread") and isinstance(s.node, IterVar) else None
+    thread = s.node.var if s.attr_key in THREADS and isinstance(s.node, IterVar) else None
     if thread is not None and thread not in v.bound:
         v.bound.add(thread)  # threads may be named again, by the kernels that follow
         v.inside(f"attr {s.attr_key}", s.body)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, DTypeError, ShapeError
 from tedsl.ir.dtype import BOOL, DType
 from tedsl.ir.node import Node, set_field
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
     from tedsl.ir.expr import Expr
-    from tedsl.ir.stmt import AttrStmt
 
 
 def adopt(what: Node, *names: str) -> None:
@@ -64,24 +63,6 @@ def check_name(name: object, what: str) -> None:
         raise ArgumentError(f"the name of {what} is a str, not {name!r}")
     if "\0" in name or (not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name)):
         raise ArgumentError(f"the name of {what} has no NUL and no lone surrogate, {name!r} has")
-
-
-def check_attribute(what: AttrStmt) -> None:
-    """An attribute has a name, a value and a body; threads are launched for a thread axis, and a number of them."""
-    from tedsl.ir.expr import Expr
-
-    if not isinstance(what.attr_key, str):
-        raise ArgumentTypeError(f"the key of an attribute is a str, not {what.attr_key!r}")
-    if not isinstance(what.value, Expr):
-        adopt(what, "value")
-    if not isinstance(what.body, Node):
-        raise ArgumentTypeError(f"the body of the attribute {what.attr_key!r} is a statement, not {what.body!r}")
-    if what.attr_key in ("thread_extent", "virtual_thread"):
-        if getattr(what.node, "thread_tag", None) is None:
-            raise ArgumentTypeError(f"the attribute {what.attr_key!r} is about a thread axis, not {what.node!r}",
-                                    hint='make one: te.thread_axis("threadIdx.x")')
-        if not what.value.dtype.is_integer:
-            raise DTypeError(f"{what.attr_key} of {what.node.name} is a number of threads, not {what.value.dtype}")
 
 
 def check_branch(what: Node, name: str) -> None:

@@ -27,7 +27,7 @@ def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
     if op.arity is not None and len(args) != op.arity:
         raise ArgumentTypeError(f"{op.name} takes {op.arity} argument{'s' * (op.arity != 1)}, not {len(args)}")
     of = dtype_of_call(dtype)
-    short = op.name.removeprefix("tir.")
+    short = op.short
     made = tuple([_operand(a, op, short, place, of) for place, a in enumerate(args)])
     if short in (*BITS_BINARY, "bitwise_not") and _one_width(of, made):
         return _bits(short, of, made)

@@ -33,6 +33,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.node import Node
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 
@@ -161,7 +162,7 @@ def _places(node: Node, facts: Facts | None) -> list[tuple[Node, Facts | None]]:
     match node:
         case Select(condition=c, true_value=t, false_value=f):
             return [(c, facts), (t, assume(c, True, facts, node)), (f, assume(c, False, facts, node))]
-        case Call(op=op, args=(c, t, f)) if op.name == "tir.if_then_else":
+        case Call(op=op, args=(c, t, f)) if op is IF_THEN_ELSE:
             return [(c, facts), (t, assume(c, True, facts)), (f, assume(c, False, facts))]
         case Reduce(source=source, condition=c, init=init):
             inside = assume(c, True, facts)
@@ -184,7 +185,7 @@ def assume(condition: Expr, truth: bool, facts: Facts | None, by: Eager | None =
                 pending += [(b, False), (a, False)]
             case Not(a=a):
                 pending.append((a, not holds))
-            case Call(op=op, args=(a,)) if op.name == "tir.likely":
+            case Call(op=op, args=(a,)) if op is LIKELY:
                 pending.append((a, holds))
             case _ if build.is_true(c) and holds:
                 pass

@@ -16,7 +16,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import BufferLoad, Call
 from tedsl.ir.iters import IterType, Range
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import TUPLE
 from tedsl.ir.stmt import AttrStmt, BufferRealize, Stmt
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lower.compute import BufferOf
@@ -25,8 +25,6 @@ from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.causes import said as said_of
 from tedsl.schedule.storage import PLAIN
-
-TUPLE = Op.get("tir.tvm_tuple")
 
 
 def produced(plan: StagePlan, buffers: Sequence[Buffer], loops: Stmt) -> Stmt:

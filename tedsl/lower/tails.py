@@ -10,6 +10,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Var
+from tedsl.ir.func import RECOMPUTED
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
@@ -23,7 +24,6 @@ from tedsl.schedule.tails import MASK, PARTITION, ROUND_UP, SHIFT_INWARDS, below
 if TYPE_CHECKING:
     from tedsl.lower.arguments import Arguments
 
-RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that computes elements of an argument again
 
 
 def padded_extents(plan: StagePlan) -> dict[IterVar, Expr]:

@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 from tedsl.ir import build
 from tedsl.ir.expr import And, BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Let, Load, Not, Or, Select, Var
 from tedsl.ir.node import Node
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.stmt import Allocate, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, no_op, seq
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order
 
 N = TypeVar("N", bound=Node)
-IF_THEN_ELSE, LIKELY = Op.get("tir.if_then_else"), Op.get("tir.likely")
 
 
 def fold_with(root: N, mapping: Mapping[Any, Any]) -> N:

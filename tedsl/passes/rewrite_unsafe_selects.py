@@ -15,11 +15,11 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir.expr import Call, Expr, Load, Select, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import For, Stmt
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.memory_bounds import is_within, memory_sizes
-from tedsl.passes.folding import IF_THEN_ELSE
 
 
 def rewrite_unsafe_selects(func: PrimFunc) -> PrimFunc:

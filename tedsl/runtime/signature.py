@@ -11,6 +11,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Store
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.runtime.shapes import coefficient
@@ -138,10 +139,10 @@ def _written(func: PrimFunc) -> set[Var]:
                 found.add(v)
             case BufferStore(buffer=b):
                 found.add(b.data)
-            case Call(op=op, args=(_, Var() as v, _, _, IntImm(value=mask))) if op.name == "tir.tvm_access_ptr":
+            case Call(op=op, args=(_, Var() as v, _, _, IntImm(value=mask))) if op is ACCESS_PTR:
                 if mask & Buffer.WRITE:
                     found.add(v)
-            case Call(op=op, args=(_, _, _, _, marker, _)) if op.name == "tir.tvm_stack_make_array" and \
+            case Call(op=op, args=(_, _, _, _, marker, _)) if op is MAKE_ARRAY and \
                     isinstance(marker, (IntImm, FloatImm)) and marker.value == 1:
                 pass  # an array that is only read
             case Call(args=args):

@@ -9,8 +9,8 @@ from typing import Any
 from tedsl import te, tir
 
 # Functions that cost more than reading an element again.
-_CHEAP_CALLS = frozenset(("tir.if_then_else", "tir.likely", "tir.fabs", "tir.floor", "tir.ceil", "tir.trunc",
-                          "tir.reinterpret"))
+_CHEAP_CALLS = frozenset(tir.Op.get(f"tir.{name}") for name in ("if_then_else", "likely", "fabs", "floor", "ceil", "trunc",
+                                                                 "reinterpret"))
 _CALL_COST = 20
 _LEAVES = (tir.Var, tir.IntImm, tir.FloatImm, tir.ProducerLoad, tir.StringImm)
 
@@ -48,7 +48,7 @@ def formula_of(bodies: Iterable[Any]) -> Formula:
         if isinstance(node, tir.Var):
             found.entangled.add(node)
         elif isinstance(node, tir.Call):
-            found.cost += 1 if str(node.op.name) in _CHEAP_CALLS else _CALL_COST
+            found.cost += 1 if node.op in _CHEAP_CALLS else _CALL_COST
         elif isinstance(node, tir.Reduce):
             stack += [*node.source, node.condition, *node.init]
             continue

@@ -9,6 +9,7 @@ from tedsl.arith.bounds import Bounds
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareOp, Expr, IntImm, Not, Or, Select
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 
 _OPPOSITE: dict[type[CompareOp], Any] = {EQ: NE, NE: EQ, LT: GE, GE: LT, LE: GT, GT: LE}
 
@@ -93,13 +94,12 @@ def fold_select(e: Select, known: Bounds) -> Expr | None:
 
 def fold_call(e: Call, known: Bounds) -> Expr | None:
     """if_then_else as select; likely of a constant or of a likely condition is that."""
-    name = e.op.name
-    if name == "tir.if_then_else":
+    if e.op is IF_THEN_ELSE:
         c, x, y = e.args
         if isinstance(c, IntImm):
             return x if c.value else y
         return x if known.same(x, y) else None
-    if name == "tir.likely":
+    if e.op is LIKELY:
         inner = e.args[0]
         if isinstance(inner, IntImm) or (isinstance(inner, Call) and inner.op is e.op):
             return inner

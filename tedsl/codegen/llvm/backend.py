@@ -17,6 +17,7 @@ from tedsl.codegen.llvm.outside.ir_code import link_into, linked_text
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.ir.expr import Call, IntImm, Var
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED
 from tedsl.ir.stmt import For, ForKind, Stmt, While
 from tedsl.ir.text import text as loops_text
 from tedsl.ir.walk.visitor import post_order
@@ -151,7 +152,7 @@ def runs_long(func: PrimFunc) -> bool:
         match node:
             case While() | For(kind=ForKind.PARALLEL):
                 return True
-            case Call(op=op) if op.name in ("tir.call_packed", "tir.call_extern"):
+            case Call(op=op) if op in (CALL_PACKED, CALL_EXTERN):
                 return True
     return _iterations(func.body) >= _LONG
 

@@ -13,6 +13,7 @@ from tedsl.codegen.llvm.emitter import Emitter, wraps
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.ir.expr import Call, Cast, CompareOp, Expr, Let, Load, Ramp, Select, StringImm
+from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, IF_THEN_ELSE
 
 Task = tuple[Expr, bool] | Callable[[], Any]
 
@@ -52,11 +53,11 @@ def _operands(out: Emitter, e: Any, index: bool) -> list[Task]:
         return [(e.index, True), (e.predicate, False)] if e.predicate is not None else [(e.index, True)]
     if isinstance(e, CompareOp) and e.a.dtype.is_integer and is_index(out, e.a) and is_index(out, e.b):
         return [(e.b, True), (e.a, True)]
-    if isinstance(e, Call) and e.op.name == "tir.if_then_else" and not is_cheap(e):
+    if isinstance(e, Call) and e.op is IF_THEN_ELSE and not is_cheap(e):
         return _branch(out, e)
-    if (isinstance(e, Call) and e.op.name == "tir.address_of") or isinstance(e, Ramp):
+    if (isinstance(e, Call) and e.op is ADDRESS_OF) or isinstance(e, Ramp):
         return []
-    if isinstance(e, Call) and e.op.name == "tir.tvm_access_ptr":
+    if isinstance(e, Call) and e.op is ACCESS_PTR:
         return [(e.args[2], True)]
     rest: list[Task] = [(child, False) for child in reversed(e.child_nodes()) if not isinstance(child, StringImm)]
     return rest

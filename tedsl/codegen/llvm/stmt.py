@@ -18,7 +18,9 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.build import as_int
 from tedsl.ir.dtype import VOID
 from tedsl.ir.expr import Call, StringImm, Var
+from tedsl.ir.ops import CALL_PACKED, LIKELY, RET
 from tedsl.ir.stmt import (
+    LAUNCH,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -54,13 +56,13 @@ def emit_evaluate(out: Emitter, s: Evaluate) -> None:
     e = s.value
     if is_no_op(s):
         return
-    if isinstance(e, Call) and e.op.name == "tir.ret":
+    if isinstance(e, Call) and e.op is RET:
         if as_int(e.args[0]) != 0:
             raise LoweringError("tir.ret of a value: a kernel returns nothing", hint="store the value into a buffer")
         leave(out, str(abi.OK))
         out.start_block(out.fresh("after"))
         return
-    if isinstance(e, Call) and e.op.name == "tir.call_packed":
+    if isinstance(e, Call) and e.op is CALL_PACKED:
         e = e.replace(dtype=VOID)  # what it returns is not used, and may be anything
     out.value(e)
 
@@ -158,7 +160,7 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
     then, join = out.fresh("then"), out.fresh("join")
     other = out.fresh("else") if s.else_case is not None else join
     marks = out.mark()
-    expected = expected_to_hold(out) if isinstance(s.condition, Call) and s.condition.op.name == "tir.likely" else ""
+    expected = expected_to_hold(out) if isinstance(s.condition, Call) and s.condition.op is LIKELY else ""
     out.line(f"br i1 {condition}, label %{then}, label %{other}{expected}")
     out.open_region()
     out.start_block(then)
@@ -188,7 +190,7 @@ def emit_prefetch(out: Emitter, s: Prefetch) -> None:
 
 
 def emit_attr(out: Emitter, s: AttrStmt) -> None:
-    if s.attr_key == "thread_extent":
+    if s.attr_key == LAUNCH:
         raise LoweringError(f"loops are bound to threads of a GPU; target {out.target} has none")
     data = s.node.data if isinstance(s.node, Buffer) else s.node
     if s.attr_key != "nontemporal" or data not in out.buffers or not may_stream(out):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tedsl.ir.dtype import BOOL, VOID, DType
 from tedsl.ir.expr import BufferLoad, Call, Expr, Load, ProducerLoad, StringImm
-from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MATH_BINARY, MATH_UNARY, OPS
+from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, MAKE_SHAPE, MATH_BINARY, MATH_UNARY
 
 Args = tuple[Expr, ...]
 
@@ -28,7 +28,7 @@ def misfit(e: Call) -> str:
     op, args = e.op, e.args
     if op.arity not in (None, len(args)):
         return f"{op.name} of {len(args)} arguments"
-    short = op.name.removeprefix("tir.")
+    short = op.short
     signature = SIGNATURES[short]
     if signature.fits(e.dtype, args):
         return ""
@@ -109,7 +109,7 @@ def _is_index(e: Expr) -> bool:
 
 
 def _is_shape(e: Expr) -> bool:
-    return isinstance(e, Call) and e.op is OPS["tir.tvm_stack_make_shape"]
+    return isinstance(e, Call) and e.op is MAKE_SHAPE
 
 
 def _no_number(of: DType, args: Args) -> bool:

@@ -260,7 +260,7 @@ def _cast_vector_to_float(c: SourceWriter, value: str, source: DType, target: DT
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
-    name = e.op.name.removeprefix("tir.")
+    name = e.op.short
     if name == "if_then_else":
         return (yield from _if_then_else(c, e, wide))
     if name == "likely":

@@ -14,7 +14,9 @@ from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.source import DEEPEST, Layout, Memory
 from tedsl.ir.interpreter.threads import RUNTIME, KernelScope, block_array, is_launch, launch, meeting
 from tedsl.ir.iters import IterVar
+from tedsl.ir.ops import CALL_PACKED
 from tedsl.ir.stmt import (
+    VIRTUAL,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -156,7 +158,7 @@ def _attr(c: StmtCompiler, s: AttrStmt) -> None:
     elif s.attr_key == "reduce_scope" and c.kernel is not None:
         c.kernel.reducer = s.node
         c.stmt(s.body)
-    elif s.attr_key == "virtual_thread" and isinstance(s.node, IterVar):
+    elif s.attr_key == VIRTUAL and isinstance(s.node, IterVar):
         extent = c.value(s.value, True)
         name = c.local(s.node.name)
         c.vars[s.node.var] = name, False
@@ -215,7 +217,7 @@ def _seq(c: StmtCompiler, s: SeqStmt) -> None:
 
 def _evaluate(c: StmtCompiler, s: Evaluate) -> None:
     if not meeting(c, s):
-        is_python = isinstance(s.value, Call) and s.value.op.name == "tir.call_packed"  # may return anything: nothing uses it
+        is_python = isinstance(s.value, Call) and s.value.op is CALL_PACKED  # may return anything: nothing uses it
         c.value(s.value.replace(dtype=VOID) if is_python else s.value)
 
 

@@ -10,15 +10,14 @@ from tedsl.ir.expr import BufferLoad, Call, CommReducer, Load, StringImm, Var
 from tedsl.ir.interpreter.launch import Request, run_kernel
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, Stmt, Store
+from tedsl.ir.ops import ALLREDUCE, SYNC
+from tedsl.ir.stmt import LAUNCH, Allocate, AttrStmt, BufferRealize, BufferStore, Evaluate, Stmt, Store
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
 
 if TYPE_CHECKING:
     from tedsl.ir.interpreter.stmt import StmtCompiler
 
-LAUNCH = "thread_extent"
-SYNC, ALLREDUCE = "tir.tvm_storage_sync", "tir.tvm_thread_allreduce"
 TAGS = tuple(f"{kind}.{dim}" for kind in ("blockIdx", "threadIdx") for dim in "zyx")
 RUNTIME = {"run_kernel": run_kernel, "Request": Request}
 
@@ -36,7 +35,7 @@ class KernelScope:
         self.number = 0
         self.prefix: list[str] = []
         self.reducer: CommReducer | None = None
-        self.in_step = not any(isinstance(node, Call) and node.op.name == SYNC and not _of_schedule(node) for node in nodes)
+        self.in_step = not any(isinstance(node, Call) and node.op is SYNC and not _of_schedule(node) for node in nodes)
         self.private = {data for node in nodes if (data := _allocated(node)) is not None and scope_of(data) == "local"}
 
     def position(self) -> str:
@@ -126,14 +125,14 @@ def block_array(c: StmtCompiler, data: Var, of: Any, size: str) -> str | None:
 def meeting(c: StmtCompiler, s: Evaluate) -> bool:
     """Emits a barrier or a reduction across threads; False if `s` is none."""
     call = s.value
-    if not isinstance(call, Call) or call.op.name not in (SYNC, ALLREDUCE):
+    if not isinstance(call, Call) or call.op not in (SYNC, ALLREDUCE):
         return False
     kernel = c.kernel
     if kernel is None:
-        if call.op.name == ALLREDUCE:
+        if call.op is ALLREDUCE:
             raise InternalError("tvm_thread_allreduce stands outside of a kernel")
         return True
-    if call.op.name == SYNC:
+    if call.op is SYNC:
         c.line(f"yield Request({kernel.number}, {kernel.position()})")
         return True
     count = build.as_int(call.args[0]) or 0

@@ -29,6 +29,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.ops import IF_THEN_ELSE
 
 _ARITHMETIC = frozenset((Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max))
 
@@ -90,7 +91,7 @@ def _all(parts: Sequence[Expr], is_index_var: Callable[[Var], bool], known: dict
 
 def is_choice(node: Expr) -> bool:
     """Whether `node` is one of two integers, by a condition."""
-    return (isinstance(node, Select) or (isinstance(node, Call) and node.op.name == "tir.if_then_else")) and (
+    return (isinstance(node, Select) or (isinstance(node, Call) and node.op is IF_THEN_ELSE)) and (
         node.dtype.is_int and node.dtype.bits >= 32)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tedsl.ir import build
 from tedsl.ir.expr import BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Load, Not, Ramp, Select, Shuffle, Var
 from tedsl.ir.node import Node
+from tedsl.ir.ops import FOREIGN
 from tedsl.ir.walk.visitor import post_order
 
 
@@ -38,7 +39,7 @@ def _lane(node: Expr, lane: Var, done: dict[Node, Expr | None]) -> Expr | None:
             return build.cast(of.element, made[0])
         case Load(buffer_var=data) if node.predicate is None:
             return Load(node.dtype.element, data, made[0])
-        case Call(op=op) if op.is_pure and not op.name.startswith("tir.call_"):
+        case Call(op=op) if op.is_pure and op not in FOREIGN:
             return Call(node.dtype.element, op, tuple(made))
         case _:
             return None

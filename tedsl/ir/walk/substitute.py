@@ -11,6 +11,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
+from tedsl.ir.ops import MAKE_ARRAY
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Prefetch, Stmt, Store
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
@@ -75,7 +76,7 @@ class _OnlyRead(Rewriter):
         self.memory = memory
 
     def rewrite(self, node: Any) -> Any:
-        if isinstance(node, Call) and node.op.name == "tir.tvm_stack_make_array" and node.args[0] in self.memory:
+        if isinstance(node, Call) and node.op is MAKE_ARRAY and node.args[0] in self.memory:
             return node.replace(args=(*node.args[:4], build.const(1, node.args[4].dtype), node.args[5]))
         return node
 

@@ -21,6 +21,8 @@ from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import BufferLoad, Expr, StringImm, Var, pointer_var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.stmt import (
+    LAUNCH,
+    VIRTUAL,
     AssertStmt,
     AttrStmt,
     BufferRealize,
@@ -289,7 +291,7 @@ class Parser:
         var = Var(node.target.id, extent.dtype)
         axis = IterVar(Range.from_min_extent(build.const(0, extent.dtype), extent), var, IterType.THREAD_INDEX, tag)
         body = self.block(node.body, {node.target.id: var})
-        return AttrStmt(axis, "virtual_thread" if tag.startswith("vthread") else "thread_extent", extent, body)
+        return AttrStmt(axis, VIRTUAL if tag.startswith("vthread") else LAUNCH, extent, body)
 
     def branch(self, node: ast.If) -> Stmt:
         test = self.expressions.test(node.test)

@@ -10,6 +10,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import And, Call, Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, Operation
@@ -118,7 +119,7 @@ def _conditions(op: Operation) -> int:
     if isinstance(body, Reduce):
         return len(_parts(body.condition))
     count = 0
-    while isinstance(body, Call) and body.op.name == "tir.if_then_else":
+    while isinstance(body, Call) and body.op is IF_THEN_ELSE:
         count, body = count + 1, body.args[1]
     return count
 
@@ -129,7 +130,7 @@ def _outermost(op: ComputeOp, directive: str, added: int) -> Expr | None:
     whole = body.condition if isinstance(body, Reduce) else body.args[0] if _conditions(op) and isinstance(body, Call) else None
     if whole is None:
         return None
-    likely = [node.args[0] for node in post_order(whole) if isinstance(node, Call) and node.op.name == "tir.likely"]
+    likely = [node.args[0] for node in post_order(whole) if isinstance(node, Call) and node.op is LIKELY]
     if directive == "rfactor":
         return likely[0] if likely else None
     parts = [part for part in _parts(whole) if part not in likely and not isinstance(part, Call)]

@@ -42,7 +42,9 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
+from tedsl.ir.ops import FABS, IF_THEN_ELSE, LIKELY, OPS
 from tedsl.ir.stmt import (
+    THREADS,
     AssertStmt,
     AttrStmt,
     BufferRealize,
@@ -63,7 +65,7 @@ LOOPS = {ForKind.SERIAL: "range", ForKind.PARALLEL: "parallel", ForKind.VECTORIZ
 SIGNS: dict[type[Expr], str] = {
     Add: "+", Sub: "-", Mul: "*", Div: "/", FloorDiv: "//", FloorMod: "%", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">",
     GE: ">=", And: "and", Or: "or"}
-CALLS = {**{f"tir.{name}": name for name in MATH}, "tir.fabs": "abs", "tir.pow": "power", "tir.likely": "likely"}
+CALLS = {FABS: "abs", OPS["tir.pow"]: "power", LIKELY: "likely", **{op: op.short for op in OPS.values() if op.short in MATH}}
 
 
 def hybrid_source(func: PrimFunc, inputs: int, name: str) -> str:
@@ -139,7 +141,7 @@ class _Writer:
         self.block(f"for {self.fresh(s.loop_var, s.loop_var.name)} in {LOOPS[s.kind]}({bounds}):", s.body)
 
     def attribute(self, s: AttrStmt) -> None:
-        if s.attr_key not in ("thread_extent", "virtual_thread") or not isinstance(s.node, IterVar):
+        if s.attr_key not in THREADS or not isinstance(s.node, IterVar):
             self.stmt(s.body)
             return
         name = self.fresh(s.node.var, s.node.name)
@@ -212,10 +214,10 @@ class _Writer:
                 return f"{e.dtype}({done[value]})"
             case Select(condition=c, true_value=a, false_value=b):
                 return f"({done[a]} if {done[c]} else {done[b]})"
-            case Call(op=op, args=(c, a, b)) if op.name == "tir.if_then_else":
+            case Call(op=op, args=(c, a, b)) if op is IF_THEN_ELSE:
                 return f"({done[a]} if {done[c]} else {done[b]})"
-            case Call(op=op, args=args) if op.name in CALLS:
-                return f"{CALLS[op.name]}({', '.join(done[a] for a in args)})"
+            case Call(op=op, args=args) if op in CALLS:
+                return f"{CALLS[op]}({', '.join(done[a] for a in args)})"
             case Min(a=a, b=b) | Max(a=a, b=b):
                 return f"{'min' if isinstance(e, Min) else 'max'}({done[a]}, {done[b]})"
             case Not(a=a):

@@ -15,7 +15,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Load, Ramp, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import AttrStmt, BufferStore, Stmt, Store
+from tedsl.ir.stmt import LAUNCH, AttrStmt, BufferStore, Stmt, Store
 from tedsl.ir.walk.substitute import Substitution, bind_once
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
@@ -48,7 +48,7 @@ def check_part(part: str, use: Use, plan: StagePlan, at: int, buffers: Sequence[
 def _launches(stmt: Stmt) -> Iterator[tuple[AttrStmt, str]]:
     """Where threads are launched in `stmt`, and of which tag."""
     for node in post_order(stmt):
-        if isinstance(node, AttrStmt) and node.attr_key == "thread_extent" and isinstance(node.node, IterVar):
+        if isinstance(node, AttrStmt) and node.attr_key == LAUNCH and isinstance(node.node, IterVar):
             yield node, node.node.thread_tag
 
 

@@ -21,7 +21,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, Load, Reduce, Var, pointer_var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import ALLREDUCE, REINTERPRET
 from tedsl.ir.stmt import Allocate, AttrStmt, BufferStore, Evaluate, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
@@ -31,8 +31,6 @@ from tedsl.lower.threads.wrap import exceeded, on_threads
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.threads import is_shared_among, memory_scope
-
-ALLREDUCE = Op.get("tir.tvm_thread_allreduce")
 
 
 def crosses_threads(plan: StagePlan) -> bool:
@@ -169,5 +167,5 @@ def _allreduce(plan: StagePlan, reduce: Reduce, sources: Sequence[Expr], conditi
     threads = [thread.var for thread in _combining(plan)]
     count = IntImm(dtype("uint32"), len(sources))
     call = Call(HANDLE, ALLREDUCE, (count, *sources, condition, *results, *threads))
-    nothing = Call(HANDLE, Op.get("tir.reinterpret"), (IntImm(dtype("uint64"), 0),))
+    nothing = Call(HANDLE, REINTERPRET, (IntImm(dtype("uint64"), 0),))
     return AttrStmt(reduce.combiner, "reduce_scope", nothing, Evaluate(call))

@@ -17,7 +17,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.stmt import AttrStmt, BufferRealize, BufferStore, For, Stmt
+from tedsl.ir.stmt import LAUNCH, AttrStmt, BufferRealize, BufferStore, For, Stmt
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lower.plan import Loop, StagePlan
@@ -30,7 +30,7 @@ from tedsl.schedule.threads import is_shared_among, is_virtual
 def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> None:
     """Refuses statements that launch threads to compute memory which these do not share."""
     for node in post_order(body):
-        if not isinstance(node, AttrStmt) or node.attr_key != "thread_extent" or not isinstance(node.node, IterVar):
+        if not isinstance(node, AttrStmt) or node.attr_key != LAUNCH or not isinstance(node.node, IterVar):
             continue
         tag = node.node.thread_tag
         if build.as_int(node.value) == 1:

@@ -7,7 +7,7 @@ from collections.abc import Container
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, StringImm
 from tedsl.ir.iters import IterVar
-from tedsl.ir.stmt import AttrStmt, Evaluate, IfThenElse, Stmt, is_no_op, seq
+from tedsl.ir.stmt import LAUNCH, VIRTUAL, AttrStmt, Evaluate, IfThenElse, Stmt, is_no_op, seq
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import Loop, StagePlan
@@ -30,8 +30,8 @@ def on_threads(loop: Loop, body: Stmt) -> Stmt:
     if is_no_op(body):
         return body
     if is_virtual(thread.thread_tag):
-        return body if loop.var is None else AttrStmt(thread.replace(var=loop.var), "virtual_thread", loop.extent, body)
-    return AttrStmt(thread, "thread_extent", loop.extent if loop.launched is None else loop.launched, body)
+        return body if loop.var is None else AttrStmt(thread.replace(var=loop.var), VIRTUAL, loop.extent, body)
+    return AttrStmt(thread, LAUNCH, loop.extent if loop.launched is None else loop.launched, body)
 
 
 def exceeded(loop: Loop) -> Expr | None:
@@ -73,5 +73,5 @@ def on_named_threads(plan: StagePlan, stmt: Stmt, within: Container[IterVar]) ->
         if var in launched and var not in bound:
             axis = launched[var]
             assert plan.launch is not None
-            stmt = AttrStmt(axis, "thread_extent", plan.launch.counts[axis.thread_tag], stmt)
+            stmt = AttrStmt(axis, LAUNCH, plan.launch.counts[axis.thread_tag], stmt)
     return stmt

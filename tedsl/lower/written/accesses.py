@@ -19,7 +19,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Ramp, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Stmt, Store
 from tedsl.ir.walk.lanes import lane_of, one_lane
 from tedsl.ir.walk.rewriter import ScopedRewriter
@@ -30,10 +30,6 @@ from tedsl.lower.written.demand import Demand, asserted, within
 from tedsl.lower.written.iterations import Found, Loop, Scope, find_outside, free_symbols, relevant
 from tedsl.lower.written.memory import MemoryTable, Place, span
 from tedsl.lower.written.mend import Clamps, mended
-
-ACCESS_PTR = Op.get("tir.tvm_access_ptr")
-MAKE_ARRAY = Op.get("tir.tvm_stack_make_array")
-THREADS = ("thread_extent", "virtual_thread")
 
 
 class AccessChecker(ScopedRewriter):

@@ -12,6 +12,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Call, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
+from tedsl.ir.ops import RET
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.verify import verify
 from tedsl.ir.walk.substitute import bind_once
@@ -75,7 +76,7 @@ def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *, at_run_time: bo
     """
     analyzer = Analyzer()
     bind_sizes(analyzer, [dim for buffer in buffers for dim in buffer.shape], at_least=0)
-    may_return = any(isinstance(node, Call) and node.op.name == "tir.ret" for node in post_order(body))
+    may_return = any(isinstance(node, Call) and node.op is RET for node in post_order(body))
     checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return, at_run_time=at_run_time)
     made = checker(body)
     return asserted(made, checker.demands)

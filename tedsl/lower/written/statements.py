@@ -10,8 +10,10 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.ops import LIKELY
 from tedsl.ir.source_line import SCRIPT_LINE
 from tedsl.ir.stmt import (
+    THREADS,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -30,8 +32,6 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.lower.written.accesses import AccessChecker
 from tedsl.lower.written.demand import asserted, behind
 from tedsl.lower.written.memory import ZERO, Memory, size_of
-
-THREADS = ("thread_extent", "virtual_thread")
 
 
 class StatementChecker(AccessChecker):
@@ -89,7 +89,7 @@ def _if(c: StatementChecker, s: IfThenElse) -> Stmt:
 
 def _plain(condition: Expr) -> Expr:
     """`condition` without the mark that it is likely."""
-    return condition.args[0] if isinstance(condition, Call) and condition.op.name == "tir.likely" else condition
+    return condition.args[0] if isinstance(condition, Call) and condition.op is LIKELY else condition
 
 
 def _allocate(c: StatementChecker, s: Allocate) -> Stmt:

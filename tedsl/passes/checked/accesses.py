@@ -25,6 +25,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.node import Node
+from tedsl.ir.ops import ADDRESS_OF, ALLREDUCE, IF_THEN_ELSE
 from tedsl.ir.stmt import BufferStore, Stmt, Store
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
@@ -68,7 +69,7 @@ def _parts(node: Expr, conditions: tuple[Expr, ...]) -> Iterator[tuple[Expr, tup
     """The parts of `node` with the conditions under which each is needed."""
     match node:
         case Select(condition=c, true_value=t, false_value=f) | Call(args=(c, t, f)) \
-                if c.dtype.is_bool and c.dtype.lanes == 1 and (isinstance(node, Select) or node.op.name == "tir.if_then_else"):
+                if c.dtype.is_bool and c.dtype.lanes == 1 and (isinstance(node, Select) or node.op is IF_THEN_ELSE):
             yield c, conditions
             yield t, (*conditions, c)
             yield f, (*conditions, build.logical_not(c))
@@ -81,7 +82,7 @@ def _parts(node: Expr, conditions: tuple[Expr, ...]) -> Iterator[tuple[Expr, tup
         case Let(var=var, value=value, body=body):
             yield value, conditions
             yield substitute(body, {var: value}), conditions
-        case Call(args=(IntImm(value=count), *rest)) if node.op.name == "tir.tvm_thread_allreduce":
+        case Call(args=(IntImm(value=count), *rest)) if node.op is ALLREDUCE:
             yield rest[count], conditions  # a thread takes part with its values where this holds
             for value in rest[:count]:
                 yield value, (*conditions, rest[count])
@@ -135,7 +136,7 @@ def handed_out(body: Stmt) -> Iterator[Var]:
             for arg in node.args:
                 if isinstance(arg, Var) and arg.dtype.is_handle:
                     yield arg
-                elif isinstance(arg, Load) and node.op.name == "tir.address_of":
+                elif isinstance(arg, Load) and node.op is ADDRESS_OF:
                     yield arg.buffer_var
-                elif isinstance(arg, BufferLoad) and node.op.name == "tir.address_of":
+                elif isinstance(arg, BufferLoad) and node.op is ADDRESS_OF:
                     yield arg.buffer.data

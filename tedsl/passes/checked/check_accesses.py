@@ -29,6 +29,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.source_line import READ_SOURCE, SCRIPT_LINE, STAGE_SOURCE
 from tedsl.ir.stmt import (
     EXTERN_SCOPE,
+    THREADS,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -52,11 +53,10 @@ from tedsl.passes.checked.accesses import Key, Place, handed_out, key_of, lane_o
 from tedsl.passes.checked.iterations import SEVERAL, Blocks, Iterations, Together, blocks_of
 from tedsl.passes.checked.memory import Memory, over, with_shadow
 from tedsl.passes.checked.windows import Window, binds_of, unbound, window_of
-from tedsl.passes.facts.threads import has_launch, launched, scope_of
+from tedsl.passes.facts.threads import WRITTEN, has_launch, launched, scope_of
 from tedsl.runtime.faults import FAULT
 
 NO = build.const(False, "bool")
-THREADS = ("thread_extent", "virtual_thread")  # AttrStmt keys: loops of threads
 
 
 def check_accesses(func: PrimFunc) -> PrimFunc:
@@ -109,7 +109,7 @@ class _Checker(ScopedRewriter):
                 known = buffer.data not in self.escaped and (key is buffer or not buffer.strides)
                 if key in stored and func.attrs.get("from_legacy_te_schedule") and known:
                     memory = self.memories[key]
-                    memory.written = memory.shadow("written", "bool")
+                    memory.written = memory.shadow(WRITTEN, "bool")
                     self.outputs.append(memory)
 
     # --- statements ---
@@ -168,7 +168,7 @@ class _Checker(ScopedRewriter):
     def allocated(self, key: Key, data: Var, memory: Memory, stmt: BufferRealize | Allocate) -> Stmt:
         self.memories[key] = self.memories[data] = memory  # statements of te.extern use realized buffers by flat indices
         if data not in self.escaped:
-            memory.written = memory.shadow("written", "bool")
+            memory.written = memory.shadow(WRITTEN, "bool")
         made: Stmt = stmt.replace(body=self.stmt(stmt.body))
         return made if memory.written is None else with_shadow(memory.written, NO, made)
 

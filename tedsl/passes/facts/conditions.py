@@ -6,9 +6,7 @@ from collections.abc import Iterable
 
 from tedsl.ir import build
 from tedsl.ir.expr import And, Broadcast, Call, Expr
-from tedsl.ir.ops import Op
-
-LIKELY = Op.get("tir.likely")
+from tedsl.ir.ops import LIKELY
 
 
 def is_likely(condition: Expr) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tedsl.ir.expr import Call, Load, Var
+from tedsl.ir.ops import PREFETCH
 from tedsl.ir.stmt import Allocate, Stmt, Store
 from tedsl.ir.walk.visitor import post_order
 
-HINTS = ("tir.prefetch",)  # opaque, so that they stay, but without effect on memory
+HINTS = (PREFETCH,)  # opaque, so that they stay, but without effect on memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ def uses_of(stmt: Stmt) -> Uses:
                 written.add(v)
             case Allocate(buffer_var=v):
                 allocated.add(v)
-            case Call(op=op) if op.effect == "opaque" and op.name not in HINTS:
+            case Call(op=op) if op.effect == "opaque" and op not in HINTS:
                 calls = True
                 handed = [n for arg in node.args for n in post_order(arg)]
                 pointers = [n.buffer_var if isinstance(n, Load) else n for n in handed if isinstance(n, (Load, Var))]

@@ -6,13 +6,13 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir.expr import IntImm, Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import AttrStmt, For, ForKind, Stmt, no_op
+from tedsl.ir.stmt import LAUNCH, THREADS, AttrStmt, For, ForKind, Stmt, no_op
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
 
-LAUNCH, VIRTUAL = "thread_extent", "virtual_thread"
 BLOCK_TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x")
 THREAD_TAGS = ("threadIdx.z", "threadIdx.y", "threadIdx.x")
+WRITTEN = "written"  # what checked mode calls its note of the stores to a memory M: a memory named "M.written"
 NOTES = "local.notes"  # the scope of what checked mode notes of blocks: the threads of one note the same, in any order
 
 
@@ -37,7 +37,7 @@ def bind_launched(analyzer: Analyzer, node: Node) -> None:
 
 def as_loop(node: Node, *, blocks: bool = False) -> For | None:
     """A launch of threads as a loop over them, without its body: all of them pass the same place. `blocks`: of blocks too."""
-    if not isinstance(node, AttrStmt) or not isinstance(node.node, IterVar) or node.attr_key not in (LAUNCH, VIRTUAL):
+    if not isinstance(node, AttrStmt) or not isinstance(node.node, IterVar) or node.attr_key not in THREADS:
         return None
     var = node.node.var
     if node.node.thread_tag in BLOCK_TAGS and not blocks:
@@ -54,6 +54,11 @@ def scope_of(annotation: object) -> str:
     """The memory scope, without its suffix, that the type of a data pointer says."""
     scope = annotation.storage_scope if isinstance(annotation, PointerType) else ""
     return scope.split(".")[0] or "global"
+
+
+def noted_memory(name: str) -> str:
+    """The name of the memory whose stores checked mode notes in a memory called `name`; `name` itself if it is no such note."""
+    return name.removesuffix(f".{WRITTEN}")
 
 
 def takes_notes(memory: Var) -> bool:

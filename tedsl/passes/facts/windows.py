@@ -18,6 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import INT32, INT64
 from tedsl.ir.expr import Add, Call, Cast, Expr, Load, Mul, StringImm, Sub, Var
+from tedsl.ir.ops import ACCESS_PTR
 from tedsl.ir.stmt import AssertStmt, AttrStmt, Stmt, Store
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
@@ -130,7 +131,7 @@ class _Wide(Rewriter):
             case Load() | Store():
                 index = _widened(node.index)
                 return node if index is node.index else node.replace(index=index)
-            case Call(op=op, args=(kind, data, offset, *rest)) if op.name == "tir.tvm_access_ptr":
+            case Call(op=op, args=(kind, data, offset, *rest)) if op is ACCESS_PTR:
                 wide = _widened(offset)
                 return node if wide is offset else node.replace(args=(kind, data, wide, *rest))
             case _:

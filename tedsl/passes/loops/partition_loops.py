@@ -20,6 +20,7 @@ from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Let, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
@@ -30,7 +31,7 @@ from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import holding_interval
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.facts.threads import as_loop, bind_launched
-from tedsl.passes.folding import IF_THEN_ELSE, fold_with, folded_copy
+from tedsl.passes.folding import fold_with, folded_copy
 
 LARGEST = 4000  # stores in a loop that is copied: code growth stays bounded
 HINT = "pragma_loop_partition_hint"  # the loop is split even if its extent is constant, also by conditions of users

@@ -17,10 +17,9 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Broadcast, Call, Expr, FloatImm, Mul, Sub
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import FMA
 from tedsl.ir.walk.rewriter import Rewriter
 
-FMA = Op.get("tir.fma")
 FUSED = ("float32", "float64")
 
 

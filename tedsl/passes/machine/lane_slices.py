@@ -20,10 +20,11 @@ from tedsl.ir.expr import (
     Shuffle,
     Var,
 )
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import IfThenElse, LetStmt, Stmt, Store, no_op
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import fresh_copy
-from tedsl.passes.folding import IF_THEN_ELSE, is_always_false, is_always_true
+from tedsl.passes.folding import is_always_false, is_always_true
 from tedsl.passes.loops.vectorize_expr import ELEMENTWISE
 
 

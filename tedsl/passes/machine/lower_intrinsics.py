@@ -20,13 +20,12 @@ from tedsl.ir.expr import EQ, LT, NE, Broadcast, Call, Div, Expr, FloatImm, Floo
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import FABS, ISFINITE, ISINF, ISNAN, LIKELY, Op
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 
-_FABS = Op.get("tir.fabs")
-_NAMES = ("tir.isnan", "tir.isinf", "tir.isfinite", "tir.likely")
+_LOWERED = (ISNAN, ISINF, ISFINITE, LIKELY)
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
@@ -39,7 +38,7 @@ def lower_intrinsics(func: PrimFunc) -> PrimFunc:
 
 
 def _is_candidate(node: Any) -> bool:
-    return isinstance(node, (FloorDiv, FloorMod)) or (isinstance(node, Call) and node.op.name in _NAMES)
+    return isinstance(node, (FloorDiv, FloorMod)) or (isinstance(node, Call) and node.op in _LOWERED)
 
 
 class _Statements(ScopedRewriter):
@@ -81,8 +80,8 @@ class _Operations(Rewriter):
     def rewrite(self, node: Any) -> Any:
         if isinstance(node, (FloorDiv, FloorMod)):
             return self.division(node)
-        if isinstance(node, Call) and node.op.name in _NAMES:
-            return _classify(node.op.name, node.args[0])
+        if isinstance(node, Call) and node.op in _LOWERED:
+            return _classify(node.op, node.args[0])
         return node
 
     def division(self, node: FloorDiv | FloorMod) -> Expr:
@@ -99,13 +98,13 @@ class _Operations(Rewriter):
         return low is not None and low >= least
 
 
-def _classify(name: str, x: Expr) -> Expr:
-    if name == "tir.likely":
+def _classify(op: Op, x: Expr) -> Expr:
+    if op is LIKELY:
         return x
-    if name == "tir.isnan":
+    if op is ISNAN:
         return NE(x, x)
-    size = Call(x.dtype, _FABS, (x,))
-    return EQ(size, _infinity(x.dtype)) if name == "tir.isinf" else LT(size, _infinity(x.dtype))
+    size = Call(x.dtype, FABS, (x,))
+    return EQ(size, _infinity(x.dtype)) if op is ISINF else LT(size, _infinity(x.dtype))
 
 
 def _infinity(dtype: DType) -> Expr:

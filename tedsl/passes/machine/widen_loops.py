@@ -39,12 +39,12 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.stmt import For, IfThenElse, Stmt, Store
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
-from tedsl.passes.folding import IF_THEN_ELSE, LIKELY
 
 HIGH = (1 << 31) - 1
 _ARITHMETIC = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max)

@@ -19,7 +19,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import BufferLoad, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import ADDRESS_OF
 from tedsl.ir.stmt import (
     BIND_SCOPE,
     Allocate,
@@ -146,7 +146,7 @@ class _Flattener(Rewriter):
             last = build.sub(build.add(low[dim], extents[dim]), 1)
             indices.append(build.maximum(build.minimum(index, last), low[dim]))
         first = Load(buffer.dtype, buffer.data, self.index(buffer, tuple(indices)))
-        address = Call(buffer.data.dtype, Op.get("tir.address_of"), (first,))
+        address = Call(buffer.data.dtype, ADDRESS_OF, (first,))
         stmt: Stmt = Evaluate(build.call("tir.prefetch", address, 0, 3, 1, dtype_="int32"))
         for var, count in reversed(loops):
             stmt = For(var, build.const(0, var.dtype), count, ForKind.SERIAL, stmt)

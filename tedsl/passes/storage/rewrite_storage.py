@@ -21,7 +21,21 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
-from tedsl.ir.stmt import Allocate, AssertStmt, AttrStmt, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While, seq
+from tedsl.ir.stmt import (
+    LAUNCH,
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.substitute import substitute
@@ -103,7 +117,7 @@ class _Planner:
                 return self.fenced(stmt, None)
             case AttrStmt():
                 self.accesses(stmt.value)
-                return self.launch(stmt) if stmt.attr_key == "thread_extent" else self.fenced(stmt, set())
+                return self.launch(stmt) if stmt.attr_key == LAUNCH else self.fenced(stmt, set())
             case IfThenElse():
                 self.accesses(stmt.condition)
                 then = self.visit(stmt.then_case)

@@ -6,13 +6,11 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, Load, StringImm, Var
 from tedsl.ir.stmt import Allocate, Stmt, Store
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.threads import scope_of, takes_notes
+from tedsl.passes.facts.threads import WRITTEN, noted_memory, scope_of, takes_notes
 from tedsl.passes.threads.conflicts import Access
 from tedsl.passes.threads.every_thread import Around
 from tedsl.passes.threads.gather_threads import Kernel
 from tedsl.runtime.faults import FAULT
-
-NOTE = ".written"
 
 
 class CommonMemory:
@@ -32,8 +30,8 @@ class CommonMemory:
         checked = any(isinstance(node, StringImm) and node.value == FAULT for node in nodes)
         names = {memory.name for memory in self.memories} if checked else set()
         self.notes = {memory for memory in self.memories
-                      if memory.name.endswith(NOTE) and memory.name.removesuffix(NOTE) in names
-                      and memory.name + NOTE not in names}  # nothing is noted of notes
+                      if noted_memory(memory.name) in names - {memory.name}
+                      and f"{memory.name}.{WRITTEN}" not in names}  # nothing is noted of notes
         self.around = Around()  # what stands around the statement that is looked at
 
     def reads(self, expr: Expr | None) -> list[Access]:

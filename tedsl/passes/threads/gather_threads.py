@@ -20,11 +20,11 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Let, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
-from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store
+from tedsl.ir.stmt import LAUNCH, Allocate, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.threads import BLOCK_TAGS, LAUNCH, THREAD_TAGS, has_launch, launched
+from tedsl.passes.facts.threads import BLOCK_TAGS, THREAD_TAGS, has_launch, launched
 
 ORDER = (*BLOCK_TAGS, *THREAD_TAGS)
 

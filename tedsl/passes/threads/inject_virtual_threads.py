@@ -21,7 +21,9 @@ from tedsl.ir.expr import Broadcast, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
+from tedsl.ir.ops import ACCESS_PTR
 from tedsl.ir.stmt import (
+    VIRTUAL,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -43,13 +45,12 @@ from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 
-ATTRIBUTE = "virtual_thread"
 FEW = 16  # from so many threads on, copies are a loop
 
 
 def inject_virtual_threads(func: PrimFunc) -> PrimFunc:
     """`func` without virtual threads; itself if it has none."""
-    if not any(isinstance(node, AttrStmt) and node.attr_key == ATTRIBUTE for node in post_order(func.body)):
+    if not any(isinstance(node, AttrStmt) and node.attr_key == VIRTUAL for node in post_order(func.body)):
         return func
     return func.with_body(_Virtual()(func.body))
 
@@ -59,7 +60,7 @@ class _Virtual(ScopedRewriter):
 
     def stmt(self, stmt: Stmt) -> Stmt:
         stmt = self.descend(stmt) if not isinstance(stmt, (Store, Evaluate)) else stmt
-        if not isinstance(stmt, AttrStmt) or stmt.attr_key != ATTRIBUTE:
+        if not isinstance(stmt, AttrStmt) or stmt.attr_key != VIRTUAL:
             return stmt
         count = build.as_int(stmt.value)
         assert isinstance(stmt.node, IterVar)
@@ -144,7 +145,7 @@ class _Shifted(Rewriter):
         match node:
             case Load(buffer_var=v) | Store(buffer_var=v) if v in self.strides:
                 return node.replace(index=shifted(node.index, build.mul(self.var, self.strides[v])))
-            case Call(op=op, args=(kind, Var() as v, offset, *rest)) if op.name == "tir.tvm_access_ptr" and v in self.strides:
+            case Call(op=op, args=(kind, Var() as v, offset, *rest)) if op is ACCESS_PTR and v in self.strides:
                 return node.replace(args=(kind, v, shifted(offset, build.mul(self.var, self.strides[v])), *rest))
             case Call(op=op, args=args) if any(isinstance(arg, Var) and arg in self.strides for arg in args):
                 name = next(arg.name for arg in args if isinstance(arg, Var) and arg in self.strides)

@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 from tedsl.ir import build
 from tedsl.ir.expr import And, Call, Expr, Load, Not, Or, Select, Var
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.walk.visitor import post_order, variables
 
 Values = dict[Var, int]
@@ -53,11 +54,11 @@ def may_hold(condition: Expr, values: Values) -> bool:
                 pending += [(a, True), (b, True)]
             case Or(a=a, b=b) if not wanted:
                 pending += [(a, False), (b, False)]
-            case Call(op=op, args=(inner,)) if op.name == "tir.likely":
+            case Call(op=op, args=(inner,)) if op is LIKELY:
                 pending.append((inner, wanted))
             case Select(condition=c, true_value=yes, false_value=no):
                 pending += _chosen(c, yes, no, wanted)
-            case Call(op=op, args=(c, yes, no)) if op.name == "tir.if_then_else":
+            case Call(op=op, args=(c, yes, no)) if op is IF_THEN_ELSE:
                 pending += _chosen(c, yes, no, wanted)
             case _:
                 known = value(part, values)

@@ -7,11 +7,9 @@ from typing import NoReturn
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, StringImm, Var
-from tedsl.ir.ops import Op
+from tedsl.ir.ops import ALLREDUCE, SYNC
 from tedsl.ir.stmt import Evaluate, Stmt
 from tedsl.ir.walk.visitor import post_order, variables
-
-SYNC, ALLREDUCE = Op.get("tir.tvm_storage_sync"), Op.get("tir.tvm_thread_allreduce")
 
 
 def barrier() -> Stmt:

@@ -19,8 +19,10 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Call, Expr, Load, Or, Ramp, Select, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import (
     EXTERN_SCOPE,
+    LAUNCH,
     Allocate,
     AttrStmt,
     For,
@@ -34,7 +36,7 @@ from tedsl.ir.stmt import (
 )
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.threads import as_loop, launched, takes_notes
+from tedsl.passes.facts.threads import as_loop, launched, noted_memory, takes_notes
 from tedsl.passes.threads.gather_threads import kernel_of
 from tedsl.passes.threads.known_values import Values, value
 
@@ -131,7 +133,7 @@ def _blocks(launch: Stmt) -> _Turns | None:
     inside = [one for one in kernel.axes if not any(one.var is var for var, *_ in several)]
     body = kernel.body
     for one in inside:
-        body = AttrStmt(one.axis, "thread_extent", one.count, body)
+        body = AttrStmt(one.axis, LAUNCH, one.count, body)
     return _Turns(several[0][1], several, body) if several else None
 
 
@@ -178,7 +180,7 @@ def _compare(turns: _Turns, now: _Met, met: _Met | None, element: int) -> None:
 
 def _is_shadow(memory: Var) -> bool:
     """Whether checked mode takes its notes there: what they are about is looked at itself."""
-    return memory.name.endswith(".written") or takes_notes(memory)
+    return noted_memory(memory.name) != memory.name or takes_notes(memory)
 
 
 def _alike(turns: _Turns, touch: _Touch, changing: set[Var]) -> frozenset[Var] | None:
@@ -241,7 +243,7 @@ def _reads(exprs: tuple[Expr, ...], loops: tuple[For, ...], conditions: tuple[Ex
                 pending.append(a)
             case Select(condition=condition):
                 pending.append(condition)
-            case Call(op=op, args=(condition, *_)) if op.name == "tir.if_then_else":
+            case Call(op=op, args=(condition, *_)) if op is IF_THEN_ELSE:
                 pending.append(condition)
             case _:
                 pending += node.child_nodes()

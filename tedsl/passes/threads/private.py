@@ -7,6 +7,7 @@ from typing import Any
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, Load, Var
+from tedsl.ir.ops import ACCESS_PTR
 from tedsl.ir.stmt import Allocate, Evaluate, Store
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
@@ -79,7 +80,7 @@ class _Parts(Rewriter):
             case Load(buffer_var=v) | Store(buffer_var=v):
                 part = self.private.part(v)
                 return node if part is None else node.replace(index=shifted(node.index, part))
-            case Call(op=op, args=(kind, Var() as v, offset, *rest)) if op.name == "tir.tvm_access_ptr":
+            case Call(op=op, args=(kind, Var() as v, offset, *rest)) if op is ACCESS_PTR:
                 part = self.private.part(v)
                 return node if part is None else node.replace(args=(kind, v, shifted(offset, part), *rest))
             case Call(op=op, args=args):

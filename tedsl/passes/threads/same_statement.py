@@ -20,10 +20,11 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Broadcast, Call, Expr, Load, Or, Ramp, Select, Var
 from tedsl.ir.node import Node
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import Allocate, AssertStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.threads import scope_of, takes_notes
+from tedsl.passes.facts.threads import noted_memory, scope_of, takes_notes
 from tedsl.passes.threads.conflicts import THREADS, Access, Conflicts
 from tedsl.passes.threads.every_thread import Around, Loop
 from tedsl.passes.threads.gather_threads import Kernel
@@ -169,7 +170,7 @@ class _Statements:
                     pending += [(a, where), (b, where.under(build.logical_not(a)))]
                 case Select(condition=c, true_value=yes, false_value=no):
                     pending += [(c, where), (yes, where.under(c)), (no, where.under(build.logical_not(c)))]
-                case Call(op=op, args=(c, yes, no)) if op.name == "tir.if_then_else":
+                case Call(op=op, args=(c, yes, no)) if op is IF_THEN_ELSE:
                     pending += [(c, where), (yes, where.under(c)), (no, where.under(build.logical_not(c)))]
                 case _:
                     pending += [(child, where) for child in node.child_nodes()]
@@ -254,7 +255,7 @@ class _Statements:
 
     def race(self, memory: Var, read: _Touch, write: _Touch, reader: _Thread, writer: _Thread, element: int,
              sizes: Values, place: str) -> LoweringError:
-        name, threads = memory.name.removesuffix(".written"), self.kernel.threads  # what checked mode notes of an element
+        name, threads = noted_memory(memory.name), self.kernel.threads  # what checked mode notes of an element
         differs = next(one for one, a, b in zip(threads, reader, writer) if a != b)
         who, whom = (", ".join(map(str, one)) for one in (reader, writer))
         where = f" (where {', '.join(f'{v.name} = {k}' for v, k in sizes.items())})" if sizes else ""

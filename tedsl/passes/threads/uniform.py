@@ -10,6 +10,7 @@ the same value.
 from __future__ import annotations
 
 from tedsl.ir.expr import Call, Expr, Load, Var
+from tedsl.ir.ops import ADDRESS_OF
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
@@ -49,7 +50,7 @@ class Uniformity:
                 filled.add(node.buffer_var)
             elif isinstance(node, Var):
                 given.add(node)
-            elif isinstance(node, Call) and node.op.name == "tir.address_of":
+            elif isinstance(node, Call) and node.op is ADDRESS_OF:
                 given |= {inner.buffer_var for inner in post_order(node) if isinstance(inner, Load)}
         return {memory for memory in self.private
                 if memory in given or memory not in filled or scope_of(memory.type_annotation) == "warp"}

@@ -29,10 +29,11 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.ops import BITWISE_AND, BITWISE_NOT, BITWISE_OR, BITWISE_XOR, SHIFT_RIGHT
 
 INFIX = {Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%", LT: "<", LE: "<=", GT: ">", GE: ">=", EQ: "==", NE: "!="}
 CALLS = {Min: "te.min", Max: "te.max", And: "te.all", Or: "te.any"}
-BITS = {"tir.bitwise_and": "&", "tir.bitwise_or": "|", "tir.bitwise_xor": "^", "tir.shift_right": ">>"}
+BITS = {BITWISE_AND: "&", BITWISE_OR: "|", BITWISE_XOR: "^", SHIFT_RIGHT: ">>"}
 LONGEST = 200  # characters: what is longer is kept as an object
 
 
@@ -63,10 +64,10 @@ def _spell(e: Expr, name_of: Callable[[Var], str | None], depth: int) -> str:
         return f"{_spell(e.value, name_of, depth + 1)}.astype({str(e.dtype)!r})" if isinstance(e.value, Var) else _unknown()
     if isinstance(e, Not):
         return f"(~{_spell(e.a, name_of, depth + 1)})"
-    if isinstance(e, Call) and e.op.name in BITS:
+    if isinstance(e, Call) and e.op in BITS:
         a, b = (_spell(part, name_of, depth + 1) for part in e.args)
-        return f"({a} {BITS[e.op.name]} {b})"
-    if isinstance(e, Call) and e.op.name == "tir.bitwise_not":
+        return f"({a} {BITS[e.op]} {b})"
+    if isinstance(e, Call) and e.op is BITWISE_NOT:
         return f"(~{_spell(e.args[0], name_of, depth + 1)})"
     if isinstance(e, BinaryOp) and (type(e) in INFIX or type(e) in CALLS):
         a, b = (_spell(part, name_of, depth + 1) for part in (e.a, e.b))

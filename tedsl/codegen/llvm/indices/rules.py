@@ -14,6 +14,7 @@ from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.codegen.llvm.types import steps, suffix, vector_of
 from tedsl.ir import expr as ir
 from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.walk.index_arithmetic import widens
 
 
@@ -153,7 +154,7 @@ def index_choice(out: Emitter, e: ir.Select | ir.Call) -> AnyIndex:
 
 
 def index_call(out: Emitter, e: ir.Call) -> AnyIndex:
-    return index_choice(out, e) if e.op.name == "tir.if_then_else" else index_leaf(out, e)
+    return index_choice(out, e) if e.op is IF_THEN_ELSE else index_leaf(out, e)
 
 
 def index_let(out: Emitter, e: ir.Let) -> AnyIndex:

@@ -18,6 +18,7 @@ from tedsl.ir.build import as_int, mul
 from tedsl.ir.dtype import VOID, DType, dtype
 from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.node import Node
+from tedsl.ir.ops import ACCESS_PTR, CALL_PACKED, MAKE_ARRAY
 from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.callbacks import describe
 
@@ -37,9 +38,9 @@ class _Arguments:
             case StringImm(value=text):
                 self.kinds.append("s")
                 self.words.append(("ptr", constant_text(self.out, text)))
-            case Call(op=op) if op.name == "tir.tvm_stack_make_array":
+            case Call(op=op) if op is MAKE_ARRAY:
                 self.array(arg)
-            case Call(op=op, args=(marker, Var() as data, offset, extent, mask)) if op.name == "tir.tvm_access_ptr":
+            case Call(op=op, args=(marker, Var() as data, offset, extent, mask)) if op is ACCESS_PTR:
                 access = "rw" if (as_int(mask) or 0) & 2 else "r"
                 lanes = marker.dtype.lanes
                 self.region(data, marker.dtype.element, mul(offset, lanes), (mul(extent, lanes),), (), access)
@@ -131,4 +132,4 @@ def prepare_errors(out: Emitter) -> None:
 
 def calls_python(root: Node) -> bool:
     """Whether a Python function may be called below."""
-    return any(isinstance(n, Call) and n.op.name == "tir.call_packed" for n in post_order(root))
+    return any(isinstance(n, Call) and n.op is CALL_PACKED for n in post_order(root))

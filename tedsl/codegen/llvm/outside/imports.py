@@ -22,6 +22,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.functions import C_MATH
+from tedsl.ir.ops import CALL_EXTERN, CALL_PURE_EXTERN
 from tedsl.ir.stmt import AttrStmt
 from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.symbols import extern_address, is_known
@@ -179,7 +180,7 @@ def _checked(codes: Sequence[_Code], target: Target) -> Imports:
 def _check_calls(funcs: Sequence[PrimFunc], codes: Sequence[_Code], functions: Container[str], target: Target) -> None:
     """Refuse calls of functions that the code has for itself alone."""
     called = {node.args[0].value: None for func in funcs for node in post_order(func.body)
-              if isinstance(node, Call) and node.op.name in ("tir.call_extern", "tir.call_pure_extern")
+              if isinstance(node, Call) and node.op in (CALL_EXTERN, CALL_PURE_EXTERN)
               and isinstance(node.args[0], StringImm)}
     for name in called:
         linkage = next((code.hidden_as(name) for code in codes if code.hidden_as(name)), "")

@@ -23,17 +23,28 @@ from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Load, StringImm, Var
 from tedsl.ir.functions import C_MATH
-from tedsl.ir.ops import MATH_BINARY, MATH_UNARY, Op
+from tedsl.ir.ops import (
+    BITWISE_AND,
+    BITWISE_OR,
+    BITWISE_XOR,
+    ISFINITE,
+    ISINF,
+    ISNAN,
+    MATH_BINARY,
+    MATH_UNARY,
+    POPCOUNT,
+    SHIFT_LEFT,
+    Op,
+)
 
 _FLOAT32 = dtype("float32")
 
 
 def emit_call(out: Emitter, e: Call) -> str:
-    name = e.op.name.removeprefix("tir.")
-    write = CALLS.get(name)
+    write = CALLS.get(e.op.short)
     if write is not None:
         return write(out, e)
-    if name in MATH_UNARY or name in MATH_BINARY:
+    if e.op.short in MATH_UNARY or e.op.short in MATH_BINARY:
         return emit_math(out, e)
     raise LoweringError(f"machine code has no {e.op.name}", hint="see api.md for what each target can do")
 
@@ -44,7 +55,7 @@ def emit_math(out: Emitter, e: Call) -> str:
     """A function of the package `math`, defined in the module once and inlined; 16-bit floats go through float32."""
     from tedsl.codegen.llvm.math import has_function, math_function
 
-    name, d = e.op.name.removeprefix("tir."), e.dtype
+    name, d = e.op.short, e.dtype
     if not d.is_float:
         raise LoweringError(f"{name} of {d}: it takes floats", hint="cast the argument: x.astype('float32')")
     if not has_function(name):
@@ -141,20 +152,19 @@ def emit_nextafter(out: Emitter, e: Call) -> str:
 def emit_classify(out: Emitter, e: Call) -> str:
     """isnan, isinf, isfinite."""
     d, x = e.args[0].dtype, out.value(e.args[0])
-    name = e.op.name.removeprefix("tir.")
     if not d.is_float:
-        return int_splat(1, int(name == "isfinite"), d.lanes)
+        return int_splat(1, int(e.op is ISFINITE), d.lanes)
     t = register_type(d)
-    if name == "isnan":
+    if e.op is ISNAN:
         return out.assign(f"fcmp uno {t} {x}, {x}")
     size = intrinsic(out, "fabs", _as_register(d), x)
-    return out.assign(f"fcmp {'oeq' if name == 'isinf' else 'olt'} {t} {size}, {float_splat(d, float('inf'))}")
+    return out.assign(f"fcmp {'oeq' if e.op is ISINF else 'olt'} {t} {size}, {float_splat(d, float('inf'))}")
 
 
 # --- bits ---------------------------------------------------------------------------------------------------------------------
 
 def emit_bits(out: Emitter, e: Call) -> str:
-    name = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}[e.op.name.removeprefix("tir.")]
+    name = {BITWISE_AND: "and", BITWISE_OR: "or", BITWISE_XOR: "xor"}[e.op]
     return out.assign(f"{name} {register_type(e.dtype)} {out.value(e.args[0])}, {out.value(e.args[1])}")
 
 
@@ -164,7 +174,7 @@ def emit_bitwise_not(out: Emitter, e: Call) -> str:
 
 def emit_shift(out: Emitter, e: Call) -> str:
     d = e.dtype
-    shift = Integers.shift_left if e.op.name == "tir.shift_left" else Integers.shift_right
+    shift = Integers.shift_left if e.op is SHIFT_LEFT else Integers.shift_right
     a, b = out.value(e.args[0]), out.value(e.args[1])
     return shift(Integers(out.assign, d.bits, d.lanes, d.is_int), a, b, constant_of(e.args[1]))
 
@@ -173,7 +183,7 @@ def emit_count(out: Emitter, e: Call) -> str:
     """popcount, and clz: the width for 0."""
     d, x = e.args[0].dtype, out.value(e.args[0])
     t, of = register_type(d), int_suffix(d.bits, d.lanes)
-    if e.op.name == "tir.popcount":
+    if e.op is POPCOUNT:
         symbol = out.module.declare(f"llvm.ctpop.{of}", f"declare {t} @llvm.ctpop.{of}({t})")
         counted = out.assign(f"call {t} {symbol}({t} {x})")
     else:

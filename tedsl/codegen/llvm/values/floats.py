@@ -87,7 +87,7 @@ def has_rounding(out: Emitter) -> bool:
 
 def emit_rounding(out: Emitter, e: Call) -> str:
     """floor, ceil, trunc, nearbyint, round."""
-    name, d, x = e.op.name.removeprefix("tir."), e.dtype, out.value(e.args[0])
+    name, d, x = e.op.short, e.dtype, out.value(e.args[0])
     if d.is_integer:
         return x
     if name == "round":
