@@ -15,3 +15,15 @@ def test_the_example_prints_its_listing():
     with contextlib.redirect_stdout(printed):
         exec(program, {})
     assert printed.getvalue() == listing
+
+
+def test_pictures_are_found_outside_of_the_repository_too():
+    """Package indexes show the README alone: its pictures need addresses, of files that exist here."""
+    root = pathlib.Path(__file__).parent.parent
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]*)\)", README)
+    assert pictures
+    for address in pictures:
+        base, _, path = address.partition("/main/")
+        assert base == "https://raw.githubusercontent.com/tedsl/tedsl"
+        assert "https://github.com/tedsl/tedsl" in (root / "pyproject.toml").read_text()
+        assert (root / path).is_file()
