@@ -1,6 +1,6 @@
 """From a schedule to loops.
 
-    checks (are the elements there that a formula reads? clamps, asserts; violations finds the example that an error shows)
+    checks (are the elements there that a formula reads? clamps, asserts)
     -> plan (what is known about one stage; kinds: a table of what is different for compute, scan and extern)
     -> normalize (inline) -> propagate (extents down, indices and intervals up, guards) -> bounds (regions, consumers first)
     -> compute (init, update, stores) -> nest (the loops of one stage) -> scan, scan_stages (steps, in the memory of the scan)

@@ -12,7 +12,7 @@ whatever part of the domain a schedule computes. For an index and the extent of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,13 +23,14 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.counterexample import Loop, Scope, SearchResult, find_outside, free_symbols
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reads import Eager, Facts, guarded_loads, has_load, is_ragged, takes_its_ends
-from tedsl.lower.violations import Violation, find_violation, free_symbols
 
 NO_DOMAINS: Mapping[IterVar, Range] = {}
+ZERO = build.const(0, "int32")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +149,9 @@ class _Checker:
         index, extent = load.indices[dim], load.producer.shape[dim]
         conditions = [fact for fact in facts or () if not has_load(fact)]
         decidable = not is_ragged(self.op) and not has_load(index) and len(conditions) == len(list(facts or ()))
-        axes = self.domains(index, conditions)
-        if decidable and not free_symbols(index, extent, conditions, axes):
-            found = find_violation(index, extent, conditions, axes)
+        around = self.around(index, conditions)
+        if decidable and not free_symbols(around, index, extent):
+            found = find_outside(index, ZERO, extent, around)
             if found.at is not None:
                 raise self.refusal(load, dim, found)
             if found.complete:
@@ -173,10 +174,11 @@ class _Checker:
         self.require_elements(load, dim, facts)
         return True
 
-    def domains(self, index: Expr, conditions: Iterable[Expr]) -> list[IterVar]:
-        """The axes that matter: those in the index and in the conditions."""
-        used = dict.fromkeys(v for e in (index, *conditions) for v in variables(e))
-        return [axis for var, axis in self.axes.items() if var in used]
+    def around(self, index: Expr, conditions: Sequence[Expr]) -> list[Scope]:
+        """The axes that matter, those in the index and in the conditions, as loops; and the conditions inside of them."""
+        used = {v for e in (index, *conditions) for v in variables(e)}
+        return [*(Loop(var, axis.dom.min, extent_of(axis)) for var, axis in self.axes.items()
+                  if var in used and axis.dom is not None), *conditions]
 
     def required(self, load: ProducerLoad, dim: int) -> bool:
         """Turn the range of the index into a condition on the shapes; False if that range is not known.
@@ -189,7 +191,7 @@ class _Checker:
             return False
         bottom, top = build.greater_equal(low, build.const(0, low.dtype)), build.less(high, extent)
         if self.analyzer.can_prove(build.logical_not(bottom)) or self.analyzer.can_prove(build.greater_equal(high, extent)):
-            found = find_violation(index, extent, (), self.domains(index, ()))
+            found = find_outside(index, ZERO, extent, self.around(index, ()))
             raise self.refusal(load, dim, found, reached=f"{low!r} to {high!r}")
         for condition in (bottom, top):
             if not self.analyzer.can_prove(condition):
@@ -222,7 +224,7 @@ class _Checker:
             return
         self.require(build.greater_equal(extent, 1), message)
 
-    def refusal(self, load: ProducerLoad, dim: int, found: Violation, reached: str = "") -> LoweringError:
+    def refusal(self, load: ProducerLoad, dim: int, found: SearchResult, reached: str = "") -> LoweringError:
         name, extent = load.producer.name, load.producer.shape[dim]
         at = f"; {found.describe()}" if found.at is not None else ""
         if not reached:

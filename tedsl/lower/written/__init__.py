@@ -6,6 +6,5 @@
     memory      how many elements stand behind each pointer, and what an access asks of each of its dimensions
     demand      a condition that a call must satisfy, and the way it moves out of loops
     mend        clamped indices and lazy choices
-    iterations  the iteration that an error shows
     lanes       one lane of a vector expression, as a scalar
 """

@@ -21,13 +21,13 @@ from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Stmt, Store
+from tedsl.ir.walk.counterexample import Loop, Scope, SearchResult, find_outside, free_symbols, relevant
 from tedsl.ir.walk.lanes import lane_of, one_lane
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.reads import Eager, Facts, guarded
 from tedsl.lower.written.demand import Demand, asserted, within
-from tedsl.lower.written.iterations import Found, Loop, Scope, find_outside, free_symbols, relevant
 from tedsl.lower.written.memory import MemoryTable, Place, span
 from tedsl.lower.written.mend import Clamps, mended
 
@@ -309,7 +309,7 @@ class AccessChecker(ScopedRewriter):
         return f"{self.placed(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index " \
                f"is {place.index!r}"
 
-    def refusal(self, access: Node, place: Place, found: Found) -> LoweringError:
+    def refusal(self, access: Node, place: Place, found: SearchResult) -> LoweringError:
         low, high = self.analyzer.bounds(place.index) if place.index.dtype.lanes == 1 else (None, None)
         reached = f", which goes from {'?' if low is None else low} to {'?' if high is None else high}" if low != high else ""
         loops = ", ".join(s.var.name for s in self.scopes if isinstance(s, Loop))

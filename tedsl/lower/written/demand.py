@@ -16,10 +16,10 @@ from tedsl.arith.interval import relax
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.stmt import AssertStmt, Stmt
+from tedsl.ir.walk.counterexample import Loop
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.reads import takes_its_ends
-from tedsl.lower.written.iterations import Loop
 
 
 @dataclass(frozen=True, eq=False)
