@@ -7,14 +7,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build as build_expr
 from tedsl.ir.expr import Expr
-from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.func import Accesses, IRModule, PrimFunc
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
 from tedsl.ir.wellformed import check_name
@@ -22,11 +21,9 @@ from tedsl.lower.lower import check_function, lower_schedule
 from tedsl.lower.report import Report
 from tedsl.lower.report import report as report_of
 from tedsl.lower.written.function import vouch_for
-from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.context import PassContext
-from tedsl.passes.default import lowering_pipeline, memory_pipeline
-from tedsl.passes.threads.own_memory import own_memory
-from tedsl.passes.threads.refuse_races import refuse_races
+from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
+from tedsl.passes.pipeline import Pipeline
 from tedsl.runtime.faults import provide_faults
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blaming
@@ -46,7 +43,8 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     """
     with _blaming(inp):
         functions = _functions(inp, args, name, binds, to_run=False)
-        return IRModule({key: refuse_races(_lowered(func, simple_mode)) for key, func in functions.items()})
+        pipeline = reading_pipeline(PassContext.current().options, simple_mode)
+        return IRModule({key: _after(pipeline, func) for key, func in functions.items()})
 
 
 def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule] | Mapping[Any, Any],
@@ -59,19 +57,23 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
     at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1.
     """
-    checked = _whether_checked(checked)
+    accesses = Accesses.AT_RUN_TIME if _whether_checked(checked) else Accesses.PROVED
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     made = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
+    if accesses is Accesses.AT_RUN_TIME:
+        provide_faults()
     with _blaming(inputs):
-        functions = _functions(inputs, args, name, binds, to_run=True, checked=checked)
-        lowered = {key: (_with_checks if checked else _lowered)(func, False) for key, func in functions.items()}
+        functions = _functions(inputs, args, name, binds, to_run=True, accesses=accesses)
+        options = PassContext.current().options
+        pipeline = lowering_pipeline(options, accesses=accesses)
+        lowered = {key: _after(pipeline, func, accesses) for key, func in functions.items()}
         if not lowered:
             raise ArgumentError("build: the module has no functions")
         funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
-        return backend_for(made).compile(funcs, made, PassContext.current().options)
+        return backend_for(made).compile(funcs, made, options)
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:
@@ -79,18 +81,11 @@ def _blaming(inp: object) -> AbstractContextManager[None]:
     return blaming(inp.state) if isinstance(inp, Schedule) else nullcontext()
 
 
-def _lowered(func: PrimFunc, simple_mode: bool) -> PrimFunc:
+def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses = Accesses.PROVED) -> PrimFunc:
     """`func` after the passes; what passes of the user's made of it is checked again."""
-    config = PassContext.current().options
-    made = lowering_pipeline(config, simple_mode)(own_memory(func))
-    return check_function(made) if config.add_lower_pass else vouch_for(made)
-
-
-def _with_checks(func: PrimFunc, simple_mode: bool) -> PrimFunc:
-    """`func` after the passes, with checks of its accesses."""
-    provide_faults()
-    config = replace(PassContext.current().options, disable_vectorize=True)
-    return vouch_for(lowering_pipeline(config, simple_mode=True)(check_accesses(own_memory(func))))
+    lowered = pipeline(func)
+    by_user = PassContext.current().options.add_lower_pass
+    return check_function(lowered, accesses=accesses) if by_user else vouch_for(lowered)
 
 
 def report(sch: Schedule) -> Report:
@@ -101,7 +96,7 @@ def report(sch: Schedule) -> Report:
 def _allocated(func: PrimFunc) -> dict[str, Expr]:
     """The number of elements of each buffer that `func` allocates, of those whose name says which one it is."""
     found: dict[str, list[Expr]] = {}
-    for node in post_order(memory_pipeline()(own_memory(func)).body):
+    for node in post_order(memory_pipeline()(func).body):
         if isinstance(node, Allocate):
             found.setdefault(node.buffer_var.name, []).append(functools.reduce(build_expr.mul, node.extents))
     return {name: sizes[0] for name, sizes in found.items() if len(sizes) == 1}
@@ -115,32 +110,32 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: s
 
 
 def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, *,
-               to_run: bool, checked: bool = False) -> dict[str, PrimFunc]:
+               to_run: bool, accesses: Accesses = Accesses.PROVED) -> dict[str, PrimFunc]:
     """The functions that `inp` stands for, by name."""
     if not isinstance(name, str) or not name:
         raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
     check_name(name, "a function")
     if isinstance(inp, (list, tuple)):
-        return _functions_of_all(inp, args, name, to_run=to_run, checked=checked)
+        return _functions_of_all(inp, args, name, to_run=to_run, accesses=accesses)
     if isinstance(inp, Schedule):
         if args is None:
             raise ArgumentTypeError("a schedule is lowered with its arguments",
                                     hint="write lower(s, [A, B]) or build(s, [A, B])")
         if isinstance(args, str) or not isinstance(args, Sequence):
             raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
-        return {name: lower_schedule(inp, list(args), name, binds, to_run=to_run, checked=checked)}
+        return {name: lower_schedule(inp, list(args), name, binds, to_run=to_run, accesses=accesses)}
     _without_args(inp, args)
     if isinstance(inp, PrimFunc):
-        return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=not checked)}
+        return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=accesses)}
     if isinstance(inp, IRModule):
         for key in inp:
             check_name(key, "a function")
-        return {key: check_function(func, accesses=not checked) for key, func in inp.items()}
+        return {key: check_function(func, accesses=accesses) for key, func in inp.items()}
     raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
                             hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
 
 
-def _functions_of_all(given: Sequence[Any], args: Any, name: str, *, to_run: bool, checked: bool) -> dict[str, PrimFunc]:
+def _functions_of_all(given: Sequence[Any], args: Any, name: str, *, to_run: bool, accesses: Accesses) -> dict[str, PrimFunc]:
     """The functions of several modules, each with a name of its own."""
     _without_args(given, args)
     found: dict[str, PrimFunc] = {}
@@ -148,7 +143,7 @@ def _functions_of_all(given: Sequence[Any], args: Any, name: str, *, to_run: boo
         if not isinstance(one, (PrimFunc, IRModule)):
             raise ArgumentTypeError(f"a list of functions holds IRModules and PrimFuncs, not a {type(one).__name__}",
                                     hint='lower a schedule first: build([lower(s, [A, B], name="f"), ...])')
-        functions = _functions(one, None, name, None, to_run=to_run, checked=checked)
+        functions = _functions(one, None, name, None, to_run=to_run, accesses=accesses)
         twice = sorted(functions.keys() & found.keys())
         if twice:
             raise ArgumentError(f"two functions of the list are called {twice[0]!r}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any, ClassVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
@@ -13,6 +14,17 @@ from tedsl.ir.node import FrozenDict, Node, node, set_field
 from tedsl.ir.stmt import Stmt
 
 RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that computes elements of an argument again
+
+
+class Accesses(Enum):
+    """What holds of the accesses of loops that are not proved to stay inside their memory.
+
+    PROVED: they are refused, demanded of the arrays of the call, or, where data decides, clamped: nothing can go wrong.
+    AT_RUN_TIME: they are left as written, and every access is checked while the loops run (`passes/checked`).
+    """
+
+    PROVED = "proved"
+    AT_RUN_TIME = "at run time"
 
 
 @node

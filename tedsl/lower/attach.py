@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import Range
 from tedsl.ir.source_line import READ_SOURCE, STAGE_SOURCE
 from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, seq
@@ -27,9 +28,10 @@ from tedsl.lower.versions import memory_of, under_conditions
 from tedsl.schedule.state import AttachType
 
 
-def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer, *, named: bool = False) -> Stmt:
-    """The loops of all stages. named: under an attribute that says which stage they compute, for checks at run time."""
-    placer = _Placer(memory, analyzer, named)
+def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer, *,
+                 accesses: Accesses = Accesses.PROVED) -> Stmt:
+    """The loops of all stages; under attributes that say which stage they compute, if accesses are checked at run time."""
+    placer = _Placer(memory, analyzer, accesses)
     return placer.placed([plan for plan in plans if plan.host is None and plan.condition is None], None)
 
 
@@ -37,7 +39,7 @@ def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer,
 class _Placer:
     memory: Memory
     analyzer: Analyzer
-    named: bool
+    accesses: Accesses
 
     def placed(self, plans: Sequence[StagePlan], body: Stmt | None) -> Stmt:
         """The loops of `plans` in order, then `body`, in the memory of `plans`."""
@@ -68,7 +70,7 @@ class _Placer:
         bind_threads(plan, self.analyzer)
         buffers = self.memory.outputs(plan)
         stmt = kind_of(plan.op).statements(plan, buffers, self.memory, self.analyzer, functools.partial(self.guests, plan))
-        if not self.named:
+        if self.accesses is Accesses.PROVED:
             return stmt
         for tensor, source in read_sources(plan):
             stmt = AttrStmt(self.memory(tensor), READ_SOURCE, StringImm(source), stmt)

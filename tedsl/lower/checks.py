@@ -22,6 +22,7 @@ from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.counterexample import Loop, Scope, SearchResult, find_outside, free_symbols
 from tedsl.ir.walk.substitute import substitute
@@ -49,10 +50,11 @@ class Checked:
     requirements: tuple[Requirement, ...]
 
 
-def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *, clamped: bool = True) -> Checked:
+def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
+                accesses: Accesses = Accesses.PROVED) -> Checked:
     """Check every read of `op`; LoweringError for one that leaves its tensor. domains: narrower ranges of some axes.
 
-    clamped: False leaves indices that depend on data as they are, for checks at run time.
+    accesses: AT_RUN_TIME leaves indices that depend on data as they are.
     """
     if any(axis in domains for axis in op.axis):
         op = op.replace(axis=tuple([axis.replace(dom=domains.get(axis, axis.dom)) for axis in op.axis]))
@@ -64,8 +66,8 @@ def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
             checker.check(load, facts)
     if is_ragged(op):
         checker.check_ranges()
-    return Checked(tuple(_mended(body, checker.clamps if clamped else {}, checker.lazy) for body in op.body),
-                   tuple(checker.requirements.values()))
+    clamps = checker.clamps if accesses is Accesses.PROVED else {}
+    return Checked(tuple(_mended(body, clamps, checker.lazy) for body in op.body), tuple(checker.requirements.values()))
 
 
 class _Checker:

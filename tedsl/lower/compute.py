@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import BufferStore, IfThenElse, LetStmt, Stmt, seq
 from tedsl.ir.walk.rewriter import Rewriter
@@ -45,18 +46,18 @@ class Translator(Rewriter):
         return node
 
 
-def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
+def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a te.compute: its reads checked, and what is computed inline written into it."""
     op = stage.op
     assert isinstance(op, ComputeOp)
-    checked = check_reads(op, domains, clamped=clamped)
+    checked = check_reads(op, domains, accesses=accesses)
     bodies = checked.bodies if inliner is None else tuple(inliner(body) for body in checked.bodies)
     ranges = {axis: axis.dom if inliner is None else axis.dom.map_children(inliner) for axis in op.reduce_axis if axis.dom}
     reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *ranges.values()))
     own = {axis: domains[axis] for axis in op.axis if axis in domains}
     own.update((axis, dom) for axis, dom in ranges.items() if dom is not axis.dom)
-    return StagePlan(stage, op, bodies, reads, domains=own, at_run_time=not clamped), checked.requirements
+    return StagePlan(stage, op, bodies, reads, domains=own, accesses=accesses), checked.requirements
 
 
 def store_values(plan: StagePlan, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:

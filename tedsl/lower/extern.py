@@ -13,6 +13,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, BufferStore, Stmt
 from tedsl.ir.walk.equal import structural_equal
@@ -28,7 +29,7 @@ from tedsl.schedule.causes import Cause
 from tedsl.schedule.state import StageState
 
 
-def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
+def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a te.extern. It reads its inputs whole."""
     op = stage.op
@@ -36,7 +37,7 @@ def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[Ite
     for tensor, placeholder in zip(op.inputs, op.input_placeholders):
         _must_be_plain(op, placeholder, stage.schedule.stage_map[tensor.op])
     reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
-    return StagePlan(stage, op, (), reads, at_run_time=not clamped), ()
+    return StagePlan(stage, op, (), reads, accesses=accesses), ()
 
 
 def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None:
@@ -65,7 +66,7 @@ def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
         binding.bind(placeholder, buffer)
     body = fresh_copy(bind_once(binding.applied(op.body)))  # several operations may share statements
     body = only_read(body, {buffer.data for buffer in inputs})
-    body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),), at_run_time=plan.at_run_time)
+    body = checked_accesses(body, (*dict.fromkeys((*inputs, *buffers)),), accesses=plan.accesses)
     return AttrStmt(build.const(0, "int32"), EXTERN_SCOPE, build.const(0, "int32"), body)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import Stmt
 from tedsl.lang.extern import ExternOp
@@ -32,11 +33,11 @@ Guests = Callable[[int, Stmt], Stmt]
 @dataclass(frozen=True)
 class Kind:
     """plan: the plan of a stage, and what the shapes must satisfy; the Inliner (None: nothing is inline) writes formulas that
-    are computed inline into it; the ranges are those of axes that are not computed in whole; the bool says whether indices
-    that depend on data are clamped. statements: its loops, over the buffers of its outputs.
+    are computed inline into it; the ranges are those of axes that are not computed in whole; Accesses says how they are
+    kept inside their tensors. statements: its loops, over the buffers of its outputs.
     """
 
-    plan: Callable[[StageState, Inliner | None, Mapping[IterVar, Range], bool], tuple[StagePlan, Sequence[Requirement]]]
+    plan: Callable[[StageState, Inliner | None, Mapping[IterVar, Range], Accesses], tuple[StagePlan, Sequence[Requirement]]]
     statements: Callable[[StagePlan, Sequence[Buffer], BufferOf, Analyzer, Guests], Stmt]
 
 

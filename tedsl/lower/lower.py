@@ -10,7 +10,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
 from tedsl.ir.verify import verify
@@ -32,17 +32,18 @@ from tedsl.schedule.handles import Schedule
 
 
 def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
-                   binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True, checked: bool = False,
+                   binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True,
+                   accesses: Accesses = Accesses.PROVED,
                    observe: Callable[[Sequence[StagePlan], Analyzer], None] | None = None) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 
     An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
-    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. checked: the loops say which
-    stage they compute, for `passes/checked`. observe: is shown the plans.
+    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. accesses: AT_RUN_TIME makes
+    loops for `passes/checked`, which say which stage they compute. observe: is shown the plans.
     """
     state = sch.state
     arguments = make_arguments(state, args, binds)
-    plans, requirements = make_plans(state, clamped=not checked)
+    plans, requirements = make_plans(state, accesses=accesses)
     check_arguments(state, plans, arguments, to_run)
     analyzer = Analyzer()
     dims = [dim for buffer in arguments.buffer_map.values() for dim in buffer.shape]
@@ -56,7 +57,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         notes = check_tails(plans, arguments)
         check_lanes(plans)
         check_legality(state, plans, analyzer)
-        body = place_stages(plans, Memory(state, arguments), analyzer, named=checked)
+        body = place_stages(plans, Memory(state, arguments), analyzer, accesses=accesses)
         if observe is not None:
             observe(plans, analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
@@ -76,16 +77,16 @@ def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
     return body
 
 
-def check_function(func: PrimFunc, *, accesses: bool = True) -> PrimFunc:
+def check_function(func: PrimFunc, *, accesses: Accesses = Accesses.PROVED) -> PrimFunc:
     """`func`, safe to run: what tedsl did not make itself is checked as `written` says.
 
-    accesses: False leaves the places of accesses to checks at run time.
+    accesses: AT_RUN_TIME leaves the places of accesses to `passes/checked`.
     """
     check_parts(func)
     if is_vouched_for(func):
         return func
     _check_symbols(func.body, Arguments(func.params, func.buffer_map, {}))
-    return check_written(func) if accesses else well_formed(func)
+    return check_written(func) if accesses is Accesses.PROVED else well_formed(func)
 
 
 def _check_symbols(body: Stmt, arguments: Arguments) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, ProducerLoad
+from tedsl.ir.func import Accesses
 from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
@@ -20,10 +21,10 @@ from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 
-def make_plans(schedule: ScheduleState, *, clamped: bool = True) -> tuple[list[StagePlan], list[Requirement]]:
+def make_plans(schedule: ScheduleState, *, accesses: Accesses = Accesses.PROVED) -> tuple[list[StagePlan], list[Requirement]]:
     """A plan for each stage with loops of its own, producers first and attached to one another; what shapes must satisfy.
 
-    clamped: False for checks at run time of indices that depend on data.
+    accesses: what holds of indices that depend on data.
     """
     plans: dict[StageState, StagePlan] = {}
     formulas: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}
@@ -39,11 +40,11 @@ def make_plans(schedule: ScheduleState, *, clamped: bool = True) -> tuple[list[S
             continue
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
             assert isinstance(stage.op, ComputeOp), "compute_inline refuses all others"
-            checked = check_reads(stage.op, domains, clamped=clamped)
+            checked = check_reads(stage.op, domains, accesses=accesses)
             requirements.extend(checked.requirements)
             formulas[stage] = stage.op, checked.bodies
         else:
-            plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None, domains, clamped)
+            plans[stage], needed = kind_of(stage.op).plan(stage, inliner if formulas else None, domains, accesses)
             requirements.extend(needed)
     _attach(schedule, plans)
     return with_versions(plans), requirements

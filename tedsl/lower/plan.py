@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tedsl.ir.expr import Expr, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.lang.operation import Operation, root_axes
 from tedsl.lang.tensor import Tensor
@@ -85,7 +86,7 @@ class StagePlan:
     offsets: for each iteration variable its value minus its minimum, in terms of the loops.
     guards: the conditions that the loops put on the statements.
     launch: the kernel that the stage is part of, if it runs on threads of a device.
-    at_run_time: whether accesses of statements that the user wrote are checked while they run (`passes/checked`).
+    accesses: how those of statements that the user wrote are kept inside their memory.
     """
 
     stage: StageState
@@ -107,7 +108,7 @@ class StagePlan:
     offsets: dict[IterVar, Expr] = field(default_factory=dict)
     guards: list[Guard] = field(default_factory=list)
     launch: Launch | None = None
-    at_run_time: bool = False
+    accesses: Accesses = Accesses.PROVED
 
     @property
     def name(self) -> str:

@@ -68,7 +68,7 @@ def _clone(plan: StagePlan, host: StagePlan, position: int, made: dict[Operation
 
 
 def _again(plan: StagePlan, stage: StageState, host: StagePlan | None, position: int) -> StagePlan:
-    return StagePlan(stage, plan.op, plan.bodies, plan.reads, plan.domains, host, position, at_run_time=plan.at_run_time)
+    return StagePlan(stage, plan.op, plan.bodies, plan.reads, plan.domains, host, position, accesses=plan.accesses)
 
 
 def _conditions(plan: StagePlan) -> list[Expr]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tedsl.errors import ArgumentTypeError
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.passes.allow_aliasing import allow_aliasing
+from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.partition_loops import partition_loops
@@ -36,13 +37,21 @@ from tedsl.passes.storage.rewrite_storage import rewrite_storage
 from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
+from tedsl.passes.threads.own_memory import own_memory
 from tedsl.passes.threads.refuse_races import refuse_races
 from tedsl.target.target import Target
 
 
-def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = False) -> Pipeline:  # noqa: B008 - frozen
-    """What `lower` runs, in the order that users know. simple_mode leaves loops unsplit, for reading."""
+def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = False,  # noqa: B008 - frozen
+                      accesses: Accesses = Accesses.PROVED) -> Pipeline:
+    """What `lower` and `build` run, in the order that users know. simple_mode leaves loops unsplit, for reading.
+
+    accesses: AT_RUN_TIME inserts checks of every access; their loops stay unsplit and run serially.
+    """
+    checked = accesses is Accesses.AT_RUN_TIME
     return Pipeline((
+        own_memory,  # first: what is checked or flattened stands where its threads find it
+        *((check_accesses,) if checked else ()),
         *_added(config, 0),
         *((allow_aliasing,) if not config.noalias else ()),
         *((remove_asserts,) if config.disable_assert else ()),
@@ -52,8 +61,8 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         narrow_dtypes,
         simplify,  # the bounds of all loops are known now: most guards vanish
         *_added(config, 1),
-        partition_asked if simple_mode else partition(config),
-        with_options(vectorize_loops, enable=not config.disable_vectorize),
+        partition_asked if simple_mode or checked else partition(config),
+        with_options(vectorize_loops, enable=not (config.disable_vectorize or checked)),
         inject_virtual_threads,
         with_options(inject_double_buffer, options=config.double_buffer),
         rewrite_storage,
@@ -67,9 +76,14 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
     ))
 
 
+def reading_pipeline(config: PassConfig, simple_mode: bool) -> Pipeline:
+    """What `lower` runs: races, which `build` refuses while it fits the loops to the machine, are refused here too."""
+    return lowering_pipeline(config, simple_mode) + Pipeline((refuse_races,))
+
+
 def memory_pipeline() -> Pipeline:
-    """What of it changes how much memory each buffer of the loops has."""
-    return Pipeline((inject_rolling_buffer, inject_prefetch, flatten_storage, simplify, inject_virtual_threads,
+    """The steps of lowering that change how much memory each buffer of the loops has."""
+    return Pipeline((own_memory, inject_rolling_buffer, inject_prefetch, flatten_storage, simplify, inject_virtual_threads,
                      inject_double_buffer))
 
 

@@ -4,11 +4,12 @@ import pytest
 
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.stmt import SeqStmt
 from tedsl.ir.text import text
 from tedsl.ir.verify import verify
 from tedsl.passes.config import LoopPartitionConfig, PassConfig
-from tedsl.passes.default import lowering_pipeline, target_pipeline
+from tedsl.passes.default import lowering_pipeline, reading_pipeline, target_pipeline
 from tedsl.passes.pipeline import Pipeline, pass_name, with_options
 from tedsl.target.target import Target
 from tests.passes.programs import UNROLLED, VECTORIZED, Function, allocate, body_text, imm, loop, same_result, seq, when
@@ -62,10 +63,12 @@ def test_the_main_part_of_a_tile_has_no_masks():
 
 def test_the_order_that_users_know():
     assert lowering_pipeline().names == (
-        "inject_rolling_buffer", "inject_prefetch", "flatten_storage", "narrow_dtypes", "simplify", "partition_loops",
-        "vectorize_loops", "inject_virtual_threads", "inject_double_buffer", "rewrite_storage", "unroll_loops", "simplify",
-        "remove_no_ops", "rewrite_unsafe_selects", "hoist_conditions")
+        "own_memory", "inject_rolling_buffer", "inject_prefetch", "flatten_storage", "narrow_dtypes", "simplify",
+        "partition_loops", "vectorize_loops", "inject_virtual_threads", "inject_double_buffer", "rewrite_storage",
+        "unroll_loops", "simplify", "remove_no_ops", "rewrite_unsafe_selects", "hoist_conditions")
     assert "partition_loops" not in lowering_pipeline(simple_mode=True).names
+    assert lowering_pipeline(accesses=Accesses.AT_RUN_TIME).names[:2] == ("own_memory", "check_accesses")
+    assert reading_pipeline(PassConfig(), simple_mode=False).names == (*lowering_pipeline().names, "refuse_races")
 
 
 def test_options_reach_the_passes():
@@ -85,7 +88,8 @@ def test_added_passes_run_in_their_phase():
         mark.__name__ = f"mark{k}"
     names = lowering_pipeline(PassConfig(add_lower_pass=tuple(enumerate(marks)))).names
     assert [n for n in names if n.startswith("mark")] == ["mark0", "mark1", "mark2", "mark3"]
-    assert names[0] == "mark0" and names[-1] == "mark3" and names.index("mark1") < names.index("vectorize_loops")
+    assert names[:2] == ("own_memory", "mark0") and names[-1] == "mark3"
+    assert names.index("mark1") < names.index("vectorize_loops")
 
 
 def test_observers_see_every_pass():

@@ -16,6 +16,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, StringImm, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.source_line import SCRIPT_LINE
 from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, BufferStore, For, IfThenElse, SeqStmt, Stmt
@@ -35,7 +36,7 @@ from tedsl.schedule.hybrid import axes_of
 from tedsl.schedule.state import StageState
 
 
-def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
+def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[StagePlan, tuple[Requirement, ...]]:
     """The plan of a hybrid script. It reads its inputs whole."""
     op = stage.op
@@ -48,7 +49,7 @@ def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[Ite
             raise LoweringError(f"{op.name} is a hybrid script, which uses the whole of {tensor.name}, and {tensor.name} is in "
                                 "a rolling buffer", hint="leave rolling_buffer out")
     reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
-    return StagePlan(stage, op, (), reads, at_run_time=not clamped), ()
+    return StagePlan(stage, op, (), reads, accesses=accesses), ()
 
 
 def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
@@ -65,7 +66,7 @@ def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: Buf
     body = fresh_copy(_Real(real)(body))
     try:
         used = tuple(dict.fromkeys((*inputs, *buffers)))
-        body = nest.marked(checked_accesses(body, used, at_run_time=plan.at_run_time))
+        body = nest.marked(checked_accesses(body, used, accesses=plan.accesses))
     except LoweringError as error:
         if error.problem.startswith("hybrid script "):
             raise

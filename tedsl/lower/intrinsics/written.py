@@ -13,6 +13,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Load, Ramp, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import LAUNCH, AttrStmt, BufferStore, Stmt, Store
@@ -39,7 +40,7 @@ def check_part(part: str, use: Use, plan: StagePlan, at: int, buffers: Sequence[
         if around is not None:
             raise _launched_again(use.intrin, part, plan, launch, around, cause)
         check_launches(plan, launch, buffers)
-    if not plan.at_run_time:
+    if plan.accesses is Accesses.PROVED:
         check_accesses(part, use, plan.name, cause)
 
 
@@ -98,7 +99,7 @@ class _WindowChecker(StatementChecker):
     """Of the walk, what is sure; what calls do with the pointers that they get is theirs."""
 
     def __init__(self, table: MemoryTable, analyzer: Analyzer, words: str) -> None:
-        super().__init__(table, analyzer, may_return=False, at_run_time=True)
+        super().__init__(table, analyzer, may_return=False, accesses=Accesses.AT_RUN_TIME)
         self.words = words
 
     def check_pointer(self, call: Call, facts: Facts | None) -> None:

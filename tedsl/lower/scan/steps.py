@@ -14,6 +14,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import BufferStore, For, ForKind, Stmt, seq
 from tedsl.lang.inline import Inliner
@@ -26,7 +27,7 @@ from tedsl.lower.threads.wrap import between_steps
 from tedsl.schedule.state import StageState
 
 
-def plan_scan(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], clamped: bool) \
+def plan_scan(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[StagePlan, Sequence[Requirement]]:
     """The plan of a te.scan: before its loops it reads all first rows, in step t row t of each update."""
     op = stage.op

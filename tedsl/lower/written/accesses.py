@@ -17,6 +17,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Call, Expr, Let, Load, Ramp, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
@@ -35,12 +36,14 @@ from tedsl.lower.written.mend import Clamps, mended
 class AccessChecker(ScopedRewriter):
     """Rewrites statements so that no access leaves its memory; LoweringError for those that surely do.
 
-    `statements` adds what each kind of statement means. at_run_time: loads and stores that may leave their memory are left as
-    they are, for checks while they run.
+    `statements` adds what each kind of statement means. accesses: AT_RUN_TIME leaves loads and stores that may leave their
+    memory as they are, for checks while they run.
     """
 
-    def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool, at_run_time: bool = False) -> None:
-        self.table, self.analyzer, self.may_return, self.at_run_time = table, analyzer, may_return, at_run_time
+    def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool,
+                 accesses: Accesses = Accesses.PROVED) -> None:
+        self.table, self.analyzer, self.may_return = table, analyzer, may_return
+        self.at_run_time = accesses is Accesses.AT_RUN_TIME
         self.scopes: list[Scope] = []
         self.unsure = 0  # conditions around that depend on data: what stands below may never happen
         self.data: set[Var] = set()  # variables whose values depend on memory

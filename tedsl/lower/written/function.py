@@ -10,7 +10,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Call, Var
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import RET
 from tedsl.ir.stmt import Stmt
@@ -69,14 +69,15 @@ def check_written(func: PrimFunc) -> PrimFunc:
     return func.with_body(checked_accesses(func.body, func.buffers))
 
 
-def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *, at_run_time: bool = False) -> Stmt:
+def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *,
+                     accesses: Accesses = Accesses.PROVED) -> Stmt:
     """`body`, which uses `buffers`, with every access inside its memory.
 
-    at_run_time: only what is surely wrong is refused; `passes/checked` looks at the other loads and stores.
+    accesses: AT_RUN_TIME refuses only what is surely wrong; `passes/checked` looks at the other loads and stores.
     """
     analyzer = Analyzer()
     bind_sizes(analyzer, [dim for buffer in buffers for dim in buffer.shape], at_least=0)
     may_return = any(isinstance(node, Call) and node.op is RET for node in post_order(body))
-    checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return, at_run_time=at_run_time)
+    checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return, accesses=accesses)
     made = checker(body)
     return asserted(made, checker.demands)
