@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import EinsumOp
@@ -36,7 +37,7 @@ def einsum(subscripts: str, *operand: te.Tensor) -> te.Tensor:
         at = {**dict(zip(result, i)), **loops}
         terms = [tensor(*[0 if as_int(extent) == 1 and as_int(extents[label]) != 1 else at[label]
                           for extent, label in zip(tensor.shape, labels)]) for tensor, labels in zip(tensors, inputs)]
-        value = terms[0]
+        value: Expr = terms[0]
         for term in terms[1:]:
             value = value * term
         return value

@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import constant, differ, opening, shown
 from topi.tag import ELEMWISE
@@ -213,8 +214,8 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
             raise ShapeError(f"elemwise_sum: {xs[0].name} has the shape {shown(xs[0].shape)} and {x.name} {shown(x.shape)}",
                              hint="topi.add broadcasts")
 
-    def formula(*i: Any) -> Any:
-        total = xs[0](*i)
+    def formula(*i: Any) -> Expr:
+        total: Expr = xs[0](*i)
         for x in xs[1:]:
             total = total + x(*i)
         return total

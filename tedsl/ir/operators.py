@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentTypeError, ExpressionError
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from tedsl.ir.expr import Expr
 
 
-def _binary(name: str, reflected: bool = False) -> Any:
-    def operator(self: Any, other: Any) -> Any:
+def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Expr]:
+    def operator(self: Any, other: Any) -> Any:  # an Expr, or NotImplemented
         from tedsl.ir import build
 
         if not build.is_operand(other):
@@ -46,12 +47,12 @@ class ExprOperators:
     __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", reflected=True)
     __lt__, __le__, __gt__, __ge__ = _binary("less"), _binary("less_equal"), _binary("greater"), _binary("greater_equal")
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Expr:
         from tedsl.ir import build
 
         return build.negative(self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Expr:
         from tedsl.ir import build
 
         return build.bitwise_not(self)
@@ -59,7 +60,7 @@ class ExprOperators:
     def __pos__(self) -> Any:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Expr:
         from tedsl.ir import build
 
         return build.absolute(build.as_expr(self))

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from inspect import CO_VARARGS
 from types import FunctionType
-from typing import Any
+from typing import Any, overload
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError, TedslError
 from tedsl.ir import build
@@ -25,6 +25,7 @@ from tedsl.ir.dtype import FLOAT32, INT32
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, SizeVar, Var
 from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.operators import LazyEqual
 from tedsl.ir.source_line import user_line
 from tedsl.ir.wellformed import check_name
 from tedsl.lang.formula import check_formula
@@ -33,8 +34,11 @@ from tedsl.lang.intrinsics.tensor_compute import intrinsic_op
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrinCall
 from tedsl.lang.operation import ComputeOp, PlaceholderOp, as_attrs, note_axis, note_reduction, note_thread_axis, reducers_over
 from tedsl.lang.scope import current_tag
-from tedsl.lang.tensor import Tensor
+from tedsl.lang.tensor import Tensor, TensorSlice
 from tedsl.lang.value import as_value, is_array, refuse_array
+
+Value = Expr | TensorSlice | LazyEqual | IterVar | TensorIntrinCall | float  # what a formula may return, for type checkers
+Values = tuple[Value, ...] | list[Value]
 
 
 def var(name: str = "tindex", dtype: object = INT32) -> Var:
@@ -47,7 +51,7 @@ def size_var(name: str = "size", dtype: object = INT32) -> SizeVar:
     return SizeVar(name, as_dtype(dtype))
 
 
-def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> Tensor:
+def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> Tensor[PlaceholderOp]:
     """A tensor that the caller passes. shape: a sequence of ints and integer expressions, or one of them; () is a scalar.
 
     dtype None is float32.
@@ -98,6 +102,14 @@ def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
     return note_thread_axis(IterVar(dom, Var(name or tag), IterType.THREAD_INDEX, tag))
 
 
+@overload
+def compute(shape: Any, fcompute: Callable[..., Value], name: str = "compute", tag: str = "",
+            attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str | Sequence[str] = "") \
+        -> Tensor[ComputeOp]: ...
+@overload
+def compute(shape: Any, fcompute: Callable[..., Values], name: str = "compute", tag: str = "",
+            attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str | Sequence[str] = "") \
+        -> tuple[Tensor[ComputeOp], ...]: ...
 def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",
             attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str | Sequence[str] = "") -> Any:
     """A new tensor by a formula: its element [i, j] is `fcompute(i, j)`.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
@@ -92,6 +92,14 @@ class ExternOp(StatementsOp):
         return f"extern({self.name}, inputs=[{', '.join(tensor.name for tensor in self.inputs)}])"
 
 
+@overload
+def extern(shape: int | Expr | Sequence[int | Expr], inputs: Any, fcompute: Callable[..., Any], name: str = "extern",
+           dtype: Any = None, in_buffers: Any = None, out_buffers: Any = None, tag: str = "",
+           attrs: Mapping[str, Any] | None = None, *, info: Any = None) -> Tensor[ExternOp]: ...
+@overload
+def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
+           in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
+           info: Any = None) -> Any: ...
 def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
            in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
            info: Any = None) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import CO_VARARGS
-from typing import Any
+from typing import Any, Protocol
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError
 from tedsl.ir import build
@@ -16,6 +16,13 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import CommReducer, Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.lang.value import as_condition, as_value
+
+
+class Reducer(Protocol):
+    """What te.sum and its kin are, for type checkers."""
+
+    def __call__(self, expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Expr:
+        """The reduction of `expr` over `axis`; without an axis the combination of the arguments."""
 
 
 def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce") -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import Expr
 from tedsl.lang.constants import highest_value, lowest_value
-from tedsl.lang.reducer import comm_reducer, means_axes
+from tedsl.lang.reducer import Reducer, comm_reducer, means_axes
 from tedsl.lang.value import as_condition
 
 
@@ -27,10 +27,10 @@ def _no_bool(name: str, fcombine: Callable[[Any, Any], Expr], instead: str) -> C
     return combine
 
 
-sum = comm_reducer(_no_bool("sum", build.add, "any"), lambda t: build.const(0, t), name="sum")
-prod = comm_reducer(_no_bool("prod", build.mul, "all"), lambda t: build.const(1, t), name="prod")
-max = comm_reducer(_no_bool("max", build.maximum, "any"), lowest_value, name="max")
-min = comm_reducer(_no_bool("min", build.minimum, "all"), highest_value, name="min")
+sum: Reducer = comm_reducer(_no_bool("sum", build.add, "any"), lambda t: build.const(0, t), name="sum")
+prod: Reducer = comm_reducer(_no_bool("prod", build.mul, "all"), lambda t: build.const(1, t), name="prod")
+max: Reducer = comm_reducer(_no_bool("max", build.maximum, "any"), lowest_value, name="max")
+min: Reducer = comm_reducer(_no_bool("min", build.minimum, "all"), highest_value, name="min")
 _reduce_all = comm_reducer(lambda x, y: build.logical_and(x, y), lambda t: build.const(True, t), name="all")
 _reduce_any = comm_reducer(lambda x, y: build.logical_or(x, y), lambda t: build.const(False, t), name="any")
 

@@ -7,8 +7,8 @@ Operators on whole tensors broadcast like numpy and are written in `lang/element
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
@@ -17,12 +17,18 @@ from tedsl.ir.expr import Expr, ProducerLoad
 from tedsl.ir.operators import ExprOperators
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from tedsl.lang.operation import Operation
 
+    Op = TypeVarWithDefault("Op", bound=Operation, covariant=True, default=Any)  # a bare Tensor may be of any kind
+else:
+    Op = TypeVar("Op")
 
-def _whole(name: str, reflected: bool = False) -> Any:
+
+def _whole(name: str, reflected: bool = False) -> Callable[[Any, Any], Tensor]:
     """The operator on whole tensors that `lang/elementwise.py` calls `name`."""
-    def operator(self: Tensor, other: Any) -> Any:
+    def operator(self: Tensor, other: Any) -> Any:  # a Tensor, or NotImplemented
         from tedsl.lang import elementwise
 
         return elementwise.binary(name, other, self) if reflected else elementwise.binary(name, self, other)
@@ -31,17 +37,18 @@ def _whole(name: str, reflected: bool = False) -> Any:
     return operator
 
 
-class Tensor:
+class Tensor(Generic[Op]):
     """Output number `value_index` of the operation `op`. Two handles of one output are equal and have one hash.
 
-    shape: integer expressions; dtype: of one element; ndim: the rank, 0 for a scalar.
+    shape: integer expressions; dtype: of one element; ndim: the rank, 0 for a scalar. For type checkers `Tensor[ComputeOp]` is
+    an output of a formula, whose `op` has axes.
     """
 
     __slots__ = ("__weakref__", "dtype", "op", "shape", "value_index")
     __array_ufunc__ = None  # numpy leaves `array + tensor` to us
 
-    def __init__(self, op: Operation, value_index: int = 0) -> None:
-        self.op = op
+    def __init__(self, op: Op, value_index: int = 0) -> None:
+        self.op: Op = op
         self.value_index = value_index
         self.shape: tuple[Expr, ...] = op.shape_of(value_index)
         self.dtype: DType = op.dtype_of(value_index)
@@ -59,7 +66,7 @@ class Tensor:
         """The element at `indices`, one for each dimension."""
         return load(self, indices)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> TensorSlice:
         indices = key if isinstance(key, tuple) else (key,)
         return _index(self, indices)
 
@@ -155,7 +162,7 @@ class TensorSlice(ExprOperators, metaclass=_SliceType):
     def dtype(self) -> DType:
         return self.tensor.dtype
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> TensorSlice:
         return _index(self.tensor, self.indices + (key if isinstance(key, tuple) else (key,)))
 
     def __iter__(self) -> Iterator[Any]:
@@ -194,13 +201,14 @@ def refuse_rank(tensor: Tensor, indices: tuple[Any, ...]) -> NoReturn:
         else f"a scalar tensor is read with {tensor.name}()")
 
 
-def _index(tensor: Tensor, indices: tuple[Any, ...]) -> Any:
+def _index(tensor: Tensor, indices: tuple[Any, ...]) -> TensorSlice:
+    """The element at `indices`, or a TensorSlice where some are missing; for type checkers a TensorSlice is both."""
     if len(indices) > len(tensor.shape) and Ellipsis not in indices:
         refuse_rank(tensor, indices)
     if any(map(_is_region, indices)):
         return TensorSlice(tensor, indices)
     if len(indices) == len(tensor.shape):
-        return load(tensor, indices)
+        return cast(TensorSlice, load(tensor, indices))  # type checkers cannot tell how many indices there are
     return TensorSlice(tensor, tuple([_integer(tensor, indices, position) for position in range(len(indices))]))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
@@ -75,6 +75,12 @@ class ScanOp(Operation):
         return f"scan({self.name}, {named})"
 
 
+@overload
+def scan(init: Tensor, update: Tensor, state_placeholder: Tensor, inputs: Any = None, name: str = "scan", tag: str = "",
+         attrs: Mapping[str, Any] | None = None) -> Tensor[ScanOp]: ...
+@overload
+def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, name: str = "scan", tag: str = "",
+         attrs: Mapping[str, Any] | None = None) -> Any: ...
 def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, name: str = "scan", tag: str = "",
          attrs: Mapping[str, Any] | None = None) -> Any:
     """The tensor whose first rows are `init` and whose row t is `update[t, ...]`, a te.compute that reads earlier rows as
