@@ -22,8 +22,10 @@ from tedsl.names import find_beside
 from tedsl.version import VERSION
 
 if TYPE_CHECKING:
-    from tedsl import contrib, driver, error, nd, te, testing, tir, transform
+    import topi as topi
+    from tedsl import arith, contrib, driver, error, ir, nd, runtime, target, te, testing, tir, transform
     from tedsl.driver import build, lower
+    from tedsl.ir import container as container
     from tedsl.ir.func import IRModule
     from tedsl.nd import context, cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
     from tedsl.runtime.functions import get_global_func, register_func
@@ -55,19 +57,20 @@ __all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Tar
            "trace", "transform", "vulkan"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        value = getattr(import_module(_NAMES[name]), name)
-    elif name in _MODULES:
-        return import_module(f"tedsl.{name}")
-    elif name == "container":
-        return import_module("tedsl.ir.container")
-    elif name == "topi":
-        return import_module("topi")  # a package of its own, also found here as programs expect
-    else:
-        raise AttributeError(f"module 'tedsl' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
+    def __getattr__(name: str) -> Any:
+        if name in _NAMES:
+            value = getattr(import_module(_NAMES[name]), name)
+        elif name in _MODULES:
+            return import_module(f"tedsl.{name}")
+        elif name == "container":
+            return import_module("tedsl.ir.container")
+        elif name == "topi":
+            return import_module("topi")  # a package of its own, also found here as programs expect
+        else:
+            raise AttributeError(f"module 'tedsl' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

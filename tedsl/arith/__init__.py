@@ -20,17 +20,25 @@ Memory may change between two statements, so no fact about a loaded value is rem
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tedsl.arith.analyzer import Analyzer
+    from tedsl.arith.deduce import deduce_bound, detect_clip_bound
+    from tedsl.arith.sets import ConstIntBound, IntervalSet, IntSet, ModularSet
+    from tedsl.arith.solve import detect_linear_equation
 
 _HOMES = {  # name → the module that defines it; imported on first use
     "Analyzer": "analyzer", "ConstIntBound": "sets", "ModularSet": "sets", "IntSet": "sets", "IntervalSet": "sets",
     "detect_linear_equation": "solve", "deduce_bound": "deduce", "detect_clip_bound": "deduce",
 }
-__all__ = list(_HOMES)
+__all__ = ["Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "ModularSet", "deduce_bound", "detect_clip_bound",
+           "detect_linear_equation"]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"tedsl.arith has no {name!r}; it has {', '.join(_HOMES)}")
-    return getattr(import_module(f"tedsl.arith.{home}"), name)
+if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"tedsl.arith has no {name!r}; it has {', '.join(_HOMES)}")
+        return getattr(import_module(f"tedsl.arith.{home}"), name)

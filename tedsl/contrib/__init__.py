@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tedsl.contrib import clang as clang
+    from tedsl.contrib import intrinsics as intrinsics
+    from tedsl.contrib import utils as utils
 
 _MODULES = ("clang", "intrinsics", "utils")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'tedsl.contrib' has no attribute {name!r}; it has {', '.join(_MODULES)}")
-    return import_module(f"tedsl.contrib.{name}")
+if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'tedsl.contrib' has no attribute {name!r}; it has {', '.join(_MODULES)}")
+        return import_module(f"tedsl.contrib.{name}")
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,25 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tedsl import transform as transform
+    from tedsl.ir import container as container
+    from tedsl.ir.container import Array as Array
+    from tedsl.ir.container import Map as Map
+    from tedsl.ir.expr import Expr as PrimExpr
+    from tedsl.ir.func import GlobalVar as GlobalVar
+    from tedsl.ir.func import IRModule as IRModule
+    from tedsl.ir.func import PrimFunc as BaseFunc
+    from tedsl.ir.iters import IterVar as IterVar
+    from tedsl.ir.iters import Range as Range
+    from tedsl.ir.ops import Op as Op
+    from tedsl.ir.types import PointerType as PointerType
+    from tedsl.ir.types import PrimType as PrimType
+    from tedsl.ir.walk.equal import assert_structural_equal as assert_structural_equal
+    from tedsl.ir.walk.equal import structural_equal as structural_equal
+    from tedsl.ir.walk.equal import structural_hash as structural_hash
 
 _NAMES = {
     "Array": "container", "BaseFunc": "func", "GlobalVar": "func", "IRModule": "func", "IterVar": "iters",
@@ -18,16 +36,17 @@ _NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "container":
-        return import_module("tedsl.ir.container")
-    if name == "transform":
-        return import_module("tedsl.transform")  # it stands above; programs also look for it here
-    if name not in _NAMES:
-        raise AttributeError(f"module 'tedsl.ir' has no attribute {name!r}")
-    value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), {"PrimExpr": "Expr", "BaseFunc": "PrimFunc"}.get(name, name))
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
+    def __getattr__(name: str) -> Any:
+        if name == "container":
+            return import_module("tedsl.ir.container")
+        if name == "transform":
+            return import_module("tedsl.transform")  # it stands above; programs also look for it here
+        if name not in _NAMES:
+            raise AttributeError(f"module 'tedsl.ir' has no attribute {name!r}")
+        value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), {"PrimExpr": "Expr", "BaseFunc": "PrimFunc"}.get(name, name))
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -89,7 +89,7 @@ class Tensor(Generic[Op]):
     def __repr__(self) -> str:
         return f"Tensor(shape=[{', '.join(map(repr, self.shape))}], op.name={self.op.name})"
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:  # not NoReturn: pyright takes what it cannot tell for one tensor
         raise ArgumentTypeError(f"the tensor {self.name} cannot be iterated: its elements do not exist "
                                 "while the program is written",
                                 hint="index it in te.compute, or unpack the shape: n, m = A.shape")

@@ -10,7 +10,22 @@ The names that programs use are loaded when they are asked for.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tedsl.ir.build import const as const
+    from tedsl.ir.dtype import DType as DataType
+    from tedsl.runtime.array import NDArray as NDArray
+    from tedsl.runtime.device import Device as Device
+    from tedsl.runtime.functions import PackedFunc as PackedFunc
+    from tedsl.runtime.functions import get_global_func as get_global_func
+    from tedsl.runtime.functions import list_global_func_names as list_global_func_names
+    from tedsl.runtime.functions import register_func as register_func
+    from tedsl.runtime.functions import remove_global_func as remove_global_func
+    from tedsl.runtime.module import Module as Module
+    from tedsl.runtime.objects import convert as convert
+    from tedsl.runtime.objects import enabled as enabled
+    from tedsl.runtime.objects import load_module as load_module
 
 _NAMES = {
     "Device": "device", "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
@@ -23,14 +38,15 @@ _BELOW = {"DataType": ("dtype", "DType"), "const": ("build", "const")}
 String = str  # texts of programs are Python's
 
 
-def __getattr__(name: str) -> Any:
-    if name in _BELOW:
-        return getattr(import_module(f"tedsl.ir.{_BELOW[name][0]}"), _BELOW[name][1])
-    if name not in _NAMES:
-        raise AttributeError(f"module 'tedsl.runtime' has no attribute {name!r}")
-    value = getattr(import_module(f"tedsl.runtime.{_NAMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
+    def __getattr__(name: str) -> Any:
+        if name in _BELOW:
+            return getattr(import_module(f"tedsl.ir.{_BELOW[name][0]}"), _BELOW[name][1])
+        if name not in _NAMES:
+            raise AttributeError(f"module 'tedsl.runtime' has no attribute {name!r}")
+        value = getattr(import_module(f"tedsl.runtime.{_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

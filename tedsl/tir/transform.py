@@ -9,7 +9,7 @@ PassContext that is current when the pass runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from tedsl.errors import ArgumentError
 from tedsl.ir.func import PrimFunc
@@ -145,5 +145,6 @@ def VerifyMemory() -> ModulePass:
     return named_pass("VerifyMemory", verify_memory)
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"tir.transform has no pass {name!r}: there are {', '.join(__all__)}")
+if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(f"tir.transform has no pass {name!r}: there are {', '.join(__all__)}")
