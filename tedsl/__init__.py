@@ -23,7 +23,11 @@ from tedsl.version import VERSION
 
 if TYPE_CHECKING:
     import topi as topi
-    from tedsl import arith, contrib, driver, error, ir, nd, runtime, target, te, testing, tir, transform
+    from tedsl import arith as arith
+    from tedsl import contrib, driver, error, nd, te, testing, tir, transform
+    from tedsl import ir as ir
+    from tedsl import runtime as runtime
+    from tedsl import target as target
     from tedsl.driver import build, lower
     from tedsl.ir import container as container
     from tedsl.ir.func import IRModule

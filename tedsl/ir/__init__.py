@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tedsl.ir import container as container
     from tedsl.ir.container import Array as Array
     from tedsl.ir.container import Map as Map
-    from tedsl.ir.expr import Expr as PrimExpr
+    from tedsl.ir.expr import Expr
     from tedsl.ir.func import GlobalVar as GlobalVar
     from tedsl.ir.func import IRModule as IRModule
-    from tedsl.ir.func import PrimFunc as BaseFunc
+    from tedsl.ir.func import PrimFunc
     from tedsl.ir.iters import IterVar as IterVar
     from tedsl.ir.iters import Range as Range
     from tedsl.ir.ops import Op as Op
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tedsl.ir.walk.equal import assert_structural_equal as assert_structural_equal
     from tedsl.ir.walk.equal import structural_equal as structural_equal
     from tedsl.ir.walk.equal import structural_hash as structural_hash
+
+    PrimExpr, BaseFunc = Expr, PrimFunc
 
 _NAMES = {
     "Array": "container", "BaseFunc": "func", "GlobalVar": "func", "IRModule": "func", "IterVar": "iters",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tedsl.ir.build import const as const
-    from tedsl.ir.dtype import DType as DataType
+    from tedsl.ir.dtype import DType
     from tedsl.runtime.array import NDArray as NDArray
     from tedsl.runtime.device import Device as Device
     from tedsl.runtime.functions import PackedFunc as PackedFunc
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tedsl.runtime.objects import convert as convert
     from tedsl.runtime.objects import enabled as enabled
     from tedsl.runtime.objects import load_module as load_module
+
+    DataType = DType
 
 _NAMES = {
     "Device": "device", "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",

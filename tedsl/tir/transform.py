@@ -9,7 +9,7 @@ PassContext that is current when the pass runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentError
 from tedsl.ir.func import PrimFunc
