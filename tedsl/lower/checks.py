@@ -24,7 +24,8 @@ from tedsl.ir import build
 from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.walk.counterexample import Loop, Scope, SearchResult, find_outside, free_symbols
+from tedsl.ir.walk.around import Loop
+from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of

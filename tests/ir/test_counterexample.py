@@ -4,7 +4,8 @@ import pytest
 
 from tedsl.ir import build
 from tedsl.ir.expr import Var
-from tedsl.ir.walk.counterexample import TRIED, Loop, find_outside, free_symbols, relevant
+from tedsl.ir.walk.around import Loop
+from tedsl.ir.walk.counterexample import TRIED, find_outside, free_symbols, relevant
 
 I, J, N = Var("i"), Var("j"), Var("n")
 

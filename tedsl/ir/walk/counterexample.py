@@ -12,20 +12,12 @@ from typing import TypeAlias
 
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.expr import Expr, Var
+from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.visitor import variables
 
 TRIED = 4096  # iterations looked at; a domain of at most that many is decided
 SIZES = (1, 2, 3, 8)  # values tried for each symbol of a shape, and the last one for all if there are more than MANY symbols
 MANY = 3
-
-
-@dataclass(frozen=True, eq=False)
-class Loop:
-    """`var` runs from `min` on, over `extent` values."""
-
-    var: Var
-    min: Expr
-    extent: Expr
 
 
 Scope: TypeAlias = "Loop | Expr"  # what stands around an access: a loop, or a condition that holds

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tedsl.ir import build
-from tedsl.ir.expr import BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Load, Not, Ramp, Select, Shuffle, Var
+from tedsl.ir.expr import Add, BinaryOp, Broadcast, Call, Cast, Expr, IntImm, Load, Not, Ramp, Select, Shuffle, Var
 from tedsl.ir.node import Node
 from tedsl.ir.ops import FOREIGN
 from tedsl.ir.walk.visitor import post_order
@@ -54,5 +56,13 @@ def lane_of(vector: Expr, k: int) -> Expr:
             return value
         case Ramp(base=base, stride=stride):
             return build.add(base, build.mul(stride, k))
+        case Add(a=a, b=b):
+            return build.add(lane_of(a, k), lane_of(b, k))
         case _:
             return Shuffle((vector,), (IntImm(build.const(0).dtype, k),))
+
+
+def lanes_of(indices: Sequence[Expr]) -> list[tuple[Expr, ...]]:
+    """The indices of each element that an access touches, one for each lane; a scalar index is the same in all of them."""
+    lanes = max((index.dtype.lanes for index in indices), default=1)
+    return [tuple(lane_of(index, k) for index in indices) for k in range(lanes)]

@@ -22,7 +22,8 @@ from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Stmt, Store
-from tedsl.ir.walk.counterexample import Loop, Scope, SearchResult, find_outside, free_symbols, relevant
+from tedsl.ir.walk.around import Loop
+from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols, relevant
 from tedsl.ir.walk.lanes import lane_of, one_lane
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute

@@ -16,7 +16,7 @@ from tedsl.arith.interval import relax
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.stmt import AssertStmt, Stmt
-from tedsl.ir.walk.counterexample import Loop
+from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.reads import takes_its_ends

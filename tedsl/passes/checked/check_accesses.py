@@ -46,12 +46,16 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
+from tedsl.ir.walk import accesses as walk
+from tedsl.ir.walk.accesses import memory_of
+from tedsl.ir.walk.around import WithoutLets
+from tedsl.ir.walk.lanes import lane_of, lanes_of
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.checked.accesses import Key, Place, handed_out, key_of, lane_of, lanes_of, places_of, reads_of
+from tedsl.passes.checked.handed_out import handed_out
 from tedsl.passes.checked.iterations import SEVERAL, Blocks, Iterations, Together, blocks_of
-from tedsl.passes.checked.memory import Memory, over, with_shadow
+from tedsl.passes.checked.memory import Key, Memory, Place, over, with_shadow
 from tedsl.passes.checked.windows import Window, binds_of, unbound, window_of
 from tedsl.passes.facts.threads import WRITTEN, has_launch, launched, scope_of
 from tedsl.runtime.faults import FAULT
@@ -100,7 +104,7 @@ class _Checker(ScopedRewriter):
         self.blocks: Blocks | None = None  # of the kernel around
         self.by_hand = not func.attrs.get("from_legacy_te_schedule")
         self.in_kernel = False
-        stored = {key_of(node) for node in post_order(func.body) if isinstance(node, (BufferStore, Store))}
+        stored = {memory_of(node) for node in post_order(func.body) if isinstance(node, (BufferStore, Store))}
         for buffer in func.buffer_map.values():
             span = _span(buffer)
             self.memories[buffer] = Memory(buffer.name, _zeros(buffer.shape), buffer.shape)
@@ -219,8 +223,8 @@ class _Checker(ScopedRewriter):
     def take_notes(self, together: Together, body: Stmt) -> None:
         """Of memory that is known already and that `body` writes."""
         nodes = list(post_order(body))
-        read = {self.memory(key_of(node)) for node in nodes if isinstance(node, (BufferLoad, Load))}
-        together.take_notes([self.memory(key_of(node)) for node in nodes if isinstance(node, (BufferStore, Store))], read)
+        read = {self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferLoad, Load))}
+        together.take_notes([self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferStore, Store))], read)
 
     def written_by_hand(self, stmt: Stmt) -> Stmt:
         before, self.by_hand = self.by_hand, True
@@ -268,16 +272,19 @@ class _Checker(ScopedRewriter):
 
     def reads(self, *exprs: Expr) -> Iterator[Stmt]:
         """The checks of what `exprs` read."""
-        for read in reads_of(*exprs):
-            key = key_of(read.load)
+        written_out = WithoutLets()  # the checks stand outside of the expressions
+        for read in walk.reads(exprs):
+            key = read.memory
             memory = self.memory(key)
             if memory is not None:
-                places, outer = places_of(read), self.stage
+                read = read.without_lets(written_out)
+                places, outer = lanes_of(read.indices), self.stage
                 self.stage = self.inlined.get(memory, outer)
+                conditions = [c.value for c in read.around.conditions() if c.expr.dtype.lanes == 1]
                 for lane, given in enumerate(places):
                     at = self.located(key, memory, given, len(places), "reads")
-                    mask = read.load.predicate if isinstance(read.load, Load) else None
-                    on = (*read.conditions, *at.on, *(() if mask is None else (lane_of(mask, lane),)))
+                    mask = read.predicate
+                    on = (*conditions, *at.on, *(() if mask is None else (lane_of(mask, lane),)))
                     yield from (_under(on, check) for check in (*at.checks, *self.read(memory, at.place)))
                 self.stage = outer
 
@@ -334,7 +341,7 @@ class _Checker(ScopedRewriter):
         """That no other iteration of a parallel loop around wrote or read the element that `value` is stored to, and no other
         block: unless that wrote the same."""
         for together in self.parallel:
-            loads = [self.memory(key_of(node)) for node in post_order(value) if isinstance(node, (BufferLoad, Load))]
+            loads = [self.memory(memory_of(node)) for node in post_order(value) if isinstance(node, (BufferLoad, Load))]
             alike = together.all_store(value, place, loads, self.loops)
             for shadows, did in ((together.owners, "wrote too"), (together.readers, "read")):
                 if memory in shadows and not (alike and shadows is together.owners):

@@ -11,6 +11,9 @@ from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import BufferRealize, BufferStore, For, ForKind, Stmt, seq
 
+Key = Buffer | Var  # of a memory: its buffer, or the data pointer of flat loops
+Place = tuple[Expr, ...]  # the indices of one element
+
 
 @dataclass(eq=False)
 class Memory:

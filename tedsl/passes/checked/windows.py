@@ -13,8 +13,7 @@ from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import Add, BufferLoad, Call, Expr, Load
 from tedsl.ir.stmt import BIND_SCOPE, AttrStmt, BufferStore, Stmt, Store, Tensorized
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.checked.accesses import Place
-from tedsl.passes.checked.memory import Memory
+from tedsl.passes.checked.memory import Memory, Place
 
 
 @dataclass(frozen=True, eq=False)

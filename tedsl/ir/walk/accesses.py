@@ -1,0 +1,230 @@
+"""The walk over accesses to memory: each load and store of a program, with the loops, conditions and lets around it.
+
+    for (i: 0, 8) { if (i > 2) { B[i] = select(p, A[i], 0) } }      reads A[i]   in loop i, where i > 2 and p
+                                                                    writes B[i]  in loop i, where i > 2
+
+What is evaluated where follows the head of `ir/expr.py`: of a Select, te.all and te.any too, a side counts under the condition
+that chooses it, with `Condition.chosen_by` for those who must know that both sides are evaluated.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tedsl.ir import build
+from tedsl.ir.expr import And, BufferLoad, Call, Expr, IntImm, Let, Load, Or, ProducerLoad, Reduce, Select
+from tedsl.ir.iters import IterVar
+from tedsl.ir.node import Node
+from tedsl.ir.ops import ALLREDUCE, IF_THEN_ELSE
+from tedsl.ir.stmt import (
+    THREADS,
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferRealize,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+)
+from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Loop, WithoutLets, is_of_expression
+from tedsl.ir.walk.visitor import post_order
+
+READS = (Load, BufferLoad, ProducerLoad)
+WRITES = (Store, BufferStore)
+
+
+def is_read(node: Node) -> bool:
+    """Whether `node` loads an element."""
+    return isinstance(node, READS)
+
+
+def never(stmt: Stmt) -> bool:
+    """False: of sequences that are followed to their ends."""
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A load or store, or another node that the walk was asked for, and what stands around it.
+
+    statement: the one that makes it; None in an expression that stands alone.
+    """
+
+    node: Any
+    around: Around
+    statement: Stmt | None = None
+
+    @property
+    def memory(self) -> Any:
+        """The data pointer, buffer or tensor that is accessed; of any other node itself."""
+        return memory_of(self.node)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is a store."""
+        return isinstance(self.node, WRITES)
+
+    @property
+    def indices(self) -> tuple[Expr, ...]:
+        """The indices of the element; of flat memory one; of nodes that are no load or store none."""
+        if isinstance(self.node, (Load, Store)):
+            return (self.node.index,)
+        return tuple(self.node.indices) if isinstance(self.node, (BufferLoad, BufferStore, ProducerLoad)) else ()
+
+    @property
+    def predicate(self) -> Expr | None:
+        """The mask of the lanes that are accessed; None: all."""
+        return self.node.predicate if isinstance(self.node, (Load, Store)) else None
+
+    def choices(self) -> list[Condition | Binding]:
+        """The conditions and lets of the expression that it stands in, innermost first."""
+        steps = itertools.takewhile(is_of_expression, self.around)
+        return [step for step in steps if isinstance(step, (Condition, Binding))]
+
+    def without_lets(self, written_out: WithoutLets) -> Access:
+        """The access with the values of lets in place of their variables."""
+        return Access(written_out.expr(self.node, self.around), written_out(self.around), self.statement)
+
+
+def memory_of(node: Node) -> Any:
+    """The data pointer, buffer or tensor that a load or store accesses; any other node itself."""
+    match node:
+        case Load(buffer_var=memory) | Store(buffer_var=memory) | BufferLoad(buffer=memory) | BufferStore(buffer=memory) \
+                | ProducerLoad(producer=memory):
+            return memory
+        case _:
+            return node
+
+
+# --- expressions ----------------------------------------------------------------------------------------------------------
+
+def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] = is_read,
+          statement: Stmt | None = None, outside_in: bool = False) -> Iterator[Access]:
+    """The nodes below expressions that are `wanted`, in the order of evaluation: those in an index come before the load itself.
+
+    outside_in: after it. A node that is shared comes once for each set of conditions, but not for one that adds to another.
+    """
+    places: dict[Node, list[Around]] = {}
+    for root in roots:
+        reading = _leading_to(root, wanted)
+        stack: list[tuple[Node, Around, bool]] = [(root, around, False)] if root in reading else []
+        while stack:
+            node, here, ready = stack.pop()
+            if ready:
+                yield Access(node, here, statement)
+                continue
+            known = places.setdefault(node, [])
+            if any(here.includes(place) for place in known):
+                continue
+            known.append(here)
+            if wanted(node):
+                if outside_in:
+                    yield Access(node, here, statement)
+                else:
+                    stack.append((node, here, True))
+            stack.extend((part, inside, False) for part, inside in reversed(_parts(node, here, reading)) if part in reading)
+
+
+def _leading_to(root: Node, wanted: Callable[[Node], bool]) -> set[Node]:
+    """The nodes of an expression below which something is wanted, and what is wanted."""
+    found: set[Node] = set()
+    for node in post_order(root):
+        if wanted(node) or any(child in found for child in node.child_nodes()):
+            found.add(node)
+    return found
+
+
+def _parts(node: Node, around: Around, reading: set[Node]) -> list[tuple[Node, Around]]:
+    """The children of an expression with the places at which they are evaluated."""
+    match node:
+        case And(a=a, b=b) | Or(a=a, b=b) if b in reading:
+            return [(a, around), (b, around.within(Condition(a, isinstance(node, And), node)))]
+        case Select(condition=c, true_value=yes, false_value=no):
+            return _sides(node, c, yes, no, around)
+        case Call(op=op, args=(c, yes, no)) if op is IF_THEN_ELSE:
+            return _sides(node, c, yes, no, around)
+        case Reduce(source=source, condition=c, init=init):
+            inside = around.within(Condition(c, True, node))
+            return [(c, around), *((value, inside) for value in source), *((value, around) for value in init)]
+        case Let(var=var, value=value, body=body):
+            return [(value, around), (body, around.within(Binding(var, value, node)))]
+        case Call(op=op, args=(IntImm(value=count), *rest)) if op is ALLREDUCE:  # a thread takes part where its condition holds
+            inside = around.within(Condition(rest[count], True, node))
+            return [(rest[count], around), *((value, inside) for value in rest[:count]),
+                    *((value, around) for value in rest[count + 1:])]
+        case _:
+            return [(child, around) for child in node.child_nodes()]
+
+
+def _sides(node: Node, condition: Expr, yes: Expr, no: Expr, around: Around) -> list[tuple[Node, Around]]:
+    return [(condition, around), (yes, around.within(Condition(condition, True, node))),
+            (no, around.within(Condition(condition, False, node)))]
+
+
+# --- statements -----------------------------------------------------------------------------------------------------------
+
+_Item: TypeAlias = "tuple[Stmt, Around] | tuple[tuple[Node, ...], Around, Stmt] | Access"
+
+
+def accesses(root: Stmt, around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] = is_read,
+             until: Callable[[Stmt], bool] = never) -> Iterator[Access]:
+    """The accesses of statements, in the order in which they happen: a store comes after the loads that it needs.
+
+    wanted: the nodes of expressions that count. until: a sequence is followed up to the first statement for which this holds.
+    """
+    stack: list[_Item] = [(root, around)]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Access):
+            yield item
+        elif len(item) == 3:
+            yield from reads(item[0], item[1], wanted=wanted, statement=item[2])
+        else:
+            stack.extend(reversed(_items(*item, until)))
+
+
+def _items(stmt: Stmt, around: Around, until: Callable[[Stmt], bool]) -> list[_Item]:
+    """What happens in a statement, in order."""
+    match stmt:
+        case Store(value=value, index=index, predicate=predicate):
+            used = (value, index) if predicate is None else (value, index, predicate)
+            return [(used, around, stmt), Access(stmt, around, stmt)]
+        case BufferStore(value=value, indices=indices):
+            return [((value, *indices), around, stmt), Access(stmt, around, stmt)]
+        case SeqStmt(seq=parts):
+            return [(part, around) for part in itertools.takewhile(lambda part: not until(part), parts)]
+        case IfThenElse(condition=condition, then_case=then, else_case=other):
+            sides = [(then, True)] if other is None else [(then, True), (other, False)]
+            return [((condition,), around, stmt),
+                    *((side, around.within(Condition(condition, holds, stmt))) for side, holds in sides)]
+        case _:
+            inside = inside_of(stmt, around)
+            children = stmt.child_nodes()
+            exprs = tuple(child for child in children if not isinstance(child, Stmt))
+            bodies: list[_Item] = [(child, inside) for child in children if isinstance(child, Stmt)]
+            return [(exprs, around, stmt), *bodies] if exprs else bodies
+
+
+def inside_of(stmt: Stmt, around: Around) -> Around:
+    """The place of the body of `stmt`, which stands in `around` and is not a branch."""
+    match stmt:
+        case For(loop_var=var, min=low, extent=extent):
+            return around.within(Loop(var, low, extent, stmt))
+        case AttrStmt(attr_key=key, node=IterVar(var=var), value=count) if key in THREADS:
+            return around.within(Loop(var, build.const(0, var.dtype), count, stmt))
+        case While(condition=condition) | AssertStmt(condition=condition):
+            return around.within(Condition(condition, True, stmt))
+        case LetStmt(var=var, value=value):
+            return around.within(Binding(var, value, stmt))
+        case Allocate(condition=condition) | BufferRealize(condition=condition):
+            return around.within(stmt) if build.is_true(condition) else around.within(Condition(condition, True, stmt), stmt)
+        case _:
+            return around

@@ -1,0 +1,207 @@
+"""What stands around a place of a program: loops, conditions, lets and memory, each known with those outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from tedsl.ir import build
+from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareOp, Expr, Not, Or, Select, Var
+from tedsl.ir.node import Node
+from tedsl.ir.ops import LIKELY
+from tedsl.ir.stmt import Allocate, BufferRealize, Stmt
+from tedsl.ir.walk.substitute import Substitution
+
+Eager = Select | And | Or
+_OPPOSITE: dict[type[CompareOp], type[CompareOp]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """`var` runs from `min` on, over `extent` values. by: the For or the launch of threads."""
+
+    var: Var
+    min: Expr
+    extent: Expr
+    by: Stmt | None = None
+
+    @cached_property
+    def facts(self) -> tuple[Expr, ...]:
+        """That the variable is in its range."""
+        return (build.less_equal(*build.match_operands(self.min, self.var)),
+                build.less(*build.match_operands(build.sub(self.var, self.min), self.extent)))
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """`expr` is true here, or false (holds=False). by: the statement or expression that asks it."""
+
+    expr: Expr
+    holds: bool = True
+    by: Node | None = None
+
+    @cached_property
+    def value(self) -> Expr:
+        """An expression that is true here."""
+        return self.expr if self.holds else build.logical_not(self.expr)
+
+    @cached_property
+    def facts(self) -> tuple[Expr, ...]:
+        """What is true here, taken apart into comparisons."""
+        facts: list[Expr] = []
+        pending = [(self.expr, self.holds)]
+        while pending:
+            c, holds = pending.pop()
+            match c:
+                case And(a=a, b=b) if holds:
+                    pending += [(b, True), (a, True)]
+                case Or(a=a, b=b) if not holds:
+                    pending += [(b, False), (a, False)]
+                case Not(a=a):
+                    pending.append((a, not holds))
+                case Call(op=op, args=(a,)) if op is LIKELY:
+                    pending.append((a, holds))
+                case _ if build.is_true(c) and holds:
+                    pass
+                case CompareOp() if not holds and not c.a.dtype.is_float:  # NaN: the opposite of < is not >=
+                    facts.append(build.binary(_OPPOSITE[type(c)], c.a, c.b))
+                case _:
+                    facts.append(c if holds else build.logical_not(c))
+        return tuple(facts)
+
+    @property
+    def chosen_by(self) -> Eager | None:
+        """What evaluates the place although the condition does not hold, unless it becomes an if_then_else."""
+        return self.by if isinstance(self.by, (Select, And, Or)) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """`var` is `value` here. by: the let statement or let expression."""
+
+    var: Var
+    value: Expr
+    by: Node
+
+    @cached_property
+    def facts(self) -> tuple[Expr, ...]:
+        """That the variable equals its value."""
+        return (EQ(self.var, self.value),)
+
+
+Step: TypeAlias = Loop | Condition | Binding | Allocate | BufferRealize  # of memory: it exists here
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """A step and what stands around it, as a list from the inside out: places share what they have in common."""
+
+    step: Step | None = None
+    outer: Around | None = None
+    depth: int = 0
+
+    def within(self, *steps: Step) -> Around:
+        """The place inside of more steps, outermost first."""
+        place = self
+        for step in steps:
+            place = Around(step, place, place.depth + 1)
+        return place
+
+    def __iter__(self) -> Iterator[Step]:
+        """The steps, innermost first."""
+        return (at.step for at in self._outwards() if at.step is not None)
+
+    def steps(self) -> list[Step]:
+        """The steps, outermost first."""
+        return list(self)[::-1]
+
+    def loops(self) -> list[Loop]:
+        """The loops, outermost first."""
+        return [step for step in self.steps() if isinstance(step, Loop)]
+
+    def conditions(self) -> list[Condition]:
+        """The conditions, outermost first."""
+        return [step for step in self.steps() if isinstance(step, Condition)]
+
+    def includes(self, other: Around) -> bool:
+        """Whether `other` is this place or stands around it."""
+        at: Around | None = self
+        while at is not None and at.depth > other.depth:
+            at = at.outer
+        return at is other
+
+    def of_statement(self) -> Around:
+        """The place of the statement whose expression this place is in."""
+        at = self
+        while at.outer is not None and is_of_expression(at.step):
+            at = at.outer
+        return at
+
+    def _outwards(self) -> Iterator[Around]:
+        at: Around | None = self
+        while at is not None:
+            yield at
+            at = at.outer
+
+
+OUTSIDE = Around()
+
+
+def is_of_expression(step: Step | None) -> bool:
+    """Whether a condition or let stands inside of an expression, not around statements."""
+    return isinstance(step, (Condition, Binding)) and isinstance(step.by, Expr)
+
+
+class WithoutLets:
+    """Called with a place: the same with the values of lets in place of their variables.
+
+    keep: which values are not to be written out, as those that memory decides; these lets stay.
+    """
+
+    def __init__(self, keep: Callable[[Expr], bool] = lambda value: False) -> None:
+        self.keep = keep
+        self._known: dict[Around, tuple[Around, Substitution | None]] = {OUTSIDE: (OUTSIDE, None)}
+
+    def __call__(self, around: Around) -> Around:
+        return self._found(around)[0]
+
+    def expr(self, expr: Expr, around: Around) -> Expr:
+        """`expr`, which stands in `around`, with those values."""
+        substitution = self._found(around)[1]
+        return expr if substitution is None else substitution(expr)
+
+    def _found(self, around: Around) -> tuple[Around, Substitution | None]:
+        pending: list[Around] = []
+        at: Around | None = around
+        while at is not None and at not in self._known:
+            pending.append(at)
+            at = at.outer
+        for place in reversed(pending):
+            self._known[place] = self._written_out(place)
+        return self._known[around]
+
+    def _written_out(self, place: Around) -> tuple[Around, Substitution | None]:
+        if place.outer is None or place.step is None:
+            return place, None
+        outer, known = self._known[place.outer]
+        step = place.step
+        if isinstance(step, Binding):
+            value = step.value if known is None else known(step.value)
+            if not self.keep(value):
+                return outer, Substitution({**(known.mapping if known is not None else {}), step.var: value})
+        inside = step if known is None else _substituted(step, known)
+        return (place if inside is step and outer is place.outer else outer.within(inside)), known
+
+
+def _substituted(step: Step, known: Substitution) -> Step:
+    match step:
+        case Loop(var=var, min=low, extent=extent, by=by):
+            return Loop(var, known(low), known(extent), by)
+        case Condition(expr=expr, holds=holds, by=by):
+            return Condition(known(expr), holds, by)
+        case Binding(var=var, value=value, by=by):
+            return Binding(var, known(value), by)
+        case _:
+            return step

@@ -1,0 +1,23 @@
+"""The memory that code gets which checked mode cannot look into: calls of functions, address_of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tedsl.ir.expr import BufferLoad, Call, Load, Var
+from tedsl.ir.ops import ADDRESS_OF
+from tedsl.ir.stmt import Stmt
+from tedsl.ir.walk.visitor import post_order
+
+
+def handed_out(body: Stmt) -> Iterator[Var]:
+    """The data pointers that calls in `body` get, or addresses into their memory."""
+    for node in post_order(body):
+        if isinstance(node, Call):
+            for arg in node.args:
+                if isinstance(arg, Var) and arg.dtype.is_handle:
+                    yield arg
+                elif isinstance(arg, Load) and node.op is ADDRESS_OF:
+                    yield arg.buffer_var
+                elif isinstance(arg, BufferLoad) and node.op is ADDRESS_OF:
+                    yield arg.buffer.data
