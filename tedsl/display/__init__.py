@@ -2,6 +2,8 @@
 
     difference  two texts line by line
     terminal    differences in a terminal, with colour where that is wanted
+    code        programs with their words in colour
+    notebook    whether this is one, and what is shown there
     markup      HTML and SVG elements, everything escaped
     graph       a directed graph in layers, as SVG
     page        steps side by side on one page that needs nothing else

@@ -4,15 +4,19 @@ from tedsl.display.markup import Markup
 
 CSS = Markup("""
 .tedsl { --ink: #1c2128; --dim: #656d76; --line: #d0d7de; --page: #ffffff; --box: #f6f8fa; --came: #d7f5dd; --gone: #ffe3e0;
-  --mark: #0757b0; color: var(--ink); background: var(--page); font: 15px/1.5 system-ui, sans-serif; }
+  --mark: #0757b0; --word: #8250a8; --number: #0a6c74; --string: #2c6e2f;
+  color: var(--ink); background: var(--page); font: 15px/1.5 system-ui, sans-serif; }
 @media (prefers-color-scheme: dark) { .tedsl { --ink: #e6edf3; --dim: #9198a1; --line: #3d444d; --page: #0d1117;
-  --box: #151b23; --came: #12361f; --gone: #4a1d1d; --mark: #7ab7ff; } }
+  --box: #151b23; --came: #12361f; --gone: #4a1d1d; --mark: #7ab7ff; --word: #d2a8ff; --number: #76d0da;
+  --string: #8fd694; } }
 .tedsl h1 { font-size: 1.4em; margin: 0 0 .3em; } .tedsl h2 { font-size: 1em; margin: 0; }
 .tedsl code, .tedsl pre, .tedsl td, .tedsl svg text { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   font-size: 12px; }
 .tedsl .dim, .tedsl summary { color: var(--dim); } .tedsl summary { cursor: pointer; }
 .tedsl a { color: var(--mark); text-decoration: none; } .tedsl a:hover { text-decoration: underline; }
 .tedsl pre { background: var(--box); padding: 8px 12px; overflow: auto; margin: 6px 0; border-radius: 4px; }
+.tedsl .keyword { color: var(--word); font-weight: bold; } .tedsl .kind { color: var(--mark); }
+.tedsl .number { color: var(--number); } .tedsl .string { color: var(--string); } .tedsl .comment { color: var(--dim); }
 .tedsl section { border: 1px solid var(--line); border-radius: 6px; margin: 0 0 14px; padding: 10px 14px; }
 .tedsl section:target, .tedsl section:focus { outline: 2px solid var(--mark); }
 .tedsl .problem { border-left: 3px solid #d1242f; padding-left: 10px; white-space: pre-wrap; }

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from tedsl.display.difference import Row
+from tedsl.errors import ArgumentTypeError
 
 COLOURS = {"+": "\033[32m", "-": "\033[31m", "=": "\033[1m"}
 PLAIN = "\033[0m"
+
+
+def output(file: TextIO | None) -> TextIO:
+    """The open file that `show` writes to: standard output unless another is given."""
+    if file is not None and not hasattr(file, "write"):
+        raise ArgumentTypeError(f"show writes to an open file, got {file!r}", hint="leave file out to print")
+    return sys.stdout if file is None else file
 
 
 def wants_colour(out: TextIO) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.buffer import Buffer
@@ -71,6 +71,19 @@ class PrimFunc(Node):
         """This function with an attribute set, or with several from a dict."""
         new = {key_or_dict: value} if isinstance(key_or_dict, str) else dict(key_or_dict)
         return self.replace(attrs=FrozenDict({**self.attrs, **new}))
+
+    def script(self) -> str:
+        """The loops in the notation for eyes (tedsl/ir/script); `str()` gives TVM's."""
+        from tedsl.ir.script import script
+
+        return script(self)
+
+    def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
+        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it."""
+        _show(self, file, colour)
+
+    def _repr_html_(self) -> str:
+        return _shown(f"PrimFunc: {self.name}", self)
 
 
 @node
@@ -145,9 +158,36 @@ class IRModule:
 
         return text(self)
 
-    def _repr_html_(self) -> str:
-        from tedsl.display.page import folded, fragment
+    def script(self) -> str:
+        """The functions in the notation for eyes (tedsl/ir/script); `str()` gives TVM's."""
+        from tedsl.ir.script import script
 
-        return fragment(f"IRModule: {', '.join(self)}", folded("Loops", str(self), is_open=True))
+        return script(self)
+
+    def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
+        """Print `script()`, in colour on a terminal unless `colour` says otherwise; in a notebook, display it."""
+        _show(self, file, colour)
+
+    def _repr_html_(self) -> str:
+        return _shown(f"IRModule: {', '.join(self)}", self)
 
     __repr__ = __str__
+
+
+def _show(program: PrimFunc | IRModule, file: TextIO | None, colour: bool | None) -> None:
+    from tedsl.display.code import painted_code
+    from tedsl.display.notebook import in_notebook, show_in_notebook
+    from tedsl.display.terminal import output, wants_colour
+
+    if file is None and colour is None and in_notebook():
+        show_in_notebook(program)
+        return
+    out = output(file)
+    print(painted_code(program.script(), wants_colour(out) if colour is None else colour), file=out)
+
+
+def _shown(title: str, program: PrimFunc | IRModule) -> str:
+    from tedsl.display.code import code_block
+    from tedsl.display.page import folded, fragment
+
+    return fragment(title, code_block(program.script()), folded("The same in TVM's notation", str(program)))

@@ -39,6 +39,7 @@ BIND_SCOPE = "buffer_bind_scope"
 # AttrStmt keys: `body` runs on each of `value` threads of the axis `node`, of a device or as copies of the statement.
 LAUNCH, VIRTUAL = "thread_extent", "virtual_thread"
 THREADS = (LAUNCH, VIRTUAL)
+LOGICAL_SHAPE = "logical_shape"  # annotation of an Allocate: the extents of the dimensions that its flat memory holds
 EXTERN_SCOPE = "extern_scope"  # AttrStmt key: statements that a person wrote, whose loops are in the order that was meant
 NO_ANNOTATIONS: FrozenDict[str, Any] = FrozenDict()
 

@@ -22,6 +22,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.ops import ADDRESS_OF
 from tedsl.ir.stmt import (
     BIND_SCOPE,
+    LOGICAL_SHAPE,
     Allocate,
     AttrStmt,
     BufferRealize,
@@ -125,7 +126,8 @@ class _Flattener(Rewriter):
             for extent in layout.extents:
                 size = build.product_of_extents(size, extent)
         condition = realize.condition if realize.condition.dtype is BOOL else build.true()
-        return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body)
+        notes = {LOGICAL_SHAPE: layout.extents} if len(layout.extents) > 1 and not layout.strides else {}
+        return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body, notes)
 
     def prefetch(self, node: Prefetch) -> Stmt:
         """A hint for each cache line of the region; what lies outside of the buffer is asked for at its edge."""

@@ -16,6 +16,7 @@ An output never takes the place of an operand of the same statement, nor of one 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Var
@@ -23,6 +24,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import (
     LAUNCH,
+    LOGICAL_SHAPE,
     Allocate,
     AssertStmt,
     AttrStmt,
@@ -75,6 +77,7 @@ class _Slot:
     node: Allocate
     size: Expr
     free_after: int
+    is_shared: bool = False
 
 
 @dataclass
@@ -208,13 +211,14 @@ class _Planner:
                 slots.append(_Slot(life.node, size, life.last))
             else:
                 self.shared[life.node.buffer_var] = slot.node.buffer_var
-                slot.size, slot.free_after = _larger(slot.size, size), life.last
+                slot.size, slot.free_after, slot.is_shared = _larger(slot.size, size), life.last, True
         order = {life.node: k for k, life in enumerate(lives)}
         for slot in sorted(slots, key=lambda slot: -order[slot.node]):
             made = slot.node
             extents = made.extents if len(made.extents) == 1 and made.extents[0] is slot.size else (slot.size,)
             same = body is made.body and extents is made.extents
-            body = made if same else made.replace(body=body, extents=extents)
+            notes = _notes(made) if slot.is_shared else made.annotations
+            body = made if same and not slot.is_shared else made.replace(body=body, extents=extents, annotations=notes)
         return body
 
 
@@ -234,12 +238,17 @@ def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
     if life.first is None or _is_small(life.node, size) or _scope(life.node).split(".")[0] in ("local", "warp"):
         return None  # registers, or as good as
     fitting = [slot for slot in slots if slot.free_after < life.first and slot.node.dtype is life.node.dtype
-               and _scope(slot.node) == _scope(life.node) and slot.node.annotations == life.node.annotations
+               and _scope(slot.node) == _scope(life.node) and _notes(slot.node) == _notes(life.node)
                and not _is_small(slot.node, slot.size) and _comparable(slot.size, size)]
     if not isinstance(size, IntImm) or not fitting:
         return fitting[0] if fitting else None
     large = [slot for slot in fitting if _value(slot.size) >= size.value]
     return min(large, key=lambda s: _value(s.size)) if large else max(fitting, key=lambda s: _value(s.size))
+
+
+def _notes(node: Allocate) -> dict[str, Any]:
+    """What is noted at an allocation that another one must share: its shape need not be the same."""
+    return {key: value for key, value in node.annotations.items() if key != LOGICAL_SHAPE}
 
 
 def _comparable(a: Expr, b: Expr) -> bool:

@@ -1,0 +1,347 @@
+"""The indices of flat accesses along the dimensions of their buffers, where these are proved.
+
+    float32[64, 100] at i*100 + j, with j known to lie in 0..99    ->    [i, j]
+
+An element of a compact array has one tuple of indices within the shape. So indices that add up to the flat index, all but the
+first within their dimensions, are those that the formula had. Where several buffers share memory, or a proof is not found, an
+access has no entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tedsl.arith.affine import Sum
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Call, Expr, IntImm, Load, Mul, Ramp, SizeVar, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import Node
+from tedsl.ir.ops import IF_THEN_ELSE
+from tedsl.ir.stmt import LOGICAL_SHAPE, THREADS, Allocate, AssertStmt, AttrStmt, For, IfThenElse, LetStmt, Stmt, Store
+from tedsl.ir.walk.lanes import one_lane
+from tedsl.ir.walk.rewriter import ScopedRewriter
+from tedsl.ir.walk.visitor import post_order
+
+MOST_ACCESSES = 5000  # proved for one function: those of longer ones stay flat
+MOST_CHOICES = 3  # nested if_then_else whose conditions are used: each looks at what its sides share anew
+
+Indices = tuple[Expr, ...]
+
+
+def places_of(func: PrimFunc) -> dict[Node, Indices]:
+    """The indices of each Load and Store of `func`, and the shape of each Allocate, as far as they are known."""
+    reader = _Reader(func)
+    reader(func.body)
+    return {node: indices for node, indices in reader.found.items() if indices is not None}
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a buffer lies in its memory; no strides: compact row-major."""
+
+    shape: tuple[Expr, ...]
+    strides: tuple[Expr, ...] = ()
+    offset: Expr | None = None
+
+
+class _Reader(ScopedRewriter):
+    """Walks over statements with what is known at each place; rewrites nothing."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.analyzer = Analyzer()
+        self.found: dict[Node, Indices | None] = {}
+        self.layouts: dict[Var, _Layout] = {}
+        self.count = 0
+        for buffer in func.buffers:
+            self.declare(buffer)
+
+    def declare(self, buffer: Buffer) -> None:
+        offset = None if build.as_int(buffer.elem_offset) == 0 else buffer.elem_offset
+        self.layouts[buffer.data] = _Layout(buffer.shape, buffer.strides, offset)
+        for dim in buffer.shape:
+            if isinstance(dim, Var) and not isinstance(dim, SizeVar) and not self.analyzer.known.has_met(dim):
+                self.analyzer.bind(dim, (0, None))
+
+    # --- statements ---
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For():
+                self.expr(stmt.min)
+                self.expr(stmt.extent)
+                self.bind(stmt.loop_var, stmt.min, stmt.extent)
+                with self.analyzer.constraint_scope(build.greater(stmt.extent, 0)):
+                    self.below(stmt.body)
+            case IfThenElse():
+                self.expr(stmt.condition)
+                with self.knowing(stmt.condition):
+                    self.below(stmt.then_case)
+                if stmt.else_case is not None:
+                    with self.knowing(build.logical_not(stmt.condition)):
+                        self.below(stmt.else_case)
+            case AssertStmt():
+                with self.knowing(stmt.condition):
+                    self.below(stmt.body)
+            case LetStmt():
+                self.expr(stmt.value)
+                if stmt.value.dtype.is_integer and stmt.value.dtype.lanes == 1:
+                    self.analyzer.bind(stmt.var, stmt.value)
+                self.below(stmt.body)
+            case AttrStmt(node=IterVar() as axis, attr_key=key) if key in THREADS:
+                self.bind(axis.var, IntImm(axis.var.dtype, 0), stmt.value)
+                self.below(stmt.body)
+            case Allocate():
+                self.allocate(stmt)
+                self.below(stmt.body)
+            case Store():
+                self.expr(stmt.value)
+                self.expr(stmt.index)
+                self.access(stmt, stmt.buffer_var)
+            case _:
+                self.descend(stmt)
+        return stmt
+
+    def below(self, body: Stmt) -> None:
+        self._child(body)
+
+    def bind(self, var: Var, low: Expr, extent: Expr) -> None:
+        self.analyzer.bind(var, Range.from_min_extent(low, extent))
+
+    @contextmanager
+    def knowing(self, condition: Expr) -> Iterator[None]:
+        with ExitStack() as scopes:
+            if condition.dtype.lanes == 1:
+                scopes.enter_context(self.analyzer.constraint_scope(condition))
+            yield
+
+    def allocate(self, stmt: Allocate) -> None:
+        """Memory has the shape that flattening noted, if it is still that large."""
+        shape: tuple[Expr, ...] = tuple(stmt.annotations.get(LOGICAL_SHAPE, stmt.extents))
+        if shape is not stmt.extents:
+            size: Expr = build.const(1, "int32")
+            for extent in shape:
+                size = build.product_of_extents(size, extent)
+            whole: Expr = build.const(1, "int32")
+            for extent in stmt.extents:
+                whole = build.product_of_extents(whole, extent)
+            size, whole = (build.cast("int64", e) for e in (size, whole))
+            shape = tuple(map(self.analyzer.simplify, shape)) if self.analyzer.known.same(
+                self.analyzer.simplify(size), self.analyzer.simplify(whole)) else stmt.extents
+        self.layouts[stmt.buffer_var] = _Layout(shape)
+        self.found[stmt] = shape
+
+    # --- expressions ---
+
+    def expr(self, expr: Expr) -> Expr:
+        self.look(expr, 0)
+        return expr
+
+    def look(self, root: Expr, choices: int) -> None:
+        """All loads of `root`; those of a side of `if_then_else` where its condition holds or does not."""
+        seen: set[int] = set()
+        stack: list[Node] = [root]
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, Load):
+                self.access(node, node.buffer_var)
+            if isinstance(node, Call) and node.op is IF_THEN_ELSE and choices < MOST_CHOICES:
+                condition, chosen, other = node.args
+                stack.append(condition)
+                with self.knowing(condition):
+                    self.look(chosen, choices + 1)
+                with self.knowing(build.logical_not(condition)):
+                    self.look(other, choices + 1)
+            else:
+                stack.extend(node.child_nodes())
+
+    def access(self, node: Load | Store, memory: Var) -> None:
+        """Notes the indices of an access; what is proved at one place of a shared node must be proved at all."""
+        layout = self.layouts.get(memory)
+        if layout is None or (node in self.found and self.found[node] is None):
+            return
+        self.count += 1
+        indices = self.indices(node, layout) if self.count <= MOST_ACCESSES else None
+        before = self.found.setdefault(node, indices)
+        if before is not indices and (before is None or indices is None or not all(map(self.same, before, indices))):
+            self.found[node] = None
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        if isinstance(a, Ramp) and isinstance(b, Ramp):
+            return a.lanes == b.lanes and self.same(a.base, b.base) and self.same(a.stride, b.stride)
+        return a.dtype is b.dtype and a.dtype.lanes == 1 and self.analyzer.known.same(a, b)
+
+    def indices(self, node: Load | Store, layout: _Layout) -> Indices | None:
+        index, lanes = node.index, node.index.dtype.lanes
+        if lanes == 1:
+            with self.knowing(build.true() if node.predicate is None else node.predicate):
+                return _split(index, layout, self.analyzer)
+        if not isinstance(index, Ramp):
+            return None
+        lane = Var("lane", index.base.dtype)
+        self.bind(lane, IntImm(lane.dtype, 0), IntImm(lane.dtype, lanes))
+        mask = None if node.predicate is None else one_lane(node.predicate, lane)
+        with self.knowing(build.true() if mask is None else mask):
+            found = _split(build.add(index.base, build.mul(index.stride, lane)), layout, self.analyzer)
+        if found is None:
+            return None
+        vectors = [self.as_vector(part, lane, lanes) for part in found]
+        return None if None in vectors else tuple(part for part in vectors if part is not None)
+
+    def as_vector(self, index: Expr, lane: Var, lanes: int) -> Expr | None:
+        """An index of one lane as that of all; None if it does not grow evenly."""
+        known = self.analyzer.known
+        total = known.sum(index)
+        step = total.terms.get(lane, 0)
+        rest = total.without(lane)
+        if any(lane in post_order(term) for term in rest.terms):
+            return None
+        if step == 0:
+            return index
+        base = known.build(rest, index.dtype)
+        return None if base is None else Ramp(base, IntImm(index.dtype, step), lanes)
+
+
+# --- one index as several ---
+
+def _split(flat: Expr, layout: _Layout, analyzer: Analyzer) -> Indices | None:
+    """The indices that lead to element `flat` of the memory; None if they are not proved."""
+    if not flat.dtype.is_integer:
+        return None
+    known = analyzer.known
+    total = known.sum(analyzer.simplify(flat))
+    if layout.offset is not None:
+        total = total.plus(known.sum(analyzer.simplify(layout.offset)), -1)
+    if not layout.shape:
+        return () if not total.terms and not total.const else None
+    if len(layout.shape) == 1 and not layout.strides:
+        index = flat if layout.offset is None else known.build(total, flat.dtype)
+        return None if index is None else (index,)
+    if any(isinstance(stride, Var) for stride in layout.strides):
+        return _by_strides(total, layout, flat, analyzer)
+    return _by_extents(total, layout, flat, analyzer)
+
+
+def _by_extents(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> Indices | None:
+    """Innermost dimension first: what its extent does not divide is its index."""
+    steps = _steps(layout)
+    if steps is None:
+        return None
+    indices: list[Expr] = []
+    known = analyzer.known
+    for extent, step in reversed(list(zip(layout.shape[1:], steps))):
+        outer, inner = _divided(total, step, analyzer)
+        parts = _carried(outer, inner, step, analyzer)
+        if parts is None:
+            return None
+        outer, inner = parts
+        index = known.build(inner, flat.dtype)
+        if index is None or not _within(index, extent, analyzer):
+            return None
+        indices.append(index)
+        total = outer
+    first = known.build(total, flat.dtype)
+    return None if first is None else (first, *reversed(indices))
+
+
+def _steps(layout: _Layout) -> list[Expr] | None:
+    """For each dimension but the first: how many elements of it lie between two of the dimension around it."""
+    if not layout.strides:
+        return list(layout.shape[1:])
+    strides = [build.as_int(stride) for stride in layout.strides]
+    if None in strides or strides[-1] != 1:
+        return None
+    numbers = [int(stride) for stride in strides if stride is not None]
+    if any(inner <= 0 or outer % inner for outer, inner in pairwise(numbers)):
+        return None
+    return [build.const(outer // inner, "int32") for outer, inner in pairwise(numbers)]
+
+
+def _divided(total: Sum, step: Expr, analyzer: Analyzer) -> tuple[Sum, Sum]:
+    """`total` as outer * step + inner: the terms that `step` divides, and the others."""
+    outer, inner = Sum({}, 0), Sum({}, total.const)
+    number = build.as_int(step)
+    for term, factor in total.terms.items():
+        if number is not None:
+            if number and factor % number == 0:
+                outer = outer.plus(Sum({term: factor // number}))
+            else:
+                inner = inner.plus(Sum({term: factor}))
+            continue
+        quotient = _quotient(term, step, analyzer)
+        if quotient is None:
+            inner = inner.plus(Sum({term: factor}))
+        else:
+            outer = outer.plus(quotient, factor)
+    return outer, inner
+
+
+def _quotient(term: Expr, step: Expr, analyzer: Analyzer) -> Sum | None:
+    """`term` / `step`, where `step` is a factor of it."""
+    known = analyzer.known
+    if known.same(term, step):
+        return Sum({}, 1)
+    rest: list[Expr] = []
+    stack, taken = [term], False
+    while stack:
+        factor = stack.pop()
+        if isinstance(factor, Mul) and not known.same(factor, step):
+            stack += [factor.b, factor.a]
+        elif not taken and factor.dtype is step.dtype and known.same(factor, step):
+            taken = True
+        else:
+            rest.append(factor)
+    if not taken:
+        return None
+    product = rest[0]
+    for factor in rest[1:]:
+        product = build.mul(product, factor)
+    return known.sum(analyzer.simplify(product))
+
+
+def _carried(outer: Sum, inner: Sum, step: Expr, analyzer: Analyzer) -> tuple[Sum, Sum] | None:
+    """A constant of `inner` that leaves it below 0 or beyond `step` belongs to `outer`, as far as `step` divides it."""
+    number = build.as_int(step)
+    if number is None:
+        return outer, inner
+    low, _ = analyzer.known.range_of(inner)
+    if low is None or number <= 0:
+        return None
+    count = low // number
+    return outer.shifted(count), inner.shifted(-count * number)
+
+
+def _within(index: Expr, extent: Expr, analyzer: Analyzer) -> bool:
+    """Whether `index` is proved to lie in 0..extent - 1."""
+    low, high = analyzer.bounds(index)
+    number = build.as_int(extent)
+    if number is not None:
+        return low is not None and high is not None and low >= 0 and high < number
+    at_least = low is not None and low >= 0
+    if not at_least and not analyzer.can_prove(build.greater_equal(index, 0)):
+        return False
+    return analyzer.can_prove(build.less(index, build.cast(index.dtype, extent)))
+
+
+def _by_strides(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> Indices | None:
+    """Strides that are variables: each index is what stands before its stride."""
+    known = analyzer.known
+    indices: list[Expr] = []
+    for stride in layout.strides:
+        if not isinstance(stride, Var) or layout.strides.count(stride) > 1:
+            return None
+        part, total = _divided(total, stride, analyzer)
+        index = known.build(part, flat.dtype)
+        if index is None:
+            return None
+        indices.append(index)
+    return tuple(indices) if not total.terms and not total.const else None
+

@@ -1,0 +1,22 @@
+"""What `show()` does in a notebook: the value is displayed there in place of text that is printed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def in_notebook() -> bool:
+    """Whether this program runs in a notebook, which shows markup."""
+    return hasattr(_shell(), "kernel")
+
+
+def show_in_notebook(value: Any) -> None:
+    """Displays `value`, by its `_repr_html_`."""
+    sys.modules["IPython"].display.display(value)
+
+
+def _shell() -> Any:
+    """IPython's shell, if this program runs in one. IPython is not imported: in a notebook it is there."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()

@@ -1,0 +1,46 @@
+"""The notation for eyes: programs as loops of Python, `script(node)`. `tedsl/ir/text.py` prints TVM's notation.
+
+    def main(A: float32[64, 100], B: float32[64, 100]):
+        for i in parallel(64):
+            for j.outer in range(7):
+                at = j.outer*16
+                B[i, at : at+16] = A[i, at : at+16] + 1.0 where at + arange(16) < 100
+
+- A buffer has one name, its dtype and its shape; what is not row-major from element 0 is said in a comment below.
+- Indices are those of the formula wherever they are proved to be (tedsl/arith/places.py); `B.data[i*100]` is an element of the
+  memory of `B`, counted from its beginning, where they are not, and where several buffers share memory.
+- A vector of elements is a slice, as in numpy: `A[i, 0:16]`. `arange(16)` is the vector 0, 1, ..., 15.
+- `where <mask>` behind a statement: only the lanes that it allows are read and written.
+- `a if c else b` evaluates the side that is chosen; `where(c, a, b)` evaluates both.
+- Operators bind as in Python, and parentheses stand only where they are needed, so the order of evaluation can be read.
+  Constants have no dtype: it is that of what they meet.
+- `at = ...` names an index that a statement uses several times.
+- No line is longer than 110 columns, unless a name is.
+
+    printer      the walk, names, what a line is                expressions, calls   what is computed
+    statements   loops, memory, functions                       wrap                 lines that are too long
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.script.printer import Places, ScriptPrinter
+from tedsl.ir.script.statements import SCRIPT
+
+
+def script(node: Any, name: str | None = None) -> str:
+    """A module, function, statement or expression in the notation for eyes. name: of a function, instead of its own."""
+    if isinstance(node, IRModule):
+        return "\n\n".join(script(func, key) for key, func in node.items())
+    return ScriptPrinter(SCRIPT, _places(node), name).text(node)
+
+
+def _places(node: Any) -> Places:
+    """The indices that are proved for the accesses of a function."""
+    if not isinstance(node, PrimFunc):
+        return {}
+    from tedsl.arith.places import places_of  # only what is shown to people needs proofs here
+
+    return places_of(node)

@@ -1,0 +1,224 @@
+"""What is computed, in the notation for eyes: operators as Python writes and binds them, indices as slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.dtype import DType, round_float
+from tedsl.ir.expr import (
+    Add,
+    BinaryOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    CommReducer,
+    Div,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Load,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    ProducerLoad,
+    Ramp,
+    Reduce,
+    Select,
+    Shuffle,
+    SizeVar,
+    StringImm,
+    Sub,
+    Var,
+)
+from tedsl.ir.func import GlobalVar
+from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import Node
+from tedsl.ir.script.calls import call_parts
+from tedsl.ir.script.levels import INFIX, Level, level, operand
+from tedsl.ir.script.printer import Handler, ScriptPrinter
+from tedsl.ir.text import Part, listed, quoted
+from tedsl.ir.walk.equal import structural_equal
+
+COMBINERS: dict[type, str] = {Add: "sum", Mul: "prod", Max: "max", Min: "min"}
+
+
+def _infix(e: BinaryOp, p: ScriptPrinter) -> list[Part]:
+    sign, binds = INFIX[type(e)]
+    least = Level(binds + 1) if binds is Level.COMPARISON else binds  # a < b < c means something else
+    return [*operand(e.a, least, p), sign, *operand(e.b, Level(binds + 1), p)]
+
+
+def _function(name: str) -> Handler:
+    return lambda e, p: [f"{name}(", e.a, ", ", e.b, ")"]
+
+
+def _division(e: Div, p: ScriptPrinter) -> list[Part]:
+    return _infix(e, p) if e.dtype.is_float else _function("truncdiv")(e, p)
+
+
+def _int_imm(e: IntImm, p: ScriptPrinter) -> list[Part]:
+    return [str(bool(e.value)) if e.dtype.is_bool else str(e.value)]
+
+
+def _float_imm(e: FloatImm, p: ScriptPrinter) -> list[Part]:
+    return [float_text(e.value, e.dtype)]
+
+
+def float_text(value: float, of: DType) -> str:
+    """The shortest decimal number that `of` rounds to `value`."""
+    for digits in range(1, 17):
+        text = f"{value:.{digits}g}"
+        if round_float(float(text), of) == value:
+            break
+    else:
+        text = repr(value)
+    return text if not text[-1].isdigit() or "." in text or "e" in text else f"{text}.0"
+
+
+def _let(e: Let, p: ScriptPrinter) -> list[Part]:
+    return [f"let {p.var(e.var)} = ", *operand(e.value, Level.CHOICE, p), " in ", e.body]
+
+
+def _ramp(e: Ramp, p: ScriptPrinter) -> list[Part]:
+    """A vector of indices that is a value."""
+    lanes = f"arange({e.lanes})"
+    steps: list[Part] = [lanes] if build.as_int(e.stride) == 1 else [lanes, "*", *operand(e.stride, Level.UNARY, p)]
+    return steps if build.as_int(e.base) == 0 else [*named(e.base, p), " + ", *steps]
+
+
+def _shuffle(e: Shuffle, p: ScriptPrinter) -> list[Part]:
+    return ["shuffle(", *listed(e.vectors), ", ", *listed(e.indices), ")"]
+
+
+# --- accesses ---
+
+def _load(e: Load, p: ScriptPrinter) -> list[Part]:
+    access = flat_access(e, e.buffer_var, e.index, p)
+    mask = e.predicate
+    if mask is None or not p.needs_mask(mask):
+        return access
+    return [*access, " if ", *operand(mask, Level.OR, p), " else 0"]
+
+
+def flat_access(access: Node, memory: Var, index: Expr, p: ScriptPrinter) -> list[Part]:
+    """An element of flat memory: by its indices where they are known, else by its place from the beginning."""
+    name = p.var(memory)
+    indices = p.places.get(access)
+    if indices is not None:
+        return [name, "[", *index_parts(indices, p), "]"]
+    return [name if p.ranks.get(memory, 1) == 1 else f"{name}.data", "[", *index_parts((index,), p), "]"]
+
+
+def buffer_access(buffer: Buffer, indices: Sequence[Expr], p: ScriptPrinter) -> list[Part]:
+    return [*p.buffer(buffer), "[", *index_parts(indices, p), "]"]
+
+
+def index_parts(indices: Sequence[Expr], p: ScriptPrinter) -> list[Part]:
+    """What stands in the brackets; a vector is a slice if it is one of numpy's."""
+    if not indices:
+        return ["()"]
+    one_vector = sum(index.dtype.lanes > 1 for index in indices) == 1
+    parts: list[Part] = []
+    for position, index in enumerate(indices):
+        parts += [", "] if position else []
+        parts += slice_parts(index, p) if one_vector and is_slice(index) else named(index, p)
+    return parts
+
+
+def is_slice(index: Expr) -> bool:
+    """Whether a vector of indices is a slice of numpy's: with a step above 0."""
+    return isinstance(index, Ramp) and (build.as_int(index.stride) or 0) > 0
+
+
+def slice_parts(index: Ramp | Any, p: ScriptPrinter) -> list[Part]:
+    stride, first = build.as_int(index.stride) or 1, build.as_int(index.base)
+    step = f" : {stride}" if stride != 1 else ""
+    if first is not None:
+        return [f"{first}:{first + index.lanes * stride}{step}"]
+    begin = named(index.base, p)
+    return [*begin, " : ", *end_of_slice(index.base, begin, index.lanes * stride, p), step]
+
+
+def end_of_slice(base: Expr, begin: list[Part], count: int, p: ScriptPrinter) -> list[Part]:
+    """`base + count`, close together where `base` is no sum itself."""
+    if begin != [base]:
+        return [*begin, f"+{count}"]
+    if isinstance(base, Add) and isinstance(base.b, IntImm) and base.b.value + count > 0:
+        return [base.a, f" + {base.b.value + count}"]
+    return [base, f" + {count}" if level(base, p) <= Level.SUM else f"+{count}"]
+
+
+def named(index: Expr, p: ScriptPrinter) -> list[Part]:
+    """`index`, or the name that its statement gives it."""
+    if p.aliases and not isinstance(index, (Var, IntImm)):
+        alias = p.aliases.get(p.print(index))
+        if alias is not None:
+            return [alias]
+    return [index]
+
+
+# --- reductions, of formulas ---
+
+def _reduce(e: Reduce, p: ScriptPrinter) -> list[Part]:
+    known = COMBINERS.get(type(e.combiner.result[0])) if len(e.source) == 1 else None
+    sources = [e.source[0]] if len(e.source) == 1 else listed(e.source, "()")
+    parts: list[Part] = [f"{known}("] if known is not None else ["reduce(", e.combiner, ", "]
+    parts += sources
+    for axis in e.axis:
+        parts += [f" for {p.var(axis.var)} in ", axis.dom if axis.dom is not None else "range()"]
+    if not build.is_true(e.condition):
+        parts += [" if ", *operand(e.condition, Level.OR, p)]
+    if e.init:
+        parts += [", init=", *(e.init if len(e.init) == 1 else listed(e.init, "()"))]
+    return [*parts, ")" if len(e.source) == 1 else f")[{e.value_index}]"]
+
+
+def _reducer(e: CommReducer, p: ScriptPrinter) -> list[Part]:
+    names = ", ".join(p.var(var) for var in (*e.lhs, *e.rhs))
+    return [f"lambda {names}: ", *(e.result if len(e.result) == 1 else listed(e.result, "()"))]
+
+
+def range_parts(r: Range, p: ScriptPrinter) -> list[Part]:
+    assert r.extent is not None
+    return ["range(", *ends_of(r), ")"]
+
+
+def ends_of(r: Range) -> list[Part]:
+    """The ends of a range as Python's `range` takes them."""
+    return [end_of(r)] if build.as_int(r.min) == 0 else [r.min, ", ", end_of(r)]
+
+
+def end_of(r: Range) -> Expr:
+    """The first integer behind a range."""
+    assert r.extent is not None
+    if isinstance(r.extent, Sub) and is_same(r.extent.b, r.min):
+        return r.extent.a  # begin + (end - begin)
+    return build.add(r.min, r.extent)
+
+
+def is_same(a: Expr, b: Expr) -> bool:
+    """Whether both are one expression, written alike."""
+    return a is b or (a.dtype is b.dtype and structural_equal(a, b))
+
+
+EXPRESSIONS: dict[type, Handler] = {
+    Var: lambda e, p: [p.var(e)], SizeVar: lambda e, p: [p.var(e)],
+    IntImm: _int_imm, FloatImm: _float_imm, StringImm: lambda e, p: [quoted(e.value)],
+    **dict.fromkeys(INFIX, _infix), Div: _division, Mod: _function("truncmod"), Min: _function("min"), Max: _function("max"),
+    Not: lambda e, p: ["not ", *operand(e.a, Level.NOT, p)],
+    Select: lambda e, p: ["where(", e.condition, ", ", e.true_value, ", ", e.false_value, ")"],
+    Cast: lambda e, p: [f"{e.dtype.element}(", e.value, ")"],
+    Let: _let, Call: call_parts, Ramp: _ramp, Broadcast: lambda e, p: [e.value], Shuffle: _shuffle,
+    Load: _load, BufferLoad: lambda e, p: buffer_access(e.buffer, e.indices, p),
+    ProducerLoad: lambda e, p: [str(e.producer.name), "[", *index_parts(e.indices, p), "]"],
+    Reduce: _reduce, CommReducer: _reducer, Range: range_parts, IterVar: lambda e, p: [p.var(e.var)],
+    GlobalVar: lambda e, p: [e.name_hint], Buffer: lambda e, p: p.buffer(e),
+    BinaryOp: lambda e, p: [f"{type(e).__name__}(", e.a, ", ", e.b, ")"],  # an operator added later
+}

@@ -1,0 +1,141 @@
+"""The printer of the notation for eyes: a walk with an explicit stack over tables by node type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, count
+from typing import Any, TypeAlias
+
+from tedsl.ir import build
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.node import Node
+from tedsl.ir.script.wrap import wrapped
+from tedsl.ir.text import Part, Printer
+from tedsl.ir.walk.equal import structural_equal
+
+Places: TypeAlias = Mapping[Node, tuple[Expr, ...]]  # of a Load or Store: its indices along the dimensions of its buffer
+
+Handler: TypeAlias = Callable[[Any, Any], "list[Part]"]
+LONGEST_LINE = 50_000  # nodes of one line: a DAG may be exponentially longer as text
+LINE = 0  # the part that begins a new line
+STEP = 4  # columns of a block
+
+
+class ScriptPrinter(Printer):
+    """Prints one program. `places`: the indices of its flat accesses; `mask`: of the lanes of the statement being printed;
+    `aliases`: the names of the indices, as text, that it uses several times."""
+
+    def __init__(self, table: Mapping[type, Handler], places: Places, function_name: str | None = None) -> None:
+        super().__init__(table)
+        self.places, self.function_name = places, function_name
+        self.active: set[str] = set()  # the names that are in use
+        self.ranks: dict[Var, int] = {}  # of the memory that is declared: how many dimensions it is shown with
+        self.mask: Expr | None = None
+        self.aliases: dict[str, str] = {}
+        self.at_names: list[str] = []
+        self.column = 0  # of the block that is being printed
+
+    def text(self, root: Node) -> str:
+        """`root` with lines of at most 110 columns."""
+        return "\n".join([part for line in self.print(root).split("\n") for part in wrapped(line)])
+
+    def print(self, root: Node) -> str:
+        out: list[str] = []
+        stack: list[Part] = [root]
+        nodes = 0
+        while stack:
+            part = stack.pop()
+            if isinstance(part, str):
+                out.append(part)
+            elif isinstance(part, Node):
+                nodes += 1
+                if nodes > LONGEST_LINE and isinstance(part, Expr):
+                    out.append("...")
+                else:
+                    stack.extend(reversed(self.handler(part)(part, self)))
+            elif isinstance(part, int):
+                out.append("\n" + " " * self.column)
+                nodes = 0
+            else:
+                stack.extend(reversed(part()))
+        return "".join(out)
+
+    def name(self, node: Node, wanted: str, prefix: str) -> str:
+        """A name that nothing else has here: `wanted`, or with a number behind it. Loops one after the other may share one."""
+        plain = wanted if wanted and wanted[0].isalpha() else prefix + wanted
+        unique = next(name for name in chain((plain,), (f"{plain}_{n}" for n in count(1))) if name not in self.active)
+        self.active.add(unique)
+        self.names[node] = unique
+        return unique
+
+    def released(self, var: Var) -> Callable[[], list[Part]]:
+        """The part after which the name of `var` is free again: its scope has ended."""
+        def release() -> list[Part]:
+            self.active.discard(self.names.get(var, ""))
+            return []
+
+        return release
+
+    def var(self, var: Var, scope: str | None = None) -> str:
+        return self.names.get(var) or self.name(var, var.name, "v")
+
+    def buffer(self, buffer: Buffer) -> list[Part]:
+        if buffer not in self.names:
+            if buffer.data in self.names and self.names[buffer.data].partition("_")[0] == buffer.name:
+                self.names[buffer] = self.names[buffer.data]
+            else:
+                self.names.setdefault(buffer.data, self.name(buffer, buffer.name, "buf_"))
+        return [self.names[buffer]]
+
+    def shape(self, memory: Node, extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The dimensions of what `memory`, an Allocate of `extents`, holds."""
+        return self.places.get(memory, extents)
+
+    def needs_mask(self, mask: Expr | None) -> bool:
+        """Whether `mask` of a load is not that of its whole statement."""
+        if mask is None or build.is_true(mask) or mask is self.mask:
+            return False
+        return self.mask is None or not structural_equal(mask, self.mask)
+
+    def block(self, body: Part, header: str = ":") -> list[Part]:
+        """`header`, and `body` further in on the lines below it."""
+        return [header, self.moved(STEP), LINE, body, self.moved(-STEP)]
+
+    def moved(self, columns: int) -> Callable[[], list[Part]]:
+        """The part that moves the lines after it."""
+        def move() -> list[Part]:
+            self.column += columns
+            return []
+
+        return move
+
+    def setting(self, **values: Any) -> Callable[[], list[Part]]:
+        """The part that sets attributes of the printer from there on."""
+        def assign() -> list[Part]:
+            for name, value in values.items():
+                setattr(self, name, value)
+            return []
+
+        return assign
+
+    def at_name(self, number: int) -> str:
+        """The name of the index number `number` that a statement uses several times; no variable has it."""
+        while len(self.at_names) <= number:
+            self.at_names.append(self.name(Node(), "at", ""))
+        return self.at_names[number]
+
+
+def lines(parts: Iterable[Iterable[Part]]) -> list[Part]:
+    """Each of `parts` on a line of its own."""
+    joined: list[Part] = []
+    for position, line in enumerate(parts):
+        if position:
+            joined.append(LINE)
+        joined += line
+    return joined
+
+
+def together(parts: list[Part]) -> Part:
+    """Several parts as one."""
+    return lambda: parts

@@ -1,0 +1,69 @@
+"""Lines that are too long, broken where a reader pauses: after commas, before operators, outside of brackets if possible."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+WIDTH = 110
+FURTHER_IN = 8  # columns of what goes on, twice those of a block
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[({]|[\])}]| ')
+_BEFORE = re.compile(r" (?:[-+*/%|&^<>=!]+|and|or|where|if|else|for) ")
+_AFTER = (",", "=")
+
+
+def wrapped(line: str) -> list[str]:
+    """`line` as lines of at most WIDTH columns; longer only where nothing can be broken."""
+    if len(line) <= WIDTH:
+        return [line]
+    indent = len(line) - len(line.lstrip(" "))
+    if line.startswith("#", indent):
+        further = " " * indent + "#   "
+        return textwrap.wrap(line, WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+    made: list[str] = []
+    begin, room = indent, WIDTH - indent
+    pauses = _pauses(line, indent)
+    position = 0
+    while len(line) - begin > room:
+        while position < len(pauses) and pauses[position][0] <= begin:
+            position += 1
+        best = _best(pauses, position, begin, room)
+        if best is None:
+            break
+        made.append(" " * (FURTHER_IN * bool(made) + indent) + line[begin:best])
+        begin = best + 1
+        room = WIDTH - indent - FURTHER_IN
+    return [*made, " " * (FURTHER_IN * bool(made) + indent) + line[begin:]]
+
+
+def _pauses(line: str, start: int) -> list[tuple[int, int]]:
+    """The blanks that may become the end of a line, each with the number of brackets around it."""
+    found, depth = [], 0
+    for token in _TOKEN.finditer(line, start):
+        text, at = token[0], token.start()
+        if text in ("[", "(", "{"):
+            depth += 1
+        elif text in ("]", ")", "}"):
+            depth -= 1
+        elif text == " " and (line[at - 1] in _AFTER or _BEFORE.match(line, at)) and not line.startswith(" = ", at) \
+                and not line.startswith(" += ", at):
+            found.append((at, depth))
+    return found
+
+
+def _best(pauses: list[tuple[int, int]], first: int, begin: int, room: int) -> int | None:
+    """Of the pauses that leave the line short enough the last one of those with the fewest brackets around them.
+
+    Those in the first third count only if there is no other; where none leaves it short enough, the next one.
+    """
+    best: tuple[bool, int, int] | None = None
+    for number in range(first, len(pauses)):
+        at, depth = pauses[number]
+        if at - begin > room:
+            break
+        rank = (at - begin < room // 3, depth, -at)
+        if best is None or rank < best:
+            best = rank
+    if best is not None:
+        return -best[2]
+    return pauses[first][0] if first < len(pauses) else None
