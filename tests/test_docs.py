@@ -55,7 +55,7 @@ def test_every_operator_has_a_line():
 def test_every_tail_pragma_and_function_over_a_schedule_is_described():
     from tedsl import te
     from tedsl.schedule.primitives.pragma import PRAGMAS
-    from tedsl.schedule.tails import TAILS
+    from tedsl.schedule.relations import TAILS
 
     page = (ROOT / "docs" / "directives.md").read_text()
     split = page.partition("### `split(")[2].partition("\n### ")[0]

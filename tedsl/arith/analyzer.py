@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from tedsl.arith.simplify import known_variables, simplify
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import INT32
-from tedsl.ir.expr import Expr, IntImm, Var
+from tedsl.ir.expr import Expr, IntImm, SizeVar, Var
 from tedsl.ir.iters import IterVar, Range
 
 
@@ -53,6 +53,12 @@ class Analyzer:
             self._bind_value(name, build.as_expr(info, name.dtype))
         if met:  # otherwise no result remembered depends on it
             self._done.clear()
+
+    def bind_sizes(self, extents: Iterable[Expr], at_least: int) -> None:
+        """Each variable that is an extent itself is at least that large."""
+        for extent in extents:
+            if isinstance(extent, Var) and not (at_least == 0 and isinstance(extent, SizeVar)):
+                self.bind(extent, (at_least, None))
 
     def _bind_extent(self, var: Var, first: Expr, extent: Expr) -> None:
         first, extent = self.simplify(first), self.simplify(extent)

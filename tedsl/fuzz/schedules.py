@@ -19,7 +19,7 @@ from tedsl.ir.build import as_int
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.attach import misplaced
-from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.domains import written_tiling
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, StageState
@@ -246,7 +246,7 @@ def measure(case: Case, s: Any) -> None:
 def _uneven(stage: StageState) -> bool:
     """Whether a split of the stage leaves a remainder, or may for some size."""
     splits = [relation for relation in stage.relations if isinstance(relation, Split)]
-    extents = extents_down(stage.relations, root_extents(stage)) if splits else {}
+    extents = written_tiling(stage).extents if splits else {}
     for relation in splits:
         extent = as_int(extents[relation.parent]) if relation.parent in extents else None
         by = as_int(relation.factor if relation.factor is not None else relation.nparts)

@@ -9,7 +9,7 @@
 
 The rule that keeps every access inside its buffer: an attached stage allocates the region that the *unguarded* loops of
 its consumers reach (`bounds`), while every statement stands under guards that admit real iterations of its formula only
-(`propagate.guards` for splits that do not come out even, `nest` for regions that reach beyond the tensor). So a store
+(`propagate.compared` for splits that do not come out even, `nest` for regions that reach beyond the tensor). So a store
 lies in the allocated region because the loops of the stage run over exactly that, and a load lies in it because the
 region was taken from that load over loops that are at least those around it; what `bounds` trims off a region lies
 outside of the tensor, where `checks` has proved that nothing is read.

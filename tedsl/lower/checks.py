@@ -86,9 +86,9 @@ class _Checker:
         made = Analyzer()
         extents = [extent_of(axis) for axis in self.op.axis]
         dims = dict.fromkeys([*(dim for tensor in self.op.input_tensors for dim in tensor.shape), *extents])
-        bind_sizes(made, dims, at_least=0)
+        made.bind_sizes(dims, at_least=0)
         factors = [factor for extent in extents for factor in _factors(extent)]
-        bind_sizes(made, (f for f in factors if f in dims or isinstance(f, SizeVar)), at_least=1)
+        made.bind_sizes((f for f in factors if f in dims or isinstance(f, SizeVar)), at_least=1)
         for extent in extents:
             if not isinstance(extent, (Var, IntImm)):
                 self.nonempty.enter_context(made.constraint_scope(build.greater_equal(extent, 1)))
@@ -250,13 +250,6 @@ def _factors(extent: Expr) -> list[Expr]:
         else:
             found.append(part)
     return found
-
-
-def bind_sizes(analyzer: Analyzer, extents: Iterable[Expr], at_least: int) -> None:
-    """Tell the analyzer that the symbols that are extents are at least that large."""
-    for extent in extents:
-        if isinstance(extent, Var) and not (at_least == 0 and isinstance(extent, SizeVar)):
-            analyzer.bind(extent, (at_least, None))
 
 
 def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tuple[Expr | None, Expr | None]:

@@ -18,9 +18,8 @@ from tedsl.lower.plan import StagePlan
 from tedsl.lower.threads.predicates import check_predicates
 from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import attached, related, said
-from tedsl.schedule.relations import Split
+from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Split
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
-from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS
 from tedsl.schedule.threads import memory_owner, memory_rank
 
 

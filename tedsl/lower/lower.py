@@ -19,7 +19,7 @@ from tedsl.lang.extern import ExternOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
 from tedsl.lower.attach import place_stages
-from tedsl.lower.checks import Requirement, bind_sizes
+from tedsl.lower.checks import Requirement
 from tedsl.lower.lanes import check_lanes
 from tedsl.lower.legality import check_legality
 from tedsl.lower.normalize import make_plans
@@ -47,7 +47,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     check_arguments(state, plans, arguments, to_run)
     analyzer = Analyzer()
     dims = [dim for buffer in arguments.buffer_map.values() for dim in buffer.shape]
-    bind_sizes(analyzer, dims, at_least=0)
+    analyzer.bind_sizes(dims, at_least=0)
     with ExitStack() as known:
         for dim in dims:
             if not isinstance(dim, (Var, IntImm)):

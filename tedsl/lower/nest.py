@@ -26,7 +26,7 @@ from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, 
 from tedsl.lower.intrinsics.region import outer_conditions, tensorized_at
 from tedsl.lower.intrinsics.statements import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
-from tedsl.lower.regions.propagate import guards
+from tedsl.lower.regions.propagate import compared
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
 from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
 from tedsl.lower.threads.wrap import around_thread, exceeded, on_named_threads, store_predicate
@@ -149,34 +149,30 @@ class Nest:
 
     def found_conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
         plan = self.plan
-        compared = guards(plan, start)
-        found = [build.less(offsets[iv], plan.extents[iv]) for iv in compared]
-        if self.ragged:
-            found = [translate(condition) for condition in found]
-        self.note_guards(offsets, "tile", found, compared)
-        self.unlikely.update(c for iv, c in zip(compared, found) if is_masked(plan, iv))
-        short = short_tiles(plan, offsets, self.analyzer)
-        self.note_guards(offsets, "short", short, [None] * len(short))
-        found += short
+        guards = self.guards_of_tiles(offsets, start, translate)
         for axis in plan.data_axes:
             if axis not in plan.padded:
-                inside = self.inside_tensor(axis, translate.values[axis.var])
-                self.note_guards(offsets, "tensor", inside, [axis] * len(inside))
-                found += inside
+                guards += [Guard(inside, "tensor", axis) for inside in self.inside_tensor(axis, translate.values[axis.var])]
         if self.ragged:  # one that reads a tensor does so where the others hold
-            found.sort(key=_is_read)
+            guards.sort(key=lambda guard: _is_read(guard.condition))
         if plan.stage.store_predicate is not None:
-            found.append(translate(store_predicate(plan)))
-            self.unlikely.add(found[-1])
-            self.note_guards(offsets, "predicate", found[-1:], [None])
-        found = [c for c in found if not build.is_true(c)]
-        return found if self.at is None else outer_conditions(plan, self.at, found, self.analyzer)
+            guards.append(Guard(translate(store_predicate(plan)), "predicate"))
+            self.unlikely.add(guards[-1].condition)
+        if offsets is plan.offsets:  # those of the statements themselves, not of the start values: for explanations
+            plan.guards += guards
+        conditions = [guard.condition for guard in guards if not build.is_true(guard.condition)]
+        return conditions if self.at is None else outer_conditions(plan, self.at, conditions, self.analyzer)
 
-    def note_guards(self, offsets: Mapping[IterVar, Expr], kind: str, found: Iterable[Expr],
-                    of: Iterable[IterVar | None]) -> None:
-        """Keeps the guards of the statements themselves (not of the start values) with their reasons: for explanations."""
-        if offsets is self.plan.offsets:
-            self.plan.guards += [Guard(condition, kind, iv) for condition, iv in zip(found, of)]
+    def guards_of_tiles(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Guard]:
+        """What keeps the iterations of splits that do not come out even within their parents."""
+        plan, guards = self.plan, []
+        for iv, splits in compared(plan, start).items():
+            condition = build.less(offsets[iv], plan.extents[iv])
+            guards.append(Guard(translate(condition) if self.ragged else condition, "tile", iv, splits))
+            if is_masked(plan, iv):
+                self.unlikely.add(guards[-1].condition)
+        short = short_tiles(plan, offsets, self.analyzer)
+        return guards + [Guard(condition, "short", splits=(split,)) for split, condition in short.items()]
 
     def inside_tensor(self, axis: IterVar, value: Expr) -> list[Expr]:
         """What keeps `value` inside the tensor, if the region of an attached stage may reach beyond."""
@@ -204,7 +200,7 @@ class Nest:
         self.check_init_reads(reduce, begin)
         copies = [self.init_loop(loop) for loop in plan.loops[begin:] if not loop.leaf.is_reduction]
         values = {loop.leaf: loop.value for loop in (*plan.loops[:begin], *copies)}
-        offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
+        offsets = indices_up(plan.stage.relations, plan.tiling, values)
         translate = self.translator(offsets)
         stmt = store_init(reduce, self.buffers, self.place(translate), translate)
         stmt = self.guarded(stmt, offsets, values, translate)

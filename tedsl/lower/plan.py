@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tedsl.ir.expr import Expr, Var
@@ -9,10 +10,13 @@ from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.lang.operation import Operation, root_axes
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.domains import Tiling
+from tedsl.schedule.relations import Split
 from tedsl.schedule.state import IterVarAttr, StageState
 
 Key = tuple[Operation, int]  # an output of an operation
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
+UNKNOWN = Tiling({}, frozenset())
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +67,13 @@ class Guard:
     kind: "tile" (`of` may run beyond its extent: a split that does not come out even), "tensor" (the region of an attached
     stage may leave the tensor along the axis `of`), "short" (a tile moved inwards where there is less than one), "read" (of
     what a tile that is rounded up reads along the axis `of`), "predicate" (the user's).
+    splits: those that made it needed, where they did.
     """
 
     condition: Expr
     kind: str
     of: IterVar | None = None
+    splits: tuple[Split, ...] = ()
 
 
 @dataclass(eq=False)
@@ -80,8 +86,7 @@ class StagePlan:
     condition: where this specialized version is computed; versions: those of this stage, which has the general loops.
     host, position: the stage and the number of the loop inside which this one is computed; None at the root.
     guests: the stages computed inside loop number k of this one, producers first.
-    mins, extents: the region of each axis that is computed, and the extents of every loop derived from them.
-    exact: the splits (by their parent) that come out even; shifted: those whose last tile is moved inwards.
+    mins, tiling: where the region of each axis that is computed begins, and the extents of the axes and of all loops.
     padded: the axes that run beyond their regions, to full tiles, with the extents that they have then.
     offsets: for each iteration variable its value minus its minimum, in terms of the loops.
     guards: the conditions that the loops put on the statements.
@@ -100,9 +105,7 @@ class StagePlan:
     versions: list[StagePlan] = field(default_factory=list)
     guests: dict[int, list[StagePlan]] = field(default_factory=dict)
     mins: dict[IterVar, Expr] = field(default_factory=dict)
-    extents: dict[IterVar, Expr] = field(default_factory=dict)
-    exact: set[IterVar] = field(default_factory=set)
-    shifted: set[IterVar] = field(default_factory=set)
+    tiling: Tiling = UNKNOWN
     padded: dict[IterVar, Expr] = field(default_factory=dict)
     loops: list[Loop] = field(default_factory=list)
     offsets: dict[IterVar, Expr] = field(default_factory=dict)
@@ -128,6 +131,11 @@ class StagePlan:
     def leaves(self) -> tuple[IterVar, ...]:
         """The loops of the stage, and the axes that have none."""
         return (*self.stage.leaf_iter_vars, *self.without_loops)
+
+    @property
+    def extents(self) -> Mapping[IterVar, Expr]:
+        """The extents of the axes in the region that is computed, and of the loops."""
+        return self.tiling.extents
 
     def domain(self, axis: IterVar) -> Range:
         """The values of `axis` for which the formula may be computed."""

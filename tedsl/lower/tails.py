@@ -17,9 +17,9 @@ from tedsl.lang.tensor import Tensor
 from tedsl.lower.compute import BufferOf, Translator
 from tedsl.lower.plan import Guard, StagePlan
 from tedsl.schedule.causes import Cause, related
-from tedsl.schedule.relations import Fuse, Rebase, Split, touched_by
+from tedsl.schedule.relations import MASK, PARTITION, ROUND_UP, SHIFT_INWARDS, Fuse, Rebase, Split, touched_by
 from tedsl.schedule.state import AttachType
-from tedsl.schedule.tails import MASK, PARTITION, ROUND_UP, SHIFT_INWARDS, below
+from tedsl.schedule.tails import below
 
 if TYPE_CHECKING:
     from tedsl.lower.arguments import Arguments
@@ -34,9 +34,9 @@ def padded_extents(plan: StagePlan) -> dict[IterVar, Expr]:
             case Split(parent=p, outer=o, inner=i, tail=tail):
                 _refuse_padding(plan, padded, i)
                 count = padded.pop(o, None)
-                if tail == ROUND_UP and p not in plan.exact:
+                if tail == ROUND_UP and p not in plan.tiling.even:
                     padded[p] = build.product_of_extents(plan.extents[o] if count is None else count, plan.extents[i])
-                elif count is not None and p in plan.exact:
+                elif count is not None and p in plan.tiling.even:
                     padded[p] = build.product_of_extents(count, plan.extents[i])
             case Fuse(fused=f):
                 _refuse_padding(plan, padded, f)
@@ -72,7 +72,7 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
                                 "of the caller cannot be enlarged",
                                 hint=f'use tail="guard", or drop {plan.name} from the arguments',
                                 about=_split_with(plan, ROUND_UP))
-        if not outputs or not plan.shifted:
+        if not outputs or not shifted_splits(plan):
             continue
         stages = plan.stage.schedule.stage_map
         read = {arguments.tensors[key].data for r in plan.reads
@@ -89,7 +89,7 @@ def tail_of(plan: StagePlan, leaf: IterVar) -> str:
     """What passes are told about a loop: "mask" or "partition" if it runs over the tiles of such a split, else ""."""
     relations = plan.stage.relations
     for relation in relations:
-        if isinstance(relation, Split) and relation.tail in (MASK, PARTITION) and relation.parent not in plan.exact \
+        if isinstance(relation, Split) and relation.tail in (MASK, PARTITION) and relation.parent not in plan.tiling.even \
                 and leaf in below(relation.outer, relations):
             return relation.tail
     return ""
@@ -97,15 +97,20 @@ def tail_of(plan: StagePlan, leaf: IterVar) -> str:
 
 def is_masked(plan: StagePlan, guarded: IterVar) -> bool:
     """Whether the guard that compares `guarded` is to become a mask."""
-    splits = [r for r in plan.stage.relations if isinstance(r, Split) and r.tail == MASK and r.parent not in plan.exact]
+    splits = [r for r in plan.stage.relations if isinstance(r, Split) and r.tail == MASK and r.parent not in plan.tiling.even]
     return bool(splits) and any(r.parent in touched_by([guarded], plan.stage.relations) for r in splits)
 
 
-def short_tiles(plan: StagePlan, offsets: Mapping[IterVar, Expr], analyzer: Analyzer) -> list[Expr]:
+def shifted_splits(plan: StagePlan) -> list[Split]:
+    """The splits of `plan` whose last tile is moved inwards."""
+    return [relation for relation in plan.stage.relations if isinstance(relation, Split) and plan.tiling.shifts(relation)]
+
+
+def short_tiles(plan: StagePlan, offsets: Mapping[IterVar, Expr], analyzer: Analyzer) -> dict[Split, Expr]:
     """What keeps a tile that was moved inwards inside of an extent that may be smaller than the tile."""
-    return [build.less(offsets[r.inner], plan.extents[r.parent]) for r in plan.stage.relations
-            if isinstance(r, Split) and r.parent in plan.shifted and r.inner in offsets
-            and not analyzer.can_prove(build.less_equal(plan.extents[r.inner], plan.extents[r.parent]))]
+    return {split: build.less(offsets[split.inner], plan.extents[split.parent]) for split in shifted_splits(plan)
+            if split.inner in offsets
+            and not analyzer.can_prove(build.less_equal(plan.extents[split.inner], plan.extents[split.parent]))}
 
 
 class PaddedTranslator(Translator):

@@ -1,11 +1,14 @@
-"""Ranges and indices passed over the relations of one stage, as far as they are known while the schedule is written.
+"""Messages passed over the relations of one stage: extents and indices down, indices up, and what must be compared.
 
-Bound inference proper, with regions that depend on where a stage is computed, is the business of `lower`.
+Directives ask while the schedule is written, as far as extents are known then; lowering asks again for the region of the stage
+that is computed. Two rules say how many iterations the loops of a split get: `as_written` and `Fitted`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.conditions import conjuncts
@@ -14,24 +17,104 @@ from tedsl.ir.expr import EQ, Expr, IntImm, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import root_axes
-from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split
+from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Fuse, Rebase, Relation, Singleton, Split, children_of, parents_of
 from tedsl.schedule.state import StageState
 
+T = TypeVar("T")
 
-def extents_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
-    """The extents of all loops that follow from those of `roots`; of some although their root is unknown."""
-    known = dict(roots)
+
+# --- extents, from the axes down to the loops -------------------------------------------------------------------------
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How a split divides its parent: the extent of the part that was given, how many such parts there are, whether they are
+    together just the parent. None: not known.
+    """
+
+    part: Expr | None
+    count: Expr | None
+    even: bool
+
+
+Rounding = Callable[[Split, Expr | None], Division]  # of a split whose parent has that extent (None: not known)
+
+
+def as_written(split: Split, extent: Expr | None) -> Division:
+    """The factor (nparts) as it was given, the other loop rounded up: no later directive makes the loops longer."""
+    if extent is None:
+        return Division(split.given, None, False)
+    return Division(split.given, build.ceil_div(extent, split.given), is_multiple(extent, split.given, Analyzer()))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The rule of lowering: a factor (nparts) above the extent becomes the extent, if both are constants.
+
+    kept: the loops that keep their extents, because threads count them (`counted_by_threads`).
+    """
+
+    analyzer: Analyzer
+    kept: Collection[IterVar] = ()
+
+    def __call__(self, split: Split, extent: Expr | None) -> Division:
+        given, keep = build.cast(split.parent.dtype, split.given), split.sized in self.kept
+        return Division(given if keep else None, None, False) if extent is None else fitted(extent, given, self.analyzer, keep)
+
+
+def fitted(extent: Expr, part: Expr, analyzer: Analyzer, keep: bool = False) -> Division:
+    """`extent` iterations in parts of `part`, which is cut to the extent unless `keep`."""
+    whole, size = build.as_int(extent), build.as_int(part)
+    if whole is not None and size is not None:
+        size = size if keep else min(size, whole)
+        count = -(-whole // size) if size else 0
+        return Division(build.const(size, extent.dtype), build.const(count, extent.dtype), size * count == whole)
+    if is_multiple(extent, part, analyzer):
+        return Division(part, analyzer.simplify(build.floordiv(extent, part)), True)
+    return Division(part, analyzer.simplify(build.ceil_div(extent, part)), False)
+
+
+def is_multiple(value: Expr, part: Expr, analyzer: Analyzer) -> bool:
+    """Whether `part` is known to divide `value`."""
+    whole, size = build.as_int(value), build.as_int(part)
+    if whole is not None and size is not None:
+        return size != 0 and whole % size == 0
+    return build.as_int(analyzer.simplify(build.floormod(value, part))) == 0
+
+
+def counted_by_threads(stage: StageState) -> set[IterVar]:
+    """The loops that are bound to threads, and all that they were made of: splits there keep a factor above the extent, as
+    people write splits to get that many threads.
+    """
+    counted = {leaf for leaf in stage.leaf_iter_vars if stage.attr_of(leaf).bind_thread is not None}
+    for relation in reversed(stage.relations):
+        if counted.intersection(children_of(relation)):
+            counted.update(parents_of(relation))
+    return counted
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """The extents of the iteration variables of a stage, and the parents of those splits that come out even."""
+
+    extents: Mapping[IterVar, Expr]
+    even: frozenset[IterVar]
+
+    def shifts(self, split: Split) -> bool:
+        """Whether the last tile of `split` is moved inwards."""
+        return split.tail == SHIFT_INWARDS and split.parent not in self.even
+
+
+def tile_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr], rounding: Rounding = as_written) -> Tiling:
+    """The extents that follow from those of `roots`; of some loops also where the extent of their root is not known."""
+    known, even = dict(roots), set[IterVar]()
     for relation in relations:
         match relation:
-            case Split(parent=p, outer=o, inner=i, factor=f, nparts=n):
-                if f is not None:
-                    known[i] = f
-                    if p in known:
-                        known[o] = build.ceil_div(known[p], f)
-                elif n is not None:
-                    known[o] = n
-                    if p in known:
-                        known[i] = build.ceil_div(known[p], n)
+            case Split(parent=p, outer=o, inner=i):
+                division = rounding(relation, known.get(p))
+                extents = {relation.sized: division.part, relation.counted: division.count}
+                known.update((loop, extent) for loop in (o, i) if (extent := extents[loop]) is not None)
+                if division.even:
+                    even.add(p)
             case Fuse(outer=o, inner=i, fused=f):
                 if o in known and i in known:
                     known[f] = build.product_of_extents(known[o], known[i])
@@ -40,27 +123,76 @@ def extents_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr]) -
                     known[r] = known[p]
             case Singleton(iter=one):
                 known[one] = build.const(1, one.dtype)
-    return known
+    return Tiling(known, frozenset(even))
 
 
-def indices_up(relations: Sequence[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr],
-               shifted: Container[IterVar] = ()) -> dict[IterVar, Expr]:
-    """The values of the parents, counted from the start of their ranges, in terms of `values` of loops.
+def written_tiling(stage: StageState) -> Tiling:
+    """The extents of all loops as they were written, if the whole of the stage is computed."""
+    return tile_down(stage.relations, root_extents(stage))
 
-    Relations whose children are unknown are passed over. shifted: the parents of splits whose last tile is moved inwards.
+
+def extent_of(stage: StageState, loop: IterVar) -> Expr | None:
+    """The extent of a loop as it was written, if the whole of the stage is computed; None where it is not known."""
+    return written_tiling(stage).extents.get(loop)
+
+
+def root_extents(stage: StageState) -> dict[IterVar, Expr]:
+    """The extents of the axes of the operation, as it was written."""
+    values = known_values(() if stage.condition is None else (stage.condition,))
+    return {iv: substitute(iv.dom.extent, values) for iv in root_axes(stage.op)
+            if iv.dom is not None and iv.dom.extent is not None}
+
+
+def known_values(conditions: Iterable[Expr]) -> dict[Var, Expr]:
+    """The variables that have one value where `conditions` hold: 64 where n == 64."""
+    values: dict[Var, Expr] = {}
+    for condition in conditions:
+        for part in conjuncts(condition):
+            if isinstance(part, EQ):
+                for var, value in ((part.a, part.b), (part.b, part.a)):
+                    if isinstance(var, Var) and isinstance(value, IntImm):
+                        values.setdefault(var, value)
+    return values
+
+
+# --- indices ----------------------------------------------------------------------------------------------------------
+
+def pass_up(relations: Sequence[Relation], loops: Mapping[IterVar, T], tiled: Callable[[Split, T, T], T],
+            unfused: Callable[[Fuse, T], tuple[T, T]]) -> dict[IterVar, T]:
+    """A message for each parent from those for `loops`; relations whose children have none are passed over.
+
+    tiled: the message for the parent of a split from those for its outer and its inner loop. unfused: those for the outer and
+    the inner loop of a fuse.
     """
-    known = dict(values)
+    known = dict(loops)
     for relation in reversed(relations):
         match relation:
             case Split(parent=p, outer=o, inner=i) if o in known and i in known:
-                start = build.mul(known[o], extents[i])
-                known[p] = build.add(inwards(start, extents[p], extents[i]) if p in shifted else start, known[i])
+                known[p] = tiled(relation, known[o], known[i])
             case Fuse(outer=o, inner=i, fused=f) if f in known:
-                known[o] = build.floordiv(known[f], extents[i])
-                known[i] = build.floormod(known[f], extents[i])
+                known[o], known[i] = unfused(relation, known[f])
             case Rebase(parent=p, rebased=r) if r in known:
                 known[p] = known[r]
     return known
+
+
+def indices_up(relations: Sequence[Relation], tiling: Tiling, values: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
+    """The values of the parents, counted from the start of their ranges, in terms of `values` of loops."""
+    extents = tiling.extents
+
+    def tiled(split: Split, outer: Expr, inner: Expr) -> Expr:
+        return build.add(tile_start(split, tiling, outer), inner)
+
+    def unfused(fuse: Fuse, fused: Expr) -> tuple[Expr, Expr]:
+        return build.floordiv(fused, extents[fuse.inner]), build.floormod(fused, extents[fuse.inner])
+
+    return pass_up(relations, values, tiled, unfused)
+
+
+def tile_start(split: Split, tiling: Tiling, outer: Expr) -> Expr:
+    """Where tile number `outer` of a split begins."""
+    size, start = tiling.extents[split.inner], build.mul(outer, tiling.extents[split.inner])
+    return inwards(start, tiling.extents[split.parent], size) if tiling.shifts(split) else start
 
 
 def inwards(start: Expr, whole: Expr, part: Expr) -> Expr:
@@ -89,51 +221,38 @@ def indices_down(relations: Iterable[Relation], extents: Mapping[IterVar, Expr],
     return known
 
 
-def guards(relations: Sequence[Relation], extents: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]) -> list[Expr]:
-    """The conditions under which the loops stand for existing iterations; `values` are those of `indices_up`.
+# --- which iterations exist -------------------------------------------------------------------------------------------
 
-    A split that does not come out even lets its parent run too far. That shows in the parent of a further split whose outer
-    part it is (y*f + x is too far if y is), so it is compared there; an inner part, a fused loop and an axis are compared
-    themselves.
+def overrunning(relations: Sequence[Relation], even: Collection[IterVar], start: Iterable[IterVar]) \
+        -> dict[IterVar, tuple[Split, ...]]:
+    """The iteration variables that loops over `start` let run beyond their extents and that must be compared with them, each
+    with the splits that let it, outermost first; in the order in which they were divided.
+
+    A split that does not come out even (`even`: the parents of the others) lets its parent run too far. That is passed up
+    through the outer part of further splits (y*f + x is too far if y is) and stops at an inner part, at a fused loop and at an
+    axis, which are compared. A tile that is moved inwards or rounded up never runs too far.
     """
-    too_far: dict[IterVar, None] = {}
+    splits: dict[IterVar, tuple[Split, ...]] = dict.fromkeys(start, ())
+    passed_on: set[IterVar] = set()
     for relation in reversed(relations):
         match relation:
-            case Split(parent=p, outer=o, inner=i) if p in values:
-                if o in too_far or not _comes_out_even(extents[p], extents[o], extents[i]):
-                    too_far[p] = None
-                too_far.pop(o, None)
-            case Rebase(parent=p, rebased=r) if r in too_far:
-                too_far[p] = too_far.pop(r)
-    return [build.less(values[iv], extents[iv]) for iv in reversed(too_far)]
+            case Split(parent=p, outer=o, inner=i, tail=tail) if o in splits and i in splits:
+                if p in even:
+                    splits[p] = splits[o]
+                else:
+                    splits[p] = () if tail in (SHIFT_INWARDS, ROUND_UP) else (relation, *splits[o])
+                if p in even or tail != ROUND_UP:
+                    passed_on.add(o)
+            case Fuse(outer=o, inner=i, fused=f) if f in splits:
+                splits[o] = splits[i] = ()
+            case Rebase(parent=p, rebased=r) if r in splits:
+                splits[p] = splits[r]
+                passed_on.add(r)
+    return {iv: causes for iv, causes in reversed(splits.items()) if causes and iv not in passed_on}
 
 
-def _comes_out_even(whole: Expr, outer: Expr, inner: Expr) -> bool:
-    covered, wanted = build.as_int(build.product_of_extents(outer, inner)), build.as_int(whole)
-    if covered is not None and wanted is not None:
-        return covered == wanted
-    return build.as_int(Analyzer().simplify(build.sub(build.mul(outer, inner), whole))) == 0
-
-
-def root_extents(stage: StageState) -> dict[IterVar, Expr]:
-    """The extents of the axes of the operation, as it was written."""
-    values = known_values(() if stage.condition is None else (stage.condition,))
-    return {iv: substitute(iv.dom.extent, values) for iv in root_axes(stage.op)
-            if iv.dom is not None and iv.dom.extent is not None}
-
-
-def known_values(conditions: Iterable[Expr]) -> dict[Var, Expr]:
-    """The variables that have one value where `conditions` hold: 64 where n == 64."""
-    found: dict[Var, Expr] = {}
-    for condition in conditions:
-        for part in conjuncts(condition):
-            if isinstance(part, EQ):
-                for var, value in ((part.a, part.b), (part.b, part.a)):
-                    if isinstance(var, Var) and isinstance(value, IntImm):
-                        found.setdefault(var, value)
-    return found
-
-
-def extent_of(stage: StageState, loop: IterVar) -> Expr | None:
-    """The extent of a loop if the whole of the stage is computed; None where it is not known."""
-    return extents_down(stage.relations, root_extents(stage)).get(loop)
+def guards(relations: Sequence[Relation], tiling: Tiling, values: Mapping[IterVar, Expr]) -> list[Expr]:
+    """The conditions under which the loops stand for existing iterations; `values` are those of `indices_up`."""
+    parents = {parent for relation in relations for parent in parents_of(relation)}
+    compared = overrunning(relations, tiling.even, [iv for iv in values if iv not in parents])
+    return [build.less(values[iv], tiling.extents[iv]) for iv in compared]

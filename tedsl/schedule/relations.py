@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 
+GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "partition", "shift_inwards", "round_up")
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
     """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given.
 
-    tail: what is done where that does not come out even (`tails.py`).
+    tail: what is done where that does not come out even (`tails.py`): one of TAILS.
     """
 
     parent: IterVar
@@ -24,7 +26,24 @@ class Split:
     inner: IterVar
     factor: Expr | None = None
     nparts: Expr | None = None
-    tail: str = "guard"
+    tail: str = GUARD
+
+    @property
+    def given(self) -> Expr:
+        """The factor or nparts, whichever the directive gave."""
+        given = self.nparts if self.factor is None else self.factor
+        assert given is not None
+        return given
+
+    @property
+    def sized(self) -> IterVar:
+        """The loop whose number of iterations was given."""
+        return self.outer if self.factor is None else self.inner
+
+    @property
+    def counted(self) -> IterVar:
+        """The other loop: how many iterations it has follows from the extent of the parent."""
+        return self.inner if self.factor is None else self.outer
 
 
 @dataclass(frozen=True, eq=False)

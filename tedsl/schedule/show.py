@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.lang.operation import extent_of
+from tedsl.schedule.domains import Fitted, counted_by_threads, root_extents, tile_down
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
@@ -29,9 +31,12 @@ def stage_text(stage: StageState) -> str:
 
 def _loops(stage: StageState) -> list[str]:
     lines = []
-    extents = extents_down(stage.relations, _known_extents(stage))
+    roots, analyzer = _known_extents(stage), _knowing_sizes(stage.schedule)
+    with analyzer.constraint_scope(build.true() if stage.condition is None else stage.condition):
+        extents = tile_down(stage.relations, roots, Fitted(analyzer, counted_by_threads(stage))).extents
+    limits = tile_down(stage.relations, roots).extents
     for depth, loop in enumerate(stage.leaf_iter_vars, 1):
-        lines.append("  " * depth + loop_text(stage, loop, extents.get(loop)))
+        lines.append("  " * depth + loop_text(stage, loop, extents.get(loop), limits.get(loop)))
         guests = [guest.name for guest in stage.guests() if guest.attach_ivar is loop]
         lines += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in guests]
     return lines
@@ -40,7 +45,16 @@ def _loops(stage: StageState) -> list[str]:
 def _known_extents(stage: StageState) -> dict[IterVar, Expr]:
     """The extents of the axes; of an attached stage only those reduced over: what it computes is found out by lowering."""
     attached = stage.attach_type == AttachType.SCOPE or stage in scans_of(stage.schedule).steps
-    return {axis: n for axis, n in root_extents(stage).items() if axis.is_reduction or not attached}
+    threads = {thread: extent_of(thread) for thread in stage.env_threads}
+    return {**{axis: n for axis, n in root_extents(stage).items() if axis.is_reduction or not attached}, **threads}
+
+
+def _knowing_sizes(schedule: ScheduleState) -> Analyzer:
+    """An analyzer that knows, as that of lowering does, that the dimensions of arguments are not negative."""
+    analyzer = Analyzer()
+    arguments = [stage.op for stage in schedule.stages if stage.is_placeholder or stage.is_output]
+    analyzer.bind_sizes([dim for op in arguments for at in range(op.num_outputs) for dim in op.shape_of(at)], at_least=0)
+    return analyzer
 
 
 def place_text(stage: StageState) -> str:
@@ -63,9 +77,12 @@ def place_text(stage: StageState) -> str:
     return ", ".join(words)
 
 
-def loop_text(stage: StageState, loop: IterVar, extent: object) -> str:
-    number = build.as_int(extent)
-    bound = "" if extent is None else f" in 0..{number if number is not None else repr(extent)}"
+def loop_text(stage: StageState, loop: IterVar, extent: object, limit: object = None) -> str:
+    """A loop with its extent, or with the largest that it may have where only lowering knows, and with what was said of it."""
+    shown = limit if extent is None else extent
+    number = build.as_int(shown)
+    bound = "" if shown is None else f" in 0..{number if number is not None else repr(shown)}"
+    bound += " at most" if extent is None and limit is not None else ""
     notes = ["reduction"] if loop.is_reduction else []
     said = stage.annotation_of(loop)
     notes += [said] if said else []

@@ -37,10 +37,9 @@ from tedsl.schedule.primitives.tensorize import tensorize
 from tedsl.schedule.primitives.tile import tile
 from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
-from tedsl.schedule.relations import Relation
+from tedsl.schedule.relations import GUARD, Relation
 from tedsl.schedule.show import stage_text
 from tedsl.schedule.state import AttachType, IterVarAttr, StageState, show
-from tedsl.schedule.tails import GUARD
 
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule

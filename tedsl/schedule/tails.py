@@ -22,11 +22,20 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, Reduce
 from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import ComputeOp
-from tedsl.schedule.domains import extent_of
-from tedsl.schedule.relations import Fuse, Rebase, Relation, Split, children_of, parents_of
+from tedsl.schedule.domains import extent_of, fitted
+from tedsl.schedule.relations import (
+    GUARD,
+    ROUND_UP,
+    SHIFT_INWARDS,
+    TAILS,
+    Fuse,
+    Rebase,
+    Relation,
+    Split,
+    children_of,
+    parents_of,
+)
 from tedsl.schedule.state import StageState, describe
-
-GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "partition", "shift_inwards", "round_up")
 
 
 def check_tail(stage: StageState, loop: IterVar, part: Expr, tail: Any, directive: str) -> None:
@@ -86,12 +95,7 @@ def _why_inner(loop: IterVar, relations: list[Relation]) -> str:
 def comes_out_even(stage: StageState, loop: IterVar, part: Expr) -> bool:
     """Whether `part` is known to divide the extent of `loop` if the whole of the stage is computed."""
     extent = extent_of(stage, loop)
-    if extent is None:
-        return False
-    whole, size = build.as_int(extent), build.as_int(part)
-    if whole is not None and size is not None and size >= whole:
-        return True
-    return build.as_int(Analyzer().simplify(build.floormod(extent, build.cast(extent.dtype, part)))) == 0
+    return extent is not None and fitted(extent, build.cast(extent.dtype, part), Analyzer()).even
 
 
 def must_not_recompute(stage: StageState, loop: IterVar, directive: str) -> None:

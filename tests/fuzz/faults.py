@@ -139,17 +139,19 @@ def _buffers_swapped(right, plan, results, buffers, place):
     return right(plan, results, buffers[::-1], place)
 
 
-@_fault("extent of a split rounded down", "lower.regions.propagate:_divide")
+@_fault("extent of a split rounded down", "schedule.domains:fitted")
 def _rounded_down(right, *rest):
-    part, count, even = right(*rest)
-    return part, count if even or build.as_int(count) is None else build.sub(count, 1), even
+    division = right(*rest)
+    known = not division.even and build.as_int(division.count) is not None
+    return dataclasses.replace(division, count=build.sub(division.count, 1)) if known else division
 
 
 @_fault("fused loop taken apart by the wrong extent", "schedule.domains:indices_up")
-def _extent_of_the_outer(right, relations, extents, *rest):
+def _extent_of_the_outer(right, relations, tiling, *rest):
+    extents = tiling.extents
     inner = {relation.inner: extents[relation.outer] for relation in relations
              if isinstance(relation, Fuse) and relation.outer in extents}
-    return right(relations, ChainMap(inner, extents), *rest)
+    return right(relations, dataclasses.replace(tiling, extents=ChainMap(inner, extents)), *rest)
 
 
 @_fault("clamp one beyond the end", "lower.checks:clamp")

@@ -9,7 +9,7 @@ import tedsl
 from tedsl import te, tir
 from tedsl.errors import LoweringError, ScheduleError
 from tedsl.schedule.handles import create_schedule
-from tedsl.schedule.tails import TAILS
+from tedsl.schedule.relations import TAILS
 from tests.lower.end_to_end import check_both, check_calls, loops
 from tests.lower.programs import whole_numbers
 

@@ -6,10 +6,9 @@ from tedsl.ir import build
 from tedsl.ir.iters import IterVar
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.attach import attach_path
-from tedsl.schedule.domains import extents_down, root_extents
-from tedsl.schedule.relations import Split
+from tedsl.schedule.domains import written_tiling
+from tedsl.schedule.relations import GUARD, Split
 from tedsl.schedule.state import AttachType, StageState
-from tedsl.schedule.tails import GUARD
 
 Found = str | list[tuple[str, str]] | None  # a directive, or several with what they are called, or none
 SCOPES = ("local", "global", "shared")
@@ -29,8 +28,7 @@ def free_loops(stage: StageState, *, elements: bool = False) -> list[int]:
 
 
 def constant_extents(stage: StageState) -> dict[IterVar, int]:
-    known = extents_down(stage.relations, root_extents(stage))
-    return {one: n for one, extent in known.items() if (n := build.as_int(extent)) is not None}
+    return {one: n for one, extent in written_tiling(stage).extents.items() if (n := build.as_int(extent)) is not None}
 
 
 def operation(stage: StageState) -> ComputeOp:

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import And, Call, Expr, Reduce, Var
-from tedsl.ir.iters import IterVar
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lower.explained.words import shown, told_apart
 from tedsl.lower.plan import Guard, StagePlan
 from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, related, said
-from tedsl.schedule.relations import Fuse, Rebase, Split
-from tedsl.schedule.tails import ROUND_UP
+from tedsl.schedule.relations import ROUND_UP, Split
 
 Owners = Mapping[Var, str]  # the stage of each loop
 IN_FORMULA = {"rfactor": "the loop that rfactor took over has a tail",
@@ -52,9 +50,8 @@ def _report(plan: StagePlan, condition: str, reason: str, causes: Sequence[Cause
 def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
     causes: list[Cause]
     if guard.kind == "tile" and guard.of is not None:
-        splits = _uneven_splits(plan, guard.of)
-        reason = "; ".join(dict.fromkeys(_uneven(plan, split) for split in splits)) or f"{guard.of.name} may run too far"
-        causes = [related(plan.stage, split) for split in splits]
+        reason = "; ".join(dict.fromkeys(_uneven(plan, split) for split in guard.splits))
+        causes = [related(plan.stage, split) for split in guard.splits]
     elif guard.kind == "tensor" and guard.of is not None and plan.host is not None:
         loop = plan.host.loops[plan.position].leaf
         reason = (f"what an iteration of {loop.name} of {plan.host.name} needs may reach beyond {plan.name} "
@@ -62,8 +59,7 @@ def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
         causes = [attached(plan.stage)]
     elif guard.kind == "short":
         reason = "where there are fewer iterations than one tile has, the tile is not full"
-        causes = [related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split)
-                  and one.parent in plan.shifted and set(variables(plan.offsets[one.inner])) & set(variables(guard.condition))]
+        causes = [related(plan.stage, split) for split in guard.splits]
     elif guard.kind == "read":
         reason = f"only for what is read: full tiles run beyond the end of {plan.name if guard.of is None else guard.of.name}"
         causes = [related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split) and one.tail == ROUND_UP]
@@ -143,27 +139,9 @@ def _parts(condition: Expr) -> list[Expr]:
     return [] if build.is_true(condition) else [condition]
 
 
-def _uneven_splits(plan: StagePlan, compared: IterVar) -> list[Split]:
-    """The splits that let `compared` run beyond its extent: its own, and those of its outer part."""
-    reached, found = {compared}, []
-    for relation in plan.stage.relations:
-        match relation:
-            case Split(parent=p, outer=o) if p in reached:
-                reached.add(o)
-                if p not in plan.exact:
-                    found.append(relation)
-            case Rebase(parent=p, rebased=r) if p in reached:
-                reached.add(r)
-            case Fuse(outer=o, fused=f) if o in reached:
-                reached.add(f)
-    return found
-
-
 def _uneven(plan: StagePlan, split: Split) -> str:
     """Why the iterations of a split are more than those of its parent."""
-    part = split.factor if split.factor is not None else split.nparts
-    assert part is not None
-    extent = plan.extents[split.parent]
+    part, extent = split.given, plan.extents[split.parent]
     if build.as_int(part) is not None and build.as_int(extent) is not None:
         if split.factor is None:
             return f"{shown(part)} parts of {shown(extent)} iterations are not all of one size"

@@ -29,7 +29,7 @@ from tedsl.lower.checks import Requirement
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.nest import Nest
 from tedsl.lower.plan import Read, StagePlan
-from tedsl.lower.regions.propagate import guards
+from tedsl.lower.regions.propagate import compared
 from tedsl.lower.threads.statements import check_launches, check_own_memory
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.hybrid import axes_of
@@ -111,7 +111,7 @@ class _Loops(ScopedRewriter):
         self.axes = {axis.var: axis for axis in plan.op.axis}
         self.roots = {loop.leaf: axes_of(plan.stage, loop.leaf) for loop in plan.loops}
         self.compared = [(axes_of(plan.stage, iv), build.less(plan.offsets[iv], plan.extents[iv]))
-                         for iv in guards(plan, nest.starts())]
+                         for iv in compared(plan, nest.starts())]
         lost = [leaf.name for leaf, roots in self.roots.items() if not set(roots) <= set(plan.op.axis)]
         if lost:
             raise LoweringError(f"{plan.name} is a hybrid script and has no place for the loop {', '.join(lost)}",

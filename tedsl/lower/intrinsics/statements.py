@@ -126,7 +126,7 @@ class TensorizedNest:
         zero = {loop.leaf: build.const(0, loop.leaf.dtype) for loop in between if loop.leaf.is_reduction}
         stmt = self.instance(RESET, self.use({**values, **zero}))
         inner = {loop.leaf: loop.value for loop in plan.loops[self.at:] if not loop.leaf.is_reduction}
-        offsets = indices_up(plan.stage.relations, plan.extents, {**values, **inner}, plan.shifted)
+        offsets = indices_up(plan.stage.relations, plan.tiling, {**values, **inner})
         stmt = nest.guarded(stmt, offsets, {**values, **inner}, nest.translator(offsets))
         for loop in reversed(copies):
             stmt = nest.around_copy(loop, stmt)

@@ -21,7 +21,6 @@ from tedsl.ir.walk.substitute import Substitution, bind_once
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.reads import Facts
-from tedsl.lower.checks import bind_sizes
 from tedsl.lower.intrinsics.match import Use
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.threads.around import hosts
@@ -86,7 +85,7 @@ def check_accesses(part: str, use: Use, stage: str, cause: object) -> None:
         return
     buffers = tuple(map(place.buffer, use.intrin.buffers))
     analyzer = Analyzer()
-    bind_sizes(analyzer, [dim for buffer in buffers for dim in buffer.shape], at_least=0)
+    analyzer.bind_sizes([dim for buffer in buffers for dim in buffer.shape], at_least=0)
     words = f"the {part} of the intrinsic {use.intrin.name} in {stage}"
     try:
         _WindowChecker(_Windows(buffers), analyzer, words)(stmt)

@@ -23,7 +23,6 @@ from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory
 from tedsl.lower.attach import place_stages
-from tedsl.lower.checks import bind_sizes
 from tedsl.lower.normalize import make_plans
 from tedsl.lower.plan import Key, StagePlan
 from tedsl.lower.regions.bounds import infer_bounds
@@ -132,7 +131,7 @@ def _planned(sch: Schedule) -> tuple[list[StagePlan], Analyzer]:
     plans, _ = make_plans(sch.state)
     analyzer = Analyzer()
     inputs = [stage.op for stage in sch.state.stages if isinstance(stage.op, PlaceholderOp)]
-    bind_sizes(analyzer, [dim for op in inputs for dim in op.shape_of(0)], at_least=0)
+    analyzer.bind_sizes([dim for op in inputs for dim in op.shape_of(0)], at_least=0)
     infer_bounds(sch.state, plans, analyzer)
     return plans, analyzer
 

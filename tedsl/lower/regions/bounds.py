@@ -20,13 +20,13 @@ from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import Operation, extent_of
 from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Ends, Loop, Read, StagePlan
-from tedsl.lower.regions.propagate import Reach, extents_down, point, reaches_up, whole
+from tedsl.lower.regions.propagate import Reach, point, reaches_up, whole
 from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.lower.threads.around import bind_outer_threads, outer_threads, spans
 from tedsl.lower.threads.axes import thread_loop
 from tedsl.lower.threads.launches import plan_launches
 from tedsl.lower.versions import readers_inside, specialized, under_conditions
-from tedsl.schedule.domains import indices_up
+from tedsl.schedule.domains import Fitted, counted_by_threads, indices_up, tile_down
 from tedsl.schedule.state import ScheduleState
 
 
@@ -42,15 +42,17 @@ def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: 
 def _infer(plan: StagePlan, readers: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> None:
     bind_outer_threads(plan, analyzer)
     region = specialized(plan, _whole_shape(plan) if plan.host is None else _needed(plan, readers, analyzer))
+    roots: dict[IterVar, Expr] = {}
     for axis, ends, everything in zip(plan.data_axes, region, _whole_shape(plan)):
-        plan.mins[axis], plan.extents[axis] = everything if axis in plan.without_loops else ends
+        plan.mins[axis], roots[axis] = everything if axis in plan.without_loops else ends
     for axis, ends in zip(plan.axes[len(region):], specialized(plan, _reduced(plan, len(region)))):
-        plan.mins[axis], plan.extents[axis] = ends
-    extents_down(plan, analyzer)
+        plan.mins[axis], roots[axis] = ends
+    roots.update((thread, extent_of(thread)) for thread in plan.stage.env_threads)
+    plan.tiling = tile_down(plan.stage.relations, roots, Fitted(analyzer, counted_by_threads(plan.stage)))
     plan.padded = padded_extents(plan)
     plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.leaves]
     values = {loop.leaf: loop.value for loop in plan.loops}
-    plan.offsets = indices_up(plan.stage.relations, plan.extents, values, plan.shifted)
+    plan.offsets = indices_up(plan.stage.relations, plan.tiling, values)
 
 
 def _reduced(plan: StagePlan, start: int) -> list[Ends]:

@@ -1,4 +1,4 @@
-"""Loops that are bound to thread axes: their variables, and which of them keep their number of iterations.
+"""Loops that are bound to thread axes: their variables and how many iterations they may have.
 
     s[C].bind(i, threadIdx.x)          the variable of the loop i is that of threadIdx.x
 
@@ -17,7 +17,6 @@ from tedsl.lang.operation import extent_of
 from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.schedule.causes import annotated
-from tedsl.schedule.relations import Fuse, Rebase, Split
 from tedsl.schedule.state import IterVarAttr
 from tedsl.schedule.threads import is_virtual
 
@@ -66,18 +65,3 @@ def _check_domain(plan: StagePlan, where: str, thread: IterVar, leaf: IterVar, e
         raise LoweringError(f"{where}, which has {count!r} threads; the loop has {extent!r} iterations",
                             hint=f"split {leaf.name} with factor={count!r} and bind the inner loop, or leave the range of "
                                  f'the axis out: te.thread_axis("{thread.thread_tag}")', about=annotated(plan.stage, leaf))
-
-
-def forced_extents(plan: StagePlan) -> set[IterVar]:
-    """The loops, and what they were made of, whose number of iterations is a number of threads: splits keep their factor
-    even where the loop is shorter, as people write splits to get that many threads."""
-    forced = {leaf for leaf in plan.stage.leaf_iter_vars if plan.stage.attr_of(leaf).bind_thread is not None}
-    for relation in reversed(plan.stage.relations):
-        match relation:
-            case Split(parent=p, outer=o, inner=i) if o in forced or i in forced:
-                forced.add(p)
-            case Fuse(outer=o, inner=i, fused=f) if f in forced:
-                forced |= {o, i}
-            case Rebase(parent=p, rebased=r) if r in forced:
-                forced.add(p)
-    return forced

@@ -18,7 +18,6 @@ from tedsl.ir.verify import verify
 from tedsl.ir.walk.substitute import bind_once
 from tedsl.ir.walk.visitor import post_order
 from tedsl.ir.wellformed import check_name
-from tedsl.lower.checks import bind_sizes
 from tedsl.lower.written.demand import asserted
 from tedsl.lower.written.memory import MemoryTable
 from tedsl.lower.written.statements import StatementChecker
@@ -76,7 +75,7 @@ def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *,
     accesses: AT_RUN_TIME refuses only what is surely wrong; `passes/checked` looks at the other loads and stores.
     """
     analyzer = Analyzer()
-    bind_sizes(analyzer, [dim for buffer in buffers for dim in buffer.shape], at_least=0)
+    analyzer.bind_sizes([dim for buffer in buffers for dim in buffer.shape], at_least=0)
     may_return = any(isinstance(node, Call) and node.op is RET for node in post_order(body))
     checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return, accesses=accesses)
     made = checker(body)

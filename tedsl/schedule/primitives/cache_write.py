@@ -11,7 +11,7 @@ from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.tensor import Tensor, load
-from tedsl.schedule.domains import extents_down, guards, indices_down, indices_up, root_extents
+from tedsl.schedule.domains import guards, indices_down, indices_up, written_tiling
 from tedsl.schedule.group import join_group
 from tedsl.schedule.layout import range_inside, reduction_inside, value_inside
 from tedsl.schedule.primitives.storage.set_scope import check_scope
@@ -78,12 +78,13 @@ def _check_loops(stage: StageState, directive: str) -> None:
 def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, ComputeOp]:
     """The operation of the cache, and what the stage does now: copy from it."""
     relations = stage.relations
-    extents = extents_down(relations, root_extents(stage))
+    tiling = written_tiling(stage)
+    extents = tiling.extents
     loops = [loop for loop in stage.leaf_iter_vars if not loop.is_reduction]
     axes = [note_axis(IterVar(Range.from_min_extent(0, extents[loop]), Var(f"{loop.name}.c", loop.dtype), IterType.DATA_PAR))
             for loop in loops]
-    up = indices_up(relations, extents, {loop: axis.var for loop, axis in zip(loops, axes)})
-    conditions = guards(relations, extents, up)
+    up = indices_up(relations, tiling, {loop: axis.var for loop, axis in zip(loops, axes)})
+    conditions = guards(relations, tiling, up)
     mapping = {axis: build.cast(axis.dtype, up[axis]) for axis in op.axis}
     reduced = tuple([range_inside(axis.map_children(lambda dom: substitute(dom, mapping)), conditions)  # 0..i + 1 is legal
                      for axis in op.reduce_axis])

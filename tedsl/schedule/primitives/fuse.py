@@ -8,7 +8,7 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.domains import written_tiling
 from tedsl.schedule.hybrid import check_nest, check_new_loop
 from tedsl.schedule.relations import Fuse, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
@@ -34,7 +34,7 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
         return loops[0]  # type: ignore[no-any-return]
     _check_loops(stage, directive, loops)
     leaves, relations, fused = list(stage.leaf_iter_vars), [], loops[0]
-    extents = extents_down(stage.relations, root_extents(stage))
+    extents = dict(written_tiling(stage).extents)
     for loop in loops[1:]:
         relation = _fuse_two(stage, directive, leaves, fused, loop, extents)
         relations.append(relation)

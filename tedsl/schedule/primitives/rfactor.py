@@ -14,7 +14,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis, root_axes
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.arguments import whole_number
-from tedsl.schedule.domains import extent_of, extents_down, guards, indices_up, root_extents
+from tedsl.schedule.domains import extent_of, guards, indices_up, written_tiling
 from tedsl.schedule.group import join_group
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
@@ -126,16 +126,17 @@ class _Plan:
 
 def _plan(stage: StageState, op: ComputeOp, loop: IterVar) -> _Plan:
     touched = touched_by([loop], stage.relations)
-    extents = extents_down(stage.relations, root_extents(stage))
+    tiling = written_tiling(stage)
+    extents = tiling.extents
     var = copy_var(loop.var) if any(loop is axis for axis in op.reduce_axis) else loop.var
     own = note_axis(IterVar(Range.from_min_extent(0, extents[loop]), var, IterType.DATA_PAR))
     others = [one for one in stage.leaf_iter_vars if one in touched and one is not loop]
     reduced = [axis for axis in op.reduce_axis if axis not in touched]
     reduced += [IterVar(Range.from_min_extent(0, extents[one]), one.var, IterType.COMM_REDUCE) for one in others]
-    up = indices_up(stage.relations, extents, {loop: var, **{one: one.var for one in others}})
+    up = indices_up(stage.relations, tiling, {loop: var, **{one: one.var for one in others}})
     values = {axis: build.cast(axis.dtype, build.add(up[axis], axis.dom.min))
               for axis in op.reduce_axis if axis in touched and axis.dom is not None}
-    return _Plan(own, tuple(reduced), values, guards(stage.relations, extents, up))
+    return _Plan(own, tuple(reduced), values, guards(stage.relations, tiling, up))
 
 
 def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeOp:

@@ -8,9 +8,9 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.arguments import OF_A_CALL, why_many
-from tedsl.schedule.relations import Split, derived
+from tedsl.schedule.relations import GUARD, Split, derived
 from tedsl.schedule.state import StageState, describe, show
-from tedsl.schedule.tails import GUARD, check_tail
+from tedsl.schedule.tails import check_tail
 
 
 def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = None,

@@ -23,12 +23,12 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.operation import ComputeOp, root_axes
 from tedsl.schedule.attach import real_consumers
-from tedsl.schedule.domains import extents_down, root_extents
+from tedsl.schedule.domains import written_tiling
 from tedsl.schedule.normalize import normalized
 from tedsl.schedule.primitives.places.compute_at import must_be_possible
-from tedsl.schedule.relations import Fuse, Rebase, Relation, Singleton, Split, children_of, parents_of
+from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Fuse, Rebase, Relation, Singleton, Split, children_of, parents_of
 from tedsl.schedule.state import AttachType, IterVarAttr, StageState, describe, find, show
-from tedsl.schedule.tails import ROUND_UP, SHIFT_INWARDS, must_have_one_version
+from tedsl.schedule.tails import must_have_one_version
 
 Axes = dict[IterVar, IterVar]
 
@@ -238,7 +238,7 @@ class Mirror:
     def _keep_inner(self) -> None:
         """`stage` keeps what ends in inner loops; of an axis that is fixed there is one iteration."""
         stage = self.stage
-        extents = extents_down(stage.relations, root_extents(stage))
+        extents = written_tiling(stage).extents
         kept: list[Relation] = []
         for relation in stage.relations:
             if all(child in self.fixed for child in children_of(relation)):
