@@ -2,7 +2,7 @@
 
 from tedsl.target.current import as_target
 from tedsl.target.host import host_target
-from tedsl.target.kinds import create, cuda, rocm
+from tedsl.target.named import create, cuda, rocm
 from tedsl.target.target import Target
 
 __all__ = ["Target", "as_target", "create", "cuda", "host_target", "rocm"]

@@ -1,26 +1,36 @@
-"""Targets by the names of TVM's functions that make them."""
+"""The kinds of targets: which options each takes, in one table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from tedsl.target.target import Target
+from dataclasses import dataclass
 
 
-def cuda(model: str = "unknown", arch: str | None = None, options: str | Sequence[str] | None = None) -> Target:
-    """The target "cuda" for the processor `model` of architecture `arch` ("sm_80"), with further options as in a notation."""
-    more = [options] if isinstance(options, str) else list(options or ())
-    known = [f"-{name}={value}" for name, value in (("model", model), ("arch", arch)) if value not in (None, "unknown")]
-    return Target(" ".join(["cuda", *known, *more]))
+@dataclass(frozen=True)
+class TargetKind:
+    """A family of targets: the backend that makes code, and the options it takes beside the common ones."""
+
+    name: str
+    keys: tuple[str, ...]
+    options: tuple[str, ...]
+    max_num_threads: int | None = None  # in a block of threads, and side by side in a warp: of devices, if nothing else is said
+    thread_warp_size: int | None = None
+
+    def __str__(self) -> str:
+        return self.name
 
 
-def rocm(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:
-    """The target "rocm" for the processor `model`, with further options as in a notation."""
-    more = [options] if isinstance(options, str) else list(options or ())
-    return Target(" ".join(["rocm", *([] if model == "unknown" else [f"-model={model}"]), *more]))
-
-
-def create(target: Any) -> Target:
-    """A target from a str, a dict or a Target: the older name of `Target(target)`."""
-    return Target(target)
+COMMON = ("keys", "device", "model", "libs", "tag", "host", "num-cores", "from_device", "runtime", "link-params", "system-lib")
+_CPU = ("mcpu", "mattr", "mtriple", "mfloat-abi", "mabi", "opt-level", "fast-math", "executor", "interface-api", "unpacked-api")
+_GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_block", "shared_memory_per_block",
+        "registers_per_block", "max_shared_memory_per_block", "libs")
+KINDS = {k.name: k for k in (
+    TargetKind("llvm", ("cpu",), _CPU),
+    TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:])),
+    TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32),
+    TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32),
+    TargetKind("rocm", ("rocm", "gpu"), (*_GPU, "mtriple", "mattr"), 256, 64),
+    TargetKind("opencl", ("opencl", "gpu"), _GPU, 256, 1),
+    TargetKind("vulkan", ("vulkan", "gpu"), _GPU, 256, 1),
+    TargetKind("metal", ("metal", "gpu"), _GPU, 256, 16),
+    TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),
+)}
