@@ -1,4 +1,4 @@
-"""Backends: a protocol and a table, nothing at import."""
+"""Backends: the protocol, and how the one of a target is found: its kind names it (`target/kinds.py`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tedsl.errors import TedslError
 from tedsl.ir.func import PrimFunc
 from tedsl.passes.config import PassConfig
 from tedsl.runtime.module import Module
+from tedsl.target.kinds import names_that_build
 from tedsl.target.target import Target
 
 
@@ -21,24 +22,21 @@ class Backend(Protocol):
         ...
 
 
-BACKENDS = {  # kind of target -> "module:class"; the module is imported on first use only
-    "llvm": "tedsl.codegen.llvm.backend:LLVMBackend",
-}
-
-
-DEVICES = ("cuda", "rocm", "opencl", "vulkan", "metal", "nvptx", "hexagon")
-
-
 def backend_for(target: Target) -> Backend:
-    """The backend for a target; TedslError if there is none for its kind."""
-    kind = target.kind.name
-    if kind not in BACKENDS:
-        if target.kind.name in DEVICES:
-            raise TedslError(f"there is no code generator for the device {kind!r} yet: `lower` shows its loops, and what is "
-                             "missing is the code of its kernels and their launch",
+    """The backend that the kind of `target` names; TedslError if there is none, or if it cannot be imported."""
+    kind = target.kind
+    if not kind.backend:
+        if "cpu" not in kind.keys:
+            raise TedslError(f"there is no code generator for the device {kind.name!r} yet: `lower` shows its loops, and what "
+                             "is missing is the code of its kernels and their launch",
                              hint='to run and check such a schedule, build it with target="llvm": there the threads of its '
                                   "kernels are loops of the CPU")
-        raise TedslError(f"there is no backend for the target kind {kind!r} yet",
-                         hint=f"build for {', '.join(sorted(BACKENDS))}")
-    module, _, name = BACKENDS[kind].partition(":")
-    return getattr(import_module(module), name)()  # type: ignore[no-any-return]
+        raise TedslError(f"there is no backend for the target kind {kind.name!r} yet",
+                         hint=f"build for {', '.join(names_that_build())}")
+    module, _, name = kind.backend.partition(":")
+    try:
+        backend: Backend = getattr(import_module(module), name)()
+    except (ImportError, AttributeError) as error:
+        raise TedslError(f"the backend {kind.backend} of the target kind {kind.name!r} cannot be imported: {error}",
+                         hint="is the package that registered it installed?") from error
+    return backend

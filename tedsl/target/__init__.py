@@ -2,7 +2,8 @@
 
 from tedsl.target.current import as_target
 from tedsl.target.host import host_target
+from tedsl.target.kinds import TargetKind, register_kind
 from tedsl.target.named import create, cuda, rocm
 from tedsl.target.target import Target
 
-__all__ = ["Target", "as_target", "create", "cuda", "host_target", "rocm"]
+__all__ = ["Target", "TargetKind", "as_target", "create", "cuda", "host_target", "register_kind", "rocm"]

@@ -1,19 +1,30 @@
-"""The kinds of targets: which options each takes, in one table."""
+"""The kinds of targets in one table: the options of each, and the backend that makes its code.
+
+Kinds of others come from `register_kind`, or from packages that declare an entry point in the group `tedsl.targets`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.plugins import TARGETS, load_plugin, plugin_names
+
 
 @dataclass(frozen=True)
 class TargetKind:
-    """A family of targets: the backend that makes code, and the options it takes beside the common ones."""
+    """A family of targets.
+
+    keys: what schedules ask for ("cpu", "gpu"); options: those it takes beside the common ones.
+    backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported when first used; "" where nothing makes code yet.
+    """
 
     name: str
     keys: tuple[str, ...]
-    options: tuple[str, ...]
+    options: tuple[str, ...] = ()
     max_num_threads: int | None = None  # in a block of threads, and side by side in a warp: of devices, if nothing else is said
     thread_warp_size: int | None = None
+    backend: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -24,7 +35,7 @@ _CPU = ("mcpu", "mattr", "mtriple", "mfloat-abi", "mabi", "opt-level", "fast-mat
 _GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_block", "shared_memory_per_block",
         "registers_per_block", "max_shared_memory_per_block", "libs")
 KINDS = {k.name: k for k in (
-    TargetKind("llvm", ("cpu",), _CPU),
+    TargetKind("llvm", ("cpu",), _CPU, backend="tedsl.codegen.llvm.backend:LLVMBackend"),
     TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:])),
     TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32),
     TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32),
@@ -34,3 +45,50 @@ KINDS = {k.name: k for k in (
     TargetKind("metal", ("metal", "gpu"), _GPU, 256, 16),
     TargetKind("hexagon", ("hexagon",), ("mcpu", "mattr", "mtriple", "llvm-options")),
 )}
+_ADDED: dict[str, TargetKind] = {}  # by register_kind and by packages
+
+
+def register_kind(kind: TargetKind) -> None:
+    """Make `kind` a target kind: `Target(kind.name)` and `build(..., target=kind.name)` use its backend from now on.
+
+    Raises ArgumentError if the name is taken, ArgumentTypeError for anything but a TargetKind that is filled in.
+    """
+    _check_kind(kind)
+    if kind.name in KINDS or _ADDED.get(kind.name, kind) != kind:
+        raise ArgumentError(f"register_kind: there is a target kind {kind.name!r} already", hint="choose another name")
+    _ADDED[kind.name] = kind
+
+
+def find_kind(name: str) -> TargetKind | None:
+    """The kind called `name`: ours, a registered one, or one that an installed package declares; None if there is none."""
+    kind = KINDS.get(name) or _ADDED.get(name)
+    if kind is None and name in plugin_names(TARGETS):
+        kind = load_plugin(TARGETS, name)
+        _check_kind(kind)
+        _ADDED[name] = kind
+    return kind
+
+
+def kind_names() -> list[str]:
+    """The names of all kinds, ours first."""
+    return list(dict.fromkeys([*KINDS, *_ADDED, *plugin_names(TARGETS)]))
+
+
+def names_that_build() -> list[str]:
+    """The names of the kinds that have a backend; for the others, schedules are lowered but no code is made."""
+    return [name for name in kind_names() if (kind := find_kind(name)) is not None and kind.backend]
+
+
+def _check_kind(kind: object) -> None:
+    """Refuse what is not a TargetKind, or one whose backend is not written as "module:class"."""
+    form = 'write TargetKind("mychip", keys=("cpu",), options=("mcpu",), backend="mychip.codegen:Backend")'
+    if not isinstance(kind, TargetKind):
+        raise ArgumentTypeError(f"a target kind is a tedsl.target.TargetKind, not {kind!r}", hint=form)
+    if not isinstance(kind.name, str) or not kind.name.isidentifier():
+        raise ArgumentTypeError(f"the name of a target kind is an identifier, not {kind.name!r}", hint=form)
+    if not isinstance(kind.keys, tuple) or not kind.keys or not isinstance(kind.options, tuple):
+        raise ArgumentTypeError(f"target kind {kind.name!r}: keys are a tuple with at least one name, options a tuple; "
+                                f"got {kind.keys!r} and {kind.options!r}", hint=form)
+    module, colon, name = str(kind.backend).partition(":")
+    if kind.backend and not (module and colon and name):
+        raise ArgumentError(f"target kind {kind.name!r}: the backend is {kind.backend!r}, not \"module:class\"", hint=form)

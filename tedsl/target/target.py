@@ -14,7 +14,7 @@ from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.target import current as _current
 from tedsl.target.features import CPUS, X86_FEATURES, apply_changes
 from tedsl.target.host import host
-from tedsl.target.kinds import COMMON, KINDS, TargetKind
+from tedsl.target.kinds import COMMON, TargetKind, find_kind, kind_names, names_that_build
 
 
 class Target:
@@ -160,7 +160,7 @@ class Target:
     @staticmethod
     def list_kinds() -> list[str]:
         """The names of all kinds."""
-        return list(KINDS)
+        return kind_names()
 
     # --- the current target --------------------------------------------------------------------------------------------
 
@@ -214,9 +214,12 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
     else:
         raise ArgumentTypeError(f"a target is a str, a dict or a Target, not {target!r}",
                                 hint='for example "llvm -mcpu=haswell"')
-    kind = KINDS.get(name)
+    kind = find_kind(name)
     if kind is None:
-        raise ArgumentError(f"there is no target kind {name!r}", hint=f"choose one of {', '.join(KINDS)}")
+        build = names_that_build()
+        rest = [other for other in kind_names() if other not in build]
+        raise ArgumentError(f"there is no target kind {name!r}",
+                            hint=f"code is made for {', '.join(build)}; schedules are also lowered for {', '.join(rest)}")
     return kind, {key: _option_value(key, value) for key, value in options.items() if _known(kind, key)}, None
 
 

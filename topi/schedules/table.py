@@ -1,4 +1,4 @@
-"""Which schedule an operator gets: by the type of its record and the kind of the target. A literal table."""
+"""Which schedule an operator gets: by the type of its record and the keys of the target's kind. A literal table."""
 
 from __future__ import annotations
 
@@ -49,13 +49,12 @@ GPU: dict[type, Rule] = {
     NormalizeOp: gpu.rows.schedule_rows,
     ConvOp: gpu.conv.schedule_conv,
 }
-BY_TARGET: dict[str, dict[type, Rule]] = {"llvm": CPU, "c": CPU, "cuda": GPU, "nvptx": GPU,
-                                          "rocm": GPU, "opencl": GPU, "vulkan": GPU, "metal": GPU}
+BY_KEY: dict[str, dict[type, Rule]] = {"cpu": CPU, "gpu": GPU}
 
 
 def rules_for(target: Target) -> dict[type, Rule]:
-    """The schedules for a target."""
-    return BY_TARGET.get(target.kind.name, {})
+    """The schedules for a target, by the first of its keys that has some."""
+    return next((BY_KEY[key] for key in target.kind.keys if key in BY_KEY), {})
 
 
 def rule_of(kernel: Kernel, rules: dict[type, Rule]) -> Rule:

@@ -6,11 +6,13 @@
     gemm_f32        a tile of a matrix product in LLVM IR               c[m, n] += a[m, k] . b[k, n], in vector registers
 
 Each takes the target that the code is for (None: the current one, else this machine), and is refused with the name of the
-feature that it lacks.
+feature that it lacks. `get(name)` finds these, those given to `register`, and those of packages that declare an entry point in
+the group `tedsl.intrinsics`.
 """
 
 from tedsl.contrib.intrinsics.bfloat16 import dot_bf16
 from tedsl.contrib.intrinsics.bytes import dot_i8i8i32, dot_u8i8i32
 from tedsl.contrib.intrinsics.gemm import gemm_f32
+from tedsl.contrib.intrinsics.table import get, names, register
 
-__all__ = ["dot_bf16", "dot_i8i8i32", "dot_u8i8i32", "gemm_f32"]
+__all__ = ["dot_bf16", "dot_i8i8i32", "dot_u8i8i32", "gemm_f32", "get", "names", "register"]
