@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tedsl.ir import build
 from tedsl.ir.expr import (
@@ -49,7 +50,11 @@ class Facts:
 
     condition: Expr
     before: Facts | None
-    chosen_by: Eager | None = None
+    chosen_by: tuple[Eager, ...] = ()
+    count: int = field(init=False)  # of the conditions
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", 1 + _count(self.before))
 
     def __iter__(self) -> Iterator[Expr]:
         return (at.condition for at in self.chain())
@@ -60,6 +65,10 @@ class Facts:
         while at is not None:
             yield at
             at = at.before
+
+    def choices(self) -> Iterator[Eager]:
+        """What must become an if_then_else so that the place is evaluated only where the conditions hold."""
+        return (choice for at in self.chain() for choice in at.chosen_by)
 
 
 def loads_of(bodies: tuple[Expr, ...], *more: Node) -> tuple[ProducerLoad, ...]:
@@ -123,57 +132,103 @@ def _is_tensor_load(node: Node) -> bool:
 
 def guarded(body: Expr, wanted: Callable[[Node], bool]) -> list[tuple[Node, Facts | None]]:
     """The nodes below `body` that are wanted (loads), with the conditions of the `if_then_else`, `Select`, `where`, `all`
-    and `any` around each.
+    and `any` around each, in the order of evaluation.
 
     A later condition of te.all is asked where those before it hold. A load that is shared by several places comes once for
-    each set of conditions.
+    each set of conditions, but not for one that only adds to another; where the places are many, once for all of them under
+    the disjunction of their conditions. So the work is linear in the number of nodes, however many paths lead to them.
     """
-    found: list[tuple[Node, Facts | None]] = []
-    seen: dict[tuple[int, int], Facts | None] = {}  # holds the facts: the id of a dead object may come back
-    stack: list[tuple[Node, Facts | None]] = [(body, None)]
-    reading: set[Node] | None = None
-    while stack:
-        node, facts = stack.pop()
-        if (id(node), id(facts)) in seen:
-            continue
-        seen[id(node), id(facts)] = facts
-        if wanted(node):
-            found.append((node, facts))
-        if isinstance(node, (And, Or)):
-            reading = _reading(body, wanted) if reading is None else reading
-            if node.b in reading:
-                stack += [(node.b, assume(node.a, isinstance(node, And), facts, node)), (node.a, facts)]
-                continue
-        stack.extend(reversed(_places(node, facts)))
-    return found
+    order = list(post_order(body))
+    reading: set[Node] = set()  # the nodes that depend on what is wanted
+    for node in order:
+        if wanted(node) or any(child in reading for child in node.child_nodes()):
+            reading.add(node)
+    evaluated = {node: _evaluated(node, reading) for node in order if node in reading}
+    places: dict[Node, list[Facts | None]] = {body: [None]}
+    for node in reversed(order):  # parents before children
+        for facts in places.get(node, ()):
+            for child, condition, holds, by in evaluated.get(node, ()):
+                inside = facts if condition is None else assume(condition, holds, facts, by)
+                places[child] = _with_place(places.get(child, []), inside)
+    return [(node, facts) for node in _in_order(body, evaluated) if wanted(node) for facts in places[node]]
 
 
-def _reading(body: Expr, wanted: Callable[[Node], bool]) -> set[Node]:
-    """The nodes below `body` that depend on loads."""
-    found: set[Node] = set()
-    for node in post_order(body):
-        if wanted(node) or any(child in found for child in node.child_nodes()):
-            found.add(node)
-    return found
+Evaluated = tuple[Node, "Expr | None", bool, tuple[Eager, ...]]  # a child, and the condition that holds or fails around it
+MAX_PLACES = 16  # sets of conditions that are told apart at one node
 
 
-def _places(node: Node, facts: Facts | None) -> list[tuple[Node, Facts | None]]:
-    """The children of `node` with the conditions under which each is evaluated."""
+def _evaluated(node: Node, reading: Collection[Node]) -> list[Evaluated]:
+    """The children of `node` that depend on loads, with the condition under which each is evaluated."""
+    found: list[Evaluated] = []
     match node:
+        case And(a=a, b=b) | Or(a=a, b=b) if b in reading:
+            found = [(a, None, True, ()), (b, a, isinstance(node, And), (node,))]
         case Select(condition=c, true_value=t, false_value=f):
-            return [(c, facts), (t, assume(c, True, facts, node)), (f, assume(c, False, facts, node))]
+            found = [(c, None, True, ()), (t, c, True, (node,)), (f, c, False, (node,))]
         case Call(op=op, args=(c, t, f)) if op is IF_THEN_ELSE:
-            return [(c, facts), (t, assume(c, True, facts)), (f, assume(c, False, facts))]
+            found = [(c, None, True, ()), (t, c, True, ()), (f, c, False, ())]
         case Reduce(source=source, condition=c, init=init):
-            inside = assume(c, True, facts)
-            return [(c, facts), *((s, inside) for s in source), *((i, facts) for i in init)]
+            found = [(c, None, True, ()), *((s, c, True, ()) for s in source), *((i, None, True, ()) for i in init)]
         case Let(var=v, value=value, body=inner):
-            return [(value, facts), (inner, Facts(EQ(v, value), facts))]
+            found = [(value, None, True, ()), (inner, EQ(v, value), True, ())]
         case _:
-            return [(child, facts) for child in node.child_nodes()]
+            found = [(child, None, True, ()) for child in node.child_nodes()]
+    return [part for part in found if part[0] in reading]
 
 
-def assume(condition: Expr, truth: bool, facts: Facts | None, by: Eager | None = None) -> Facts | None:
+def _in_order(body: Node, evaluated: Mapping[Node, Sequence[Evaluated]]) -> Iterator[Node]:
+    """The nodes that are evaluated, parents first, each where it is met first."""
+    seen: set[Node] = set()
+    stack = [body] if body in evaluated else []
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            stack.extend([part[0] for part in reversed(evaluated[node])])
+
+
+def _with_place(known: list[Facts | None], facts: Facts | None) -> list[Facts | None]:
+    """The places of a node with one more, less those whose conditions only add to those of another."""
+    if any(_includes(facts, other) for other in known):
+        return known
+    places = [*(other for other in known if not _includes(other, facts)), facts]
+    return places if len(places) <= MAX_PLACES else [_either(places)]
+
+
+def _count(facts: Facts | None) -> int:
+    return 0 if facts is None else facts.count
+
+
+def _first(facts: Facts | None, count: int) -> Facts | None:
+    """The first `count` of the conditions."""
+    while facts is not None and facts.count > count:
+        facts = facts.before
+    return facts
+
+
+def _includes(facts: Facts | None, other: Facts | None) -> bool:
+    """Whether `facts` begin with all of `other`."""
+    return _first(facts, _count(other)) is other
+
+
+def _either(places: Sequence[Facts | None]) -> Facts:
+    """What all places have in common, and that the rest of one of them holds."""
+    common = places[0]
+    for other in places[1:]:
+        common = _first(common, _count(other))
+        other = _first(other, _count(common))
+        while common is not other:
+            assert common is not None and other is not None
+            common, other = common.before, other.before
+    shared = _count(common)
+    rests = [[fact for fact in place.chain() if fact.count > shared] for place in places if place is not None]
+    conditions = [functools.reduce(build.logical_and, [fact.condition for fact in reversed(rest)]) for rest in rests]
+    choices = dict.fromkeys(choice for rest in rests for fact in rest for choice in fact.chosen_by)
+    return Facts(functools.reduce(build.logical_or, conditions), common, tuple(choices))
+
+
+def assume(condition: Expr, truth: bool, facts: Facts | None, by: tuple[Eager, ...] = ()) -> Facts | None:
     """`facts` and that `condition` is `truth`, taken apart into comparisons."""
     pending = [(condition, truth)]
     while pending:

@@ -110,8 +110,7 @@ class _Checker:
         """The reads that give reductions their ranges. They stand outside of the body: there is no clamping them."""
         ends = [end for axis in self.op.reduce_axis if axis.dom is not None for end in (axis.dom.min, extent_of(axis))]
         for load, facts in (found for end in ends for found in guarded_loads(end)):
-            eager = any(fact.chosen_by is not None for fact in (facts.chain() if facts else ()))
-            self.check(load, None if eager else facts)
+            self.check(load, None if next(facts.choices() if facts else iter(()), None) is not None else facts)
             if load in self.clamps:
                 raise LoweringError(f"{self.op.name} reduces over a range that is read as {load!r}, and that index cannot be "
                                     f"proved to lie inside of {load.producer.name}",
@@ -145,7 +144,7 @@ class _Checker:
 
     def needs(self, facts: Facts | None) -> None:
         """A read is in range only where `facts` hold: it may not be evaluated elsewhere."""
-        self.lazy.update((fact.chosen_by, None) for fact in (facts.chain() if facts else ()) if fact.chosen_by is not None)
+        self.lazy.update(dict.fromkeys(facts.choices() if facts is not None else ()))
 
     def unproved(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
         """Refuse, require or clamp."""

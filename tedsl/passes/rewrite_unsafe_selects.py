@@ -40,42 +40,43 @@ class _Statements(ScopedRewriter):
         return self.descend(stmt)
 
     def expr(self, expr: Expr) -> Expr:
+        if not any(isinstance(node, Select) and node.condition.dtype.lanes == 1 for node in post_order(expr)):
+            return expr
         return _Selects(self.sizes, self.analyzer)(expr)  # type: ignore[no-any-return]
 
 
 class _Selects(Rewriter):
-    """For one expression at one place: the ranges of the loops around are part of the answer."""
+    """For one expression at one place: the ranges of the loops around are part of the answer.
+
+    Of each node it keeps which loads below may leave their memory, other than behind an if_then_else, and whether a call
+    below has effects.
+    """
 
     def __init__(self, sizes: dict[Var, int], analyzer: Analyzer) -> None:
         super().__init__()
         self.sizes, self.analyzer = sizes, analyzer
+        self.risks: dict[Expr, frozenset[Load]] = {}
+        self.calling: set[Expr] = set()
 
     def rewrite(self, node: Any) -> Any:
-        if not isinstance(node, Select) or node.condition.dtype.lanes > 1:
-            return node
-        always = set(_loads(node.condition))
-        yes, no = _loads(node.true_value), _loads(node.false_value)
-        risky = [load for load in {**yes, **no} if load not in always and not (load in yes and load in no)
-                 and load.predicate is None and not is_within(load, self.sizes, self.analyzer)]
-        calls = any(isinstance(n, Call) and n.op.effect != "pure" for side in (node.true_value, node.false_value)
-                    for n in post_order(side))
-        if not risky and not calls:
-            return node
-        return Call(node.dtype, IF_THEN_ELSE, (node.condition, node.true_value, node.false_value))
+        result = node
+        if isinstance(node, Select) and node.condition.dtype.lanes == 1 and self.is_unsafe(node):
+            result = Call(node.dtype, IF_THEN_ELSE, (node.condition, node.true_value, node.false_value))
+        self.note(result)
+        return result
 
+    def is_unsafe(self, choice: Select) -> bool:
+        """Whether a side must not be evaluated unless it is chosen."""
+        always, yes, no = (self.risks[part] for part in (choice.condition, choice.true_value, choice.false_value))
+        return bool((yes ^ no) - always) or choice.true_value in self.calling or choice.false_value in self.calling
 
-def _loads(expr: Expr) -> dict[Load, None]:
-    """The loads that evaluating `expr` performs for certain or perhaps, without those behind an inner if_then_else."""
-    found: dict[Load, None] = {}
-    seen: set[int] = set()
-    stack: list[Any] = [expr]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, Load):
-            found[node] = None
+    def note(self, node: Any) -> None:
+        """Keeps what is to know of `node`, whose children are known."""
+        children = node.child_nodes()
+        if any(child in self.calling for child in children) or (isinstance(node, Call) and node.op.effect != "pure"):
+            self.calling.add(node)
         guarded = isinstance(node, Call) and node.op is IF_THEN_ELSE
-        stack.extend(node.args[:1] if guarded else node.child_nodes())
-    return found
+        below = [risks for child in (children[:1] if guarded else children) if (risks := self.risks[child])]
+        if isinstance(node, Load) and node.predicate is None and not is_within(node, self.sizes, self.analyzer):
+            below.append(frozenset((node,)))
+        self.risks[node] = below[0] if len(set(map(id, below))) == 1 else frozenset().union(*below)

@@ -350,7 +350,7 @@ def _ends(index: Expr) -> tuple[Expr, ...]:
 
 def _need(facts: Facts | None, lazy: dict[Eager, None]) -> None:
     """A read is in range only where `facts` hold: it may not be evaluated elsewhere."""
-    lazy.update((fact.chosen_by, None) for fact in (facts.chain() if facts else ()) if fact.chosen_by is not None)
+    lazy.update(dict.fromkeys(facts.choices() if facts is not None else ()))
 
 
 def _shown(access: Node) -> str:
