@@ -69,8 +69,13 @@ class Access:
 
     @property
     def writes(self) -> bool:
-        """Whether it is a store."""
-        return isinstance(self.node, WRITES)
+        """Whether it may change memory: a store, or a pointer that something gets."""
+        return not isinstance(self.node, READS)
+
+    @property
+    def index(self) -> Expr | None:
+        """The index into flat memory; None of a pointer that something gets: any."""
+        return self.node.index if isinstance(self.node, (Load, Store)) else None
 
     @property
     def indices(self) -> tuple[Expr, ...]:

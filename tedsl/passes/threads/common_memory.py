@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, Load, StringImm, Var
+from tedsl.ir.expr import Expr, Load, StringImm
+from tedsl.ir.node import Node
 from tedsl.ir.stmt import Allocate, Stmt, Store
+from tedsl.ir.walk.accesses import Access, accesses, reads
+from tedsl.ir.walk.around import OUTSIDE
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import WRITTEN, noted_memory, scope_of, takes_notes
-from tedsl.passes.threads.conflicts import Access
-from tedsl.passes.threads.every_thread import Around
 from tedsl.passes.threads.gather_threads import Kernel
 from tedsl.runtime.faults import FAULT
 
@@ -32,26 +33,24 @@ class CommonMemory:
         self.notes = {memory for memory in self.memories
                       if noted_memory(memory.name) in names - {memory.name}
                       and f"{memory.name}.{WRITTEN}" not in names}  # nothing is noted of notes
-        self.around = Around()  # what stands around the statement that is looked at
+        self.around = OUTSIDE  # the place of the statement that is looked at
 
-    def reads(self, expr: Expr | None) -> list[Access]:
-        if expr is None:
-            return []
-        return [Access(node.buffer_var, node.index, False, self.around) for node in post_order(expr)
-                if isinstance(node, Load) and node.buffer_var in self.memories]
+    def reads(self, expr: Expr) -> list[Access]:
+        """The loads of common memory in `expr`."""
+        return [self._of_statement(read) for read in reads([expr], self.around, wanted=self._is_used)]
 
     def accesses(self, stmt: Stmt) -> list[Access]:
-        """What a statement without parts loads and then stores."""
-        if isinstance(stmt, Store):
-            made = self.reads(stmt.value) + self.reads(stmt.index) + self.reads(stmt.predicate)
-            if stmt.buffer_var in self.memories:
-                notes = stmt.buffer_var in self.notes and build.is_true(stmt.value)
-                made.append(Access(stmt.buffer_var, stmt.index, True, self.around, notes))
-            return made
-        found: list[Access] = []
-        for node in post_order(stmt):
-            if isinstance(node, Load) and node.buffer_var in self.memories:
-                found.append(Access(node.buffer_var, node.index, False, self.around))
-            elif isinstance(node, Var) and node in self.memories:  # given to a call, which may do anything with it
-                found.append(Access(node, None, True, self.around))
-        return found
+        """What a statement without parts loads and then stores; a pointer that a call gets may be used for anything."""
+        return [self._of_statement(access) for access in accesses(stmt, self.around, wanted=self._is_used)
+                if access.memory in self.memories]
+
+    def is_note(self, access: Access) -> bool:
+        """Whether checked mode notes there that an element was stored to."""
+        return isinstance(access.node, Store) and access.memory in self.notes and build.is_true(access.node.value)
+
+    def _is_used(self, node: Node) -> bool:
+        return (node.buffer_var if isinstance(node, Load) else node) in self.memories
+
+    def _of_statement(self, access: Access) -> Access:
+        """The access, which waits for others where its statement stands, whatever the expression chooses."""
+        return Access(access.node, self.around, access.statement)

@@ -16,25 +16,14 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import For
+from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.guard_ranges import split_linear
-from tedsl.passes.threads.every_thread import Around
 from tedsl.passes.threads.gather_threads import Kernel
 from tedsl.passes.threads.known_values import Values, value
 
 THREADS = 1024  # looked at, of a block
-
-
-@dataclass(frozen=True, eq=False)
-class Access:
-    """A load or store of an element; index None: of any. notes: checked mode notes that the element was stored to."""
-
-    memory: Var
-    index: Expr | None
-    writes: bool
-    around: Around
-    notes: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,35 +9,17 @@ would take too long to look at, is not proved.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, replace
 
 from tedsl.ir import build
-from tedsl.ir.expr import Broadcast, Expr, Ramp, Var
-from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.expr import Var
+from tedsl.ir.walk.accesses import Access
+from tedsl.ir.walk.around import Loop, WithoutLets
 from tedsl.ir.walk.visitor import variables
 from tedsl.passes.threads.gather_threads import Kernel
-from tedsl.passes.threads.known_values import Values, may_hold, on_data, value
+from tedsl.passes.threads.known_values import Values, elements, may_hold, on_data, value
 
 LOOKS = 1 << 13  # at threads and iterations, for one question
-Loop = tuple[Var, Expr, Expr]  # the variable, the first value, how many
-
-
-@dataclass(frozen=True, eq=False)
-class Around:
-    """What stands around a statement: loops, and conditions."""
-
-    loops: tuple[Loop, ...] = ()
-    conditions: tuple[Expr, ...] = ()
-
-    def under(self, *conditions: Expr) -> Around:
-        return replace(self, conditions=(*self.conditions, *conditions))
-
-    def within(self, loop: Loop) -> Around:
-        return replace(self, loops=(*self.loops, loop))
-
-
 Elements = dict[int, set[int]]  # with the numbers of the threads that touch them
-Place = tuple[Expr, Around]  # the index of an access, and where it stands
 
 
 class _Unknown(Exception):
@@ -49,28 +31,23 @@ class EveryThread:
 
     def __init__(self, kernel: Kernel) -> None:
         zero = build.const(0, "int32")
-        self.threads: list[Loop] = [(one.var, zero, one.count) for one in kernel.axes if not one.is_block]
-        self.blocks: list[Loop] = [(one.var, zero, one.count) for one in kernel.blocks]
-        self.lets: dict[Var, Expr] = {}  # what can be computed again
+        self.threads = [Loop(one.var, zero, one.count) for one in kernel.axes if not one.is_block]
+        self.blocks = {one.var: Loop(one.var, zero, one.count) for one in kernel.blocks}
+        self.without_lets = WithoutLets(keep=on_data)  # what can be computed again is written out
         self.looks = 0
-        self.known: dict[tuple[Expr, Around, tuple[tuple[Var, int], ...]], Elements] = {}
-        self.arounds: dict[Around, Around] = {}  # without lets
-        self.indices: dict[Expr, Expr] = {}
+        self.known: dict[tuple[object, ...], Elements] = {}
 
-    def let(self, var: Var, given: Expr) -> None:
-        if not on_data(given):
-            self.lets[var] = substitute(given, self.lets)
-
-    def keep_apart(self, one: Place, other: Place, fixed: Set[Var]) -> bool:
+    def keep_apart(self, one: Access, other: Access, fixed: Set[Var]) -> bool:
         """Whether no element of one access is one of the other's, in another thread of the block.
 
         In loops other than `fixed`, the two may be at different iterations.
         """
         self.looks = LOOKS
-        one, other = self._without_lets(one), self._without_lets(other)
+        one, other = (access.without_lets(self.without_lets) for access in (one, other))
         needed = _needed(one) | _needed(other)
-        loops = (*self.blocks, *one[1].loops, *other[1].loops)
-        same = {loop[0]: loop for loop in loops if loop[0] in needed and (loop in self.blocks or loop[0] in fixed)}
+        same = {var: loop for var, loop in self.blocks.items() if var in needed}
+        same.update((loop.var, loop) for access in (one, other) for loop in access.around.loops()
+                    if loop.var in needed and loop.var in fixed)
         try:
             for values in self._iterations(list(same.values()), {}):
                 first, second = self._touched(one, values), self._touched(other, values)
@@ -80,28 +57,22 @@ class EveryThread:
             return False
         return True
 
-    def _without_lets(self, place: Place) -> Place:
-        index, around = place
-        if index not in self.indices:
-            self.indices[index] = substitute(index, self.lets)
-        if around not in self.arounds:
-            loops = tuple((var, substitute(first, self.lets), substitute(count, self.lets))
-                          for var, first, count in around.loops)
-            self.arounds[around] = Around(loops, tuple(substitute(one, self.lets) for one in around.conditions))
-        return self.indices[index], self.arounds[around]
-
-    def _touched(self, place: Place, values: Values) -> Elements:
+    def _touched(self, access: Access, values: Values) -> Elements:
         """What is touched in an iteration of the loops that both accesses are in."""
-        index, around = place
-        needed = _needed(place)
+        index, around, needed = access.index, access.around, _needed(access)
+        assert index is not None
         here = (index, around, tuple((var, at) for var, at in values.items() if var in needed))
         if here not in self.known:
-            own = [loop for loop in around.loops if loop[0] in needed and loop[0] not in values]
+            own = [loop for loop in around.loops() if loop.var in needed and loop.var not in values]
+            conditions = [condition.value for condition in around.conditions()]
             found: Elements = {}
             for number, thread in enumerate(self._iterations(self.threads, values)):
                 for at in self._iterations(own, thread):
-                    if all(may_hold(condition, at) for condition in around.conditions):
-                        for element in _elements(index, at):
+                    if all(may_hold(condition, at) for condition in conditions):
+                        known = elements(index, at)
+                        if known is None:
+                            raise _Unknown
+                        for element in known:
                             found.setdefault(element, set()).add(number)
             self.known[here] = found
         return self.known[here]
@@ -114,31 +85,19 @@ class EveryThread:
                 raise _Unknown
             yield values
             return
-        var, first, count = loops[0]
-        low, many = value(first, values), value(count, values)
+        loop = loops[0]
+        low, many = value(loop.min, values), value(loop.extent, values)
         if low is None or many is None:
             raise _Unknown
         for k in range(low, low + many):
-            yield from self._iterations(loops[1:], {**values, var: k})
+            yield from self._iterations(loops[1:], {**values, loop.var: k})
 
 
-def _needed(place: Place) -> set[Var]:
+def _needed(access: Access) -> set[Var]:
     """The variables that decide which element it is, and whether it is touched."""
-    index, around = place
-    needed = {var for e in (index, *around.conditions) for var in variables(e)}
-    for var, *bounds in reversed(around.loops):
-        if var in needed:
-            needed |= {other for e in bounds for other in variables(e)}
+    exprs = [*access.indices, *(condition.value for condition in access.around.conditions())]
+    needed = {var for e in exprs for var in variables(e)}
+    for loop in reversed(access.around.loops()):
+        if loop.var in needed:
+            needed |= {*variables(loop.min), *variables(loop.extent)}
     return needed
-
-
-def _elements(index: Expr, values: Values) -> list[int]:
-    if isinstance(index, Ramp):
-        base, stride = value(index.base, values), value(index.stride, values)
-        if base is None or stride is None:
-            raise _Unknown
-        return [base + lane * stride for lane in range(index.lanes)]
-    found = value(index.value if isinstance(index, Broadcast) else index, values)
-    if found is None:
-        raise _Unknown
-    return [found]

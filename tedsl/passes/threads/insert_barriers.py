@@ -10,7 +10,8 @@ condition that differs among them would keep some away, it is moved inwards, aro
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tedsl.errors import LoweringError
@@ -31,10 +32,12 @@ from tedsl.ir.stmt import (
     While,
     seq,
 )
+from tedsl.ir.walk.accesses import Access
+from tedsl.ir.walk.around import Binding, Condition, Loop, Step
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.passes.facts.threads import has_launch, launched
 from tedsl.passes.threads.common_memory import CommonMemory
-from tedsl.passes.threads.conflicts import Access, Conflicts
+from tedsl.passes.threads.conflicts import Conflicts
 from tedsl.passes.threads.every_thread import EveryThread
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.threads.make_way import checked_before, guarded
@@ -113,8 +116,8 @@ class _KernelBarriers:
             case LetStmt():
                 if not self.uniform.is_pure(stmt.value) or self.uniform.varies(stmt.value):
                     self.conflicts.lets.add(stmt.var)
-                self.every_thread.let(stmt.var, stmt.value)
-                return self.inside(stmt, self.reads(stmt.value), around)
+                with self.within(Binding(stmt.var, stmt.value, stmt)):
+                    return self.inside(stmt, self.reads(stmt.value), around)
             case Allocate() | AttrStmt():
                 return self.inside(stmt, [], around)
             case AssertStmt():
@@ -158,21 +161,21 @@ class _KernelBarriers:
         """
         if not self.decided_by_data:
             return False
-        if later.notes and (one.notes or not one.writes):
+        is_note = self.common.is_note
+        if is_note(later) and (is_note(one) or not one.writes):
             return True
         if one.index is None or later.index is None:
             return False
-        first, second = (one.index, one.around), (later.index, later.around)
-        pairs = [(first, second)]  # and what decides which thread's value stays
-        pairs += [(place, place) for access, place in ((one, first), (later, second)) if access.writes and not access.notes]
+        pairs = [(one, later)]  # and what decides which thread's value stays
+        pairs += [(access, access) for access in (one, later) if access.writes and not is_note(access)]
         return all(self.every_thread.keep_apart(*pair, fixed) for pair in pairs)
 
-    def under(self, condition: Expr, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
-        """`stmt` where `condition` holds."""
-        outside, self.common.around = self.common.around, self.common.around.under(condition)
-        made = self(stmt, around)
+    @contextmanager
+    def within(self, step: Step) -> Iterator[None]:
+        """Inside of a loop, condition or let."""
+        outside, self.common.around = self.common.around, self.common.around.within(step)
+        yield
         self.common.around = outside
-        return made
 
     # --- statements ---
 
@@ -209,9 +212,8 @@ class _KernelBarriers:
     def loop(self, loop: For, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         self.conflicts.loop(loop)
         body = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
-        outside, self.common.around = self.common.around, self.common.around.within((loop.loop_var, loop.min, loop.extent))
-        parts, entries, _ = self.sequence(body, around, loop.loop_var, repeats=build.as_int(loop.extent) != 1)
-        self.common.around = outside
+        with self.within(Loop(loop.loop_var, loop.min, loop.extent, loop)):
+            parts, entries, _ = self.sequence(body, around, loop.loop_var, repeats=build.as_int(loop.extent) != 1)
         made = loop if _same(parts, body) else loop.replace(body=seq(*parts))
         met = meeting(made)
         if met is not None:
@@ -235,10 +237,12 @@ class _KernelBarriers:
 
     def branch(self, branch: IfThenElse, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         condition = branch.condition
-        then, entries = self.under(condition, branch.then_case, around)
+        with self.within(Condition(condition, True, branch)):
+            then, entries = self(branch.then_case, around)
         other = None
         if branch.else_case is not None:
-            other, more = self.under(build.logical_not(condition), branch.else_case, around)
+            with self.within(Condition(condition, False, branch)):
+                other, more = self(branch.else_case, around)
             entries = entries + more
         if self.uniform.varies(condition):
             for before, after in ((branch.then_case, then), (branch.else_case, other)):

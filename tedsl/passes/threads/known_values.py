@@ -5,7 +5,8 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from tedsl.ir import build
-from tedsl.ir.expr import And, Call, Expr, Load, Not, Or, Select, Var
+from tedsl.ir.evaluate import evaluate
+from tedsl.ir.expr import And, Broadcast, Call, Expr, Load, Not, Or, Ramp, Select, Var
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.walk.visitor import post_order, variables
 
@@ -30,12 +31,19 @@ def needs(expr: Expr) -> tuple[Var, ...] | None:
 
 def value(expr: Expr, values: Values) -> int | None:
     """The value of an index; None if it is not known."""
-    from tedsl.ir.evaluate import evaluate  # the interpreter is loaded where a race is suspected only
-
     needed = needs(expr)
     if needed is None or any(v not in values for v in needed):
         return None
     return int(evaluate(expr, values))
+
+
+def elements(index: Expr, values: Values) -> list[int] | None:
+    """The elements that an index stands for, one for each lane; None if they are not known."""
+    if isinstance(index, Ramp):
+        base, stride = value(index.base, values), value(index.stride, values)
+        return None if base is None or stride is None else [base + lane * stride for lane in range(index.lanes)]
+    element = value(index.value if isinstance(index, Broadcast) else index, values)
+    return None if element is None else [element]
 
 
 def may_hold(condition: Expr, values: Values) -> bool:

@@ -12,50 +12,37 @@ of a branch race, or threads in memory of the caller's, nothing is refused that 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import And, Broadcast, Call, Expr, Load, Or, Ramp, Select, Var
+from tedsl.ir.expr import Expr, Load, Var
 from tedsl.ir.node import Node
-from tedsl.ir.ops import IF_THEN_ELSE
-from tedsl.ir.stmt import Allocate, AssertStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, Store, While
-from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store
+from tedsl.ir.walk.accesses import Access, accesses, inside_of, never, reads
+from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, WithoutLets
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import noted_memory, scope_of, takes_notes
-from tedsl.passes.threads.conflicts import THREADS, Access, Conflicts
-from tedsl.passes.threads.every_thread import Around, Loop
+from tedsl.passes.threads.conflicts import THREADS, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel
-from tedsl.passes.threads.known_values import Values, may_hold, on_data, value
+from tedsl.passes.threads.known_values import Values, elements, may_hold, on_data, value
 from tedsl.passes.threads.meetings import is_barrier
 
 SIZES = ((8, 8, 8, 8), (3, 5, 7, 2), (2, 1, 3, 4), (16, 4, 2, 8))  # tried for what only a call decides, in turn
 UNKNOWN = 2  # iterations of a loop that data bounds
 STEPS: tuple[Callable[[int], int], ...] = (lambda n: 0, lambda n: min(1, n - 1), lambda n: n // 2, lambda n: n - 1)
 ONE, SIDES = "in one statement", "on the two sides of one branch"
-OUTSIDE = "in memory of one thread that is allocated outside of the kernel, once for all threads"
+ALIEN = "in memory of one thread that is allocated outside of the kernel, once for all threads"
 HINTS = {SIDES: "make it two branches, one after the other, in the order that is meant: threads wait between them",
-         OUTSIDE: "allocate it inside of the threads: each of them has its own there"}
+         ALIEN: "allocate it inside of the threads: each of them has its own there"}
 _Thread = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Touch:
-    """An access to an element, and where it stands."""
-
-    index: Expr
-    around: Around
-
-
-Touched = list[tuple[Var, _Touch]]
+Accesses = list[Access]
 
 
 def check_statements(kernel: Kernel) -> None:
     """Raises for a statement in which a thread reads an element that another one writes."""
     if kernel.threads:
-        blocks = Around(tuple((one.var, build.const(0, one.var.dtype), one.count) for one in kernel.blocks))
+        blocks = OUTSIDE.within(*(Loop(one.var, build.const(0, one.var.dtype), one.count) for one in kernel.blocks))
         _Statements(kernel).stmt(kernel.body, blocks)
         _Statements(kernel).alone(kernel.body, blocks)
 
@@ -72,154 +59,126 @@ class _Statements:
                       and not takes_notes(memory)}
         self.until_barrier = True
         self.callers = {memory for memory in self.shared if used[memory] == "global" and memory not in allocated}
-        self.lets: dict[Var, Expr] = {}
+        self.without_lets = WithoutLets(keep=on_data)
+        self.known: dict[Around, list[Expr]] = {}
+        for node in reversed(nodes):  # from the outside in
+            if isinstance(node, For):
+                self.conflicts.loop(node)
+            elif isinstance(node, LetStmt):
+                self.conflicts.lets.add(node.var)
 
     def stmt(self, stmt: Stmt, around: Around) -> None:
         match stmt:
             case Store():
-                reads = [read for e in (stmt.value, stmt.index, stmt.predicate) if e is not None
-                         for read in self.reads(e, around)]
-                self.compare(reads, [(stmt.buffer_var, _Touch(stmt.index, around))])
+                reads, writes = self.parted(accesses(stmt, around, wanted=self.is_shared))
+                self.compare(reads[::-1], writes)
             case IfThenElse():
-                reads = list(self.reads(stmt.condition, around))
-                sides = self.sides(stmt, around)
+                reads = self.reads((stmt.condition,), around)
+                sides = [self.accesses(side, where) for side, where in sides_of(stmt, around)]
                 if reads:
-                    self.compare(reads, [found for side, where in sides for found in self.stores(side, where)])
+                    self.compare(reads, [write for _, writes in sides for write in writes])
                 if len(sides) == 2:
-                    (reads, writes), (others, replaced) = (self.touched(side, where) for side, where in sides)
+                    (reads, writes), (others, replaced) = sides
                     self.compare(reads, replaced, SIDES)
                     self.compare(others, writes, SIDES)
-                for side, where in sides:
+                for side, where in sides_of(stmt, around):
                     self.stmt(side, where)
-            case For():
-                self.conflicts.loop(stmt)
-                reads = [*self.reads(stmt.min, around), *self.reads(stmt.extent, around)]
-                inner = self.inside(stmt, around)
-                if reads:
-                    self.compare(reads, self.stores(stmt.body, inner))
-                self.stmt(stmt.body, inner)
             case _:
-                inner = self.inside(stmt, around)
+                inner = inside_of(stmt, around)
+                reads = self.reads((stmt.min, stmt.extent), around) if isinstance(stmt, For) else []
                 for child in stmt.child_nodes():
                     if isinstance(child, Stmt):
+                        if reads:
+                            self.compare(reads, self.accesses(child, inner)[1])
                         self.stmt(child, inner)
 
     def alone(self, body: Stmt, around: Around) -> None:
         """Each thread keeps to elements of its own in memory of one thread that is allocated outside, once for all of them."""
         if self.alien:
             self.shared, self.until_barrier = self.alien, False
-            self.compare(*self.touched(body, around), OUTSIDE)
+            self.compare(*self.accesses(body, around), ALIEN)
 
-    def inside(self, stmt: Stmt, around: Around) -> Around:
-        match stmt:
-            case For(loop_var=v, min=low, extent=extent):
-                runs = build.less(*build.match_operands(build.sub(v, low), extent))
-                begun = build.less_equal(*build.match_operands(low, v))
-                return replace(around, loops=(*around.loops, (v, low, extent)), conditions=(*around.conditions, begun, runs))
-            case While(condition=condition) | AssertStmt(condition=condition):
-                return around.under(condition)
-            case LetStmt(var=v, value=value):
-                self.conflicts.lets.add(v)
-                if not on_data(value):
-                    self.lets[v] = substitute(value, self.lets)
-        return around
-
-    def stores(self, stmt: Stmt, around: Around) -> Touched:
-        """What `stmt` writes before its first barrier."""
-        return self.touched(stmt, around)[1]
-
-    def touched(self, stmt: Stmt, around: Around) -> tuple[Touched, Touched]:
+    def accesses(self, stmt: Stmt, around: Around) -> tuple[Accesses, Accesses]:
         """What `stmt` reads and what it writes before its first barrier, or in all of it."""
-        reads = [read for e in stmt.child_nodes() if isinstance(e, Expr) for read in self.reads(e, around)]
-        writes = [(stmt.buffer_var, _Touch(stmt.index, around))] if isinstance(stmt, Store) else []
-        parts = [(child, around) for child in stmt.child_nodes() if isinstance(child, Stmt)]
-        if isinstance(stmt, IfThenElse):
-            parts = self.sides(stmt, around)
-        elif isinstance(stmt, SeqStmt):
-            parts = list(itertools.takewhile(lambda part: not (self.until_barrier and is_barrier(part[0])), parts))
-        elif not isinstance(stmt, Store):
-            if isinstance(stmt, For):
-                self.conflicts.loop(stmt)
-            inner = self.inside(stmt, around)
-            parts = [(child, inner) for child, _ in parts]
-        for part, where in parts:
-            more = self.touched(part, where)
-            reads += more[0]
-            writes += more[1]
-        return reads, writes
+        return self.parted(accesses(stmt, around, wanted=self.is_shared, until=is_barrier if self.until_barrier else never))
 
-    @staticmethod
-    def sides(branch: IfThenElse, around: Around) -> list[tuple[Stmt, Around]]:
-        sides = [(branch.then_case, around.under(branch.condition))]
-        if branch.else_case is not None:
-            sides.append((branch.else_case, around.under(build.logical_not(branch.condition))))
-        return sides
+    def reads(self, exprs: Sequence[Expr], around: Around) -> Accesses:
+        """The loads of shared memory in expressions, the last one first, each under what decides whether it is made or used."""
+        return list(reads(exprs, around, wanted=self.is_shared))[::-1]
 
-    def reads(self, expr: Expr, around: Around) -> Iterator[tuple[Var, _Touch]]:
-        """The loads of shared memory in `expr`, each under what decides whether it is made or used."""
-        pending: list[tuple[Any, Around]] = [(expr, around)]
-        while pending:
-            node, where = pending.pop()
-            match node:
-                case Load(buffer_var=v, index=index) if v in self.shared:
-                    yield v, _Touch(index, where)
-                    pending.append((index, where))
-                case And(a=a, b=b):
-                    pending += [(a, where), (b, where.under(a))]
-                case Or(a=a, b=b):
-                    pending += [(a, where), (b, where.under(build.logical_not(a)))]
-                case Select(condition=c, true_value=yes, false_value=no):
-                    pending += [(c, where), (yes, where.under(c)), (no, where.under(build.logical_not(c)))]
-                case Call(op=op, args=(c, yes, no)) if op is IF_THEN_ELSE:
-                    pending += [(c, where), (yes, where.under(c)), (no, where.under(build.logical_not(c)))]
-                case _:
-                    pending += [(child, where) for child in node.child_nodes()]
+    def is_shared(self, node: Node) -> bool:
+        return isinstance(node, Load) and node.buffer_var in self.shared
+
+    def parted(self, accesses: Iterable[Access]) -> tuple[Accesses, Accesses]:
+        """Reads and writes."""
+        both: tuple[Accesses, Accesses] = [], []
+        for access in accesses:
+            both[access.writes].append(access)
+        return both
 
     # --- is it a race? ---
 
-    def compare(self, reads: Touched, stores: Touched, where: str = ONE) -> None:
-        for (memory, read), (target, write) in itertools.product(reads, stores):
-            if memory is not target or memory not in self.shared:
+    def compare(self, reads: Accesses, writes: Accesses, where: str = ONE) -> None:
+        """Raises for a read and a write of one element by two threads."""
+        for read, write in itertools.product(reads, writes):
+            memory = read.memory
+            if memory is not write.memory or memory not in self.shared:
                 continue
             if (where != ONE or memory in self.callers) and any(
-                    on_data(substitute(e, self.lets)) for touch in (read, write) for e in touch.around.conditions):
+                    on_data(condition) for access in (read, write) for condition in self.conditions(access)):
                 continue
-            fixed = {v for v, _, _ in read.around.loops if any(v is other for other, _, _ in write.around.loops)}
-            one, other = Access(memory, read.index, False, read.around), Access(target, write.index, True, write.around)
-            if self.conflicts.meet(one, other, fixed):
-                self.search(memory, read, write, where)
+            fixed = {loop.var for loop in read.around.loops()} & {loop.var for loop in write.around.loops()}
+            if self.conflicts.meet(read, write, fixed):
+                self.search(read, write, where)
 
-    def search(self, memory: Var, read: _Touch, write: _Touch, where: str) -> None:
-        expressions = [substitute(e, self.lets) for touch in (read, write) for e in (touch.index, *touch.around.conditions)]
-        inner = list(dict.fromkeys((*write.around.loops, *read.around.loops)))
-        own = {one.var for one in self.kernel.axes} | {v for v, _, _ in inner}
-        counts = [e for _, low, count in inner for e in (low, count)] + [one.count for one in self.kernel.threads]
+    def conditions(self, access: Access) -> list[Expr]:
+        """What holds around an access, with the values of lets: conditions, and that loops are in their ranges."""
+        if access.around not in self.known:
+            facts: list[Expr] = []
+            for step in self.without_lets(access.around).steps():
+                if isinstance(step, Condition):
+                    facts.append(step.value)
+                elif isinstance(step, Loop) and step.by is not None:
+                    facts += step.facts
+            self.known[access.around] = facts
+        return self.known[access.around]
+
+    def search(self, read: Access, write: Access, where: str) -> None:
+        """Raises for two threads that are shown to meet."""
+        memory = read.memory
+        plain, stored = (access.without_lets(self.without_lets) for access in (read, write))
+        expressions = [e for access, known in ((read, plain), (write, stored))
+                       for e in (*known.indices, *self.conditions(access))]
+        outer = {loop.var: loop for loop in stored.around.loops()}
+        inner = list({**outer, **{loop.var: loop for loop in plain.around.loops() if loop.var not in outer}}.values())
+        own = {one.var for one in self.kernel.axes} | {loop.var for loop in inner}
+        counts = [e for loop in inner for e in (loop.min, loop.extent)] + [one.count for one in self.kernel.threads]
         symbols = list(dict.fromkeys(v for e in (*expressions, *counts) for v in variables(e)
                                      if v not in own and v.dtype.is_int))
-        if on_data(expressions[0]) or on_data(write.index) or (symbols and memory in self.callers):
+        if on_data(plain.node.index) or on_data(stored.node.index) or (symbols and memory in self.callers):
             return  # strides of the caller's are no sizes to try: they keep rows apart
-        both = len({v for v, _, _ in write.around.loops}) < len(inner)  # iterations of their own on either side
+        both = len(outer) < len(inner)  # iterations of their own on either side
         steps = itertools.product(STEPS, STEPS if both else STEPS[:1]) if inner else [(STEPS[0], STEPS[0])]
         for sizes, (step, other) in itertools.product(SIZES if symbols else SIZES[:1], list(steps)):
             values = dict(zip(symbols, itertools.cycle(sizes)))
-            at = [(one, step if k < len(write.around.loops) else other) for k, one in enumerate(inner)]
+            at = [(loop, step if k < len(outer) else other) for k, loop in enumerate(inner)]
             found = self.at(memory, read, write, values, at)
             if found is not None:
-                raise self.race(memory, read, write, *found, values, where)
+                raise self.race(read, write, *found, values, where)
 
-    def at(self, memory: Var, read: _Touch, write: _Touch, values: Values,
+    def at(self, memory: Var, read: Access, write: Access, values: Values,
            steps: Sequence[tuple[Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
         """A thread that reads what another one writes, and what, at one iteration, for known sizes."""
         counts = [value(one.count, values) for one in self.kernel.threads]
         if None in counts:
             return None
         last = {one.var: (count or 1) - 1 for one, count in zip(self.kernel.threads, counts)}
-        for (v, first, count), step in steps:
-            low, many = (value(substitute(e, self.lets), {**values, **last}) for e in (first, count))
+        for loop, step in steps:
+            low, many = (value(e, {**values, **last}) for e in (loop.min, loop.extent))
             if low is None or (many is not None and many <= 0):
                 return None
             many = UNKNOWN if many is None else many
-            values = {**values, v: low + step(many)}
+            values = {**values, loop.var: low + step(many)}
         limit = value(build.as_expr(1), values)
         for extent in self.extents.get(memory, ()):
             size = value(extent, values)
@@ -241,32 +200,35 @@ class _Statements:
                     return thread, other, element
         return None
 
-    def elements(self, touch: _Touch, values: Values, thread: tuple[int, ...]) -> list[int]:
-        """The elements that `thread` touches."""
+    def elements(self, access: Access, values: Values, thread: _Thread) -> list[int]:
+        """The elements that `thread` touches, as far as they are known."""
         here = {**values, **{one.var: k for one, k in zip(self.kernel.threads, thread)}}
-        if not all(may_hold(substitute(condition, self.lets), here) for condition in touch.around.conditions):
+        if not all(may_hold(condition, here) for condition in self.conditions(access)):
             return []
-        index = substitute(touch.index, self.lets)
-        if isinstance(index, Ramp):
-            base, stride = value(index.base, here), value(index.stride, here)
-            return [] if base is None or stride is None else [base + lane * stride for lane in range(index.lanes)]
-        found = value(index.value if isinstance(index, Broadcast) else index, here)
-        return [] if found is None else [found]
+        return elements(access.without_lets(self.without_lets).node.index, here) or []
 
-    def race(self, memory: Var, read: _Touch, write: _Touch, reader: _Thread, writer: _Thread, element: int,
-             sizes: Values, place: str) -> LoweringError:
-        name, threads = noted_memory(memory.name), self.kernel.threads  # what checked mode notes of an element
+    def race(self, read: Access, write: Access, reader: _Thread, writer: _Thread, element: int, sizes: Values,
+             place: str) -> LoweringError:
+        name, threads = noted_memory(read.memory.name), self.kernel.threads  # what checked mode notes of an element
         differs = next(one for one, a, b in zip(threads, reader, writer) if a != b)
         who, whom = (", ".join(map(str, one)) for one in (reader, writer))
         where = f" (where {', '.join(f'{v.name} = {k}' for v, k in sizes.items())})" if sizes else ""
         tag = differs.axis.thread_tag
         hint = HINTS.get(place) or (
-            f"read {name}[{read.index!r}] into memory of each thread first (allocate with scope 'local', or a let), then "
+            f"read {name}[{read.node.index!r}] into memory of each thread first (allocate with scope 'local', or a let), then "
             "a barrier, tvm_storage_sync('shared'), then write")
         return LoweringError(
-            f"the threads of {tag} write {name}[{write.index!r}] and read {name}[{read.index!r}] {place}: they would "
+            f"the threads of {tag} write {name}[{write.node.index!r}] and read {name}[{read.node.index!r}] {place}: they would "
             f"race. Thread {who} reads {name}[{element}], which thread {whom} writes{where}",
             hint=hint, about=tag)
+
+
+def sides_of(branch: IfThenElse, around: Around) -> list[tuple[Stmt, Around]]:
+    """The sides of `branch` with their places."""
+    sides = [(branch.then_case, around.within(Condition(branch.condition, True, branch)))]
+    if branch.else_case is not None:
+        sides.append((branch.else_case, around.within(Condition(branch.condition, False, branch))))
+    return sides
 
 
 def _memory(nodes: Sequence[Node], kind: type[Load] | type[Store]) -> set[Var]:
