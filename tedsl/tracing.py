@@ -9,7 +9,6 @@ A step is lowered when it is looked at, so that a trace costs nothing until then
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +17,11 @@ from typing import Any, TextIO
 
 from tedsl.display.difference import rows
 from tedsl.display.markup import Markup
-from tedsl.display.page import Panel, document, folded_panels, fragment
-from tedsl.display.terminal import painted, unified, wants_colour
+from tedsl.display.notebook import in_notebook, show_in_notebook
+from tedsl.display.page import Panel, document, folded_panels, fragment, panel_markup
+from tedsl.display.terminal import output, painted, unified, wants_colour
 from tedsl.errors import ArgumentTypeError, TedslError
-from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.func import PrimFunc
 from tedsl.lower.lower import lower_schedule
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline, target_pipeline
@@ -53,10 +53,11 @@ def trace(sch: Schedule, args: Sequence[Any], name: str = "main", binds: Mapping
 
 @dataclass(frozen=True)
 class Loops:
-    """What a step left: the lines of the loops, or why there are none."""
+    """What a step left: the lines of the loops and the function that they show, or why there are none."""
 
     lines: tuple[str, ...]
     problem: str = ""
+    program: PrimFunc | None = None
 
 
 class Step:
@@ -74,20 +75,36 @@ class Step:
         return self._trace._after_passes[self.number]
 
     @property
-    def lines_before(self) -> tuple[str, ...]:
+    def loops_before(self) -> Loops:
         """The loops of the nearest step before that has some."""
         step = self.before
         while step is not None and step.loops.problem:
             step = step.before
-        return () if step is None else step.loops.lines
+        return Loops(()) if step is None else step.loops
+
+    @property
+    def lines_before(self) -> tuple[str, ...]:
+        return self.loops_before.lines
+
+    @property
+    def unchanged(self) -> str:
+        """What is said where the lines are the same as before."""
+        return "No change." if self.loops_before.program is self.loops.program else "A change that this notation does not show."
 
     def panel(self) -> Panel:
         problem = self.loops.problem
         before = self.lines_before
-        return Panel(self.group, self.title, before, before if problem else self.loops.lines, self.note, problem, self.short)
+        after = before if problem else self.loops.lines
+        return Panel(self.group, self.title, before, after, self.note, problem, self.short, self.unchanged)
 
     def __str__(self) -> str:
         return "\n".join(self.text())
+
+    def __repr__(self) -> str:
+        return f"<step {self.title!r} of a trace; print it>"
+
+    def _repr_html_(self) -> str:
+        return fragment(self.title, panel_markup(self.panel()))
 
     def text(self) -> Iterator[str]:
         """The title and what changed, line by line."""
@@ -97,7 +114,7 @@ class Step:
             return
         before = self.lines_before
         if before == self.loops.lines:
-            yield "  (no change)"
+            yield f"  ({self.unchanged[0].lower()}{self.unchanged[1:-1]})"
         elif not before:
             yield from (f"  {line}" for line in self.loops.lines)
         else:
@@ -168,10 +185,11 @@ class Trace:
         return f"<trace of {len(self.steps)} steps; print it, or show(), save('trace.html')>"
 
     def show(self, file: TextIO | None = None, colour: bool | None = None) -> None:
-        """Print what each step changed; in colour where `file` (None: standard output) is a terminal, unless told."""
-        out = sys.stdout if file is None else file
-        if not hasattr(out, "write"):
-            raise ArgumentTypeError(f"show writes to an open file, got {file!r}", hint="trace.save(path) writes the page")
+        """Print what each step changed, in colour on a terminal unless `colour` says otherwise; in a notebook, display it."""
+        if file is None and colour is None and in_notebook():
+            show_in_notebook(self)
+            return
+        out = output(file, hint="trace.save(path) writes the page")
         coloured = wants_colour(out) if colour is None else colour
         print(self.title, file=out)
         for step in self.steps:
@@ -198,7 +216,7 @@ class Trace:
 
 
 def _lines(func: PrimFunc) -> Loops:
-    lines = str(IRModule({func.name: func})).splitlines()
+    lines = func.script().splitlines()
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more lines, which are left out here"]
-    return Loops(tuple(lines))
+    return Loops(tuple(lines), program=func)

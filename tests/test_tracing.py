@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,24 +45,33 @@ def test_each_directive_and_each_pass_is_a_step():
 def test_the_text_of_a_directive():
     s, args = program()
     assert str(tedsl.trace(s, args).steps[2]).splitlines()[1:] == [
-        "  ... 7 equal lines", "        B[i] = (A[i] + 1f32)", "      }",
-        "-     for (i.outer: int32, 0, 13) {", '+     for (i.outer: int32, 0, 13) "parallel" {',
-        "        for (i.inner: int32, 0, 8) {", "          if @tir.likely((((i.outer*8) + i.inner) < 100), dtype=bool) {",
-        "  ... 6 equal lines"]
+        "  ... 2 equal lines", "      for i in range(100):", "          B[i] = A[i] + 1.0",
+        "-     for i.outer in range(13):", "+     for i.outer in parallel(13):",
+        "          for i.inner in range(8):", "              if likely(i.outer*8 + i.inner < 100):", "  ... 1 equal line"]
+
+
+def test_a_pass_whose_change_the_notation_does_not_show():
+    A = te.placeholder((8, 8), name="A")
+    B = te.compute((8, 8), lambda i, j: A[j, i] + 1.0, name="B")
+    steps = {step.title: step for step in tedsl.trace(te.create_schedule(B.op), [A, B]).steps}
+    flat, still = steps["flatten_storage"], steps["inject_prefetch"]
+    assert str(flat) == "== flatten_storage\n  (a change that this notation does not show)"
+    assert str(still) == "== inject_prefetch\n  (no change)"
+    assert "A change that this notation does not show." in checked(flat._repr_html_()).seen()
 
 
 def test_the_last_step_of_lowering_is_what_lower_prints():
     s, args = program()
     trace = tedsl.trace(s, args)
     last = [step for step in trace.steps if step.group == "passes"][-1]
-    assert list(last.loops.lines) == str(tedsl.lower(s, args)).splitlines()
+    assert list(last.loops.lines) == tedsl.lower(s, args).script().splitlines()
 
 
 def test_options_of_the_pass_context_count():
     s, args = program()
     with tedsl.PassContext(config={"tir.disable_vectorize": True}):
         trace = tedsl.trace(s, args)
-    assert "ramp(" not in str(trace) and "ramp(" in str(tedsl.trace(s, args))
+    assert "B[0:8]*2.0" not in str(trace) and "B[0:8]*2.0" in str(tedsl.trace(s, args))
 
 
 def test_the_schedule_is_left_alone_and_later_directives_do_not_count():
@@ -113,6 +123,24 @@ def test_colour_only_where_it_is_wanted():
     assert plain.getvalue() == f"{trace}\n" and "\033[32m+ " in colour.getvalue() and "\033" not in plain.getvalue()
 
 
+def test_a_notebook_shows_steps_and_traces(monkeypatch):
+    shown = []
+    display = SimpleNamespace(display=shown.append)
+    shell = SimpleNamespace(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display, get_ipython=lambda: shell))
+    s, args = program()
+    trace = tedsl.trace(s, args)
+    trace.show()
+    assert shown == [trace]
+    trace.show(io.StringIO())
+    del shell.kernel  # IPython in a terminal
+    trace.show(io.StringIO())
+    assert len(shown) == 1
+    step = checked(trace.steps[2]._repr_html_()).seen()
+    assert "s[C].parallel(i_outer)" in step and "for i.outer in parallel(13):" in step
+    assert repr(trace.steps[8]) == "<step 'flatten_storage' of a trace; print it>"
+
+
 def test_the_page():
     s, args = program()
     page = tedsl.trace(s, args).html()
@@ -121,7 +149,7 @@ def test_the_page():
     names = [name for name, _ in found.elements]
     assert names.count("svg") == 1 and names.count("script") == 1 and names.count("section") == len(tedsl.trace(s, args).steps)
     assert all(not attributes for name, attributes in found.elements if name == "script")
-    assert "1. C split" in found.seen() and 'for (i.outer: int32, 0, 13) "parallel" {' in found.seen()
+    assert "1. C split" in found.seen() and "for i.outer in parallel(13):" in found.seen()
     assert page == tedsl.trace(s, args).html(), "the same schedule gives the same page"
 
 

@@ -9,8 +9,8 @@ access has no entry.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,18 +18,17 @@ from tedsl.arith.affine import Sum
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import Call, Expr, IntImm, Load, Mul, Ramp, SizeVar, Var
+from tedsl.ir.expr import Expr, IntImm, Load, Mul, Ramp, SizeVar, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import IF_THEN_ELSE
-from tedsl.ir.stmt import LOGICAL_SHAPE, THREADS, Allocate, AssertStmt, AttrStmt, For, IfThenElse, LetStmt, Stmt, Store
+from tedsl.ir.stmt import LOGICAL_SHAPE, Allocate, Stmt, Store
+from tedsl.ir.walk.accesses import accesses
+from tedsl.ir.walk.around import Around, Binding, Condition, Loop, Step
 from tedsl.ir.walk.lanes import one_lane
-from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
 
 MOST_ACCESSES = 5000  # proved for one function: those of longer ones stay flat
-MOST_CHOICES = 3  # nested if_then_else whose conditions are used: each looks at what its sides share anew
 
 Indices = tuple[Expr, ...]
 
@@ -37,7 +36,7 @@ Indices = tuple[Expr, ...]
 def places_of(func: PrimFunc) -> dict[Node, Indices]:
     """The indices of each Load and Store of `func`, and the shape of each Allocate, as far as they are known."""
     reader = _Reader(func)
-    reader(func.body)
+    reader.read(func.body)
     return {node: indices for node, indices in reader.found.items() if indices is not None}
 
 
@@ -50,16 +49,60 @@ class _Layout:
     offset: Expr | None = None
 
 
-class _Reader(ScopedRewriter):
-    """Walks over statements with what is known at each place; rewrites nothing."""
+class _Known:
+    """An analyzer that knows what stands around one place after the other."""
+
+    def __init__(self) -> None:
+        self.analyzer = Analyzer()
+        self.scopes: list[tuple[Around, ExitStack]] = []
+
+    def enter(self, place: Around) -> None:
+        """Knows what holds at `place` from here on, and what held at the place before only if it holds here too."""
+        while self.scopes and not place.includes(self.scopes[-1][0]):
+            self.scopes.pop()[1].close()
+        depth = self.scopes[-1][0].depth if self.scopes else 0
+        pending = []
+        at: Around | None = place
+        while at is not None and at.depth > depth:
+            pending.append(at)
+            at = at.outer
+        for inner in reversed(pending):
+            scope = ExitStack()
+            self.learn(inner.step, scope)
+            self.scopes.append((inner, scope))
+
+    def learn(self, step: Step | None, scope: ExitStack) -> None:
+        match step:
+            case Loop(var=var, min=low, extent=extent):
+                self.analyzer.bind(var, Range.from_min_extent(low, extent))
+                scope.enter_context(self.analyzer.constraint_scope(build.greater(extent, 0)))
+            case Binding(var=var, value=value) if value.dtype.is_integer and value.dtype.lanes == 1:
+                self.analyzer.bind(var, value)
+            case Condition(expr=expr, chosen_by=None) if expr.dtype.lanes == 1:
+                scope.enter_context(self.analyzer.constraint_scope(step.value))
+
+
+class _Reader:
+    """Finds the indices of one access after the other."""
 
     def __init__(self, func: PrimFunc) -> None:
-        self.analyzer = Analyzer()
+        self.known = _Known()
+        self.analyzer = self.known.analyzer
         self.found: dict[Node, Indices | None] = {}
         self.layouts: dict[Var, _Layout] = {}
-        self.count = 0
         for buffer in func.buffers:
             self.declare(buffer)
+
+    def read(self, body: Stmt) -> None:
+        for node in post_order(body):
+            if isinstance(node, Allocate):
+                self.allocate(node)
+        for number, access in enumerate(accesses(body)):
+            if number < MOST_ACCESSES:
+                self.known.enter(access.around)
+                self.access(access.node)
+            else:
+                self.found[access.node] = None
 
     def declare(self, buffer: Buffer) -> None:
         offset = None if build.as_int(buffer.elem_offset) == 0 else buffer.elem_offset
@@ -68,108 +111,22 @@ class _Reader(ScopedRewriter):
             if isinstance(dim, Var) and not isinstance(dim, SizeVar) and not self.analyzer.known.has_met(dim):
                 self.analyzer.bind(dim, (0, None))
 
-    # --- statements ---
-
-    def stmt(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case For():
-                self.expr(stmt.min)
-                self.expr(stmt.extent)
-                self.bind(stmt.loop_var, stmt.min, stmt.extent)
-                with self.analyzer.constraint_scope(build.greater(stmt.extent, 0)):
-                    self.below(stmt.body)
-            case IfThenElse():
-                self.expr(stmt.condition)
-                with self.knowing(stmt.condition):
-                    self.below(stmt.then_case)
-                if stmt.else_case is not None:
-                    with self.knowing(build.logical_not(stmt.condition)):
-                        self.below(stmt.else_case)
-            case AssertStmt():
-                with self.knowing(stmt.condition):
-                    self.below(stmt.body)
-            case LetStmt():
-                self.expr(stmt.value)
-                if stmt.value.dtype.is_integer and stmt.value.dtype.lanes == 1:
-                    self.analyzer.bind(stmt.var, stmt.value)
-                self.below(stmt.body)
-            case AttrStmt(node=IterVar() as axis, attr_key=key) if key in THREADS:
-                self.bind(axis.var, IntImm(axis.var.dtype, 0), stmt.value)
-                self.below(stmt.body)
-            case Allocate():
-                self.allocate(stmt)
-                self.below(stmt.body)
-            case Store():
-                self.expr(stmt.value)
-                self.expr(stmt.index)
-                self.access(stmt, stmt.buffer_var)
-            case _:
-                self.descend(stmt)
-        return stmt
-
-    def below(self, body: Stmt) -> None:
-        self._child(body)
-
-    def bind(self, var: Var, low: Expr, extent: Expr) -> None:
-        self.analyzer.bind(var, Range.from_min_extent(low, extent))
-
-    @contextmanager
-    def knowing(self, condition: Expr) -> Iterator[None]:
-        with ExitStack() as scopes:
-            if condition.dtype.lanes == 1:
-                scopes.enter_context(self.analyzer.constraint_scope(condition))
-            yield
-
     def allocate(self, stmt: Allocate) -> None:
         """Memory has the shape that flattening noted, if it is still that large."""
         shape: tuple[Expr, ...] = tuple(stmt.annotations.get(LOGICAL_SHAPE, stmt.extents))
         if shape is not stmt.extents:
-            size: Expr = build.const(1, "int32")
-            for extent in shape:
-                size = build.product_of_extents(size, extent)
-            whole: Expr = build.const(1, "int32")
-            for extent in stmt.extents:
-                whole = build.product_of_extents(whole, extent)
-            size, whole = (build.cast("int64", e) for e in (size, whole))
-            shape = tuple(map(self.analyzer.simplify, shape)) if self.analyzer.known.same(
-                self.analyzer.simplify(size), self.analyzer.simplify(whole)) else stmt.extents
+            size, whole = (self.analyzer.simplify(build.cast("int64", _product(dims))) for dims in (shape, stmt.extents))
+            is_whole = self.analyzer.known.same(size, whole)
+            shape = tuple(map(self.analyzer.simplify, shape)) if is_whole else stmt.extents
         self.layouts[stmt.buffer_var] = _Layout(shape)
         self.found[stmt] = shape
 
-    # --- expressions ---
-
-    def expr(self, expr: Expr) -> Expr:
-        self.look(expr, 0)
-        return expr
-
-    def look(self, root: Expr, choices: int) -> None:
-        """All loads of `root`; those of a side of `if_then_else` where its condition holds or does not."""
-        seen: set[int] = set()
-        stack: list[Node] = [root]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if isinstance(node, Load):
-                self.access(node, node.buffer_var)
-            if isinstance(node, Call) and node.op is IF_THEN_ELSE and choices < MOST_CHOICES:
-                condition, chosen, other = node.args
-                stack.append(condition)
-                with self.knowing(condition):
-                    self.look(chosen, choices + 1)
-                with self.knowing(build.logical_not(condition)):
-                    self.look(other, choices + 1)
-            else:
-                stack.extend(node.child_nodes())
-
-    def access(self, node: Load | Store, memory: Var) -> None:
+    def access(self, node: Load | Store) -> None:
         """Notes the indices of an access; what is proved at one place of a shared node must be proved at all."""
-        layout = self.layouts.get(memory)
+        layout = self.layouts.get(node.buffer_var) if isinstance(node, (Load, Store)) else None
         if layout is None or (node in self.found and self.found[node] is None):
             return
-        self.count += 1
-        indices = self.indices(node, layout) if self.count <= MOST_ACCESSES else None
+        indices = self.indices(node, layout)
         before = self.found.setdefault(node, indices)
         if before is not indices and (before is None or indices is None or not all(map(self.same, before, indices))):
             self.found[node] = None
@@ -180,16 +137,16 @@ class _Reader(ScopedRewriter):
         return a.dtype is b.dtype and a.dtype.lanes == 1 and self.analyzer.known.same(a, b)
 
     def indices(self, node: Load | Store, layout: _Layout) -> Indices | None:
-        index, lanes = node.index, node.index.dtype.lanes
+        index, mask, lanes = node.index, node.predicate, node.index.dtype.lanes
         if lanes == 1:
-            with self.knowing(build.true() if node.predicate is None else node.predicate):
+            with self.analyzer.constraint_scope(build.true() if mask is None else mask):
                 return _split(index, layout, self.analyzer)
         if not isinstance(index, Ramp):
             return None
         lane = Var("lane", index.base.dtype)
-        self.bind(lane, IntImm(lane.dtype, 0), IntImm(lane.dtype, lanes))
-        mask = None if node.predicate is None else one_lane(node.predicate, lane)
-        with self.knowing(build.true() if mask is None else mask):
+        self.analyzer.bind(lane, (0, lanes - 1))
+        in_lane = None if mask is None else one_lane(mask, lane)
+        with self.analyzer.constraint_scope(build.true() if in_lane is None else in_lane):
             found = _split(build.add(index.base, build.mul(index.stride, lane)), layout, self.analyzer)
         if found is None:
             return None
@@ -208,6 +165,13 @@ class _Reader(ScopedRewriter):
             return index
         base = known.build(rest, index.dtype)
         return None if base is None else Ramp(base, IntImm(index.dtype, step), lanes)
+
+
+def _product(dims: Sequence[Expr]) -> Expr:
+    size: Expr = build.const(1, "int32")
+    for dim in dims:
+        size = build.product_of_extents(size, dim)
+    return size
 
 
 # --- one index as several ---

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tedsl.display.code import code_block, code_markup
 from tedsl.display.difference import Row, count_changes, near_changes, rows
 from tedsl.display.markup import Markup, element, joined
 from tedsl.display.style import CSS, PAGE_CSS, SCRIPT
@@ -21,7 +22,8 @@ KEYS = (("j", "next step"), ("k", "step before"), ("n", "next change"), ("p", "c
 class Panel:
     """A step as the page shows it: the text before and after it, or why there is none.
 
-    group: the heading of the list under which it stands; note: a line below the title; short: the title in the list.
+    group: the heading of the list under which it stands; note: a line below the title; short: the title in the list;
+    unchanged: what is said if both texts are the same.
     """
 
     group: str
@@ -31,6 +33,7 @@ class Panel:
     note: str = ""
     problem: str = ""
     short: str = ""
+    unchanged: str = "No change."
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -72,14 +75,24 @@ def folded(title: str, text: str, *, is_open: bool = False) -> Markup:
     return element("details", element("summary", title), element("pre", text), open="open" if is_open else None)
 
 
+def folded_code(title: str, text: str) -> Markup:
+    """A program behind its title."""
+    return element("details", element("summary", title), code_block(text))
+
+
 def folded_panels(panels: Sequence[Panel]) -> Markup:
     """The steps as a list that opens, for notebooks."""
-    made = []
-    for panel in panels:
-        changed = panel.changes
-        body = [element("p", panel.problem, class_="problem")] if panel.problem else [_table(panel)] if any(changed) else []
-        made.append(element("details", element("summary", f"{panel.title}{_sum(panel, changed)}"), *body))
-    return joined(*made)
+    return joined(*[element("details", element("summary", f"{panel.title}{_sum(panel, panel.changes)}"),
+                            panel_markup(panel)) for panel in panels])
+
+
+def panel_markup(panel: Panel) -> Markup:
+    """What a step changed, or why there is nothing to see."""
+    if panel.problem:
+        return element("p", panel.problem, class_="problem")
+    if any(panel.changes):
+        return _table(panel)
+    return element("p", panel.unchanged, class_="dim")
 
 
 def _contents(panels: Sequence[Panel], changes: Sequence[tuple[int, int]]) -> Markup:
@@ -104,21 +117,16 @@ def _section(number: int, panel: Panel, changed: tuple[int, int]) -> Markup:
     parts: list[Markup] = []
     if panel.note:
         parts.append(element("p", panel.note, class_="dim"))
-    if panel.problem:
-        parts.append(element("p", panel.problem, class_="problem"))
-    elif not any(changed):
-        parts.append(element("p", "No change.", class_="dim"))
-    else:
-        parts.append(_table(panel))
-        if panel.before and len(panel.after) <= MOST_REPEATED:
-            parts.append(folded(f"All {len(panel.after)} lines after this step", "\n".join(panel.after)))
+    parts.append(panel_markup(panel))
+    if any(changed) and not panel.problem and panel.before and len(panel.after) <= MOST_REPEATED:
+        parts.append(folded_code(f"All {len(panel.after)} lines after this step", "\n".join(panel.after)))
     return element("section", element("h2", element("code", panel.title)), *parts, id=f"step-{number}", tabindex="-1",
                    data_changed="yes" if any(changed) or panel.problem else "no")
 
 
 def _table(panel: Panel) -> Markup:
     if not panel.before:
-        return element("pre", "\n".join(panel.after))
+        return code_block("\n".join(panel.after))
     columns = element("colgroup", *[element("col", style=f"width: {w}") for w in ("1.4em", "50%", "1.4em", "50%")])
     lines = element("tbody", *map(_line, near_changes(panel.rows, CONTEXT)))
     return element("div", element("table", columns, lines, class_="loops"), class_="scroll")
@@ -134,4 +142,4 @@ def _line(row: Row) -> Markup:
 
 def _code(line: str) -> Markup:
     """A line of loops; what does not fit goes on below it, further in."""
-    return element("td", line, style=f"--in: {len(line) - len(line.lstrip()) + 4}" if line else None)
+    return element("td", code_markup(line), style=f"--in: {len(line) - len(line.lstrip()) + 4}" if line else None)

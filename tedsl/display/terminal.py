@@ -14,10 +14,10 @@ COLOURS = {"+": "\033[32m", "-": "\033[31m", "=": "\033[1m"}
 PLAIN = "\033[0m"
 
 
-def output(file: TextIO | None) -> TextIO:
-    """The open file that `show` writes to: standard output unless another is given."""
+def output(file: TextIO | None, hint: str = "leave file out to print") -> TextIO:
+    """The open file that `show` writes to: standard output unless another is given. hint: what to do otherwise."""
     if file is not None and not hasattr(file, "write"):
-        raise ArgumentTypeError(f"show writes to an open file, got {file!r}", hint="leave file out to print")
+        raise ArgumentTypeError(f"show writes to an open file, got {file!r}", hint=hint)
     return sys.stdout if file is None else file
 
 
