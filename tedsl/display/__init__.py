@@ -6,6 +6,7 @@
     notebook    whether this is one, and what is shown there
     markup      HTML and SVG elements, everything escaped
     graph       a directed graph in layers, as SVG
+    facts       a value above a table of what is known about it
     page        steps side by side on one page that needs nothing else
     style       what the page looks like, and its keys
 """

@@ -28,6 +28,9 @@ CSS = Markup("""
 .tedsl table.loops td.came, .tedsl table.loops td.came + td { background: var(--came); }
 .tedsl table.loops td.gone, .tedsl table.loops td.gone + td { background: var(--gone); }
 .tedsl table.loops tr.skipped td { color: var(--dim); background: var(--box); text-align: center; }
+.tedsl table.facts { border-collapse: collapse; margin: 6px 0; } .tedsl table.facts th { text-align: left; font-weight: normal;
+  color: var(--dim); padding: 0 14px 0 0; vertical-align: top; }
+.tedsl table.facts td { text-align: left; white-space: pre-wrap; }
 .tedsl svg { max-width: 100%; height: auto; }
 .tedsl svg text { fill: var(--dim); } .tedsl svg text.name { fill: var(--ink); font-weight: bold; }
 .tedsl svg rect { fill: var(--box); stroke: var(--line); } .tedsl svg .output rect { stroke: var(--mark); stroke-width: 2; }

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
+from tedsl.ir.script import script
 from tedsl.ir.source_line import SourceLine
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.tensor import Tensor
@@ -67,6 +69,15 @@ class Operation:
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""
         return self is other
+
+    def facts(self) -> dict[str, object]:
+        """What a notebook shows of this operation, by name."""
+        source = getattr(self, "source", None)
+        return {"operation": type(self).__name__, "reads": ", ".join(tensor.name for tensor in self.input_tensors),
+                "tag": self.tag, "written in": "" if source is None else source.short}
+
+    def _repr_html_(self) -> str:
+        return facts_page(f"Operation {self.name}", self.facts())
 
     def replace(self, **changed: Any) -> Self:
         """A new operation with the named fields changed."""
@@ -156,9 +167,20 @@ class ComputeOp(Operation):
         first = self.body[0]
         return first if isinstance(first, Reduce) else None
 
+    def facts(self) -> dict[str, object]:
+        return {**super().facts(), "axes": ", ".join(map(_range_of, self.axis)),
+                "reduced over": ", ".join(map(_range_of, self.reduce_axis)), "formula": "\n".join(map(script, self.body))}
+
     def __repr__(self) -> str:
         return (f"compute({self.name}, body={_listed(self.body)}, axis={_listed(self.axis)}, "
                 f"reduce_axis={_listed(self.reduce_axis)}, tag={self.tag}, attrs={dict(self.attrs)!r})")
+
+
+def _range_of(axis: IterVar) -> str:
+    """An axis with its range, as `i in 0..16`."""
+    if axis.dom is None or axis.dom.extent is None:
+        return axis.var.name
+    return f"{axis.var.name} in {axis.dom.min!r}..{build.add(axis.dom.min, axis.dom.extent)!r}"
 
 
 def as_attrs(given: Mapping[str, Any] | None) -> FrozenDict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
+from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
@@ -88,6 +89,11 @@ class Tensor(Generic[Op]):
 
     def __repr__(self) -> str:
         return f"Tensor(shape=[{', '.join(map(repr, self.shape))}], op.name={self.op.name})"
+
+    def _repr_html_(self) -> str:
+        return facts_page(f"Tensor {self.name}", {"shape": f"({', '.join(map(repr, self.shape))})", "dtype": self.dtype,
+                                                  "of": f"output {self.value_index}" if self.op.num_outputs > 1 else "",
+                                                  **self.op.facts()})
 
     def __iter__(self) -> Iterator[Any]:  # not NoReturn: pyright takes what it cannot tell for one tensor
         raise ArgumentTypeError(f"the tensor {self.name} cannot be iterated: its elements do not exist "

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy
 
+from tedsl.display.facts import facts_page
+from tedsl.display.markup import element
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
@@ -102,6 +104,10 @@ class NDArray:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NDArray, (self._array,)
+
+    def _repr_html_(self) -> str:
+        return facts_page("NDArray", {"shape": self.shape, "dtype": self.dtype, "device": self.device},
+                          element("pre", numpy.array2string(self._array, threshold=200)))
 
     def __repr__(self) -> str:
         return f"<tedsl.nd.NDArray shape={self.shape}, {self.device}>\n{self._array!r}"

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentError
 
 
@@ -36,12 +37,19 @@ class TimingResult:
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:
-        scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
-                           if self.median * s >= 1 or u == "ns")
-        shown = (f"{name} {getattr(self, name) * scale:.4g} {unit}" for name in ("mean", "median", "min", "max", "std"))
+        shown = (f"{name} {time}" for name, time in self._shown().items())
         return f"TimingResult({', '.join(shown)}; {len(self.results)} repetitions)"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return facts_page("Seconds per call", {**self._shown(), "repetitions": len(self.results)})
+
+    def _shown(self) -> dict[str, str]:
+        """Each statistic in the unit in which the median reads best."""
+        scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
+                           if self.median * s >= 1 or u == "ns")
+        return {name: f"{getattr(self, name) * scale:.4g} {unit}" for name in ("mean", "median", "min", "max", "std")}
 
 
 def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
