@@ -1,5 +1,6 @@
 """Casts in machine code: float16 and bfloat16 for all 65536 values, saturation, rounding once."""
 
+import functools
 import itertools
 
 import ml_dtypes
@@ -63,22 +64,25 @@ def near_halves(of):
     return np.concatenate([middle, np.array(ends), -np.array(ends)])
 
 
-def rounded_once(values, of):
-    x = build.FloatImm
-    return np.array([x(dtype(of), float(v)).value for v in values], "float64").astype(numpy_type(of))
+@functools.cache
+def around_halves(of, source):
+    """Values of `source` at and beside the middles between neighbours of the 16-bit type, and what they round to."""
+    middle = near_halves(of).astype(source)
+    with np.errstate(over="ignore"):
+        a = np.concatenate([middle, np.nextafter(middle, middle.dtype.type(np.inf)),
+                            np.nextafter(middle, middle.dtype.type(-np.inf))])
+    a = np.concatenate([a, np.zeros(-len(a) % 16, source)])
+    rounded = np.array([build.FloatImm(dtype(of), float(v)).value for v in a], "float64")
+    return a, rounded.astype(numpy_type(of))
 
 
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
 @pytest.mark.parametrize("lanes", [1, 16])
 @pytest.mark.parametrize("of", ["float16", "bfloat16"])
 def test_rounding_to_16_bits_is_to_nearest_even_and_happens_once(of, lanes, target):
-    middle = near_halves(of)
     for source in ("float32", "float64"):
-        m = middle.astype(source)
-        with np.errstate(over="ignore"):
-            a = np.concatenate([m, np.nextafter(m, m.dtype.type(np.inf)), np.nextafter(m, m.dtype.type(-np.inf))])
-        a = np.concatenate([a, np.zeros(-len(a) % 16, source)])
-        same_floats(convert(a, of, lanes, target), rounded_once(a, of))
+        a, rounded = around_halves(of, source)
+        same_floats(convert(a, of, lanes, target), rounded)
 
 
 @pytest.mark.parametrize("target", [PLAIN, AVX2], ids=str)
@@ -104,8 +108,8 @@ EDGES = [0.0, -0.0, 0.5, -0.5, 0.999, -0.999, 1.5, -1.5, 126.9, 127.0, 127.5, 12
 
 
 @pytest.mark.parametrize("target", [PLAIN, AVX2, RUNNABLE[-1]], ids=str)
-@pytest.mark.parametrize("source, of", itertools.product(
-    ["float16", "float32", "float64"], ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool"]))
+@pytest.mark.parametrize("source, of", list(itertools.product(
+    ["float16", "float32", "float64"], ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool"])))
 def test_floats_become_integers_saturating(source, of, target):
     with np.errstate(over="ignore"):
         a = np.array(EDGES + [0.0] * (-len(EDGES) % 8)).astype(source)
@@ -115,8 +119,8 @@ def test_floats_become_integers_saturating(source, of, target):
         np.testing.assert_array_equal(convert(a, of, lanes, target), expected)
 
 
-@pytest.mark.parametrize("source, of", itertools.product(["int8", "uint8", "int32", "uint64", "bool"],
-                                                         ["int8", "uint16", "int64", "bool", "float32", "bfloat16"]))
+@pytest.mark.parametrize("source, of", list(itertools.product(["int8", "uint8", "int32", "uint64", "bool"],
+                                                         ["int8", "uint16", "int64", "bool", "float32", "bfloat16"])))
 def test_integers_wrap_and_bool_is_one_byte(source, of):
     if source == "bool":
         a = np.array([0, 1, 1, 0, 0, 0, 1, 1], np.bool_)

@@ -137,7 +137,8 @@ def test_ldexp_rounds_once(of):
     n = np.concatenate([rng.integers(-1200, 1200, 400), [5, -5, 3000, -3000] * 4]).astype("int32")
     n[:200] //= 6
     make = lambda v, w: Call(v.dtype, Op.get("tir.ldexp"), (v, w))
-    expected = np.array([np.ldexp(v, k) for v, k in zip(a, n)], of)
+    with np.errstate(over="ignore"):
+        expected = np.ldexp(a, n)
     for lanes in (1, 8):
         got = np.zeros_like(a)
         assert Kernel(elementwise(make, [of, "int32"], of, lanes, len(a)))(a, n, got) == 0

@@ -1,0 +1,33 @@
+"""What all tests share: machine code that is made soon where only values are checked.
+
+`--optimized` has LLVM optimise in every test; the mark `optimized` asks for it in one.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tedsl.codegen.llvm.backend import LLVMBackend
+
+VALUES = ("topi", "lower", "lang", "passes", "schedule")  # tests of results; what LLVM optimises is tested in codegen
+
+ROOT = Path(__file__).parent
+
+
+def pytest_addoption(parser):
+    parser.addoption("--optimized", action="store_true", help="optimise the machine code also where only values are checked")
+
+
+@pytest.fixture(autouse=True)
+def _machine_code_made_soon(request, monkeypatch):
+    """Kernels of tests that check values alone are compiled without LLVM's passes: in less than half of the time."""
+    folder = request.path.relative_to(ROOT).parts[0]
+    if folder in VALUES and not request.config.getoption("--optimized") and not request.node.get_closest_marker("optimized"):
+        monkeypatch.setattr(LLVMBackend, "compile", _compile_quickly)
+
+
+_compile = LLVMBackend.compile
+
+
+def _compile_quickly(backend, funcs, target, config, *, quick=True):
+    return _compile(backend, funcs, target, config, quick=quick)
