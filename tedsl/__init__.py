@@ -17,7 +17,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import InternalError, TedslError
+from tedsl.errors import InternalError, OptionError, TedslError
 from tedsl.names import find_beside
 from tedsl.version import VERSION
 
@@ -72,6 +72,10 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
         elif name == "topi":
             return import_module("topi")  # a package of its own, also found here as programs expect
         else:
+            absent = import_module("tedsl.absent")
+            if name in absent.INSTEAD:
+                raise OptionError(f"module 'tedsl' has no attribute {name!r}: {absent.explain(name)}",
+                                  hint=absent.INSTEAD[name])
             raise AttributeError(f"module 'tedsl' has no attribute {name!r}")
         globals()[name] = value
         return value
@@ -90,4 +94,5 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+__path__.append(f"{__path__[0]}/absent")  # `from tedsl import relay` finds the file that says what to use instead
 find_beside()

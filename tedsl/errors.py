@@ -79,5 +79,9 @@ class OptionError(TedslError, AttributeError):
     """An unknown name: an option, a function of a module, an attribute. The message lists the known ones."""
 
 
+class AbsentModuleError(TedslError, ImportError):
+    """A module of TVM that tedsl does not have."""
+
+
 class InternalError(RuntimeError):
     """A broken invariant inside tedsl: please report it. No input should lead here."""

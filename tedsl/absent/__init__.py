@@ -1,0 +1,33 @@
+"""Modules of TVM that tedsl does not have: importing one raises an error that says what to use instead.
+
+This folder is a second home of the modules of `tedsl` (the end of `tedsl/__init__.py` adds it to `__path__`), so that
+`from tedsl import relay` and `import tedsl.relay` find the file that refuses, while `hasattr(tedsl, "relay")` stays False.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tedsl.errors import AbsentModuleError
+
+INSTEAD = {
+    "auto_scheduler": "topi.schedules.schedule(outs) chooses schedules for the machine; others are written with te",
+    "autotvm": "topi.schedules.schedule(outs) chooses schedules for the machine; search by a loop over splits",
+    "meta_schedule": "topi.schedules.schedule(outs) chooses schedules for the machine; others are written with te",
+    "micro": "kernels run in this process; get_source(\"ll\") of a module gives its LLVM IR",
+    "relax": "a network is a graph of topi's operators: tutorials/10_resnet18.py builds one as a single kernel",
+    "relay": "a network is a graph of topi's operators: tutorials/10_resnet18.py builds one as a single kernel",
+    "rpc": "kernels run on this machine: time them with mod.time_evaluator(mod.entry_name, tedsl.cpu())",
+    "script": "loops are written with tir.ir_builder, te.hybrid.script, or as a schedule; mod.script() prints them",
+}
+
+
+def explain(name: str) -> str:
+    """What the error of `tedsl.<name>` says."""
+    return f"tedsl.{name} is not part of tedsl, which has TVM's te, tir and topi"
+
+
+def refuse(module: str) -> NoReturn:
+    """Raise the error of a module, `tedsl.relay`, while it is imported."""
+    name = module.rpartition(".")[2]
+    raise AbsentModuleError(explain(name), hint=INSTEAD[name])
