@@ -151,9 +151,14 @@ class Trace:
 
     # --- what the steps are made of ---
 
+    def _put_back(self, number: int) -> None:
+        """Makes the schedule what it was after `number` directives; after all of them if -1."""
+        history = self._state.recorder.history
+        history.put_back(self._state, history.snapshots[number])
+
     def _after_directives(self, number: int) -> Loops:
         """The loops after the first `number` directives, before any pass but that indices are simplified."""
-        self._state.recorder.history.put_back(self._state, number)
+        self._put_back(number)
         try:
             return _lines(simplify(self._lowered()))
         except TedslError as error:
@@ -163,7 +168,7 @@ class Trace:
     def _after_passes(self) -> list[Loops]:
         """The loops after each pass of build."""
         found: list[Loops] = []
-        self._state.recorder.history.put_back(self._state, len(self._state.recorder.directives))
+        self._put_back(-1)
         try:
             with blaming(self._state):
                 (self._lowering + self._machine)(self._lowered(), lambda name, func: found.append(_lines(func)))
@@ -208,7 +213,7 @@ class Trace:
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def _picture(self) -> Markup:
-        self._state.recorder.history.put_back(self._state, len(self._state.recorder.directives))
+        self._put_back(-1)
         return picture(self._state)
 
     def _repr_html_(self) -> str:

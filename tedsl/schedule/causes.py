@@ -19,7 +19,7 @@ from tedsl.ir.stmt import BufferStore, For, ForKind, Store
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.scan.operation import ScanOp
-from tedsl.schedule.journal import Directive
+from tedsl.schedule.record.directive import Directive
 from tedsl.schedule.record.history import Fields
 from tedsl.schedule.relations import Relation, Split
 from tedsl.schedule.state import IterVarAttr, ScheduleState, StageState

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import OptionError, ScheduleError
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import at_reader
 from tedsl.schedule.primitives.places.compute_at import must_be_possible
+from tedsl.schedule.record.applied import Owner, directive
+from tedsl.schedule.record.directive import OF_GROUPS, OF_STAGES
+from tedsl.schedule.record.term import Name
 from tedsl.schedule.state import AttachType, Group, ScheduleState, StageState, describe, show
 
 if TYPE_CHECKING:
@@ -118,45 +121,35 @@ class StageGroup:
     """Several stages as one for compute_at: what `create_group` returns. It has no loops of its own."""
 
     __slots__ = ("schedule", "state")
+    DIRECTIVES: ClassVar[frozenset[str]] = OF_GROUPS
 
     def __init__(self, schedule: Schedule, state: Group) -> None:
         self.schedule = schedule
         self.state = state
 
+    @directive
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
         """Compute the stages of this group that have no place of their own at the loop `scope` of `parent`."""
-        self._must_exist("compute_at")
-        host: Any = getattr(parent, "state", parent)
-        recorder = self.schedule.state.recorder
-        known = isinstance(host, StageState) and host.schedule is self.schedule.state and isinstance(scope, IterVar)
-        call = f"{recorder.names[self.state]}.compute_at({recorder.stage(host)}, {recorder.axis(scope, host)})" if known else ""
-        group_compute_at(self.schedule.state, self.state, host, scope)
-        recorder.record("compute_at", call, host, on_schedule=True)
+        group_compute_at(self.schedule.state, self.state, getattr(parent, "state", parent), scope)
 
+    @directive
     def compute_root(self) -> None:
         """Compute the stages of this group that have no place of their own before their readers."""
-        self._must_exist("compute_root")
         group_compute_root(self.schedule.state, self.state)
-        state = self.schedule.state
-        call = f"{state.recorder.names[self.state]}.compute_root()"
-        state.recorder.record("compute_root", call, state.stages[-1], on_schedule=True)
 
-    def _must_exist(self, directive: str) -> None:
-        """Refuses a group that undo took back."""
+    def _owner(self, directive: str, args: Sequence[Any]) -> Owner:
         state = self.schedule.state
         if self.state not in state.groups:
             now = ", ".join(group.name for group in state.groups)
             raise ScheduleError(directive, self.name, f"{self.name} was made by a create_group that undo took back", loops=(),
                                 hint="call create_group again, and use what it returns"
                                      + (f"; the groups now: {now}" if now else ""))
+        return Owner(Name(state.recorder.names[self.state]), state)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in StageGroup.__slots__:
             raise AttributeError(name)
-        from tedsl.schedule.record.replay import directives_of  # they read journals, and so stand above
-        from tedsl.schedule.stage import Stage
-
-        if name not in directives_of(Stage):
+        if name not in OF_STAGES:
             known = ", ".join(sorted(one for one in dir(StageGroup) if not one.startswith("_")))
             raise OptionError(f"a group of stages has no {name}", hint=f"it has {known}")
         each = [f"{stage.written}.{name}(...)" for stage in members(self.schedule.state, self.state)]

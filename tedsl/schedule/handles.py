@@ -1,10 +1,10 @@
-"""What users hold of a schedule, and how they get it: `Schedule` and `create_schedule`. Like `Stage` it checks nothing and
-keeps nothing: the directives stand in `primitives`, the data in `state.py`; here they are called and journalled."""
+"""What users hold of a schedule, and how they get it: `Schedule` and `create_schedule`. Like `Stage` it keeps nothing: the
+directives stand in `primitives`, the data in `state.py`; here they are called, checked and recorded by `directive`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError
 from tedsl.ir.iters import IterVar
@@ -15,11 +15,15 @@ from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.explain import explain, notebook
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.journal import Journal
+from tedsl.schedule.normalize import normalized
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.create_group import create_group
 from tedsl.schedule.primitives.rfactor import rfactor
+from tedsl.schedule.record.applied import Owner, directive
+from tedsl.schedule.record.directive import OF_SCHEDULES
 from tedsl.schedule.record.replay import replay
+from tedsl.schedule.record.term import SCHEDULE
 from tedsl.schedule.scan.checks import check_scans
 from tedsl.schedule.show import schedule_text
 from tedsl.schedule.stage import Stage
@@ -30,10 +34,14 @@ class Schedule:
     """How a computation is done: one stage per operation, producers first. `s[C]` is the stage of tensor or operation C."""
 
     __slots__ = ("_handles", "state")
+    DIRECTIVES: ClassVar[frozenset[str]] = OF_SCHEDULES
 
     def __init__(self, state: ScheduleState) -> None:
         self.state = state
         self._handles: dict[StageState, Stage] = {}
+
+    def _owner(self, directive: str, args: Sequence[Any]) -> Owner:
+        return Owner(SCHEDULE, self.state)
 
     def handle(self, state: StageState) -> Stage:
         """The one handle of a stage."""
@@ -50,6 +58,7 @@ class Schedule:
 
     # --- directives that make stages ---
 
+    @directive
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
         """A copy of `tensor` in memory of `scope`, read by `readers` (operations or tensors) in its place.
 
@@ -60,13 +69,9 @@ class Schedule:
         source = stage_of(self.state, tensor, "cache_read", "the first argument")
         listed = list(readers) if isinstance(readers, (list, tuple)) else [readers]
         consumers = [stage_of(self.state, reader, "cache_read", "a reader, the third argument,") for reader in listed]
-        recorder = self.state.recorder
-        named = recorder.tensor(tensor, source) if isinstance(tensor, Tensor) else ""
-        call = f"s.cache_read({named}, {scope!r}, {recorder.operations(consumers)})"
-        made = cache_read(source, tensor, scope, consumers)
-        recorder.record("cache_read", call, source, made, on_schedule=True)
-        return made
+        return cache_read(source, tensor, scope, consumers)
 
+    @directive
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
         """Compute `tensor` (or all tensors of one operation) in memory of `scope`; the old stage copies. Returns the new.
 
@@ -79,15 +84,10 @@ class Schedule:
         if not given:
             raise ArgumentTypeError("cache_write of no tensor", hint="give a tensor, or all tensors of one operation")
         stages = [stage_of(self.state, one, "cache_write", "the first argument") for one in given]
-        recorder = self.state.recorder
-        names = [recorder.tensor(one, stage) if isinstance(one, Tensor) else "" for one, stage in zip(given, stages)]
-        named = f"[{', '.join(names)}]" if several else names[0]
-        call = f"s.cache_write({named}, {scope!r})"
-        made = cache_write(stages, given, scope)
-        returned = made if several else made[0]
-        recorder.record("cache_write", call, stages[0], returned, on_schedule=True)
-        return returned
+        copies = cache_write(stages, given, scope)
+        return copies if several else copies[0]
 
+    @directive
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """Make the reduction loop `axis` of `tensor` an axis of a new stage, over which `tensor` then reduces.
 
@@ -98,16 +98,10 @@ class Schedule:
             BF = s.rfactor(B, ki)
         """
         stage = stage_of(self.state, tensor, "rfactor", "the first argument")
-        recorder = self.state.recorder
-        loop = recorder.axis(axis, stage) if isinstance(axis, IterVar) else ""
-        named = recorder.tensor(tensor, stage) if isinstance(tensor, Tensor) else ""
-        place = "" if whole_number(factor_axis) == 0 else f", {recorder.value(factor_axis)}"
-        call = f"s.rfactor({named}, {loop}{place})"
-        made = rfactor(stage, tensor, axis, factor_axis)
-        returned = made if len(made) > 1 else made[0]
-        recorder.record("rfactor", call, stage, returned, on_schedule=True)
-        return returned
+        factored = rfactor(stage, tensor, axis, factor_axis)
+        return factored if len(factored) > 1 else factored[0]
 
+    @directive(by_name=("include_inputs",))
     def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:
         """The stages between `inputs` and `outputs` (tensors or operations) as a group: its compute_at places all of them.
 
@@ -124,12 +118,7 @@ class Schedule:
                                         "and begins: s.create_group(outputs=[C], inputs=[A])")
         if not isinstance(include_inputs, (bool, int)):
             raise ArgumentTypeError(f"create_group: include_inputs is True or False, got {include_inputs!r}")
-        made = create_group(self.state, ends[0], ends[1], bool(include_inputs))
-        recorder = self.state.recorder
-        call = f"s.create_group({recorder.operations(ends[0])}, {recorder.operations(ends[1])}" \
-               f"{', include_inputs=True' if include_inputs else ''})"
-        recorder.record("create_group", call, ends[0][0], made, on_schedule=True)
-        return StageGroup(self, made)
+        return StageGroup(self, create_group(self.state, ends[0], ends[1], bool(include_inputs)))
 
     # --- what is there now ---
 
@@ -188,8 +177,6 @@ class Schedule:
 
     def normalize(self) -> Schedule:
         """A copy in which inlined stages are written into their readers and every loop starts at 0."""
-        from tedsl.schedule.normalize import normalized
-
         return Schedule(normalized(self.state))
 
     def _repr_html_(self) -> str:

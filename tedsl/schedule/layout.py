@@ -20,17 +20,6 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.reads import has_load
 
-
-class AxisSeparator:
-    """Stands between the indices of a map where memory of several physical dimensions begins the next one."""
-
-    def __repr__(self) -> str:
-        return "te.AXIS_SEPARATOR"
-
-
-AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it changes nothing there
-
-
 PLACES = "each element needs a place of its own: permute, split (c // 4, c % 4) or join (i*6 + j)"
 
 

@@ -14,10 +14,11 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState, find, ou
 
 def normalized(state: ScheduleState) -> ScheduleState:
     """A copy of `state` with stages inlined and loops rebased; `state` stays as it is."""
-    made = state.copy()
-    _inline(made)
-    _rebase(made)
-    return made
+    normal = state.copy()
+    _inline(normal)
+    _rebase(normal)
+    normal.recorder.history.settle(normal)
+    return normal
 
 
 def _inline(state: ScheduleState) -> None:

@@ -1,10 +1,10 @@
-"""What users hold of one step of a computation: `s[C]`. A handle checks nothing and keeps nothing: the directives stand in
-`primitives`, the data in `state.py`; here they are called and written into the journal."""
+"""What users hold of one step of a computation: `s[C]`. A handle keeps nothing: the directives stand in `primitives`, the data
+in `state.py`; here they are called, checked and recorded by `directive`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
@@ -32,11 +32,13 @@ from tedsl.schedule.primitives.storage.prefetch import prefetch
 from tedsl.schedule.primitives.storage.rolling_buffer import rolling_buffer
 from tedsl.schedule.primitives.storage.set_scope import set_scope
 from tedsl.schedule.primitives.storage.storage_align import storage_align
-from tedsl.schedule.primitives.storage.transform_layout import call_map, transform_layout
+from tedsl.schedule.primitives.storage.transform_layout import Mapped, call_map, transform_layout
 from tedsl.schedule.primitives.tensorize import tensorize
 from tedsl.schedule.primitives.tile import tile
 from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
+from tedsl.schedule.record.applied import Owner, directive
+from tedsl.schedule.record.directive import OF_LOOPS, OF_STAGES
 from tedsl.schedule.relations import GUARD, Relation
 from tedsl.schedule.show import stage_text
 from tedsl.schedule.state import AttachType, IterVarAttr, StageState, show
@@ -49,13 +51,19 @@ class Stage:
     """One step of the computation and its loops: `s[C]`. Each method changes how it is computed, never what."""
 
     __slots__ = ("schedule", "state")
+    DIRECTIVES: ClassVar[frozenset[str]] = OF_STAGES
 
     def __init__(self, schedule: Schedule, state: StageState) -> None:
         self.schedule = schedule
         self.state = state
 
+    def _owner(self, directive: str, args: Sequence[Any]) -> Owner:
+        schedule = self.state.schedule
+        return Owner(schedule.recorder.stage(self.state, f"{directive}(...)"), schedule, self.state)
+
     # --- loops ---
 
+    @directive(by_name=("factor", "nparts"))
     def split(self, parent: IterVar, factor: Any = None, nparts: Any = None, *, tail: str = GUARD) -> tuple[IterVar, IterVar]:
         """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner.
 
@@ -80,32 +88,27 @@ class Stage:
         Example (add_n):
             xo, xi = s[C].split(i, factor=4, tail="shift_inwards")
         """
-        call = self._call("split", self._axis(parent), factor=factor, nparts=nparts, tail=None if str(tail) == GUARD else tail)
-        outer, inner = split(self.state, parent, factor=factor, nparts=nparts, tail=tail)
-        self._record("split", call, (outer, inner))
-        return outer, inner
+        return split(self.state, parent, factor=factor, nparts=nparts, tail=tail)
 
+    @directive
     def fuse(self, *args: IterVar) -> IterVar:
         """One loop for the neighbouring loops `args`; of nothing, a new outermost loop of one iteration.
 
         Example (table):
             s[C].fuse(y, x)
         """
-        call = self._call("fuse", *map(self._axis, args))
-        fused = fuse(self.state, args)
-        self._record("fuse", call, fused)
-        return fused
+        return fuse(self.state, args)
 
+    @directive
     def reorder(self, *args: IterVar) -> None:
         """Nest the loops `args` in this order, outermost first.
 
         Example (table):
             s[C].reorder(x, y)
         """
-        call = self._call("reorder", *map(self._axis, args))
         reorder(self.state, args)
-        self._record("reorder", call)
 
+    @directive
     def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: Any, y_factor: Any) \
             -> tuple[IterVar, IterVar, IterVar, IterVar]:
         """Cut two loops into tiles; returns x_outer, y_outer, x_inner, y_inner.
@@ -113,24 +116,20 @@ class Stage:
         Example (table):
             yo, xo, yi, xi = s[C].tile(y, x, 4, 4)
         """
-        values = map(self.state.schedule.recorder.value, (x_factor, y_factor))
-        call = self._call("tile", self._axis(x_parent), self._axis(y_parent), *values)
-        loops = tile(self.state, x_parent, y_parent, x_factor, y_factor)
-        self._record("tile", call, loops)
-        return loops
+        return tile(self.state, x_parent, y_parent, x_factor, y_factor)
 
+    @directive
     def decompose_reduction(self, loop: IterVar) -> None:
         """Store the start values of a reduction in loops of their own, right before `loop`.
 
         Example (rowsum):
             s[B].decompose_reduction(i)
         """
-        call = self._call("decompose_reduction", self._axis(loop))
         decompose_reduction(self.state, loop)
-        self._record("decompose_reduction", call)
 
     # --- annotations ---
 
+    @directive
     def vectorize(self, var: IterVar) -> None:
         """Run the loop `var`, of constant extent, as vector instructions.
 
@@ -138,10 +137,9 @@ class Stage:
             xo, xi = s[C].split(i, factor=4)
             s[C].vectorize(xi)
         """
-        call = self._call("vectorize", self._axis(var))
         vectorize(self.state, var)
-        self._record("vectorize", call)
 
+    @directive
     def unroll(self, var: IterVar) -> None:
         """Replace the loop `var` by copies of its body.
 
@@ -149,20 +147,18 @@ class Stage:
             xo, xi = s[C].split(i, factor=4)
             s[C].unroll(xi)
         """
-        call = self._call("unroll", self._axis(var))
         unroll(self.state, var)
-        self._record("unroll", call)
 
+    @directive
     def parallel(self, var: IterVar) -> None:
         """Share the iterations of the loop `var` out among threads.
 
         Example (table):
             s[C].parallel(y)
         """
-        call = self._call("parallel", self._axis(var))
         parallel(self.state, var)
-        self._record("parallel", call)
 
+    @directive
     def bind(self, ivar: IterVar, thread_ivar: IterVar) -> None:
         """Run the iterations of `ivar` as threads of a device.
 
@@ -171,22 +167,18 @@ class Stage:
             s[C].bind(bx, te.thread_axis("blockIdx.x"))
             s[C].bind(tx, te.thread_axis("threadIdx.x"))
         """
-        call = self._call("bind", self._axis(ivar), self.state.schedule.recorder.value(thread_ivar))
         bind(self.state, ivar, thread_ivar)
-        self._record("bind", call)
 
+    @directive
     def env_threads(self, threads: Sequence[IterVar]) -> None:
         """Launch thread axes, each with a range, around all loops of this stage.
 
         Example (add):
             s[C].env_threads([te.thread_axis((0, 4), "threadIdx.x")])
         """
-        recorder = self.state.schedule.recorder
-        given = list(threads) if isinstance(threads, (list, tuple)) else [threads]
-        call = self._call("env_threads", recorder.value(given))
-        env_threads(self.state, given)
-        self._record("env_threads", call)
+        env_threads(self.state, list(threads) if isinstance(threads, (list, tuple)) else [threads])
 
+    @directive
     def set_store_predicate(self, predicate: Any) -> None:
         """Store the elements of this stage only where the condition `predicate`, over thread axes, holds.
 
@@ -198,10 +190,9 @@ class Stage:
             s[B].bind(k, tx)
             s[B].set_store_predicate(tx.var.equal(0))
         """
-        call = self._call("set_store_predicate", self.state.schedule.recorder.value(predicate))
         set_store_predicate(self.state, predicate)
-        self._record("set_store_predicate", call)
 
+    @directive
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
         """Replace the loop `var` and all loops inside it by one use of an intrinsic whose formula they compute.
 
@@ -214,10 +205,9 @@ class Stage:
             xo, xi = s[C].split(i, factor=4)
             s[C].tensorize(xi, add4)
         """
-        call = self._call("tensorize", self._axis(var), self.state.schedule.recorder.value(tensor_intrin))
         tensorize(self.state, var, tensor_intrin)
-        self._record("tensorize", call)
 
+    @directive
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
         """Put a note for the passes on the loop `var`. `pragma_type` is one of
 
@@ -235,13 +225,11 @@ class Stage:
             xo, xi = s[C].split(x, factor=4)
             s[C].pragma(xo, "auto_unroll_max_step", 4)
         """
-        values = [pragma_type] if pragma_value is None else [pragma_type, pragma_value]
-        call = self._call("pragma", self._axis(var), *map(self.state.schedule.recorder.value, values))
         pragma(self.state, var, pragma_type, pragma_value)
-        self._record("pragma", call)
 
     # --- place ---
 
+    @directive
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
         """Compute this stage at the loop `scope` of `parent`, as much of it as an iteration needs.
 
@@ -249,28 +237,18 @@ class Stage:
             xo, xi = s[C].split(x, factor=4)
             s[B].compute_at(s[C], xo)
         """
-        host: Any = parent.state if isinstance(parent, Stage) else parent
-        recorder = self.state.schedule.recorder
-        known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
-        call = self._call("compute_at", recorder.stage(host, "compute_at(...)"), recorder.axis(scope, host)) if known else ""
-        compute_at(self.state, host, scope)
-        self._record("compute_at", call)
+        compute_at(self.state, parent.state if isinstance(parent, Stage) else parent, scope)
 
+    @directive
     def reverse_compute_at(self, parent: Stage, scope: IterVar) -> tuple[IterVar, ...]:
         """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns its loops.
 
         Example (chain):
             s[C].reverse_compute_at(s[B], B.op.axis[0])
         """
-        host: Any = parent.state if isinstance(parent, Stage) else parent
-        recorder = self.state.schedule.recorder
-        known = isinstance(host, StageState) and host.schedule is self.state.schedule and isinstance(scope, IterVar)
-        call = self._call("reverse_compute_at", recorder.stage(host, "reverse_compute_at(...)"),
-                          recorder.axis(scope, host)) if known else ""
-        loops = reverse_compute_at(self.state, host, scope)
-        self._record("reverse_compute_at", call, loops)
-        return loops
+        return reverse_compute_at(self.state, parent.state if isinstance(parent, Stage) else parent, scope)
 
+    @directive
     def compute_inline(self) -> None:
         """Write the formula of this stage into its readers.
 
@@ -278,8 +256,8 @@ class Stage:
             s[B].compute_inline()
         """
         compute_inline(self.state)
-        self._record("compute_inline", self._call("compute_inline"))
 
+    @directive
     def compute_root(self) -> None:
         """Compute this stage on its own, before its readers.
 
@@ -288,8 +266,8 @@ class Stage:
             s[B].compute_root()
         """
         compute_root(self.state)
-        self._record("compute_root", self._call("compute_root"))
 
+    @directive
     def set_scope(self, scope: str) -> Stage:
         """Keep the values of this stage in memory of that scope; returns this stage.
 
@@ -297,20 +275,18 @@ class Stage:
             s[B].set_scope("local")
         """
         set_scope(self.state, scope)
-        self._record("set_scope", self._call("set_scope", repr(scope)))
         return self
 
+    @directive
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Make the stride of `axis` in the memory of this stage `offset` modulo `factor`, in elements.
 
         Example (chain):
             s[B].storage_align(B.op.axis[0], 16, 1)
         """
-        values = map(self.state.schedule.recorder.value, (factor, offset))
-        call = self._call("storage_align", self._axis(axis), *values)
         storage_align(self.state, axis, factor, offset)
-        self._record("storage_align", call)
 
+    @directive
     def double_buffer(self) -> None:
         """Fill this stage for the next iteration of its loop while the values of this one are read.
 
@@ -320,8 +296,8 @@ class Stage:
             s[B].double_buffer()
         """
         double_buffer(self.state)
-        self._record("double_buffer", self._call("double_buffer"))
 
+    @directive
     def rolling_buffer(self) -> None:
         """Keep what the next iteration of its loop needs of this stage too, instead of computing it again.
 
@@ -331,7 +307,6 @@ class Stage:
             s[B].rolling_buffer()
         """
         rolling_buffer(self.state)
-        self._record("rolling_buffer", self._call("rolling_buffer"))
 
     def transform_layout(self, mapping_function: Callable[..., Any]) -> list[IterVar] | None:
         """Put the elements of this stage elsewhere in its memory, `lambda n, c: [n, c // 4, c % 4]`; returns the new loops.
@@ -339,26 +314,22 @@ class Stage:
         Example (chain):
             s[B].transform_layout(lambda y, x: [x // 4, y, x % 4])
         """
-        mapped = call_map(self.state, mapping_function)
-        said = self.state.schedule.recorder.function(mapped.axes, mapped.finals, mapping_function)
-        call = self._call("transform_layout", said)
-        loops = transform_layout(self.state, mapped)
-        self._record("transform_layout", call, loops or ())
-        return loops
+        return self._transform_layout(call_map(self.state, mapping_function))
 
+    @directive(name="transform_layout")
+    def _transform_layout(self, mapped: Mapped) -> list[IterVar] | None:
+        return transform_layout(self.state, mapped)
+
+    @directive
     def prefetch(self, tensor: Tensor, var: IterVar, offset: Any) -> None:
         """In each iteration of `var`, ask the cache for what the iteration `offset` later reads of `tensor`.
 
         Example (table):
             s[C].prefetch(A, y, 1)
         """
-        recorder = self.state.schedule.recorder
-        source = self.state.schedule.stage_map.get(tensor.op) if isinstance(tensor, Tensor) else None
-        named = recorder.tensor(tensor, source) if source is not None else ""
-        call = self._call("prefetch", named, self._axis(var), recorder.value(offset))
         prefetch(self.state, tensor, var, offset)
-        self._record("prefetch", call)
 
+    @directive
     def nontemporal(self) -> None:
         """Store this output past the cache.
 
@@ -366,8 +337,8 @@ class Stage:
             s[C].nontemporal()
         """
         nontemporal(self.state)
-        self._record("nontemporal", self._call("nontemporal"))
 
+    @directive
     def specialize(self, condition: Any) -> Specialized:
         """Other loops where `condition`, on sizes and scalar arguments, holds; returns the handle of that version.
 
@@ -375,10 +346,7 @@ class Stage:
             xo, xi = s[C].split(i, factor=4)
             s[C].specialize(n % 4 == 0)
         """
-        call = self._call("specialize", self.state.schedule.recorder.value(condition))
-        made = specialize(self.state, condition)
-        self._record("specialize", call, made)
-        return Specialized(self.schedule, made)
+        return Specialized(self.schedule, specialize(self.state, condition))
 
     # --- what is there now ---
 
@@ -459,21 +427,9 @@ class Stage:
     def __str__(self) -> str:
         return stage_text(self.state)
 
-    # --- the journal ---
 
-    def _axis(self, loop: Any) -> str:
-        return self.state.schedule.recorder.axis(loop, self.state) if isinstance(loop, IterVar) else repr(loop)
-
-    def _call(self, name: str, *args: str, **named: Any) -> str:
-        recorder = self.state.schedule.recorder
-        given = [f"{key}={recorder.value(value)}" for key, value in named.items() if value is not None]
-        return f"{recorder.stage(self.state, f'{name}(...)')}.{name}({', '.join([*args, *given])})"
-
-    def _record(self, name: str, call: str, results: Any = ()) -> None:
-        self.state.schedule.recorder.record(name, call, self.state, results)
-
-
-def _on_the_stage(version: StageState, name: str, args: tuple[Any, ...]) -> str:
+def _on_the_stage(version: StageState, name: str, args: Sequence[Any]) -> str:
+    """What to write on the stage instead, in place of the directive `name` of a version."""
     if name != "specialize":
         return f"write {version.written}.{name}(...), before specialize if it changes loops"
     narrower = show(args[0]) if args else "condition"
@@ -482,38 +438,17 @@ def _on_the_stage(version: StageState, name: str, args: tuple[Any, ...]) -> str:
             "runs")
 
 
-def _only_of_stage(name: str) -> Any:
-    """A directive that is about the stage as a whole, as a method of a version: it refuses."""
-
-    def method(self: Stage, *args: Any, **named: Any) -> Any:
-        problem = f"this is the version of {self.name} where {self.state.condition!r}, and {name} is about the stage as a whole"
-        raise self.state.refuse(f"{name}(...)", problem,
-                                hint=_on_the_stage(self.state, name, args))
-
-    method.__name__, method.__doc__ = name, "Refused: a directive for the stage as a whole."
-    return method
-
-
 class Specialized(Stage):
     """The version of a stage for calls in which a condition holds. Directives on loops change it alone."""
 
     __slots__ = ()
 
-    bind = _only_of_stage("bind")
-    compute_at = _only_of_stage("compute_at")
-    compute_inline = _only_of_stage("compute_inline")
-    compute_root = _only_of_stage("compute_root")
-    double_buffer = _only_of_stage("double_buffer")
-    env_threads = _only_of_stage("env_threads")
-    nontemporal = _only_of_stage("nontemporal")
-    prefetch = _only_of_stage("prefetch")
-    reverse_compute_at = _only_of_stage("reverse_compute_at")
-    rolling_buffer = _only_of_stage("rolling_buffer")
-    set_scope = _only_of_stage("set_scope")
-    set_store_predicate = _only_of_stage("set_store_predicate")
-    specialize = _only_of_stage("specialize")
-    storage_align = _only_of_stage("storage_align")
-    transform_layout = _only_of_stage("transform_layout")
+    def _owner(self, directive: str, args: Sequence[Any]) -> Owner:
+        if directive not in OF_LOOPS:
+            problem = f"this is the version of {self.name} where {self.state.condition!r}, and {directive} is about the " \
+                      "stage as a whole"
+            raise self.state.refuse(f"{directive}(...)", problem, hint=_on_the_stage(self.state, directive, args))
+        return super()._owner(directive, args)
 
     @property
     def condition(self) -> Expr:

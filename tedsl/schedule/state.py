@@ -18,8 +18,9 @@ from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.journal import Recorder
 from tedsl.schedule.record.history import fields_of, with_twins
+from tedsl.schedule.record.recorder import Recorder
+from tedsl.schedule.record.term import text_of
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
 from tedsl.schedule.storage import PLAIN, Prefetched, Storage
 
@@ -148,7 +149,7 @@ class StageState:
     def tensor_written(self) -> str:
         """How Python writes the tensor of this stage, the first of several."""
         stage = self.version_of or self
-        return stage.schedule.recorder.tensor(stage.origin_op.output(0), stage)
+        return text_of(stage.schedule.recorder.tensor(stage.origin_op.output(0), stage))
 
     def loop_names(self) -> list[str]:
         return [loop.name for loop in self.leaf_iter_vars]

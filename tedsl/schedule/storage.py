@@ -38,6 +38,16 @@ class Storage:
 PLAIN = Storage()
 
 
+class AxisSeparator:
+    """Stands between the indices of a layout where memory of several physical dimensions begins the next one."""
+
+    def __repr__(self) -> str:
+        return "te.AXIS_SEPARATOR"
+
+
+AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it changes nothing there
+
+
 @dataclass(frozen=True, eq=False)
 class Prefetched:
     """The region of `tensor` that is read `offset` iterations later is asked for in each iteration of a loop."""

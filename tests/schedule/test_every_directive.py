@@ -10,7 +10,6 @@ from tedsl.schedule.group import StageGroup
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.record.history import fields_of
-from tedsl.schedule.record.replay import directives_of
 from tedsl.schedule.stage import Stage
 
 
@@ -91,9 +90,15 @@ OBJECTS = {"Stage.tensorize"}  # their arguments live in this process: JSON refu
 
 
 def test_every_directive_has_an_example():
-    names = {f"{one.__name__}.{name}" for one in (Stage, Schedule, StageGroup) for name in directives_of(one)}
+    names = {f"{one.__name__}.{name}" for one in (Stage, Schedule, StageGroup) for name in one.DIRECTIVES}
     assert not names - set(EXAMPLES), "add these to EXAMPLES"
     assert not set(EXAMPLES) - names, "these are no directives"
+
+
+@pytest.mark.parametrize("handle", [Stage, Schedule, StageGroup])
+def test_the_tables_name_the_methods_that_are_directives(handle):
+    decorated = {name.removeprefix("_") for name, method in vars(handle).items() if hasattr(method, "__wrapped__")}
+    assert decorated == handle.DIRECTIVES
 
 
 def everything(s):

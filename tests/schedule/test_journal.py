@@ -7,7 +7,8 @@ from tedsl import te, tir
 from tedsl.errors import ScheduleError
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.schedule.handles import create_schedule
-from tedsl.schedule.journal import Directive, Journal
+from tedsl.schedule.journal import Journal
+from tedsl.schedule.record.grammar import read_directive
 
 
 def replayed(s, *outputs, **names):
@@ -24,10 +25,10 @@ def test_directives_are_frozen_records(chain):
     s[chain.D].split(i, 8)
     s.cache_read(chain.A, "local", [chain.B])
     first, second = s.journal
-    assert first == Directive("split", "D", "i_outer, i_inner = s[D].split(s[D].op.axis[0], factor=8)")
+    assert first == read_directive("i_outer, i_inner = s[D].split(s[D].op.axis[0], factor=8)", "D")
     assert (second.name, second.stage, second.text) == ("cache_read", "", "A_local = s.cache_read(A, 'local', [B])")
     with pytest.raises(AttributeError):
-        first.text = ""
+        first.name = ""
     assert str(first) == first.text and str(s.journal) == f"{first}\n{second}"
 
 
@@ -96,8 +97,9 @@ def test_names_that_are_not_unique_or_not_python_become_positions():
     s = create_schedule(C.op)
     s[B].compute_at(s[C], C.op.axis[0])
     s.cache_read(A, "local", [B])
-    assert str(s.journal).splitlines() == ["s.stages[1].compute_at(s.stages[2], s.stages[2].op.axis[0])",
-                                           "T_local = s.cache_read(s.stages[0].op.output(0), 'local', [s.stages[1].op])"]
+    assert str(s.journal).splitlines() == [
+        "s.stages[1].compute_at(s.stages[2], s.stages[2].op.axis[0])",
+        "T_local = s.cache_read(s.stages[0].op.output(0), 'local', [s.stages[1].op.output(0)])"]
     assert str(replayed(s, C)) == str(s)
 
 
@@ -191,7 +193,7 @@ def test_one_loop_in_a_list_is_taken_out_of_it():
     s[B].parallel(loop)
     assert str(s.journal) == "i, = s[B].transform_layout(lambda i: [i])\ns[B].parallel(i)"
     assert str(replayed(s, C, A=A, B=B, C=C)) == str(s)
-    old = Journal([Directive("transform_layout", "B", "i = s[B].transform_layout(lambda i: [i])"), s.journal[1]])
+    old = Journal([read_directive("i = s[B].transform_layout(lambda i: [i])", "B"), s.journal[1]])
     again = create_schedule(C.op)
     again.replay(old)  # as journals were written before
     assert str(again) == str(s)

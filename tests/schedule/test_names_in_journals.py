@@ -5,7 +5,8 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.errors import ArgumentError, ScheduleError, TedslError
-from tedsl.schedule.journal import Directive, Journal
+from tedsl.schedule.journal import Journal
+from tedsl.schedule.record.grammar import read_directive
 
 
 def program(shape=(8, 16), axes=("y", "x"), names=("A", "B", "C")):
@@ -37,7 +38,7 @@ def test_parameters_hide_what_has_their_name():
     text = "s[B].transform_layout(lambda s, te: [(te // 4), s, (te % 4)])"
     s, A, B, C = program()
     s[B].transform_layout(lambda y, x: [x // 4, y, x % 4])
-    assert replayed(Journal([Directive("transform_layout", "B", text)])) == str(tedsl.lower(s, [A, C]))
+    assert replayed(Journal([read_directive(text, "B")])) == str(tedsl.lower(s, [A, C]))
 
 
 def test_a_size_and_an_axis_of_one_name():

@@ -7,10 +7,12 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, ScheduleError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, TedslError
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.schedule.handles import create_schedule
-from tedsl.schedule.journal import Directive, Journal
+from tedsl.schedule.journal import Journal
+from tedsl.schedule.record.directive import Directive
+from tedsl.schedule.record.grammar import read_directive
 
 
 def scheduled(matmul):
@@ -71,7 +73,7 @@ def test_a_refused_directive_takes_back_those_before_it(matmul, state):
     journal = scheduled(matmul).journal
     twin = fresh(matmul)
     before = state(twin)
-    wrong = Directive("split", "D", "s[D].split(i_outer, factor=0)", journal[2].where)
+    wrong = read_directive("s[D].split(i_outer, factor=0)", "D", journal[2].where)
     with pytest.raises(ScheduleError) as caught:
         twin.replay(Journal([*journal[:5], wrong]))
     assert "replay of directive 6, s[D].split(i_outer, factor=0)  (test_replay.py:" in str(caught.value)
@@ -85,19 +87,18 @@ def test_a_refused_directive_takes_back_those_before_it(matmul, state):
     ("a, b = s[D].fuse(s[D].op.axis[0], s[D].op.axis[1])", "it makes 1 and names 2"),
     ("s[D].split()", "missing"),
     ("__import__('os').system('true')", "nothing that a journal may say"),
-    ("s.__class__.__init__(s)", "__init__ is no directive"),
-    ("s[D].state.restart(s)", "no state that a journal may name"),
-    ("s[D].split(s[D].op.axis[0], factor='a' * 1000000000)", "'a' is no number"),
+    ("s.__class__.__init__(s)", "s.__class__ is nothing that a journal may say"),
+    ("s[D].state.restart(s)", "s[D].state is nothing that a journal may say"),
+    ("s[D].split(s[D].op.axis[0], factor='a' * 1000000000)", "'a' is not a number"),
     ("s[D].split(s[D].op.axis[0], factor=(lambda: 8)())", "nothing that a journal may say"),
     ("s[D].split(s[D].op.axis[0], **{})", "written out"),
-    ("s[D].op.axis[0]", "no call"), ("import os", "not one call"), ("", "not one call"), ("s[D].split(", "no Python"),
-    ("s.copy()", "copy is no directive"), ("s[D].split" + "(" * 5000, "no Python"),
+    ("s[D].op.axis[0]", "not a call"), ("import os", "not one call"), ("", "not one call"), ("s[D].split(", "not Python"),
+    ("s.copy()", "copy is not a directive"), ("s[D].split" + "(" * 5000, "not Python"),
 ])
 def test_texts_that_no_journal_writes(matmul, text, words):
     s = fresh(matmul)
-    name = text.split("(")[0].split(".")[-1] or "split"
     with pytest.raises(TedslError) as caught:
-        s.replay(Journal([Directive(name, "D", text)]))
+        s.replay(Journal([read_directive(text, "D")]))
     assert words in str(caught.value) and len(s.journal) == 0
 
 
@@ -130,8 +131,8 @@ def whole(**changed):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("", "no JSON"), ("nonsense", "no JSON"), ("[" * 100_000, "no JSON"), ("[]", "not an object"), ("{}", "not an object"),
-    (b"\xff\xfe", "no JSON"),
+    ("", "not JSON"), ("nonsense", "not JSON"), ("[" * 100_000, "not JSON"), ("[]", "not an object"), ("{}", "not an object"),
+    (b"\xff\xfe", "not JSON"),
     (whole(version=2), "version 2"), (whole(version=True), "version True"), (whole(directives={}), "not a list"),
     (whole(directives=[1]), "directive 1 is not an object"), (whole(directives=[{}]), "no 'directive'"),
     (whole(directives=[RIGHT, {**RIGHT, "text": 5}]), 'directive 2: "text" is of type int, not str'),
@@ -161,11 +162,11 @@ def test_slices_of_a_journal_are_journals(matmul):
 
 def test_objects_stay_in_the_process(chain):
     """An argument that Python text cannot say is kept by its name; JSON names the directive that has it."""
-    recorder = chain.s.state.recorder
-    call = f"s[D].pragma(s[D].op.axis[0], {recorder.value(len)})"
-    recorder.record("pragma", call, chain.s[chain.D].state)
-    assert chain.s.journal.objects == {"len": len}
-    with pytest.raises(ArgumentError, match=r"s\[D\]\.pragma\(s\[D\]\.op\.axis\[0\], len\).* an object of this process"):
+    n = te.size_var("n")
+    condition = tedsl.tir.Select(n > 9, n, 0) > 7
+    chain.s[chain.D].specialize(condition)
+    assert chain.s.journal.objects == {"GT": condition}
+    with pytest.raises(ArgumentError, match=r"s\[D\]\.specialize\(GT\).* GT is an object of this process"):
         chain.s.journal.to_json()
 
 
@@ -420,7 +421,54 @@ def test_a_fault_in_finding_what_a_name_means_is_not_the_journals(chain, monkeyp
         te.create_schedule(chain.D.op).replay(s.journal)
 
 
-def test_a_directive_without_a_text_is_no_directive(chain):
-    with pytest.raises(InternalError, match="parallel on stage B was applied, and nothing says how"):
-        chain.s.state.recorder.record("parallel", "", chain.s[chain.B].state)
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, ScheduleError("unroll", "C", "planted", loops=())])
+def test_a_directive_that_fails_half_way_changes_nothing(chain, state, monkeypatch, failure):
+    s = chain.s
+    outer, _ = s[chain.C].split(chain.C.op.axis[0], 4)
+    s[chain.B].compute_at(s[chain.C], outer)
+    before = state(s)
+
+    def careless(stage, loop):
+        stage.leaf_iter_vars.pop()
+        stage.schedule.stages[1].attach_stage = None
+        raise failure
+
+    monkeypatch.setattr("tedsl.schedule.stage.unroll", careless)
+    with pytest.raises(failure if isinstance(failure, type) else type(failure)):
+        s[chain.C].unroll(outer)
+    assert state(s) == before
+    s[chain.C].parallel(outer)
+
+
+def test_a_directive_that_cannot_be_recorded_is_not_applied(chain, state, monkeypatch):
+    """Ctrl-C, say, between the directive and its entry in the journal."""
+    s = chain.s
+    before = state(s)
+    monkeypatch.setattr("tedsl.schedule.record.history.History.take", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        s[chain.C].split(chain.C.op.axis[0], 4)
+    assert state(s) == before
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda st, i: st.split(), r"s\[C\]\.split: missing a required argument: 'parent'(.|\n)*called as "
+                               r"s\[C\]\.split\(parent, factor=None, nparts=None, \*, tail='guard'\)"),
+    (lambda st, i: st.vectorize(i, 4), r"s\[C\]\.vectorize: too many positional arguments"),
+    (lambda st, i: st.split(i, by=4), r"s\[C\]\.split: got an unexpected keyword argument 'by'"),
+    (lambda st, i: st.schedule.cache_read(st.op.output(0)), r"s\.cache_read: missing a required argument: 'scope'")])
+def test_a_call_with_other_arguments_than_a_directive_has(chain, call, words):
+    with pytest.raises(ArgumentTypeError, match=words):
+        call(chain.s[chain.C], chain.C.op.axis[0])
     assert not chain.s.journal
+
+
+def test_a_directive_that_fails_on_a_normal_schedule_leaves_it_normal(chain, state):
+    chain.s[chain.B].compute_inline()
+    s = chain.s.normalize()
+    before = state(s)
+    with pytest.raises(ScheduleError):
+        s[chain.D].split(s[chain.D].leaf_iter_vars[0], 0)
+    assert state(s) == before
+    s[chain.D].split(s[chain.D].leaf_iter_vars[0], 4)
+    s.undo()
+    assert [stage.attach_type for stage in s.stages][1] == 2, "as it was when its journal was as long"

@@ -21,7 +21,7 @@ from tedsl.lower.checks import NO_DOMAINS, Requirement
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.versions import runs_where
 from tedsl.schedule.causes import directive_behind, related
-from tedsl.schedule.record.spelling import spelled
+from tedsl.schedule.record.formula import spelled
 from tedsl.schedule.relations import Relation, Split, children_of, parents_of
 from tedsl.schedule.state import ScheduleState, StageState
 
@@ -95,7 +95,7 @@ def _proved(condition: Expr, facts: Iterable[Expr], analyzer: Analyzer) -> bool:
 def _message(stage: StageState, relation: Split, count: Expr, value: str) -> str:
     what = "nparts" if relation.factor is None else "factor"
     given = count.value if isinstance(count, Cast) else count
-    text = spelled(given, lambda var: var.name) or repr(given)
+    text = spelled(given) or repr(given)
     text = text[1:-1] if text[0] == "(" and text[-1] == ")" else text  # (n // 4), as it is spelled inside of others
     number = text if given is count else f"{text} (as {count.dtype})"
     general = stage.version_of

@@ -29,34 +29,44 @@ class Snapshot:
 
 
 class History:
-    """Snapshot number k is the schedule after its first k directives."""
+    """Snapshot number k is the schedule after its first k directives.
 
-    __slots__ = ("snapshots",)
+    rest: what the schedule is between directives: the last snapshot, or what `normalize` has made of it.
+    """
+
+    __slots__ = ("rest", "snapshots")
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
+        self.rest: Snapshot | None = None
 
     def take(self, state: ScheduleState) -> None:
         """Adds what `state` is now."""
+        self.settle(state)
+        assert self.rest is not None
+        self.snapshots.append(self.rest)
+
+    def settle(self, state: ScheduleState) -> None:
+        """Notes what `state` is now, without a directive."""
         before = self.snapshots[-1].stages if self.snapshots else {}
         stages = {stage: _taken(stage, before.get(stage)) for stage in state.with_versions()}
         recorder = state.recorder
-        self.snapshots.append(Snapshot(fields_of(state), stages, len(recorder.names), len(recorder.objects)))
+        self.rest = Snapshot(fields_of(state), stages, len(recorder.names), len(recorder.objects))
 
-    def put_back(self, state: ScheduleState, number: int) -> None:
-        """Makes `state` what it was after `number` directives; the snapshots stay. Stages made since are marked `undone`."""
-        snapshot = self.snapshots[number]
+    def put_back(self, state: ScheduleState, snapshot: Snapshot) -> None:
+        """Makes `state` what `snapshot` holds; the snapshots stay. Stages made since are marked `undone`."""
         now = state.with_versions()
         state.__dict__.update({name: _copied(value) for name, value in snapshot.schedule.items()})
         for stage, fields in snapshot.stages.items():
-            stage.__dict__.update({name: _copied(value) for name, value in fields.items() if name not in OWN})
-            stage.undone = False
+            if fields != stage.__dict__:
+                stage.__dict__.update({name: _copied(value) for name, value in fields.items() if name not in OWN})
+                stage.undone = False
         for stage in now:
             stage.undone = stage not in snapshot.stages
 
     def copied(self, twins: dict[StageState, StageState]) -> History:
         """The same history of the stages `twins`."""
-        made = History()
+        copy = History()
         done: dict[int, Fields] = {}
 
         def moved(fields: Fields) -> Fields:
@@ -64,10 +74,13 @@ class History:
                 done[id(fields)] = with_twins(fields, twins)
             return done[id(fields)]
 
-        for one in self.snapshots:
-            stages = {twins.get(stage, stage): moved(fields) for stage, fields in one.stages.items()}
-            made.snapshots.append(Snapshot(moved(one.schedule), stages, one.names, one.objects))
-        return made
+        def twin(snapshot: Snapshot) -> Snapshot:
+            stages = {twins.get(stage, stage): moved(fields) for stage, fields in snapshot.stages.items()}
+            return Snapshot(moved(snapshot.schedule), stages, snapshot.names, snapshot.objects)
+
+        copy.snapshots = list(map(twin, self.snapshots))
+        copy.rest = None if self.rest is None else copy.snapshots[-1] if self.rest is self.snapshots[-1] else twin(self.rest)
+        return copy
 
     # --- who did it? The number of a directive, counted from 1, or None ---
 

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
+import reprlib
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.ir.source_line import SourceLine
-from tedsl.schedule.journal import Directive, Journal
-from tedsl.schedule.record.grammar import parse, refused
-from tedsl.schedule.record.names import names_used
-from tedsl.schedule.record.replay import directives_of
+from tedsl.schedule.record.directive import OF_SCHEDULES, OF_STAGES, Directive
+from tedsl.schedule.record.grammar import read_directive, refused
 
 FORMAT = "tedsl journal"
 VERSION = 1
 LARGEST = 10_000_000  # characters
+LAST_LINE = 2**31
 KEYS = {"directive": str, "stage": str, "text": str, "file": str, "line": int}
 
 
-def written(journal: Journal, indent: int | None) -> str:
-    """`journal` as JSON; ArgumentError if a directive has an argument that only this process knows."""
-    for directive in journal:
-        _check_arguments(directive, journal)
-    made = {"format": FORMAT, "version": VERSION, "directives": [_record(directive) for directive in journal]}
-    return json.dumps(made, indent=indent)
+def json_of(directives: Iterable[Directive], objects: Mapping[str, Any], loose: Collection[str], indent: int | None) -> str:
+    """A journal as JSON; ArgumentError if a directive has an argument that only this process knows.
+
+    objects, loose: see Journal.
+    """
+    records = []
+    for directive in directives:
+        _check_arguments(directive, objects, loose)
+        records.append(_record(directive))
+    return json.dumps({"format": FORMAT, "version": VERSION, "directives": records}, indent=indent)
 
 
 def _record(directive: Directive) -> dict[str, Any]:
@@ -34,11 +39,11 @@ def _record(directive: Directive) -> dict[str, Any]:
     return record
 
 
-def _check_arguments(directive: Directive, journal: Journal) -> None:
+def _check_arguments(directive: Directive, objects: Mapping[str, Any], loose: Collection[str]) -> None:
     """A variable of the shapes is found again by its name; other objects are not."""
-    for name in sorted(names_used(parse(directive.text).call)):
-        thing = journal.objects.get(name)
-        if name in journal.loose:
+    for name in sorted(directive.names_used()):
+        thing = objects.get(name)
+        if name in loose:
             raise ArgumentError(f"{directive.origin} cannot be written as JSON: {name} is a variable that is in no shape, "
                                 "formula or statement of the schedule: nothing there tells which is meant",
                                 hint="within the process, s.replay(journal) applies it")
@@ -48,8 +53,8 @@ def _check_arguments(directive: Directive, journal: Journal) -> None:
                                 hint="within the process, s.replay(journal) applies it")
 
 
-def read(text: str | bytes) -> Journal:
-    """The journal that `written` wrote, each text checked."""
+def read_json(text: str | bytes) -> list[Directive]:
+    """The directives of a journal that `json_of` wrote. Anything else is an ArgumentError; nothing in it is ever run."""
     if not isinstance(text, (str, bytes)):
         raise ArgumentTypeError(f"from_json reads a str, not {type(text).__name__}")
     if len(text) > LARGEST:
@@ -57,15 +62,16 @@ def read(text: str | bytes) -> Journal:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _broken(f"it is no JSON ({error})") from None
+        raise _broken(f"it is not JSON ({error})") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise _broken(f'it is not an object with "format": "{FORMAT}"')
-    if data.get("version") != VERSION or isinstance(data["version"], bool):
-        raise _broken(f"it is of version {data.get('version')!r}, and version {VERSION} is read here")
+    version = data.get("version")
+    if type(version) is not int or version != VERSION:
+        raise _broken(f"it is of version {reprlib.repr(version)}, and version {VERSION} is read here")
     records = data.get("directives")
     if not isinstance(records, list):
         raise _broken('"directives" is not a list')
-    return Journal([_directive(number, record) for number, record in enumerate(records, 1)])
+    return [_directive(number, record) for number, record in enumerate(records, 1)]
 
 
 def _directive(number: int, record: Any) -> Directive:
@@ -73,27 +79,28 @@ def _directive(number: int, record: Any) -> Directive:
         raise _broken(f"directive {number} is not an object")
     for key, value in record.items():
         if key not in KEYS:
-            raise _broken(f"directive {number} has an entry {key!r}; the entries are {', '.join(KEYS)}")
-        if not isinstance(value, KEYS[key]) or isinstance(value, bool):
+            raise _broken(f"directive {number} has an entry {reprlib.repr(key)}; the entries are {', '.join(KEYS)}")
+        if type(value) is not KEYS[key]:
             raise _broken(f'directive {number}: "{key}" is of type {type(value).__name__}, not {KEYS[key].__name__}')
+        if isinstance(value, str) and not _is_text(value):
+            raise _broken(f'directive {number}: "{key}" is not text: it has half of a surrogate pair')
     missing = [key for key in ("directive", "stage", "text") if key not in record]
     if missing:
         raise _broken(f"directive {number} has no {missing[0]!r}")
-    _check_text(record["directive"], record["text"])
     where = SourceLine(record["file"], record["line"]) if "file" in record and "line" in record else None
-    return Directive(record["directive"], record["stage"], record["text"], where)
+    if where is not None and not 0 <= where.line < LAST_LINE:
+        raise _broken(f"directive {number}: no file has a line {where.line}")
+    directive = read_directive(record["text"], record["stage"], where)
+    known = OF_SCHEDULES if directive.on_schedule else OF_STAGES
+    if directive.name not in known:
+        raise refused(directive.text, f"there is no directive {directive.name}; there are {', '.join(sorted(known))}")
+    if directive.name != record["directive"]:
+        raise refused(directive.text, f"it is called {record['directive']!r} there and calls {directive.name}")
+    return directive
 
 
-def _check_text(name: str, text: str) -> None:
-    from tedsl.schedule.handles import Schedule  # these read journals, and so stand above
-    from tedsl.schedule.stage import Stage
-
-    call = parse(text)
-    known = directives_of(Schedule if call.on_schedule else Stage)
-    if call.name not in known:
-        raise refused(text, f"there is no directive {call.name}; there are {', '.join(sorted(known))}")
-    if call.name != name:
-        raise refused(text, f"it is called {name!r} there and calls {call.name}")
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _broken(problem: str) -> ArgumentError:

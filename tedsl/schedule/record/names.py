@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import keyword
 import re
 import unicodedata
@@ -26,18 +25,3 @@ def free_name(wish: str, taken: Collection[str]) -> str:
         stem = "".join(c if c.isascii() else "_" for c in stem)
     tries = (f"{stem}_{n}" if n else stem for n in range(len(taken) + len(RESERVED) + 1))
     return next(name for name in tries if name not in taken and name not in RESERVED)
-
-
-def names_used(node: ast.AST) -> set[str]:
-    """The names that an expression takes from around it: not the parameters of its lambdas, nor what it names itself."""
-    if isinstance(node, ast.Lambda):
-        return names_used(node.body) - {parameter.arg for parameter in node.args.args}
-    if isinstance(node, ast.Name):
-        return {node.id} if isinstance(node.ctx, ast.Load) else set()
-    return set().union(*map(names_used, ast.iter_child_nodes(node)))
-
-
-def names_said(text: str) -> set[str]:
-    """The names that a directive takes from around it, and those that it gives: `x := te.thread_axis(...)`."""
-    tree = ast.parse(text)
-    return names_used(tree) | {node.target.id for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)}

@@ -11,21 +11,16 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import thread_axis_of
-from tedsl.schedule.journal import Directive, Journal
-from tedsl.schedule.record.grammar import Evaluator, parse, refused
+from tedsl.schedule.journal import Journal
+from tedsl.schedule.record.directive import Directive
+from tedsl.schedule.record.evaluate import Evaluator
+from tedsl.schedule.record.grammar import refused
 from tedsl.schedule.record.symbols import symbols_of
 from tedsl.schedule.stage import Specialized
+from tedsl.schedule.state import describe
 
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule
-
-QUESTIONS = frozenset(("copy", "explain", "handle", "normalize", "replay", "undo"))  # methods that are no directives
-
-
-def directives_of(handle: type) -> frozenset[str]:
-    """The names of the directives among the methods of Schedule or Stage."""
-    return frozenset(name for base in handle.__mro__[:-1] for name, value in vars(base).items()
-                     if callable(value) and not name.startswith("_") and name not in QUESTIONS)
 
 
 def replay(schedule: Schedule, journal: Journal) -> None:
@@ -72,21 +67,17 @@ class _Player:
             self.made[name] = recorder.objects.get(name, handles.get(thing, thing))
 
     def apply(self, directive: Directive) -> None:
-        call = parse(directive.text)
-        value = Evaluator(directive.text, self.schedule, self.lookup, self.made.__setitem__)
-        owner = value(call.on)
-        if call.name not in directives_of(type(owner)) or call.name != directive.name:
-            raise refused(directive.text, f"{call.name} is no directive of {owner!r}")
-        args, named = value.arguments(call.call)
-        try:
-            results = getattr(owner, call.name)(*args, **named)
-        except TypeError as error:
-            if isinstance(error, TedslError):
-                raise
-            raise refused(directive.text, str(error)) from None
-        self._name(call.results, results, directive)
+        value = Evaluator(directive, self.schedule, self.lookup, self.made.__setitem__)
+        owner = value(directive.on)
+        if directive.name not in getattr(type(owner), "DIRECTIVES", ()):
+            raise refused(directive.text, f"{directive.name} is not a directive of {describe(owner)}")
+        arguments = [value(term) for term in directive.arguments]
+        named = {name: value(term) for name, term in directive.named}
+        self._name(getattr(owner, directive.name)(*arguments, **named), directive)
 
-    def _name(self, names: tuple[str, ...], results: Any, directive: Directive) -> None:
+    def _name(self, results: Any, directive: Directive) -> None:
+        """Gives the results of `directive` the names that it says."""
+        names = directive.results
         values = list(results) if isinstance(results, (list, tuple)) else [results]
         if names and len(names) != len(values):
             raise refused(directive.text, f"it makes {len(values)} and names {len(names)}")

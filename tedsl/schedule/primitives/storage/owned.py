@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tedsl.lang.operation import ComputeOp
+from tedsl.schedule.record.term import text_of
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, StageState
 
@@ -30,6 +31,6 @@ def copied_from(stage: StageState, scope: str, where: str) -> str:
     op = stage.op
     if type(op) is not ComputeOp:  # cache_write takes formulas only
         return f"put a te.compute that copies {stage.name} in its place: {stage.name} is then computed {where}"
-    names = [stage.schedule.recorder.tensor(op.output(index), stage) for index in range(op.num_outputs)]
+    names = [text_of(stage.schedule.recorder.tensor(op.output(index), stage)) for index in range(op.num_outputs)]
     written = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
     return f's.cache_write({written}, "{scope}") computes {where}'

@@ -20,9 +20,10 @@ from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.layout import AXIS_SEPARATOR, Layout, NotInvertible, layout_of, range_inside, reduction_inside, value_inside
+from tedsl.schedule.layout import Layout, NotInvertible, layout_of, range_inside, reduction_inside, value_inside
 from tedsl.schedule.scan.checks import must_leave_steps
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of
+from tedsl.schedule.storage import AXIS_SEPARATOR
 from tedsl.schedule.tails import must_have_plain_tails
 
 DIRECTIVE = "transform_layout(...)"
@@ -30,8 +31,9 @@ DIRECTIVE = "transform_layout(...)"
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """A map as it was called: its parameters, and what it returned, separators included."""
+    """A map that was called: `function`, the variables that it was given, and what it returned, separators included."""
 
+    function: Any
     axes: tuple[Var, ...]
     finals: tuple[Any, ...]
 
@@ -54,7 +56,7 @@ def call_map(stage: StageState, fn: Any) -> Mapped:
         raise stage.refuse(DIRECTIVE, f"the map returns a list of indices, got {describe(given)}",
                            hint="for example lambda i, j: [j, i]")
     finals = tuple([one if one is AXIS_SEPARATOR else _index(stage, one) for one in given])
-    return Mapped(axes, finals)
+    return Mapped(fn, axes, finals)
 
 
 def _called(stage: StageState, fn: Callable[..., Any], axes: Sequence[Var]) -> Any:

@@ -1,0 +1,83 @@
+"""A directive that was applied, as data: its name, what it was called on, its arguments, its results and its line.
+
+The tables name all directives. Each is a method with the decorator `directive` (applied.py) of the class that its
+table is for; a test holds that both agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tedsl.ir.source_line import SourceLine
+from tedsl.schedule.record.term import SCHEDULE, Term, enclosed, names_defined, names_used, text_of
+
+# Of a stage; each version that specialize makes has them for itself.
+OF_LOOPS = frozenset(("split", "fuse", "reorder", "tile", "decompose_reduction", "vectorize", "unroll", "parallel", "tensorize",
+                      "pragma"))
+# Of a stage as a whole, with its versions.
+OF_WHOLE_STAGES = frozenset((
+    "bind", "compute_at", "compute_inline", "compute_root", "double_buffer", "env_threads", "nontemporal", "prefetch",
+    "reverse_compute_at", "rolling_buffer", "set_scope", "set_store_predicate", "specialize", "storage_align",
+    "transform_layout"))
+OF_STAGES = OF_LOOPS | OF_WHOLE_STAGES
+OF_GROUPS = frozenset(("compute_at", "compute_root"))
+OF_SCHEDULES = frozenset(("cache_read", "cache_write", "rfactor", "create_group"))
+
+
+@dataclass(frozen=True)
+class Directive:
+    """`results = on.name(*arguments, **named)`.
+
+    on: the schedule `s`, a stage, a version or a group. stage: the name of its stage, "" without one. several: the call
+    returned a list or tuple, which `results` takes apart. where: the line of the program that called it; it does not count
+    when directives are compared.
+    """
+
+    name: str
+    stage: str
+    on: Term
+    arguments: tuple[Term, ...] = ()
+    named: tuple[tuple[str, Term], ...] = ()
+    results: tuple[str, ...] = ()
+    several: bool = False
+    where: SourceLine | None = field(default=None, compare=False)
+
+    @property
+    def on_schedule(self) -> bool:
+        return self.on == SCHEDULE
+
+    @cached_property
+    def call(self) -> str:
+        """The call as Python: `s[B].split(s[B].op.axis[0], factor=8)`."""
+        given = [*map(text_of, self.arguments), *(f"{name}={enclosed(term)}" for name, term in self.named)]
+        return f"{text_of(self.on)}.{self.name}({', '.join(given)})"
+
+    @cached_property
+    def text(self) -> str:
+        """The call with the names of its results: `i_outer, i_inner = s[B].split(s[B].op.axis[0], factor=8)`."""
+        comma = "," * (self.several and len(self.results) == 1)
+        return f"{', '.join(self.results)}{comma} = {self.call}" if self.results else self.call
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def origin(self) -> str:
+        """How errors and pages point to it: its text and line, `s[B].compute_inline()  (prog.py:12)`."""
+        return self.text + (f"  ({self.where.short})" if self.where is not None else "")
+
+    def terms(self) -> Iterator[Term]:
+        """What the call consists of."""
+        yield self.on
+        yield from self.arguments
+        yield from (term for _, term in self.named)
+
+    def names_used(self) -> set[str]:
+        """The names that the call takes from around it."""
+        return {name for term in self.terms() for name in names_used(term)}
+
+    def names_said(self) -> set[str]:
+        """The names that the call takes or defines."""
+        return self.names_used() | {name for term in self.terms() for name in names_defined(term)}

@@ -1,0 +1,165 @@
+"""The directives of a schedule as they are applied, and the names that they gave to what they made.
+
+Stages and tensors are named as the program does where that is a unique name of Python, else by position, `s.stages[2]`. An
+argument that the language of journals cannot say (an intrinsic, a function) has a name under which it is kept in `objects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tedsl.errors import ScheduleError
+from tedsl.ir.expr import Expr, Var
+from tedsl.ir.iters import IterVar
+from tedsl.ir.source_line import SourceLine, user_line
+from tedsl.ir.walk.visitor import variables
+from tedsl.lang.tensor import Tensor
+from tedsl.schedule.journal import Journal
+from tedsl.schedule.record import term as terms
+from tedsl.schedule.record.directive import Directive
+from tedsl.schedule.record.history import History
+from tedsl.schedule.record.names import free_name, is_plain
+from tedsl.schedule.record.symbols import symbols_of
+from tedsl.schedule.record.term import SCHEDULE, Apply, Name, Term, stage_named, text_of
+
+if TYPE_CHECKING:
+    from tedsl.schedule.state import ScheduleState, StageState
+
+
+@dataclass(eq=False)
+class Recorder:
+    """The directives of one schedule; `history` has what the schedule was after each.
+
+    names: the name of each loop, tensor, version, group, thread axis or other object that a directive made or was given.
+    objects: what a directive names and cannot say. line: while a journal is replayed, that of the directive in it.
+    pending: the names that the arguments of a directive would get, with the object to be kept; they count once it is recorded.
+    """
+
+    directives: list[Directive] = field(default_factory=list)
+    names: dict[Any, str] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+    line: SourceLine | None = None
+    pending: dict[Any, tuple[str, Any]] = field(default_factory=dict)
+
+    def copy(self, twins: dict[StageState, StageState]) -> Recorder:
+        """The same records, about the stages `twins`."""
+        names = {twins[thing] if id(thing) in map(id, twins) else thing: name for thing, name in self.names.items()}
+        return Recorder(list(self.directives), names, dict(self.objects), self.history.copied(twins))
+
+    # --- the directives ---
+
+    def record(self, schedule: ScheduleState, call: Directive, made: Sequence[Any]) -> None:
+        """Adds the directive `call`, which has been applied and made `made`: loops, tensors, ... These get names."""
+        self._keep_names(call)
+        results = tuple([self._bind(one, schedule) for one in made])
+        self.directives.append(Directive(call.name, call.stage, call.on, call.arguments, call.named, results, call.several,
+                                         self.line or user_line()))
+        schedule.sync_versions()
+        self.history.take(schedule)
+
+    def journal(self, state: ScheduleState, start: int = 0) -> Journal:
+        """The directives of `state` from number `start` on."""
+        kept = {var for thing in self.objects.values() if isinstance(thing, Expr) for var in variables(thing)}
+        threads = {axis.var: name for axis, name in self.names.items() if isinstance(axis, IterVar) and axis.thread_tag
+                   and axis.var in kept and name not in self.objects} if kept else {}
+        given = [name for name, thing in self.objects.items() if isinstance(thing, Var) and thing.name == name]
+        found = {var.name for var in symbols_of(stage.origin_op for stage in state.stages)} if given else set()
+        return Journal(self.directives[start:], self.objects, threads, [name for name in given if name not in found])
+
+    def take_back(self, state: ScheduleState, count: int) -> Journal:
+        """Makes `state` what it was before its last `count` directives; returns these."""
+        undone = self.journal(state, len(self.directives) - count)
+        self.return_to(state, len(self.directives) - count)
+        return undone
+
+    def return_to(self, state: ScheduleState, number: int | None = None) -> None:
+        """Makes `state` what it was after its first `number` directives; None: what it was before the directive that failed."""
+        history = self.history
+        snapshot = history.rest if number is None else history.snapshots[number]
+        assert snapshot is not None, "create_schedule takes the first one"
+        history.put_back(state, snapshot)
+        history.rest = snapshot
+        number = len(history.snapshots) - 1 if number is None else number
+        del self.directives[number:]
+        del history.snapshots[number + 1:]
+        self.names = dict(list(self.names.items())[:snapshot.names])
+        self.objects = dict(list(self.objects.items())[:snapshot.objects])
+        self.pending = {}
+
+    # --- names ---
+
+    def _keep_names(self, call: Directive) -> None:
+        """The names that were given to arguments of `call` stay; those given for directives that were refused go."""
+        said = call.names_said() if self.pending else set()
+        for key, (name, thing) in self.pending.items():
+            if name in said:
+                self.names[key] = name
+                if thing is not None:
+                    self.objects[name] = thing
+        self.pending = {}
+
+    def _bind(self, made: Any, schedule: ScheduleState) -> str:
+        """The name of what a directive made; a new one, unless it has one."""
+        if made not in self.names:
+            wish = f"{made.name}_special" if getattr(made, "version_of", None) is not None else made.name
+            self.names[made] = self.free_name(wish, {stage.name for stage in schedule.stages})
+        return self.names[made]
+
+    def free_name(self, wish: str, others: set[str]) -> str:
+        """`wish` made a name that nothing has, nor one of `others`."""
+        return free_name(wish, {*self.names.values(), *(name for name, _ in self.pending.values()), *others})
+
+    # --- what the language of journals calls the parts of a schedule ---
+
+    def stage(self, stage: StageState, directive: str = "a directive") -> Term:
+        """`s[C]`, or `s.stages[2]` where no name tells the stage. Refuses a stage that undo took back."""
+        if stage.undone:
+            made = f"the version of {stage.name} where {stage.condition!r} was made by a specialize" \
+                if stage.version_of is not None else f"{stage.name} was made by a directive"
+            raise ScheduleError(directive, stage.name, f"{made} that undo took back", loops=(),
+                                hint="apply that directive again, and use what it returns")
+        return self.handle(stage)
+
+    def handle(self, stage: StageState) -> Term:
+        """The same without a check: of a version, the name that specialize gave it."""
+        return Name(self.names.get(stage, stage.name)) if stage.version_of is not None else self._stage(stage)
+
+    def _stage(self, stage: StageState) -> Term:
+        name = self._name_of(stage) or (stage.name if stage.undone else None)
+        return stage_named(name) if name else terms.field(SCHEDULE, "stages", stage.schedule.position(stage))
+
+    def tensor(self, tensor: Tensor, stage: StageState) -> Term:
+        """A tensor whose stage is `stage`."""
+        name = self.names.get(tensor) or self._own_name(stage)
+        return Name(name) if name else Apply("output", (self._op(stage), tensor.value_index))
+
+    def operation(self, stage: StageState) -> Term:
+        """The operation of `stage`; its tensor where that has a name."""
+        name = self._name_of(stage)
+        return Name(name) if name else self._op(stage)
+
+    def _op(self, stage: StageState) -> Term:
+        return terms.field(terms.field(SCHEDULE, "stages", stage.schedule.position(stage)), "op")
+
+    def _name_of(self, stage: StageState) -> str | None:
+        return self.names.get(stage.origin_op.output(0)) or self._own_name(stage)
+
+    def _own_name(self, stage: StageState) -> str | None:
+        name = stage.name
+        usable = is_plain(name) and name not in self.names.values() and stage.origin_op.num_outputs == 1 \
+            and sum(s.name == name for s in stage.schedule.stages) == 1
+        return name if usable else None
+
+    # --- the same for hints ---
+
+    def written(self, stage: StageState) -> str:
+        """How Python writes a stage, which may be no more."""
+        return text_of(self._stage(stage))
+
+    def placed(self, stage: StageState) -> str:
+        """The call that says where `stage` is computed."""
+        number = self.history.last_change(stage, lambda said: (said["attach_type"], said["attach_stage"], said["attach_ivar"]))
+        return self.directives[number - 1].call if number else f"{self.written(stage)}.compute_at"
