@@ -44,7 +44,7 @@ KINDS = {ForKind.SERIAL: "range", ForKind.PARALLEL: "parallel", ForKind.VECTORIZ
          ForKind.THREAD_BINDING: "threads"}
 LAUNCHES = {LAUNCH: "threads", VIRTUAL: "virtual_threads"}
 USUAL = {"from_legacy_te_schedule": True, "tir.noalias": True}  # attributes of functions that are not worth a line
-SHORT = 10  # columns of an index that need no name
+SHORT = 8  # columns of an index that need no name
 
 
 # --- loops and branches ---

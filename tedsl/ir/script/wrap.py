@@ -8,8 +8,8 @@ import textwrap
 WIDTH = 110
 FURTHER_IN = 8  # columns of what goes on, twice those of a block
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[({]|[\])}]| ')
-_BEFORE = re.compile(r" (?:[-+*/%|&^<>=!]+|and|or|where|if|else|for) ")
-_AFTER = (",", "=")
+_BEFORE = re.compile(r" ([-+*/%|&^<>=!]+|and|or|where|if|else|for) ")
+_LOOSE = {"where": 0, ",": 1, "=": 1, "if": 2, "else": 2, "for": 2, "or": 3, "and": 4, "+": 6, "-": 6}  # others: 5
 
 
 def wrapped(line: str) -> list[str]:
@@ -36,8 +36,8 @@ def wrapped(line: str) -> list[str]:
     return [*made, " " * (FURTHER_IN * bool(made) + indent) + line[begin:]]
 
 
-def _pauses(line: str, start: int) -> list[tuple[int, int]]:
-    """The blanks that may become the end of a line, each with the number of brackets around it."""
+def _pauses(line: str, start: int) -> list[tuple[int, tuple[int, int]]]:
+    """The blanks that may become the end of a line, each with the number of brackets around it and how loose it is there."""
     found, depth = [], 0
     for token in _TOKEN.finditer(line, start):
         text, at = token[0], token.start()
@@ -45,25 +45,28 @@ def _pauses(line: str, start: int) -> list[tuple[int, int]]:
             depth += 1
         elif text in ("]", ")", "}"):
             depth -= 1
-        elif text == " " and (line[at - 1] in _AFTER or _BEFORE.match(line, at)) and not line.startswith(" = ", at) \
-                and not line.startswith(" += ", at):
-            found.append((at, depth))
+        elif text == " ":
+            word = line[at - 1] if line[at - 1] in (",", "=") else None
+            following = _BEFORE.match(line, at)
+            if word is None and following is not None and following[1] not in ("=", "+="):
+                word = following[1]
+            if word is not None:
+                found.append((at, (depth, _LOOSE.get(word, 5))))
     return found
 
 
-def _best(pauses: list[tuple[int, int]], first: int, begin: int, room: int) -> int | None:
-    """Of the pauses that leave the line short enough the last one of those with the fewest brackets around them.
+def _best(pauses: list[tuple[int, tuple[int, int]]], first: int, begin: int, room: int) -> int | None:
+    """Of the pauses that leave the line short enough the last one of those with the fewest brackets around them, the loosest.
 
     Those in the first third count only if there is no other; where none leaves it short enough, the next one.
     """
-    best: tuple[bool, int, int] | None = None
+    best: tuple[bool, tuple[int, int], int] | None = None
     for number in range(first, len(pauses)):
-        at, depth = pauses[number]
+        at, rank = pauses[number]
         if at - begin > room:
             break
-        rank = (at - begin < room // 3, depth, -at)
-        if best is None or rank < best:
-            best = rank
+        if best is None or (at - begin < room // 3, rank, -at) < best:
+            best = at - begin < room // 3, rank, -at
     if best is not None:
         return -best[2]
     return pauses[first][0] if first < len(pauses) else None

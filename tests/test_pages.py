@@ -1,0 +1,35 @@
+"""The pages under docs/ that teach: their programs run, and print what stands below them."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["reading_the_loops.md"])
+def test_the_programs_of_a_page_print_what_stands_below_them(page):
+    """One after the other, as a reader would type them; a program without a text below it prints nothing."""
+    names, expected = {}, None
+    for language, text in FENCE.findall((DOCS / page).read_text()):
+        if language == "python":
+            assert not expected, f"the page says nothing of what is printed: {expected}"
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(text, page, "exec"), names)
+            expected = printed.getvalue()
+        else:
+            assert text == expected
+            expected = None
+    assert not expected
+
+
+def test_each_word_of_the_loops_is_explained():
+    page = (DOCS / "reading_the_loops.md").read_text()
+    table = page.partition("| What stands there")[2]
+    for word in ("A_1", "A_2", "handle", "ramp", "broadcast", "@tir.likely", "0f32", "x if (m)"):
+        assert f"`{word}" in table or f"{word}`" in table or word in table, word
