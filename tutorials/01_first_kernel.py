@@ -66,8 +66,9 @@ print("\nThe kernel agrees with numpy on", n, "elements.")
 
 ours = min(timeit.repeat(lambda: add(a, b, c), number=5, repeat=20)) / 5
 numpys = min(timeit.repeat(lambda: np.add(a, b, out=c), number=5, repeat=20)) / 5
-print(f"The best of 20 measurements: {ours * 1e6:.0f} microseconds a call, numpy {numpys * 1e6:.0f}. An element takes 12 bytes, so that is")
-print(f"{12e-9 * n / ours:.0f} and {12e-9 * n / numpys:.0f} GB/s: both wait for memory, not for additions. More cores help until the memory is busy.")
+print(f"A call takes {ours * 1e6:.0f} microseconds, numpy's {numpys * 1e6:.0f} (the best of 20 measurements).")
+print(f"12 bytes for each element make {12e-9 * n / ours:.0f} and {12e-9 * n / numpys:.0f} GB/s: both wait for memory,")
+print("not for additions.")
 
 # --- A mistake, on purpose --------------------------------------------------------------------------------------------
 # A wrong schedule is refused where it is written, with a message that says what to do.
