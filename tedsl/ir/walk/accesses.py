@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from tedsl.ir import build
@@ -88,6 +89,16 @@ class Access:
     def predicate(self) -> Expr | None:
         """The mask of the lanes that are accessed; None: all."""
         return self.node.predicate if isinstance(self.node, (Load, Store)) else None
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops around it, outermost first."""
+        return tuple(self.around.loops())
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions around it, outermost first."""
+        return tuple(self.around.conditions())
 
     def choices(self) -> list[Condition | Binding]:
         """The conditions and lets of the expression that it stands in, innermost first."""

@@ -11,34 +11,21 @@ call decides, data or sizes, is not guessed. Memory that is allocated inside bel
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import And, Call, Expr, Load, Or, Ramp, Select, Var
+from tedsl.ir.expr import Call, Expr, Load, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import IF_THEN_ELSE
-from tedsl.ir.stmt import (
-    EXTERN_SCOPE,
-    LAUNCH,
-    Allocate,
-    AttrStmt,
-    For,
-    ForKind,
-    IfThenElse,
-    LetStmt,
-    Stmt,
-    Store,
-    Tensorized,
-    While,
-)
-from tedsl.ir.walk.substitute import substitute
+from tedsl.ir.stmt import EXTERN_SCOPE, LAUNCH, Allocate, AttrStmt, For, ForKind, IfThenElse, Stmt, Tensorized, While
+from tedsl.ir.walk.accesses import Access, accesses
+from tedsl.ir.walk.around import Condition, WithoutLets
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.facts.threads import as_loop, launched, noted_memory, takes_notes
+from tedsl.passes.facts.threads import launched, noted_memory, takes_notes
 from tedsl.passes.threads.gather_threads import kernel_of
-from tedsl.passes.threads.known_values import Values, value
+from tedsl.passes.threads.known_values import Values, elements, value
 
 ITERATIONS = (64, 8, 4)  # looked at, from the first on, and the last; of each axis, where a launch has several of blocks
 INNER = 4  # of each loop inside, and its last
@@ -68,17 +55,6 @@ class _Turns:
         return ", ".join(f"{name} = {at[var]}" for var, name, *_ in self.axes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Touch:
-    """An access, the loops inside of the parallel one that stand around it, and what must hold for it."""
-
-    memory: Var
-    index: Expr
-    writes: Expr | None  # the value
-    loops: tuple[For, ...] = ()
-    conditions: tuple[Expr, ...] = ()
-
-
 _Place = tuple[Var, int]  # memory and an element of it
 
 
@@ -86,7 +62,7 @@ class _Met(NamedTuple):
     """Which iteration touches an element by what, and the values of the variables there."""
 
     at: Values
-    touch: _Touch
+    touch: Access
     here: Values
 
 
@@ -138,21 +114,23 @@ def _blocks(launch: Stmt) -> _Turns | None:
 
 
 def _check(turns: _Turns) -> None:
-    touches = list(_touches(turns.body, (), (), {}))
-    written = {touch.memory for touch in touches if touch.writes is not None}
+    touches = _looked_at(turns)
+    written = {touch.memory for touch in touches if touch.writes}
     inside = {node.buffer_var for node in post_order(turns.body) if isinstance(node, Allocate)}
     looked_at = [touch for touch in touches if touch.memory in written - inside and not _is_shadow(touch.memory)]
+    conditions = {touch: _conditions(touch) for touch in looked_at}
     alike = {touch: _alike(turns, touch, written | inside) for touch in looked_at}
     left = POINTS
     writers: dict[_Place, _Met] = {}
     readers: dict[_Place, _Met] = {}
     for at in turns.numbers() if looked_at else ():
         own: dict[_Place, _Met] = {}  # what this iteration wrote last
-        mine: set[tuple[_Touch, int]] = set()
-        for touch, (element, here) in itertools.islice(((one, it) for one in looked_at for it in _elements(one, at)), left):
+        mine: set[tuple[Access, int]] = set()
+        touched = ((touch, it) for touch in looked_at for it in _elements(touch, conditions[touch], at))
+        for touch, (element, here) in itertools.islice(touched, left):
             left -= 1
             place, now = (touch.memory, element), _Met(at, touch, here)
-            if touch.writes is not None:
+            if touch.writes:
                 _compare(turns, now, readers.get(place), element)
                 if alike[touch] is None:
                     _compare(turns, now, writers.get(place), element)
@@ -183,99 +161,56 @@ def _is_shadow(memory: Var) -> bool:
     return noted_memory(memory.name) != memory.name or takes_notes(memory)
 
 
-def _alike(turns: _Turns, touch: _Touch, changing: set[Var]) -> frozenset[Var] | None:
+def _alike(turns: _Turns, touch: Access, changing: set[Var]) -> frozenset[Var] | None:
     """The variables that decide what is written to an element, if all iterations write the same there where these have the
     same values: that leaves the same, in any order."""
-    if touch.writes is None or any(
+    if not touch.writes or any(
             (isinstance(node, Load) and node.buffer_var in changing) or (isinstance(node, Call) and not node.op.is_pure)
-            for node in post_order(touch.writes)):
+            for node in post_order(touch.node.value)):
         return None
     number = {var for var, *_ in turns.axes}
-    used = set(variables(touch.writes))
+    used = set(variables(touch.node.value))
     if used & number:
         return None
-    moves = bool(number & set(variables(touch.index)))  # else each of them does the same to the same elements
-    return frozenset(used & {loop.loop_var for loop in touch.loops}) if moves else frozenset()
+    moves = bool(number & set(variables(touch.node.index)))  # else each of them does the same to the same elements
+    return frozenset(used & {loop.var for loop in touch.loops}) if moves else frozenset()
 
 
-def _touches(node: Any, loops: tuple[For, ...], conditions: tuple[Expr, ...], lets: dict[Var, Expr]) -> Iterator[_Touch]:
-    """The accesses in statements; of expressions, what is read in any case."""
-    match node:
-        case Store():
-            yield from _reads((node.value, node.index), loops, conditions, lets)
-            held = conditions if node.predicate is None else (*conditions, node.predicate)
-            yield _Touch(node.buffer_var, substitute(node.index, lets), substitute(node.value, lets), loops, held)
-        case IfThenElse(condition=condition):
-            yield from _reads((condition,), loops, conditions, lets)
-            known = substitute(condition, lets)
-            yield from _touches(node.then_case, loops, (*conditions, known), lets)
-            if node.else_case is not None:
-                yield from _touches(node.else_case, loops, (*conditions, build.logical_not(known)), lets)
-        case For():
-            inner = node.replace(min=substitute(node.min, lets), extent=substitute(node.extent, lets))
-            yield from _reads((node.min, node.extent), loops, conditions, lets)
-            yield from _touches(node.body, (*loops, inner), conditions, lets)
-        case LetStmt():
-            yield from _reads((node.value,), loops, conditions, lets)
-            yield from _touches(node.body, loops, conditions, {**lets, node.var: substitute(node.value, lets)})
-        case AttrStmt() if (threads := as_loop(node, blocks=True)) is not None:
-            yield from _touches(node.body, (*loops, threads), conditions, lets)
-        case While():
-            return  # how often it runs is not known
-        case Stmt():
-            for child in node.child_nodes():
-                if isinstance(child, Stmt):
-                    yield from _touches(child, loops, conditions, lets)
-                elif isinstance(child, Expr):
-                    yield from _reads((child,), loops, conditions, lets)
+def _looked_at(turns: _Turns) -> list[Access]:
+    """The accesses that happen in any case where the loops and branches around come to them, with the values of lets; not
+    those in a while loop: how often it runs is not known."""
+    without_lets = WithoutLets()
+    return [access.without_lets(without_lets) for access in accesses(turns.body)
+            if not any(isinstance(step, Condition) for step in access.choices())
+            and not any(isinstance(by, While) for by in (access.statement, *(c.by for c in access.conditions)))
+            and (access.writes or access.predicate is None)]
 
 
-def _reads(exprs: tuple[Expr, ...], loops: tuple[For, ...], conditions: tuple[Expr, ...],
-           lets: dict[Var, Expr]) -> Iterator[_Touch]:
-    pending: list[Any] = list(exprs)
-    while pending:
-        node = pending.pop()
-        match node:
-            case Load(buffer_var=memory, index=index, predicate=None):
-                yield _Touch(memory, substitute(index, lets), None, loops, conditions)
-                pending.append(index)
-            case And(a=a) | Or(a=a):
-                pending.append(a)
-            case Select(condition=condition):
-                pending.append(condition)
-            case Call(op=op, args=(condition, *_)) if op is IF_THEN_ELSE:
-                pending.append(condition)
-            case _:
-                pending += node.child_nodes()
+def _conditions(access: Access) -> list[Expr]:
+    """What must be known to hold for the access."""
+    held = [condition.value for condition in access.conditions if isinstance(condition.by, IfThenElse)]
+    return held if access.predicate is None else [*held, access.predicate]
 
 
-def _elements(touch: _Touch, values: Values, at: int = 0) -> Iterator[tuple[int, Values]]:
+def _elements(access: Access, conditions: Sequence[Expr], values: Values, at: int = 0) -> Iterator[tuple[int, Values]]:
     """The elements touched in one iteration, as far as loops and conditions are known, with the values of the variables."""
-    if at < len(touch.loops):
-        loop = touch.loops[at]
+    if at < len(access.loops):
+        loop = access.loops[at]
         first, count = value(loop.min, values), value(loop.extent, values)
         if first is None or count is None or count <= 0:
             return
         for here in dict.fromkeys([*range(first, first + min(count, INNER)), first + count - 1]):
-            yield from _elements(touch, {**values, loop.loop_var: here}, at + 1)
-        return
-    if not all(value(condition, values) for condition in touch.conditions):
-        return
-    index = touch.index
-    if isinstance(index, Ramp):
-        start, step = value(index.base, values), value(index.stride, values)
-        if start is not None and step is not None:
-            yield from ((start + lane * step, values) for lane in range(index.lanes))
-    elif (element := value(index, values)) is not None:
-        yield element, values
+            yield from _elements(access, conditions, {**values, loop.var: here}, at + 1)
+    elif all(value(condition, values) for condition in conditions):
+        yield from ((element, values) for element in elements(access.node.index, values) or ())
 
 
-def _race(turns: _Turns, one: _Touch, at: Values, met: _Met, element: int) -> LoweringError:
+def _race(turns: _Turns, one: Access, at: Values, met: _Met, element: int) -> LoweringError:
     name, other = one.memory.name, met.touch
-    writer, wrote, reader, does = (other, met.at, at, "reads it" if one.writes is None else "writes it too") \
-        if other.writes is not None else (one, at, met.at, "reads it")
-    which = "" if build.as_int(writer.index) == element else f", which is {name}[{element}]"
-    said = f"{turns.named(wrote)} writes {name}[{writer.index!r}]{which}, and {turns.named(reader)} {does}"
+    writer, wrote, reader, does = (other, met.at, at, "writes it too" if one.writes else "reads it") \
+        if other.writes else (one, at, met.at, "reads it")
+    which = "" if build.as_int(writer.node.index) == element else f", which is {name}[{element}]"
+    said = f"{turns.named(wrote)} writes {name}[{writer.node.index!r}]{which}, and {turns.named(reader)} {does}"
     if isinstance(turns.about, For):
         var = turns.about.loop_var.name
         return LoweringError(f"iterations of the parallel loop {var} race: {said}", about=turns.about, hint=(
