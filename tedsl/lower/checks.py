@@ -24,12 +24,12 @@ from tedsl.ir import build
 from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
-from tedsl.ir.walk.around import Loop
+from tedsl.ir.walk.around import Eager, Facts, Loop
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
-from tedsl.lang.reads import Eager, Facts, guarded_loads, has_load, is_ragged, takes_its_ends
+from tedsl.lang.reads import guarded_loads, has_load, is_ragged, takes_its_ends
 
 NO_DOMAINS: Mapping[IterVar, Range] = {}
 ZERO = build.const(0, "int32")

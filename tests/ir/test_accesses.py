@@ -51,6 +51,18 @@ def test_shared_load_comes_once_for_each_set_of_conditions():
     assert shown(reads([same + Select(P, same, 1)])) == ["reads A[0]"]  # it is read in any case
     assert shown(reads([Select(P, same, 1) + Select(Q, same, 1)])) == ["reads A[0], p", "reads A[0], q"]
     assert shown(reads([same, same + 1])) == ["reads A[0]"]
+    assert shown(reads([Select(P, same, same + 1)])) == ["reads A[0]"]  # on either side
+
+
+def test_load_in_many_places_comes_once_where_one_set_of_conditions_holds():
+    same = load(0)
+    used = build.as_expr(0)
+    for k in range(5):
+        used = used + Select(k > I, Select(P, same, 1), 0)
+    read, = reads([Select(Q, used, 0)], most_places=4)
+    either, *others = read.facts
+    assert repr(others) == "[q]" and repr(either).count("p") == 5
+    assert len(list(read.facts.choices())) == 11
 
 
 def test_chosen_values_that_are_used_again_are_linear():
@@ -70,8 +82,8 @@ def test_ten_thousand_levels(nest):
 
 def test_what_evaluates_both_sides_is_known():
     eager, chosen = Select(P, load(0), 1), lazy(P, load(0), 1)
-    assert [step.chosen_by for step in next(reads([eager])).choices()] == [eager]
-    assert [step.chosen_by for step in next(reads([chosen])).choices()] == [None]
+    assert list(next(reads([eager])).facts.choices()) == [eager]
+    assert list(next(reads([chosen])).facts.choices()) == []
 
 
 def test_conditions_are_taken_apart_into_comparisons():

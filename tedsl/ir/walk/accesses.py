@@ -9,6 +9,7 @@ that chooses it, with `Condition.chosen_by` for those who must know that both si
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from tedsl.ir.stmt import (
     Store,
     While,
 )
-from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Loop, WithoutLets, is_of_expression
+from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Either, Facts, Loop, WithoutLets, is_of_expression
 from tedsl.ir.walk.visitor import post_order
 
 READS = (Load, BufferLoad, ProducerLoad)
@@ -105,6 +106,12 @@ class Access:
         steps = itertools.takewhile(is_of_expression, self.around)
         return [step for step in steps if isinstance(step, (Condition, Binding))]
 
+    @property
+    def facts(self) -> Facts | None:
+        """What is true where it is evaluated within its expression; None if nothing more than around the expression."""
+        steps = [step for step in self.choices() if step.facts]
+        return Facts(steps) if steps else None
+
     def without_lets(self, written_out: WithoutLets) -> Access:
         """The access with the values of lets in place of their variables."""
         return Access(written_out.expr(self.node, self.around), written_out(self.around), self.statement)
@@ -122,40 +129,94 @@ def memory_of(node: Node) -> Any:
 
 # --- expressions ----------------------------------------------------------------------------------------------------------
 
+MOST_PLACES = 16  # sets of conditions that are told apart at one node
+
+
 def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] = is_read,
-          statement: Stmt | None = None, outside_in: bool = False) -> Iterator[Access]:
+          statement: Stmt | None = None, outside_in: bool = False, most_places: int | None = None) -> Iterator[Access]:
     """The nodes below expressions that are `wanted`, in the order of evaluation: those in an index come before the load itself.
 
-    outside_in: after it. A node that is shared comes once for each set of conditions, but not for one that adds to another.
+    outside_in: after it. A node that is shared comes once for each set of conditions, but not for one that adds to another,
+    and once for both sides of a choice. most_places: of more sets than that, once where one of them holds, so that the work is
+    linear in the number of nodes; it comes where the first of these places is then.
     """
-    places: dict[Node, list[Around]] = {}
-    for root in roots:
-        reading = _leading_to(root, wanted)
-        stack: list[tuple[Node, Around, bool]] = [(root, around, False)] if root in reading else []
-        while stack:
-            node, here, ready = stack.pop()
-            if ready:
-                yield Access(node, here, statement)
-                continue
-            known = places.setdefault(node, [])
-            if any(here.includes(place) for place in known):
-                continue
-            known.append(here)
-            if wanted(node):
-                if outside_in:
-                    yield Access(node, here, statement)
-                else:
-                    stack.append((node, here, True))
-            stack.extend((part, inside, False) for part, inside in reversed(_parts(node, here, reading)) if part in reading)
+    walk = _Reads(roots, around, wanted, most_places)
+    done: set[tuple[Node, Around]] = set()
+    stack: list[tuple[Node, Around, bool]] = [(root, around, False) for root in reversed(roots) if root in walk.places]
+    while stack:
+        node, here, ready = stack.pop()
+        if ready:
+            yield Access(node, here, statement)
+            continue
+        place = walk.place_of(node, here)
+        if (node, place) in done:
+            continue
+        done.add((node, place))
+        if wanted(node):
+            if outside_in:
+                yield Access(node, place, statement)
+            else:
+                stack.append((node, place, True))
+        stack.extend((part, inside, False) for part, inside in reversed(walk.parts[node, place]))
 
 
-def _leading_to(root: Node, wanted: Callable[[Node], bool]) -> set[Node]:
-    """The nodes of an expression below which something is wanted, and what is wanted."""
-    found: set[Node] = set()
-    for node in post_order(root):
-        if wanted(node) or any(child in found for child in node.child_nodes()):
-            found.add(node)
-    return found
+class _Reads:
+    """The places at which the nodes of expressions are evaluated, of those that lead to what is wanted."""
+
+    def __init__(self, roots: Sequence[Node], around: Around, wanted: Callable[[Node], bool], most_places: int | None) -> None:
+        self.most_places = most_places
+        order = list(dict.fromkeys(node for root in roots for node in post_order(root)))
+        reading: set[Node] = set()
+        for node in order:
+            if wanted(node) or any(child in reading for child in node.child_nodes()):
+                reading.add(node)
+        self.places: dict[Node, list[Around]] = {root: [around] for root in roots if root in reading}
+        self.parts: dict[tuple[Node, Around], list[tuple[Node, Around]]] = {}
+        for node in reversed(order):  # parents before children
+            for place in self.places.get(node, ()):
+                parts = [part for part in _parts(node, place, reading) if part[0] in reading]
+                self.parts[node, place] = parts
+                for child, inside in parts:
+                    self.add(child, inside)
+
+    def place_of(self, node: Node, here: Around) -> Around:
+        """The place that stands for `here`."""
+        places = self.places[node]
+        return next((place for place in places if here.includes(place)), places[0])
+
+    def add(self, node: Node, place: Around) -> None:
+        """Notes that `node` is evaluated at `place`, too."""
+        known = self.places.get(node, [])
+        other_side = next((other for other in known if _are_sides(place, other)), None)
+        if other_side is not None and place.outer is not None:
+            return self.add(node, place.outer)
+        if not any(place.includes(other) for other in known):
+            places = [*(other for other in known if not other.includes(place)), place]
+            many = self.most_places is not None and len(places) > self.most_places
+            self.places[node] = [_either(node, places)] if many else places
+
+
+def _are_sides(a: Around, b: Around) -> bool:
+    """Whether two places are the two sides of one choice, one of which is evaluated in any case."""
+    one, other = a.step, b.step
+    return a.outer is b.outer and isinstance(one, Condition) and isinstance(other, Condition) and one.by is other.by \
+        and one.expr is other.expr and one.holds != other.holds
+
+
+def _either(node: Node, places: Sequence[Around]) -> Around:
+    """What all places have in common, and that the rest of one of them holds."""
+    common = places[0]
+    for place in places:
+        while not place.includes(common):
+            assert common.outer is not None
+            common = common.outer
+    rests = [list(itertools.islice(place, place.depth - common.depth)) for place in places]
+    steps = [[step for step in reversed(rest) if isinstance(step, (Condition, Binding))] for rest in rests]
+    choices = dict.fromkeys(choice for path in steps for step in path if isinstance(step, Condition)
+                            for choice in step.chosen_by)
+    holds = [functools.reduce(build.logical_and, [fact for step in path for fact in step.facts], build.true())
+             for path in steps]
+    return common.within(Either(functools.reduce(build.logical_or, holds), True, node, tuple(choices)))
 
 
 def _parts(node: Node, around: Around, reading: set[Node]) -> list[tuple[Node, Around]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -72,9 +72,20 @@ class Condition:
         return tuple(facts)
 
     @property
-    def chosen_by(self) -> Eager | None:
+    def chosen_by(self) -> tuple[Eager, ...]:
         """What evaluates the place although the condition does not hold, unless it becomes an if_then_else."""
-        return self.by if isinstance(self.by, (Select, And, Or)) else None
+        return (self.by,) if isinstance(self.by, (Select, And, Or)) else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Either(Condition):
+    """One of several lists of conditions holds, as `expr` says: an expression is used in that many places."""
+
+    choices: tuple[Eager, ...] = ()
+
+    @property
+    def chosen_by(self) -> tuple[Eager, ...]:
+        return self.choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +160,21 @@ class Around:
 OUTSIDE = Around()
 
 
+class Facts:
+    """What is true where an expression is evaluated, by the conditions and lets around it within a larger one."""
+
+    def __init__(self, steps: Sequence[Condition | Binding]) -> None:
+        self.steps = steps
+
+    def __iter__(self) -> Iterator[Expr]:
+        """The facts, innermost first."""
+        return (fact for step in self.steps for fact in reversed(step.facts))
+
+    def choices(self) -> Iterator[Eager]:
+        """What must become an if_then_else so that the place is evaluated only where the facts are true."""
+        return (choice for step in self.steps if isinstance(step, Condition) for choice in step.chosen_by)
+
+
 def is_of_expression(step: Step | None) -> bool:
     """Whether a condition or let stands inside of an expression, not around statements."""
     return isinstance(step, (Condition, Binding)) and isinstance(step.by, Expr)
@@ -199,6 +225,8 @@ def _substituted(step: Step, known: Substitution) -> Step:
     match step:
         case Loop(var=var, min=low, extent=extent, by=by):
             return Loop(var, known(low), known(extent), by)
+        case Either(expr=expr, by=by, choices=choices):
+            return Either(known(expr), True, by, choices)
         case Condition(expr=expr, holds=holds, by=by):
             return Condition(known(expr), holds, by)
         case Binding(var=var, value=value, by=by):

@@ -16,12 +16,13 @@ from tedsl.errors import ExpressionError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.around import Facts
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
-from tedsl.lang.reads import Facts, guarded_loads, has_load, takes_its_ends
+from tedsl.lang.reads import guarded_loads, has_load, takes_its_ends
 from tedsl.lang.tensor import Tensor
 
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included

@@ -17,10 +17,10 @@ from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.stmt import LAUNCH, AttrStmt, BufferStore, Stmt, Store
+from tedsl.ir.walk.around import Facts
 from tedsl.ir.walk.substitute import Substitution, bind_once
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
-from tedsl.lang.reads import Facts
 from tedsl.lower.intrinsics.match import Use
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.threads.around import hosts

@@ -22,13 +22,13 @@ from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
 from tedsl.ir.stmt import BufferStore, Stmt, Store
-from tedsl.ir.walk.around import Loop
+from tedsl.ir.walk.accesses import MOST_PLACES, reads
+from tedsl.ir.walk.around import Eager, Facts, Loop
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols, relevant
 from tedsl.ir.walk.lanes import lane_of, one_lane
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
-from tedsl.lang.reads import Eager, Facts, guarded
 from tedsl.lower.written.demand import Demand, asserted, within
 from tedsl.lower.written.memory import MemoryTable, Place, span
 from tedsl.lower.written.mend import Clamps, mended
@@ -122,7 +122,8 @@ class AccessChecker(ScopedRewriter):
             self.data.update([var] if self.depends_on_data(value) else [])
         clamps: Clamps = {}
         lazy: dict[Eager, None] = {}
-        for node, facts in guarded(expr, _uses_memory):
+        for read in reads((expr,), wanted=_uses_memory, outside_in=True, most_places=MOST_PLACES):
+            node, facts = read.node, read.facts
             if isinstance(node, Call):
                 (self.check_pointer if node.op is ACCESS_PTR else self.check_array)(node, facts)
             elif isinstance(node, (Load, BufferLoad)):

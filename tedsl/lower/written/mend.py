@@ -7,8 +7,8 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import And, BufferLoad, Expr, Load, Or, Select
 from tedsl.ir.node import Node
+from tedsl.ir.walk.around import Eager
 from tedsl.ir.walk.visitor import post_order
-from tedsl.lang.reads import Eager
 from tedsl.lower.checks import clamp
 from tedsl.lower.written.memory import Place, position
 
