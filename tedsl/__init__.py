@@ -8,6 +8,7 @@
     f(a, b)                                              # numpy arrays in and out
 
 te: the language and schedules. tir: the loops. topi: operators. nd: arrays. target, transform, testing: the rest.
+`docs/architecture.md` is the map of the code.
 """
 
 from __future__ import annotations
