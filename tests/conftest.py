@@ -9,7 +9,7 @@ import pytest
 
 from tedsl.codegen.llvm.backend import LLVMBackend
 
-VALUES = ("topi", "lower", "lang", "passes", "schedule")  # tests of results; what LLVM optimises is tested in codegen
+VALUES = ("ir", "lang", "lower", "passes", "schedule", "topi")  # tests of results; what LLVM optimises is tested in codegen
 
 ROOT = Path(__file__).parent
 
