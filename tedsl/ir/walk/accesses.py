@@ -101,6 +101,16 @@ class Access:
         """The conditions around it, outermost first."""
         return tuple(self.around.conditions())
 
+    def allocation(self) -> Around | None:
+        """The place of the statement that allocates the memory; None if that comes from outside of the walk."""
+        at: Around | None = self.around
+        while at is not None:
+            match at.step:
+                case Allocate(buffer_var=memory) | BufferRealize(buffer=memory) if memory is self.memory:
+                    return at
+            at = at.outer
+        return None
+
     def choices(self) -> list[Condition | Binding]:
         """The conditions and lets of the expression that it stands in, innermost first."""
         steps = itertools.takewhile(is_of_expression, self.around)
@@ -251,11 +261,17 @@ def _sides(node: Node, condition: Expr, yes: Expr, no: Expr, around: Around) -> 
 _Item: TypeAlias = "tuple[Stmt, Around] | tuple[tuple[Node, ...], Around, Stmt] | Access"
 
 
-def accesses(root: Stmt, around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] = is_read,
+def stores(root: Stmt) -> Iterator[Access]:
+    """The stores of statements, in the order in which they happen."""
+    return accesses(root, wanted=None)
+
+
+def accesses(root: Stmt, around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] | None = is_read,
              until: Callable[[Stmt], bool] = never) -> Iterator[Access]:
     """The accesses of statements, in the order in which they happen: a store comes after the loads that it needs.
 
-    wanted: the nodes of expressions that count. until: a sequence is followed up to the first statement for which this holds.
+    wanted: the nodes of expressions that count; None: no expressions, stores alone. until: a sequence is followed up to the
+    first statement for which this holds.
     """
     stack: list[_Item] = [(root, around)]
     while stack:
@@ -263,7 +279,8 @@ def accesses(root: Stmt, around: Around = OUTSIDE, *, wanted: Callable[[Node], b
         if isinstance(item, Access):
             yield item
         elif len(item) == 3:
-            yield from reads(item[0], item[1], wanted=wanted, statement=item[2])
+            if wanted is not None:
+                yield from reads(item[0], item[1], wanted=wanted, statement=item[2])
         else:
             stack.extend(reversed(_items(*item, until)))
 

@@ -9,15 +9,15 @@ its iterations touch elements of their own, or it is not bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.expr import BufferLoad, Var
+from tedsl.ir.expr import Var
 from tedsl.ir.iters import IterVar
-from tedsl.ir.stmt import LAUNCH, AttrStmt, BufferRealize, BufferStore, For, Stmt
+from tedsl.ir.stmt import LAUNCH, AttrStmt, Stmt
+from tedsl.ir.walk.accesses import accesses
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lower.plan import Loop, StagePlan
@@ -55,15 +55,6 @@ def _owner(scope: str) -> str:
     return "one block" if is_shared_among(scope, "threadIdx.x") and is_shared_among(scope, "threadIdx.y") else "one thread"
 
 
-@dataclass(frozen=True, eq=False)
-class _Touch:
-    """An access of a script to memory, inside of which loops."""
-
-    buffer: Buffer
-    around: frozenset[Var]
-    writes: bool
-
-
 def check_own_memory(plan: StagePlan) -> None:
     """Refuses a bound loop of a hybrid script that writes memory of one thread which other threads read."""
     op = plan.op
@@ -75,19 +66,21 @@ def check_own_memory(plan: StagePlan) -> None:
                 bound.setdefault(axis.var, []).append(loop)
     if not bound:
         return
-    realized: dict[Buffer, frozenset[Var]] = {}
-    touches = list(_touches(op.body, realized))
-    for write in touches:
-        if not write.writes or write.buffer not in realized:
+    touched = list(accesses(op.body))
+    around = {access: {loop.var for loop in access.loops} for access in touched}
+    for write in touched:
+        allocation = write.allocation()
+        if not write.writes or allocation is None:
             continue
-        outside, scope = realized[write.buffer], write.buffer.scope() or "global"
+        buffer: Buffer = write.memory
+        outside, scope = {loop.var for loop in allocation.loops()}, buffer.scope() or "global"
         of_a_block = _in_kernel(plan) or not outside.isdisjoint(bound)  # memory that a kernel allocates
-        for var in write.around - outside:
-            read = any(one.buffer is write.buffer and not one.writes and var not in one.around for one in touches)
+        for var in around[write] - outside:
+            read = any(other.memory is buffer and not other.writes and var not in around[other] for other in touched)
             for loop in bound.get(var, ()) if read else ():
                 tag = _tag(loop)
                 if not is_shared_among(scope, tag) or (of_a_block and tag.startswith("blockIdx")):
-                    raise _read_by_others(plan, loop, write.buffer, scope)
+                    raise _read_by_others(plan, loop, buffer, scope)
 
 
 def _is_launched(loop: Loop) -> bool:
@@ -98,23 +91,6 @@ def _is_launched(loop: Loop) -> bool:
 def _in_kernel(plan: StagePlan) -> bool:
     """Whether threads are launched around `plan`."""
     return any(_is_launched(loop) for host, until in hosts(plan) for loop in host.loops[:until + 1])
-
-
-def _touches(body: Stmt, realized: dict[Buffer, frozenset[Var]]) -> Iterator[_Touch]:
-    """The accesses in `body`; notes inside of which loops memory is allocated."""
-    pending: list[tuple[Stmt, frozenset[Var]]] = [(body, frozenset())]
-    while pending:
-        stmt, around = pending.pop()
-        if isinstance(stmt, BufferRealize):
-            realized[stmt.buffer] = around
-        if isinstance(stmt, BufferStore):
-            yield _Touch(stmt.buffer, around, True)
-        inner = around | {stmt.loop_var} if isinstance(stmt, For) else around
-        for child in stmt.child_nodes():
-            if isinstance(child, Stmt):
-                pending.append((child, inner))
-            else:
-                yield from (_Touch(load.buffer, around, False) for load in post_order(child) if isinstance(load, BufferLoad))
 
 
 def _tag(loop: Loop) -> str:

@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load, Ramp, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
+from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.dependence import Dependence
@@ -29,26 +30,26 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
     """
     uses = Dependence().on_any
     varying = varying_variables(body, lane_var, uses)
-    stores = [node for node in post_order(body) if isinstance(node, Store)]
-    written = {store.buffer_var for store in stores}
-    loads = [node for node in post_order(body) if isinstance(node, Load) and node.buffer_var in written]
-    read = {load.buffer_var for load in loads}
-    below = _under_varying_guards(body, varying, uses)
+    touched = list(accesses(body))
+    stores = [access for access in touched if access.writes]
+    written = {store.memory for store in stores}
+    loads = [access for access in touched if not access.writes and access.memory in written]
+    read = {load.memory for load in loads}
     for store in stores:
-        if not uses(store.index, varying):
-            if store.buffer_var in read or store in below or uses(store.value, varying):
+        if not uses(store.node.index, varying):
+            if store.memory in read or _is_guarded(store, varying, uses) or uses(store.node.value, varying):
                 return True
     inner = [node for node in post_order(body) if isinstance(node, For)]
     order = _Order(lane_var, low, lanes, inner, varying - {lane_var}, around if written_by_hand else None)
     if written_by_hand:
         order.tell_iterations_apart(inner, body)
     for memory in written:
-        wrote = _distinct(store.index for store in stores if store.buffer_var is memory)
-        touched = _distinct([*wrote, *(load.index for load in loads if load.buffer_var is memory)])
-        if len(wrote) * len(touched) > PAIRS:
+        wrote = _distinct(store.node.index for store in stores if store.memory is memory)
+        used = _distinct([*wrote, *(load.node.index for load in loads if load.memory is memory)])
+        if len(wrote) * len(used) > PAIRS:
             return True
-        if len(touched) > 1 or memory in read:
-            if any(order.conflict(a, b) for a in wrote for b in touched):
+        if len(used) > 1 or memory in read:
+            if any(order.conflict(a, b) for a in wrote for b in used):
                 return True
     return False
 
@@ -66,13 +67,10 @@ def varying_variables(body: Stmt, lane_var: Var, uses: Uses) -> set[Var]:
     return varying
 
 
-def _under_varying_guards(body: Stmt, varying: set[Var], uses: Uses) -> set[Store]:
-    found: set[Store] = set()
-    for node in post_order(body):
-        guard = node.condition if isinstance(node, IfThenElse) else node.extent if isinstance(node, For) else None
-        if guard is not None and uses(guard, varying):
-            found.update(s for s in post_order(node) if isinstance(s, Store))
-    return found
+def _is_guarded(store: Access, varying: set[Var], uses: Uses) -> bool:
+    """Whether a condition or the extent of a loop around `store` differs among the lanes."""
+    guards = [c.expr for c in store.conditions if isinstance(c.by, IfThenElse)] + [loop.extent for loop in store.loops]
+    return any(uses(guard, varying) for guard in guards)
 
 
 def _distinct(indices: Iterable[Expr]) -> list[Expr]:

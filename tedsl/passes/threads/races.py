@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, Let, Var
-from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store, While
+from tedsl.ir.stmt import Allocate, For, IfThenElse, Store, While
+from tedsl.ir.walk.accesses import stores
+from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Loop, Step
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.threads import is_common, scope_of, takes_notes
@@ -22,8 +24,8 @@ def check_races(kernel: Kernel) -> None:
     known = None
     while known != races.private:  # what a turn of a loop writes, the next one reads
         known = dict(races.private)
-        races.stmt(kernel.body, frozenset(), races.note)
-    races.stmt(kernel.body, frozenset(), races.check)
+        races.each(races.note)
+    races.each(races.check)
 
 
 class _Races:
@@ -31,9 +33,11 @@ class _Races:
         self.depends = Dependence()
         self.scopes = {node.buffer_var: scope_of(node.buffer_var.type_annotation) for node in post_order(kernel.body)
                        if isinstance(node, Allocate)}
+        self.stores = list(stores(kernel.body))
         self.threads = kernel.threads
         self.all = [one for one in kernel.axes if not one.is_single]
         self.lets: dict[Var, frozenset[Var]] = {}
+        self.known: dict[Around, frozenset[Var]] = {}  # what decides whether and where a place is reached
         self.private: dict[Var, frozenset[Var]] = {}  # memory of each thread: the threads that decide what is in it
 
     def sources(self, *exprs: Expr | None) -> frozenset[Var]:
@@ -48,21 +52,34 @@ class _Races:
                         found |= self.sources(node.value)
         return found
 
-    def stmt(self, stmt: Stmt, around: frozenset[Var], visit: Callable[[Store, frozenset[Var]], None]) -> None:
-        """Visits the stores. `around`: what decides whether and where `stmt` runs."""
-        match stmt:
-            case Store():
-                visit(stmt, around)
-            case LetStmt():
-                self.lets[stmt.var] = self.sources(stmt.value)
-            case For():
-                around |= self.sources(stmt.min, stmt.extent)
-                self.lets[stmt.loop_var] = self.sources(stmt.min)
-            case IfThenElse() | While():
-                around |= self.sources(stmt.condition)
-        for child in stmt.child_nodes():
-            if isinstance(child, Stmt):
-                self.stmt(child, around, visit)
+    def each(self, visit: Callable[[Store, frozenset[Var]], None]) -> None:
+        """Visits the stores in order, each with what decides whether and where it is made."""
+        self.known = {OUTSIDE: frozenset()}
+        for store in self.stores:
+            visit(store.node, self.decides(store.around))
+
+    def decides(self, place: Around) -> frozenset[Var]:
+        pending: list[Around] = []
+        at: Around | None = place
+        while at is not None and at not in self.known:
+            pending.append(at)
+            at = at.outer
+        for at in reversed(pending):
+            assert at.outer is not None
+            self.known[at] = self.known[at.outer] | self.decided_by(at.step)
+        return self.known[place]
+
+    def decided_by(self, step: Step | None) -> frozenset[Var]:
+        """What decides a loop or branch; what variables depend on is noted."""
+        match step:
+            case Loop(var=var, min=low, extent=extent, by=For()):
+                self.lets[var] = self.sources(low)
+                return self.sources(low, extent)
+            case Binding(var=var, value=value):
+                self.lets[var] = self.sources(value)
+            case Condition(expr=condition, by=IfThenElse() | While()):
+                return self.sources(condition)
+        return frozenset()
 
     def axes_of(self, memory: Var) -> list[Thread]:
         """The threads that share the memory and change it for each other."""
