@@ -1,7 +1,8 @@
 """Arrays with a device: `nd.array(x)`, `nd.empty(shape)`. Kernels take numpy arrays as well."""
 
-from tedsl.runtime.array import NDArray, array, empty, from_dlpack
+from tedsl.runtime.array import NDArray, array, empty
 from tedsl.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, vulkan
+from tedsl.runtime.foreign import from_dlpack
 
 context = device
 gpu = cuda

@@ -11,6 +11,8 @@ from typing import Any
 from tedsl import te
 from tedsl.target import Target
 from topi.nn import conv
+from topi.schedules.cpu.injective import map_elements
+from topi.schedules.kernel import Kernel
 from topi.schedules.schedule import as_target, schedule_with
 from topi.schedules.table import CPU
 
@@ -27,9 +29,6 @@ def schedule_pool(outs: Any, layout: str = "NCHW") -> te.Schedule:
 
 def schedule_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Schedule:
     """The schedule `sch` with threads and vectors for the loops of `out`."""
-    from topi.schedules.cpu.injective import map_elements
-    from topi.schedules.kernel import Kernel
-
     map_elements(Kernel(sch, out.op, out.op, _processor()), out.op)
     return sch
 

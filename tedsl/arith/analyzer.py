@@ -8,6 +8,7 @@ from typing import Any
 
 from tedsl.arith.bounds import Bounds
 from tedsl.arith.conditions import conjuncts, learn
+from tedsl.arith.interval import relax
 from tedsl.arith.modular import residue_of
 from tedsl.arith.prove import nonnegative_by_sympy
 from tedsl.arith.ranges import intersect
@@ -155,8 +156,6 @@ class Analyzer:
 
     def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:
         """The interval of `expr` when the variables of `dom_map` range over their intervals."""
-        from tedsl.arith.interval import relax  # it stands on the analyzer
-
         if not isinstance(dom_map, Mapping) or not all(isinstance(one, IntervalSet) for one in dom_map.values()):
             raise ArgumentTypeError(f"int_set: {dom_map!r} does not say the interval of each variable",
                                     hint="write {x: IntervalSet(0, 9)}")

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tedsl.arith.affine import Sum
-from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.inequality import nonnegative
 from tedsl.ir import build
 from tedsl.ir.expr import BinaryOp, Call, Expr, FloorDiv, FloorMod, Max, Min, Mul, Select, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.ops import IF_THEN_ELSE
 
+if TYPE_CHECKING:
+    from tedsl.arith.analyzer import Analyzer
+
 End = Sum | None
 Ends = tuple[End, End]
 
 
 def relax(expr: Expr, ranges: Mapping[Any, tuple[Any, Any]],
-          analyzer: Analyzer | None = None) -> tuple[Expr | None, Expr | None]:
+          analyzer: Analyzer) -> tuple[Expr | None, Expr | None]:
     """The least and greatest value of `expr` when each variable of `ranges` lies between its two ends (inclusive).
 
     Exact where each variable occurs in one affine place (a halo: i + dy for i in [i0, i0 + t - 1], dy in [0, 2] gives
     [i0, i0 + t + 1]); otherwise a cover. None for an end that cannot be found. Other variables stay symbols.
     """
-    return Relaxation(ranges, analyzer or Analyzer()).ends(expr)
+    return Relaxation(ranges, analyzer).ends(expr)
 
 
 class Relaxation:

@@ -21,6 +21,7 @@ from tedsl.ir.evaluate import evaluate, run
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.stmt import For, IfThenElse, SeqStmt, Stmt
 from tedsl.ir.verify import verify
+from tedsl.ir.walk.visitor import variables
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import pass_config
 from tedsl.passes.default import lowering_pipeline, target_pipeline
@@ -221,8 +222,6 @@ def iterations(stmt: Stmt, sizes: Mapping[str, float], outer: int = 1) -> int:
 
 
 def _sizes_in(extent: Any, sizes: Mapping[str, float]) -> list[Any]:
-    from tedsl.ir.walk.visitor import variables
-
     return [v for v in variables(extent) if v.name in sizes]
 
 

@@ -53,3 +53,6 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_NAMES, "container", "transform"})
+
+
+import_module("tedsl.ir.text")  # gives nodes the text that they print as

@@ -11,6 +11,7 @@ from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import BufferLoad, Call, Expr, Ramp, Var, pointer_var
 from tedsl.ir.node import Node, node
 from tedsl.ir.ops import ACCESS_PTR, TYPE_ANNOTATION
+from tedsl.ir.stmt import BufferStore
 from tedsl.ir.types import PointerType
 
 
@@ -74,10 +75,8 @@ class Buffer(Node):
         of = self.dtype if dtype is None else as_dtype(dtype)
         return BufferLoad(self, self._lanes_from(begin, of, "vload"))
 
-    def vstore(self, begin: Any, value: Any) -> Any:
+    def vstore(self, begin: Any, value: Any) -> BufferStore:
         """The statement that stores `value`, an element or a vector, from `begin` on."""
-        from tedsl.ir.stmt import BufferStore
-
         stored = build.as_expr(value, self.dtype)
         return BufferStore(self, stored, self._lanes_from(begin, stored.dtype, "vstore"))
 

@@ -51,16 +51,14 @@ from tedsl.ir.ops import BITWISE_NOT, IF_THEN_ELSE, LIKELY, Op
 
 # --- conversion -----------------------------------------------------------------------------------------------------
 
+def is_expr(value: object) -> bool:
+    """Whether `value` is an expression already."""
+    return isinstance(value, Expr)
+
+
 def is_operand(value: object) -> bool:
     """Whether `value` can stand beside an expression under an operator."""
-    return isinstance(value, (Expr, LazyEqual, bool, int, float)) or hasattr(value, "as_expr") or _is_iter_var(value) \
-        or _is_numpy_scalar(value)
-
-
-def _is_iter_var(value: object) -> bool:
-    from tedsl.ir.iters import IterVar
-
-    return isinstance(value, IterVar)
+    return isinstance(value, (Expr, LazyEqual, bool, int, float)) or hasattr(value, "as_expr") or _is_numpy_scalar(value)
 
 
 def _is_numpy_scalar(value: object) -> bool:
@@ -69,7 +67,7 @@ def _is_numpy_scalar(value: object) -> bool:
 
 def as_expr(value: Any, like: DType | None = None) -> Expr:
     """`value` as an expression. Python numbers become constants: of dtype `like` if given, else bool, int32 (int64 where
-    needed) and float32; a numpy scalar keeps its dtype; an IterVar is its variable; anything with a method `as_expr()` that.
+    needed) and float32; a numpy scalar keeps its dtype; what has a method `as_expr()`, such as an axis, is what that returns.
     """
     if isinstance(value, Expr):
         return value
@@ -77,8 +75,6 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
         return value.asobject()
     if isinstance(value, (bool, int, float)):
         return const(value, like)
-    if _is_iter_var(value):
-        return value.var  # type: ignore[no-any-return]
     if hasattr(value, "as_expr"):
         return value.as_expr()  # type: ignore[no-any-return]
     if _is_numpy_scalar(value):

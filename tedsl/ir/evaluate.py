@@ -94,7 +94,7 @@ def _compiled(func: PrimFunc, reverse_parallel: bool) -> Compiled:
 def _finish(compiler: ExprCompiler, result: str) -> Compiled:
     main = "\n".join([f"def main({', '.join(compiler.free.values())}):", *compiler.lines, f" return {result}"])
     source = "\n".join([*compiler.functions, main])
-    scope = {**compiler.scope, "Returned": Returned}
+    scope = {**compiler.scope, "Returned": Returned, "evaluate": evaluate}
     exec(compile(source, "<interpreted program>", "exec"), scope)  # the source is ours: names are made, texts are constants
     return Compiled(tuple(compiler.free), scope["main"], source)
 

@@ -37,10 +37,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tedsl.errors import DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
 from tedsl.ir.node import Node, node, set_field
-from tedsl.ir.operators import ExprOperators
+from tedsl.ir.operators import ExprOperators, adopt
 from tedsl.ir.ops import ACCESS_PTR, Op
 from tedsl.ir.types import PointerType, PrimType
-from tedsl.ir.wellformed import adopt, check_access_lanes, check_condition, check_name, check_rank
+from tedsl.ir.wellformed import check_access_lanes, check_condition, check_name, check_rank
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -154,9 +154,7 @@ class IRModule:
         return IRModule({name: transform(func) for name, func in self._functions.items()})
 
     def __str__(self) -> str:
-        from tedsl.ir.text import text
-
-        return text(self)
+        return Node.full_text(self)
 
     def script(self) -> str:
         """The functions in the notation for eyes (tedsl/ir/script); `str()` gives TVM's."""

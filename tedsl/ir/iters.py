@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, ClassVar
 
+from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.node import Node, node, set_field
@@ -21,8 +22,6 @@ class Range(Node):
     children: ClassVar[tuple[str, ...]] = ("min", "extent")
 
     def __post_init__(self) -> None:
-        from tedsl.ir import build
-
         begin, end = build.as_expr(self.min), self.extent
         if end is None:
             set_field(self, "min", build.const(0, begin.dtype))
@@ -34,8 +33,6 @@ class Range(Node):
     @staticmethod
     def from_min_extent(min: Any, extent: Any) -> Range:
         """The range of `extent` integers that starts at `min`."""
-        from tedsl.ir import build
-
         made = object.__new__(Range)
         set_field(made, "min", build.as_expr(min))
         set_field(made, "extent", build.as_expr(extent))
@@ -87,6 +84,10 @@ class IterVar(ExprOperators, Node):
     @property
     def dtype(self) -> DType:
         return self.var.dtype
+
+    def as_expr(self) -> Var:
+        """The variable: what an axis is in an expression."""
+        return self.var
 
     @property
     def is_reduction(self) -> bool:

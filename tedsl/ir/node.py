@@ -97,6 +97,8 @@ class Node:
     children: ClassVar[tuple[str, ...]] = ()
     binders: ClassVar[tuple[str, ...]] = ()
     init_fields: ClassVar[tuple[str, ...]] = ()  # filled by `node`: the arguments of the constructor
+    full_text: ClassVar[Callable[[object], str]]  # how `str` prints a node, and `repr`: set by `text`, which stands above
+    short_text: ClassVar[Callable[[object], str]]
 
     def child_nodes(self) -> list[Node]:
         """The children, in order; None is left out."""
@@ -138,14 +140,10 @@ class Node:
         return self
 
     def __repr__(self) -> str:
-        from tedsl.ir.text import repr_text  # the printer stands above the nodes
-
-        return repr_text(self)
+        return type(self).short_text(self)
 
     def __str__(self) -> str:
-        from tedsl.ir.text import text
-
-        return text(self)
+        return type(self).full_text(self)
 
 
 class FrozenDict(Mapping[K, V]):

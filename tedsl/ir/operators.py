@@ -1,4 +1,6 @@
-"""The Python operators of expressions and iteration variables; they delegate to `ir/build.py`, imported late.
+"""The Python operators of expressions and iteration variables, and operands that are given as Python values.
+
+They delegate to `ir/build.py`, which stands on the expressions and so is imported late: here and nowhere else in `ir`.
 
 `a == b` is lazy: used as an expression it is a comparison, as a bool it is identity, so that `axis in axes` works.
 """
@@ -9,8 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentTypeError, ExpressionError
+from tedsl.ir.node import Node, set_field
 
 if TYPE_CHECKING:
+    from tedsl.ir.dtype import DType
     from tedsl.ir.expr import Expr
 
 
@@ -138,3 +142,27 @@ class LazyEqual(ExprOperators):
 
     def __repr__(self) -> str:
         return repr(self.asobject())
+
+
+# --- operands of nodes ------------------------------------------------------------------------------------------------
+
+def adopt(node: Node, *names: str) -> None:
+    """Turn operands given as users write them (an axis, `A[i] == x`, a number) into expressions; a pair gets one dtype."""
+    from tedsl.ir import build
+
+    given = [getattr(node, name) for name in names]
+    if all(map(build.is_expr, given)):
+        return
+    operands = build.match_operands(*given, keep_bool=True) if len(given) == 2 else [build.as_expr(value) for value in given]
+    for name, value in zip(names, operands):
+        set_field(node, name, value)
+
+
+def constants_of(node: Node, dtype: DType, *names: str) -> None:
+    """Turn Python numbers and axes given for these fields into expressions, the numbers of `dtype`."""
+    from tedsl.ir import build
+
+    for name in names:
+        value = getattr(node, name)
+        if not build.is_expr(value):
+            set_field(node, name, build.as_expr(value, dtype))

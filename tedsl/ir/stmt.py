@@ -10,7 +10,8 @@ from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
-from tedsl.ir.wellformed import adopt, check_access_lanes, check_branch, check_rank, constants_of
+from tedsl.ir.operators import adopt, constants_of
+from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer

@@ -101,8 +101,6 @@ def text(node: Any) -> str:
 
 def repr_text(node: Any) -> str:
     """The short notation: variables without types, `(int64)1`, `1.5f`, `float32(x)`. Statements print as by `text`."""
-    from tedsl.ir.text_repr import REPR
-
     return Printer(TEXT if isinstance(node, (Stmt, PrimFunc, Buffer)) else REPR).print(node)
 
 
@@ -455,3 +453,34 @@ def _ret_text(ret_type: Any) -> str:
 
 
 TEXT: dict[type, Handler] = {**EXPRESSIONS, **STATEMENTS, PrimFunc: _prim_func}
+
+
+# --- the short notation of `repr`: what users see of an expression in a console -----------------------------------------
+
+def _repr_int(e: IntImm, p: Printer) -> list[Part]:
+    return [str(e.value) if e.dtype is INT32 else f"({e.dtype}){e.value}"]
+
+
+def _repr_float(e: FloatImm, p: Printer) -> list[Part]:
+    number = number_text(e.value)
+    if e.dtype.bits == 64:
+        return [number]
+    return [f"{number}f" if e.dtype.bits == 32 else f"{'half' if e.dtype.code == 'float' else 'bfloat16'}({number})"]
+
+
+def _repr_load(e: Load, p: Printer) -> list[Part]:
+    return [f"{e.buffer_var.name}[", e.index, "]", *mask_parts(e.predicate)]
+
+
+REPR: dict[type, Handler] = {
+    **TEXT, **EXPRESSIONS,
+    Var: lambda e, p: [e.name], SizeVar: lambda e, p: [e.name],
+    IntImm: _repr_int, FloatImm: _repr_float, Div: infix("/"), Load: _repr_load,
+    Cast: lambda e, p: [f"{e.dtype}(", e.value, ")"],
+    Let: lambda e, p: [f"(let {e.var.name} = ", e.value, " in ", e.body, ")"],
+    Broadcast: lambda e, p: [f"x{e.lanes}(", e.value, ")"],
+    Call: lambda e, p: [f"{e.op.name}(", *listed(e.args, ""), ")"],
+    BufferLoad: lambda e, p: [e.buffer.name, *listed(e.indices)],
+}
+
+Node.full_text, Node.short_text = text, repr_text  # `str` and `repr` of nodes, which stand below this file

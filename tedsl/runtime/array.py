@@ -177,10 +177,3 @@ def _require_cpu(device: Device | None) -> None:
         raise ArgumentTypeError(f"the device is {device!r}, a {type(device).__name__}", hint="use cpu(), or device(\"cpu\")")
     if device is not None and not device.exist:
         raise ArgumentError(f"there is no device {device} here", hint="use cpu()")
-
-
-def from_dlpack(source: Any) -> NDArray:
-    """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
-    from tedsl.runtime.foreign import array_from_dlpack
-
-    return NDArray(array_from_dlpack(source))

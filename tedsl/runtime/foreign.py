@@ -90,6 +90,11 @@ class _CapsuleOwner:
         return CPU, 0
 
 
+def from_dlpack(source: Any) -> NDArray:
+    """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
+    return NDArray(array_from_dlpack(source))
+
+
 def array_from_dlpack(source: Any) -> Array:
     """A numpy array on the memory of a DLPack capsule or object, writable unless the source says that it is not."""
     is_capsule = any(ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(source), name)

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import contextvars
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import Any
 
-if TYPE_CHECKING:
-    from tedsl.target.target import Target
-
-_STACK: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar("tedsl_targets", default=())
+from tedsl.target.stack import current_target
+from tedsl.target.target import Target
 
 
-def enter(target: Target) -> None:
-    """`target` is the current one from here on."""
-    _STACK.set((*_STACK.get(), target))
-
-
-def leave() -> None:
-    """The target before the last `enter` is current again."""
-    _STACK.set(_STACK.get()[:-1])
-
-
-def current_target() -> Target | None:
-    """The innermost target of a `with` block, if any."""
-    stack = _STACK.get()
-    return stack[-1] if stack else None
+@functools.lru_cache(maxsize=1)
+def host_target() -> Target:
+    """The target of this machine: `Target("llvm")`."""
+    return Target("llvm")
 
 
 def as_target(given: Any = None) -> Target:
     """A Target from a str, a dict or a Target; None is the current one, else the host."""
-    from tedsl.target.host import host_target
-    from tedsl.target.target import Target
-
     if isinstance(given, Target):
         return given
     if given is None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import functools
 import platform
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tedsl.errors import TedslError
-
-if TYPE_CHECKING:
-    from tedsl.target.target import Target
 
 
 class Host(NamedTuple):
@@ -46,11 +43,3 @@ def host() -> Host:
     if platform.machine() in ("x86_64", "AMD64"):
         have |= {"sse", "sse2"}
     return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), frozenset(have), text)
-
-
-@functools.lru_cache(maxsize=1)
-def host_target() -> Target:
-    """The target of this machine: `Target("llvm")`."""
-    from tedsl.target.target import Target
-
-    return Target("llvm")

@@ -11,10 +11,10 @@ from typing import Any
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
-from tedsl.target import current as _current
 from tedsl.target.features import CPUS, X86_FEATURES, apply_changes
 from tedsl.target.host import host
 from tedsl.target.kinds import COMMON, TargetKind, find_kind, kind_names, names_that_build
+from tedsl.target.stack import current_target, enter, leave
 
 
 class Target:
@@ -36,7 +36,8 @@ class Target:
         device = (str(options["device"]),) if "device" in options else ()
         self.keys: tuple[str, ...] = tuple(dict.fromkeys((*device, *options.pop("keys", ()), *kind.keys)))
         given_host = host if host is not None else options.pop("host", inner)
-        self.host: Target | None = None if given_host is None else _current.as_target(given_host)
+        is_made = given_host is None or isinstance(given_host, Target)
+        self.host: Target | None = given_host if is_made else Target(given_host)
         self._is_cpu = kind.keys[0] == "cpu"
         _check_features(self)
 
@@ -167,17 +168,17 @@ class Target:
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
         """The target of the innermost `with` block; without one None, or an error if that is not allowed."""
-        found = _current.current_target()
+        found = current_target()
         if found is None and not allow_none:
             raise ArgumentError("there is no current target", hint='write: with tedsl.target.Target("llvm"): ...')
         return found
 
     def __enter__(self) -> Target:
-        _current.enter(self)
+        enter(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _current.leave()
+        leave()
 
     def export(self) -> dict[str, Any]:
         """The dict that makes this target again."""

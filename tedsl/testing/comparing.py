@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentError
 from tedsl.ir.build import as_expr, as_int, logical_not, logical_or
+from tedsl.ir.evaluate import evaluate
 from tedsl.ir.iters import Range
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import variables
@@ -26,8 +28,6 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
 
 def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
     """AssertionError unless it is proved that both expressions are equal for all values of their variables."""
-    from tedsl.arith.analyzer import Analyzer
-
     a, b = as_expr(lhs), as_expr(rhs)
     if not structural_equal(a, b) and not Analyzer().can_prove(a.equal(b)):
         raise AssertionError(f"{a!r} and {b!r} are not known to be equal")
@@ -38,8 +38,6 @@ def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Range], cond: 
 
     vranges: a Range of constants for each variable. Every combination of values is tried.
     """
-    from tedsl.ir.evaluate import evaluate
-
     holds = as_expr(bool_expr) if cond is None else logical_or(logical_not(as_expr(cond)), as_expr(bool_expr))
     spans = []
     for var, of in vranges.items():

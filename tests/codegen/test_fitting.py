@@ -8,7 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Call, Load, Var
 from tedsl.ir.stmt import Store
 from tedsl.passes.config import PassConfig
-from tedsl.target.host import host_target
+from tedsl.target.current import host_target
 from tests.ir.programs import function, loop, vector_buffer
 
 i = Var("i")

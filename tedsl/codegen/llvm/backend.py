@@ -28,7 +28,7 @@ from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module, refused
 from tedsl.runtime.signature import Signature, signature_of
-from tedsl.target.host import host_target
+from tedsl.target.current import host_target
 from tedsl.target.target import Target
 
 COMPACT = ".compact"  # after the name of a function: its version for compact arrays

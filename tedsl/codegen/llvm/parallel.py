@@ -9,6 +9,7 @@ from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
 from tedsl.codegen.llvm.frame import ERROR, fail_unless, leave, plan_stack
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
+from tedsl.codegen.llvm.streaming import emit_range
 from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.ir.expr import Var
 from tedsl.ir.stmt import For
@@ -56,8 +57,6 @@ def _captured(out: Emitter, s: For) -> list[Field]:
 
 
 def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field], first: Index, extent: Index) -> None:
-    from tedsl.codegen.llvm.stmt import emit_range
-
     inner = Emitter(out.module, name)
     for parameter in ("env", "begin", "end"):
         inner.fresh(parameter)  # variables of these names get others

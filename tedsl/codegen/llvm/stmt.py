@@ -9,15 +9,13 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.frame import emit_allocate, expected_to_hold, fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
-from tedsl.codegen.llvm.indices.conditions import emit_condition
-from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Atom, Index
 from tedsl.codegen.llvm.parallel import emit_parallel
-from tedsl.codegen.llvm.streaming import emit_stream, find_stream, may_stream
+from tedsl.codegen.llvm.streaming import emit_range, may_stream
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.build import as_int
 from tedsl.ir.dtype import VOID
-from tedsl.ir.expr import Call, StringImm, Var
+from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.ops import CALL_PACKED, LIKELY, RET
 from tedsl.ir.stmt import (
     LAUNCH,
@@ -85,53 +83,6 @@ def emit_for(out: Emitter, s: For) -> None:
         emit_parallel(out, s, first, extent)
         return
     emit_range(out, s, first, ix.add(first, extent))
-
-
-def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
-    """The iterations of `s` from `first` to below `end`, one after the other."""
-    stream = find_stream(out, s)
-    if stream is not None:
-        emit_stream(out, s, stream, first, end)
-    else:
-        emit_counted(out, s, first, end, None)
-
-
-def count_body(out: Emitter, s: For, var: Index) -> None:
-    """The body of `s` for one value of its variable."""
-    out.index_vars[s.loop_var] = var
-    out.statement(s.body)
-
-
-def _value_limit(var: Var) -> int:
-    """The largest value of a loop variable: lowering gives it a dtype that holds all."""
-    limit = var.dtype.max_value
-    return min(limit, INT64_MAX) if limit is not None else INT64_MAX
-
-
-def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | None) -> None:
-    """A loop: the test stands at the end, and once before. With a `shift`, the variable is that much larger."""
-    limit = _value_limit(s.loop_var)
-    start, _ = out.register(first)
-    stop, _ = out.register(end)
-    some = emit_condition(out, "slt", first, end)
-    head, leave_label = out.fresh("loop"), out.fresh("done")
-    counter = "%" + out.fresh(s.loop_var.name)
-    before = out.block
-    marks = out.mark()
-    out.line(f"br label %{head}" if some == "true" else f"br i1 {some}, label %{head}, label %{leave_label}")
-    out.open_region()
-    out.start_block(head)
-    place, at = out.lines, len(out.lines)
-    out.line("")
-    low, high = max(first.bounds()[0], INT64_MIN), min(end.bounds()[1] - 1, limit)
-    var = ix.atom_index(out.atom(counter, out.level, low, high))
-    count_body(out, s, var if shift is None else ix.add(var, ix.atom_index(shift)))
-    following = out.assign(f"add nsw i64 {counter}, 1")  # below `end`, so it fits
-    again = out.assign(f"icmp slt i64 {following}, {stop}")
-    out.line(f"br i1 {again}, label %{head}, label %{leave_label}")
-    place[at] = f"  {counter} = phi i64 [ {start}, %{before} ], [ {following}, %{out.block} ]"
-    out.close_region(marks)
-    out.start_block(leave_label)
 
 
 def emit_while(out: Emitter, s: While) -> None:

@@ -20,6 +20,8 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.forms import Atom, Index
+from tedsl.codegen.llvm.loop import count_body, emit_counted
+from tedsl.codegen.llvm.memory import address, buffer_info
 from tedsl.codegen.llvm.types import memory_type
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var
@@ -144,10 +146,17 @@ def _coefficient(e: Expr, moved: dict[Expr, int]) -> int | None:
 
 # --- code -------------------------------------------------------------------------------------------------------------
 
+def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
+    """The iterations of `s` from `first` to below `end`, one after the other."""
+    stream = find_stream(out, s)
+    if stream is not None:
+        emit_stream(out, s, stream, first, end)
+    else:
+        emit_counted(out, s, first, end, None)
+
+
 def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Index) -> None:
     """Both versions of the loop, and the choice."""
-    from tedsl.codegen.llvm.stmt import count_body, emit_counted
-
     count = ix.add(end, first, -1)
     wanted = emit_condition(out, "sge", count, ix.constant(_FEWEST))
     flag = out.streams[stream.store.buffer_var]
@@ -176,8 +185,6 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
 
 def _shift(out: Emitter, loop: For, stream: Stream, first: Index) -> Atom:
     """How many elements after the first one the first aligned vector begins, as a fraction of an iteration."""
-    from tedsl.codegen.llvm.memory import address, buffer_info
-
     out.memo.clear()
     out.index_memo.clear()
     store = stream.store

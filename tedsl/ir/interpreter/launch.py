@@ -36,6 +36,7 @@ class Request:
 
 
 Thread: TypeAlias = Generator[Any, Any, None]
+Evaluate: TypeAlias = Callable[..., Any]
 
 
 class Block:
@@ -52,12 +53,15 @@ class Block:
 
 
 def run_kernel(make: Callable[..., Thread], blocks: Sequence[int], threads: Sequence[int], in_step: bool,
-               reverse: bool) -> None:
-    """Runs all threads of all blocks; `make(block, *block indices, *thread indices)` begins one."""
+               reverse: bool, evaluate: Evaluate) -> None:
+    """Runs all threads of all blocks; `make(block, *block indices, *thread indices)` begins one.
+
+    evaluate: of an expression, given the values of its variables.
+    """
     run = _run_in_step if in_step else _run_freely
     for at in _all_of(blocks, reverse):
         block = Block()
-        run([make(block, *at, *thread) for thread in _all_of(threads, False)], reverse)
+        run([make(block, *at, *thread) for thread in _all_of(threads, False)], reverse, evaluate)
 
 
 def _all_of(counts: Sequence[int], reverse: bool) -> list[tuple[int, ...]]:
@@ -65,7 +69,7 @@ def _all_of(counts: Sequence[int], reverse: bool) -> list[tuple[int, ...]]:
     return found[::-1] if reverse else found
 
 
-def _run_freely(threads: list[Thread], reverse: bool) -> None:
+def _run_freely(threads: list[Thread], reverse: bool, evaluate: Evaluate) -> None:
     """One barrier after the other."""
     answers: list[Any] = [None] * len(threads)
     while True:
@@ -76,10 +80,10 @@ def _run_freely(threads: list[Thread], reverse: bool) -> None:
             return
         if len(waiting) != len(threads) or len({r.number for r in waiting}) != 1:
             raise InternalError(f"{len(waiting)} of {len(threads)} threads wait at a barrier that the others do not come to")
-        answers = _answers([r for k in order if (r := requests[k]) is not None])
+        answers = _answers([r for k in order if (r := requests[k]) is not None], evaluate)
 
 
-def _run_in_step(threads: list[Thread], reverse: bool) -> None:
+def _run_in_step(threads: list[Thread], reverse: bool, evaluate: Evaluate) -> None:
     """The thread that is furthest behind goes on; where all must meet, it waits for the others to come there."""
     sign = -1 if reverse else 1
     heap: list[tuple[Position, int, int, Any]] = [((), sign * k, k, None) for k in range(len(threads))]
@@ -99,7 +103,7 @@ def _run_in_step(threads: list[Thread], reverse: bool) -> None:
             if len({r.position for r in met.values()}) != 1 or len(met) != len(threads):
                 raise InternalError(f"{len(met)} of {len(threads)} threads wait for others that never come")
             requests = [met[j] for j in sorted(met)]
-            for j, result in zip(sorted(met), _answers(requests)):
+            for j, result in zip(sorted(met), _answers(requests, evaluate)):
                 heappush(heap, (position, sign * j, j, result))
             met = {}
 
@@ -112,13 +116,11 @@ def _advance(thread: Thread, answer: Any) -> Any:
         return None
 
 
-def _answers(requests: Sequence[Request]) -> list[Any]:
+def _answers(requests: Sequence[Request], evaluate: Evaluate) -> list[Any]:
     """What each thread gets: nothing at a barrier, the values of its group combined in the order of the threads."""
     reducer = requests[0].reducer
     if reducer is None:
         return [None] * len(requests)
-    from tedsl.ir.evaluate import evaluate  # it stands on this file
-
     combined: dict[tuple[int, ...], list[Any]] = {}
     for r in requests:
         values = combined.setdefault(r.group, [evaluate(e) for e in reducer.identity_element])

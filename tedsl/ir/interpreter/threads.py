@@ -109,7 +109,7 @@ def launch(c: StmtCompiler, s: AttrStmt) -> None:
     call = c.end_function(outside)
     groups = [", ".join(counts[tag] for tag in tags if tag.startswith(kind)) for kind in ("blockIdx", "threadIdx")]
     c.line(f"run_kernel(lambda {', '.join([block, *names.values()])}: {call}, [{groups[0]}], [{groups[1]}], {in_step}, "
-           f"{c.reverse_parallel})")
+           f"{c.reverse_parallel}, evaluate)")
 
 
 def block_array(c: StmtCompiler, data: Var, of: Any, size: str) -> str | None:

@@ -12,6 +12,7 @@ from tedsl import te
 from tedsl.errors import ArgumentError
 from topi.arguments import checked
 from topi.nn.conv.formula import convolve
+from topi.nn.conv.packed import conv2d_NCHWc
 
 
 @checked
@@ -19,8 +20,6 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
            out_dtype: Any = None) -> te.Tensor:
     """The convolution for `layout` "NCHW", "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc" with blocked tensors."""
     if layout == "NCHWc" and input.ndim == 5:
-        from topi.nn.conv.packed import conv2d_NCHWc
-
         return conv2d_NCHWc(input, filter, strides, padding, dilation, layout, layout, out_dtype)
     made = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}.get(layout)
     if made is None:

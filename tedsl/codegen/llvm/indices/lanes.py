@@ -5,7 +5,7 @@ from __future__ import annotations
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, AnyIndex, Index, Lanes, Ramp
 from tedsl.codegen.llvm.types import steps, vector_of
-from tedsl.ir.dtype import DType
+from tedsl.ir.dtype import DType, wrap_integer
 
 
 def splat_register(out: Emitter, value: str, element: str, lanes: int, level: int) -> str:
@@ -20,8 +20,6 @@ def splat_register(out: Emitter, value: str, element: str, lanes: int, level: in
 def narrow(out: Emitter, index: Index, d: DType) -> str:
     """The value of a scalar index as data of dtype `d`."""
     if not index.terms:
-        from tedsl.ir.dtype import wrap_integer
-
         return str(wrap_integer(index.const, d))
     text, level = out.register(index)
     return text if d.bits == 64 else out.pure(f"trunc i64 {text} to i{d.bits}", level)

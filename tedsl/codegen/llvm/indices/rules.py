@@ -7,6 +7,7 @@ one vector comparison of small constants.
 from __future__ import annotations
 
 from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, AnyIndex, Index, Lanes, Ramp
 from tedsl.codegen.llvm.indices.lanes import as_lanes, common_bits, lanes_op, splat_register
@@ -158,8 +159,6 @@ def index_call(out: Emitter, e: ir.Call) -> AnyIndex:
 
 
 def index_let(out: Emitter, e: ir.Let) -> AnyIndex:
-    from tedsl.codegen.llvm.expr import bind
-
     bind(out, e.var, e.value)
     return out.index(e.body)
 

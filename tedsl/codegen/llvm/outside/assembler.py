@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from tedsl.errors import LoweringError
 from tedsl.target import Target
-from tedsl.target.host import host_target
+from tedsl.target.current import host_target
 
 SECONDS = 120
 

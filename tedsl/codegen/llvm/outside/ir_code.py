@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from tedsl.codegen.llvm.machine import llvm_lock, loaded_llvm, optimize_import, target_machine
+from tedsl.codegen.llvm.outside.intrinsics import x86_feature
 from tedsl.errors import LoweringError
 from tedsl.target import Target
 
@@ -127,8 +128,6 @@ def parsed(text: str, target: Target) -> Any:
 
 def _check_features(module: Any, target: Target) -> None:
     """Refuse intrinsics of instructions that the target lacks: LLVM would end the process over them."""
-    from tedsl.codegen.llvm.outside.intrinsics import x86_feature
-
     if '"target-features"' in str(module) or '"target-cpu"' in str(module):
         return  # functions that say themselves for which machine they are
     for function in module.functions:

@@ -8,6 +8,7 @@ from tedsl.codegen.llvm.branch import emit_if_then_else
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import constant_of
 from tedsl.codegen.llvm.indices.forms import scale
+from tedsl.codegen.llvm.math import has_function, math_function
 from tedsl.codegen.llvm.memory import address, buffer_info
 from tedsl.codegen.llvm.outside.callbacks import emit_packed
 from tedsl.codegen.llvm.outside.extern import emit_c_function
@@ -53,8 +54,6 @@ def emit_call(out: Emitter, e: Call) -> str:
 
 def emit_math(out: Emitter, e: Call) -> str:
     """A function of the package `math`, defined in the module once and inlined; 16-bit floats go through float32."""
-    from tedsl.codegen.llvm.math import has_function, math_function
-
     name, d = e.op.short, e.dtype
     if not d.is_float:
         raise LoweringError(f"{name} of {d}: it takes floats", hint="cast the argument: x.astype('float32')")
