@@ -19,7 +19,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import InternalError, OptionError, TedslError
-from tedsl.names import find_beside
 from tedsl.version import VERSION
 
 if TYPE_CHECKING:
@@ -96,4 +95,3 @@ class _Package(ModuleType):
 
 sys.modules[__name__].__class__ = _Package
 __path__.append(f"{__path__[0]}/absent")  # `from tedsl import relay` finds the file that says what to use instead
-find_beside()

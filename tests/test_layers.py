@@ -1,6 +1,7 @@
 """The house as tests: the direction of imports, the sizes of files, the cost of importing, one home per concept."""
 
 import ast
+import functools
 import pathlib
 import subprocess
 import sys
@@ -11,8 +12,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "tedsl"
 LAYERS = ["version", "errors", "absent", "plugins", "display", "ir", "target", "arith", "runtime", "lang", "autodiff",
           "schedule", "lower", "passes", "codegen", "driver", "tracing", "te", "tir", "nd", "transform", "testing", "error",
-          "names", "tune", "graph", "contrib", "fuzz", "shell", "__main__", "__init__"]
-NAMES = {"te", "tir", "nd", "transform", "testing", "error", "names"}  # the top floor: modules of names, side by side
+          "topi", "tune", "graph", "contrib", "fuzz", "shell", "__main__", "__init__"]
+NAMES = {"te", "tir", "nd", "transform", "testing", "error", "topi"}  # the top floor: modules of names, side by side
 FRONT, BACK = {"lang", "autodiff", "schedule", "lower"}, {"passes", "codegen"}
 # Late imports that the design allows, all inside functions: operators on tensors, a schedule that shows its loops, and loops
 # that are shown with the indices that are proved for them.
@@ -53,6 +54,109 @@ def test_a_module_imports_only_lower_layers(path):
     assert not across, f"{path} ({mine}) imports from the other wing: {across}"
 
 
+# --- circles between files, at any depth ------------------------------------------------------------------------------
+
+# Late imports that close a circle: the file, what it imports inside functions, the reason.
+CIRCLES = {
+    ("tedsl/ir/operators.py", "tedsl.ir.build"): "operators and operands of expressions are made by what stands on expressions",
+    ("tedsl/lang/tensor.py", "tedsl.lang.elementwise"): "operators of tensors are operations, which read tensors",
+    ("tedsl/schedule/explain.py", "tedsl.driver"): "s.explain() shows what lowering knows of a schedule",
+    ("tedsl/schedule/group.py", "tedsl.schedule.record.replay"): "a group answers to the directives of its stages",
+    ("tedsl/schedule/group.py", "tedsl.schedule.stage"): "a group answers to the directives of its stages",
+    ("tedsl/schedule/journal.py", "tedsl.schedule.record.journal_json"): "journals are written and read as JSON",
+}
+# Late imports that close none: what few programs need is loaded by those.
+LATE_FOR_SPEED = {
+    ("tedsl/ir/func.py", "tedsl.display.page"): "pages are for notebooks",
+    ("tedsl/runtime/module.py", "tedsl.display.page"): "pages are for notebooks",
+    ("tedsl/schedule/explain.py", "tedsl.display.page"): "pages are for notebooks",
+    ("tedsl/schedule/explain.py", "tedsl.schedule.picture"): "pictures are for notebooks",
+    ("tedsl/schedule/handles.py", "tedsl.schedule.normalize"): "s.normalize() is rare",
+    ("tedsl/schedule/journal.py", "tedsl.schedule.record.symbols"): "replay and undo are rare",
+    ("tedsl/schedule/record/journal_json.py", "tedsl.schedule.handles"): "journals are rarely read as JSON",
+    ("tedsl/schedule/record/journal_json.py", "tedsl.schedule.stage"): "journals are rarely read as JSON",
+    ("tedsl/passes/threads/known_values.py", "tedsl.ir.evaluate"): "few kernels decide by tables",
+}
+# Files that import modules by a name that is made when they run.
+BY_NAME = {
+    "tedsl/__init__.py": "a table of names, loaded when first asked for",
+    "tedsl/arith/__init__.py": "a table of names, loaded when first asked for",
+    "tedsl/contrib/__init__.py": "a table of names, loaded when first asked for",
+    "tedsl/ir/__init__.py": "a table of names, loaded when first asked for",
+    "tedsl/runtime/__init__.py": "a table of names, loaded when first asked for",
+    "tedsl/codegen/backend.py": "the table of backends",
+    "tedsl/runtime/symbols.py": "the table of symbols that kernels may call",
+    "tedsl/shell/table.py": "the table of commands",
+    "tedsl/fuzz/run.py": "modules of tests that worker processes load",
+    "tedsl/topi/__init__.py": "the modules of topi under their second names",
+}
+FILES = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p
+         for p in sorted([*PACKAGE.rglob("*.py"), *(ROOT / "topi").rglob("*.py")])}
+
+
+def modules_of(node):
+    """The modules, each a file of the house, that an import statement loads."""
+    if isinstance(node, ast.ImportFrom):
+        inner = [f"{node.module}.{alias.name}" for alias in node.names]
+        return {name if name in FILES else node.module for name in inner} & FILES.keys()
+    return {alias.name for alias in node.names} & FILES.keys()
+
+
+def for_types_only(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+@functools.cache
+def imports():
+    """For each module the modules that loading it loads, and those that its functions import."""
+    at_once, late = {}, {}
+    for name, path in FILES.items():
+        at_once[name], late[name] = set(), set()
+        stack = [(node, False) for node in ast.parse(path.read_text()).body]
+        while stack:
+            node, inside = stack.pop()
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                (late if inside else at_once)[name] |= modules_of(node)
+            elif not for_types_only(node):
+                inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                stack += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return at_once, late
+
+
+@functools.cache
+def reached(name):
+    """Everything that loading the module `name` loads."""
+    at_once, _ = imports()
+    found, stack = set(), [name]
+    while stack:
+        for other in at_once[stack.pop()] - found:
+            found.add(other)
+            stack.append(other)
+    return found
+
+
+def test_files_import_one_another_in_one_direction():
+    at_once, _ = imports()
+    circles = {tuple(sorted((name, other))) for name in FILES for other in at_once[name] if name in reached(other)}
+    assert not circles
+
+
+def test_imports_inside_functions_close_no_circle_but_those_that_the_design_allows():
+    _, late = imports()
+    edges = {(str(FILES[name].relative_to(ROOT)), other): name in reached(other) for name in FILES for other in late[name]}
+    closing = {edge for edge, closes in edges.items() if closes}
+    assert closing <= CIRCLES.keys(), f"move what both files need into a file below them: {closing - CIRCLES.keys()}"
+    rest = edges.keys() - closing - CIRCLES.keys()
+    assert rest <= LATE_FOR_SPEED.keys(), f"no circle is closed by {rest - LATE_FOR_SPEED.keys()}: import at the top"
+
+
+def test_modules_are_imported_by_name_where_a_table_says_them():
+    found = {str(path.relative_to(ROOT)) for path in FILES.values() if any(
+        isinstance(node, ast.Call) and "import_module" in (getattr(node.func, "id", ""), getattr(node.func, "attr", ""))
+        for node in ast.walk(ast.parse(path.read_text())))}
+    assert found == BY_NAME.keys()
+
+
 def test_every_package_stands_in_the_list_of_layers():
     homes = {layer_of(p) for p in PACKAGE.rglob("*.py")}
     assert homes <= set(LAYERS), f"new rooms {homes - set(LAYERS)} need a place in LAYERS"
@@ -91,6 +195,11 @@ def test_import_is_light():
     modules = run_python("import tedsl, sys; print(*sorted(m.split('.')[0] for m in sys.modules))").split()
     assert "sympy" not in modules
     assert "llvmlite" not in modules
+
+
+def test_importing_tedsl_leaves_the_import_system_alone():
+    code = "import sys; before = list(sys.meta_path); import tedsl; print(sys.meta_path == before)"
+    assert run_python(code).strip() == "True"
 
 
 def test_import_time():

@@ -258,13 +258,14 @@ def test_operators_from_inside_the_package_are_the_same():
             "import tedsl, topi, topi.utils, topi.testing, sys\n"
             "assert tedsl.topi is topi and tedsl.topi.testing is topi.testing and nn is topi.nn\n"
             "assert get_const_tuple is topi.utils.get_const_tuple\n"
-            "assert sys.modules['tedsl.topi.utils'] is sys.modules['topi.utils'] and one is sys.modules['topi.nn.softmax']\n"
+            "assert sys.modules['tedsl.topi.utils'] is sys.modules['topi.utils'] and one is topi.nn.softmax\n"
+            "assert sys.modules['tedsl.topi.nn.softmax'] is sys.modules['topi.nn.softmax'] and callable(topi.nn.softmax)\n"
             "assert topi.__name__ == topi.__spec__.name == 'topi' and topi.utils.__spec__.name == 'topi.utils'\n"
             "import importlib; assert importlib.reload(topi.tag) is topi.tag\n"
             "try: import tedsl.topi.nothing\n"
             "except ModuleNotFoundError as error: print(error)\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr == "" and "No module named 'topi.nothing'" in done.stdout
+    assert done.stderr == "" and "No module named 'tedsl.topi.nothing'" in done.stdout
 
 
 def test_the_ceiling_of_a_division():

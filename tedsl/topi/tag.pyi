@@ -1,0 +1,1 @@
+from topi.tag import *

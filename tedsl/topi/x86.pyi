@@ -1,0 +1,1 @@
+from topi.x86 import *
