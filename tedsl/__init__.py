@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tedsl import target as target
     from tedsl.driver import build, lower
     from tedsl.ir import container as container
+    from tedsl.ir import instrument as instrument
     from tedsl.ir.func import IRModule
     from tedsl.nd import context, cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
     from tedsl.runtime.functions import get_global_func, register_func
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from tedsl.schedule.journal import Journal
     from tedsl.target.target import Target
     from tedsl.tracing import trace
-    from tedsl.transform import PassContext
+    from tedsl.transform import PassContext, build_config
 
 __version__ = VERSION
 TVMError = TedslError  # the name in programs written for TVM
@@ -50,13 +51,15 @@ _NAMES = {
     "cpu": "tedsl.nd", "cuda": "tedsl.nd", "gpu": "tedsl.nd", "device": "tedsl.nd", "context": "tedsl.nd",
     "metal": "tedsl.nd", "opencl": "tedsl.nd", "rocm": "tedsl.nd", "vulkan": "tedsl.nd",
     "IRModule": "tedsl.ir.func", "Journal": "tedsl.schedule.journal", "Module": "tedsl.runtime.module",
-    "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "trace": "tedsl.tracing",
+    "Target": "tedsl.target.target", "PassContext": "tedsl.transform", "build_config": "tedsl.transform",
+    "trace": "tedsl.tracing",
     "register_func": "tedsl.runtime.functions", "get_global_func": "tedsl.runtime.functions",
     "get_num_threads": "tedsl.runtime.parallel", "set_num_threads": "tedsl.runtime.parallel",
 }
 
 __all__ = ["IRModule", "InternalError", "Journal", "Module", "PassContext", "Target", "TVMError", "TedslError", "build",
-           "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func", "get_num_threads", "gpu",
+           "build_config", "context", "contrib", "cpu", "cuda", "device", "driver", "error", "get_global_func",
+           "get_num_threads", "gpu",
            "lower", "metal", "nd", "opencl", "register_func", "rocm", "set_num_threads", "te", "testing", "tir", "topi",
            "trace", "transform", "vulkan"]
 
@@ -67,8 +70,8 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
             value = getattr(import_module(_NAMES[name]), name)
         elif name in _MODULES:
             return import_module(f"tedsl.{name}")
-        elif name == "container":
-            return import_module("tedsl.ir.container")
+        elif name in ("container", "instrument"):
+            return import_module(f"tedsl.ir.{name}")
         elif name == "topi":
             return import_module("topi")  # a package of its own, also found here as programs expect
         else:
@@ -82,7 +85,7 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES, "container", "topi"})
+    return sorted({*globals(), *_MODULES, *_NAMES, "container", "instrument", "topi"})
 
 
 class _Package(ModuleType):

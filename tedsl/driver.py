@@ -16,11 +16,13 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
-from tedsl.ir.wellformed import check_name
-from tedsl.lower.lower import check_function, lower_schedule
+from tedsl.lower.arguments import BufferOptions
+from tedsl.lower.inputs import FunctionOptions, functions_of
+from tedsl.lower.lower import check_function
 from tedsl.lower.report import Report
 from tedsl.lower.report import report as report_of
 from tedsl.lower.written.function import vouch_for
+from tedsl.passes.config import PassConfig
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
 from tedsl.passes.pipeline import Pipeline
@@ -42,9 +44,11 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
     to read. Options come from the current PassContext.
     """
     with _blaming(inp):
-        functions = _functions(inp, args, name, binds, to_run=False)
-        pipeline = reading_pipeline(PassContext.current().options, simple_mode)
-        return IRModule({key: _after(pipeline, func) for key, func in functions.items()})
+        config = PassContext.current().options
+        accesses = _accesses(config)
+        functions = functions_of(inp, args, name, binds, FunctionOptions(False, accesses, _buffers(config)))
+        pipeline = reading_pipeline(config, simple_mode, accesses)
+        return IRModule({key: _after(pipeline, func, accesses) for key, func in functions.items()})
 
 
 def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule] | Mapping[Any, Any],
@@ -55,25 +59,24 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     `inputs` is a schedule with `args`, a function, a module of functions, or a list of those; or a dict from one target to its
     module.
     checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
-    at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1.
+    at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1, or
+    the PassContext tir.instrument_bound_checkers.
     """
-    accesses = Accesses.AT_RUN_TIME if _whether_checked(checked) else Accesses.PROVED
+    config = PassContext.current().options
+    accesses = _accesses(config, _whether_checked(checked))
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
     made = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
-    if accesses is Accesses.AT_RUN_TIME:
-        provide_faults()
     with _blaming(inputs):
-        functions = _functions(inputs, args, name, binds, to_run=True, accesses=accesses)
-        options = PassContext.current().options
-        pipeline = lowering_pipeline(options, accesses=accesses)
+        functions = functions_of(inputs, args, name, binds, FunctionOptions(True, accesses, _buffers(config)))
+        pipeline = lowering_pipeline(config, accesses=accesses)
         lowered = {key: _after(pipeline, func, accesses) for key, func in functions.items()}
         if not lowered:
             raise ArgumentError("build: the module has no functions")
         funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
-        return backend_for(made).compile(funcs, made, options)
+        return backend_for(made).compile(funcs, made, config, quick=config.selection.opt_level == 0)
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:
@@ -81,7 +84,7 @@ def _blaming(inp: object) -> AbstractContextManager[None]:
     return blaming(inp.state) if isinstance(inp, Schedule) else nullcontext()
 
 
-def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses = Accesses.PROVED) -> PrimFunc:
+def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:
     """`func` after the passes; what passes of the user's made of it is checked again."""
     lowered = pipeline(func)
     by_user = PassContext.current().options.add_lower_pass
@@ -106,64 +109,23 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: s
                        binds: Mapping[Any, Any] | None = None) -> IRModule:
     """The loops of a schedule over multi-dimensional buffers, before any pass."""
     with _blaming(sch):
-        return IRModule(_functions(sch, args, name, binds, to_run=False))
+        return IRModule(functions_of(sch, args, name, binds, FunctionOptions(False)))
 
 
-def _functions(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, *,
-               to_run: bool, accesses: Accesses = Accesses.PROVED) -> dict[str, PrimFunc]:
-    """The functions that `inp` stands for, by name."""
-    if not isinstance(name, str) or not name:
-        raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
-    check_name(name, "a function")
-    if isinstance(inp, (list, tuple)):
-        return _functions_of_all(inp, args, name, to_run=to_run, accesses=accesses)
-    if isinstance(inp, Schedule):
-        if args is None:
-            raise ArgumentTypeError("a schedule is lowered with its arguments",
-                                    hint="write lower(s, [A, B]) or build(s, [A, B])")
-        if isinstance(args, str) or not isinstance(args, Sequence):
-            raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
-        return {name: lower_schedule(inp, list(args), name, binds, to_run=to_run, accesses=accesses)}
-    _without_args(inp, args)
-    if isinstance(inp, PrimFunc):
-        return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=accesses)}
-    if isinstance(inp, IRModule):
-        for key in inp:
-            check_name(key, "a function")
-        return {key: check_function(func, accesses=accesses) for key, func in inp.items()}
-    raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
-                            hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
+def _accesses(config: PassConfig, checked: bool | None = None) -> Accesses:
+    """How accesses are kept inside their memory; `checked`, where it is said, goes before the option."""
+    if not (config.instrument_bound_checkers if checked is None else checked):
+        return Accesses.PROVED
+    provide_faults()
+    return Accesses.AT_RUN_TIME
 
 
-def _functions_of_all(given: Sequence[Any], args: Any, name: str, *, to_run: bool, accesses: Accesses) -> dict[str, PrimFunc]:
-    """The functions of several modules, each with a name of its own."""
-    _without_args(given, args)
-    found: dict[str, PrimFunc] = {}
-    for one in given:
-        if not isinstance(one, (PrimFunc, IRModule)):
-            raise ArgumentTypeError(f"a list of functions holds IRModules and PrimFuncs, not a {type(one).__name__}",
-                                    hint='lower a schedule first: build([lower(s, [A, B], name="f"), ...])')
-        functions = _functions(one, None, name, None, to_run=to_run, accesses=accesses)
-        twice = sorted(functions.keys() & found.keys())
-        if twice:
-            raise ArgumentError(f"two functions of the list are called {twice[0]!r}",
-                                hint='give each a name: lower(s, [A, B], name="f")')
-        found |= functions
-    return found
+def _buffers(config: PassConfig) -> BufferOptions:
+    return BufferOptions(config.offset_factor, config.data_alignment)
 
 
-def _without_args(inp: object, args: object) -> None:
-    """Refuse arguments beside what has its own."""
-    if args is None:
-        return
-    what = "the functions of a list have their own" if isinstance(inp, (list, tuple)) else f"a {type(inp).__name__} has its own"
-    is_target = isinstance(args, Target) or (isinstance(args, str) and args.strip() != "")
-    raise ArgumentTypeError(f"args belong to a schedule; {what}",
-                            hint=f'a target is named: build(..., target="{args}")' if is_target else "leave args out")
-
-
-def _whether_checked(given: object) -> bool:
-    """The argument `checked` of build, or what the environment says where it is None."""
+def _whether_checked(given: object) -> bool | None:
+    """The argument `checked` of build, or what the environment says where it is None; None if neither says anything."""
     if given is not None:
         if given not in (True, False):
             raise ArgumentTypeError(f"build: checked is True, False or None, not {given!r}")
@@ -171,7 +133,7 @@ def _whether_checked(given: object) -> bool:
     said = os.environ.get("TEDSL_CHECKED", "").strip().lower()
     if said not in (*_YES, *_NO):
         raise ArgumentError(f"the environment variable TEDSL_CHECKED is {said!r}", hint="set it to 1 or 0, or unset it")
-    return said in _YES
+    return True if said in _YES else None
 
 
 def _single_target(inputs: Mapping[Any, Any]) -> tuple[Target, Any]:

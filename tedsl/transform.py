@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tedsl.ir.func import IRModule
+from tedsl.passes.build_config import build_config
 from tedsl.passes.context import PassContext
-from tedsl.passes.module_pass import ModulePass, PassInfo, module_pass
+from tedsl.passes.info import PassInfo
+from tedsl.passes.module_pass import ModulePass, module_pass
 
-__all__ = ["ModulePass", "PassContext", "PassInfo", "Sequential", "module_pass"]
+__all__ = ["ModulePass", "PassContext", "PassInfo", "Sequential", "build_config", "module_pass"]
 
 
 class Sequential(ModulePass):
-    """Passes on modules, one after the other, as one pass."""
+    """Passes on modules, one after the other, as one pass: those that the current PassContext enables."""
 
     def __init__(self, passes: Sequence[Callable[[IRModule], IRModule]], opt_level: int = 2, name: str = "sequential",
                  required: Sequence[str] | None = None) -> None:
@@ -20,6 +22,8 @@ class Sequential(ModulePass):
         self.passes = list(passes)
 
     def _one_by_one(self, mod: IRModule) -> IRModule:
+        selection = PassContext.current().options.selection
         for step in self.passes:
-            mod = step(mod)
+            if not isinstance(step, ModulePass) or selection.runs(step.info):
+                mod = step(mod)
         return mod

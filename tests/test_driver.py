@@ -256,16 +256,43 @@ def test_kinds_without_a_backend(kind):
     (lambda s, args: tedsl.build(args[0]), "a Schedule, a PrimFunc or an IRModule is needed, not Tensor"),
     (lambda s, args: tedsl.build(args), "a list of functions holds IRModules and PrimFuncs, not a Tensor"),
     (lambda s, args: tedsl.build([tedsl.lower(s, args)] * 2), "two functions of the list are called 'main'"),
-    (lambda s, args: tedsl.build([tedsl.lower(s, args)], "llvm"), r'have their own\n.*build\(..., target="llvm"\)'),
-    (lambda s, args: tedsl.build(tedsl.lower(s, args), "llvm"), r'a IRModule has its own\n.*build\(..., target="llvm"\)'),
+    (lambda s, args: tedsl.build([tedsl.lower(s, args)], "llvm"), r'have arguments already\n.*build\(..., target="llvm"\)'),
+    (lambda s, args: tedsl.build(tedsl.lower(s, args), "llvm"), r'a IRModule has arguments already\n.*build\(..., target="llvm"\)'),
     (lambda s, args: tedsl.build(s, args, name=""), "the name of a function"),
-    (lambda s, args: tedsl.build(tedsl.lower(s, args), args), "args belong to a schedule"),
     (lambda s, args: tedsl.build(IRModule()), "no functions"),
     (lambda s, args: tedsl.build({"llvm": tedsl.lower(s, args), "cuda": tedsl.lower(s, args)}), "2 targets"),
 ])
 def test_wrong_inputs(call, words):
     with pytest.raises(ArgumentError, match=words):
         call(*added(8))
+
+
+def test_args_beside_a_module_are_ignored_with_a_warning():
+    s, args = added(8)
+    module = tedsl.lower(s, args)
+    for inputs in (module, module["main"], [module]):
+        with pytest.warns(UserWarning, match=r"args are ignored: .* arguments already") as said:
+            kernel = tedsl.build(inputs, args)
+        assert said[0].filename == __file__
+        out = np.zeros(8, "float32")
+        kernel["main"](f32(8), f32(8), out)
+        assert out.any()
+
+
+def test_an_output_that_no_argument_takes_is_named(recwarn):
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: a[i] + 1, name="B")
+    c = te.compute((8,), lambda i: b[i] * 2, name="C")
+    s = te.create_schedule([b.op, c.op])
+    tedsl.lower(s, [a])
+    tedsl.build(te.create_schedule(c.op), [a, c])  # B is no output of this one
+    s.cache_write(c, "local")
+    tedsl.build(s, [a, b, c])
+    tedsl.build(s, [a, c])
+    assert [str(w.message) for w in recwarn] == [
+        "build: B is computed and dropped: it is an output of the schedule and not an argument; add it to the arguments, "
+        "build(s, [..., B])"]
+    assert recwarn[0].filename == __file__ and issubclass(recwarn[0].category, UserWarning)
 
 
 def test_a_call_from_several_threads_at_once():

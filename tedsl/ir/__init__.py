@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tedsl import transform as transform
     from tedsl.ir import container as container
+    from tedsl.ir import instrument as instrument
     from tedsl.ir.container import Array as Array
     from tedsl.ir.container import Map as Map
     from tedsl.ir.expr import Expr
@@ -40,8 +41,8 @@ _NAMES = {
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
     def __getattr__(name: str) -> Any:
-        if name == "container":
-            return import_module("tedsl.ir.container")
+        if name in ("container", "instrument"):
+            return import_module(f"tedsl.ir.{name}")
         if name == "transform":
             return import_module("tedsl.transform")  # it stands above; programs also look for it here
         if name not in _NAMES:
@@ -52,7 +53,7 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, "container", "transform"})
+    return sorted({*globals(), *_NAMES, "container", "instrument", "transform"})
 
 
 import_module("tedsl.ir.text")  # gives nodes the text that they print as

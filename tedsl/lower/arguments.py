@@ -36,7 +36,16 @@ class Arguments:
     tensors: Mapping[Key, Buffer]
 
 
-def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None) -> Arguments:
+@dataclass(frozen=True)
+class BufferOptions:
+    """What `tir.decl_buffer` is told of the buffers of tensors among the arguments. data_alignment: in bytes, -1: not said."""
+
+    offset_factor: int = 0
+    data_alignment: int = -1
+
+
+def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None,
+                   buffers: BufferOptions = BufferOptions()) -> Arguments:
     """A parameter for each of `args`: tensors and buffers become handles, variables stay."""
     bound = _checked_binds(binds)
     params: list[Var] = []
@@ -59,7 +68,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
             key = _key(schedule, arg)
             if key not in tensors:
                 shape = key[0].shape_of(key[1])
-                tensors[key] = argument_buffer(arg, shape, compact=compact and arg not in strided)
+                tensors[key] = argument_buffer(arg, shape, buffers, compact=compact and arg not in strided)
             buffer = tensors[key]
         else:
             buffer = arg
@@ -74,6 +83,12 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
                                 hint=f"pass {tensor.name} or {buffer.name} too; memory between stages is laid out by "
                                      f"s[{tensor.name}].storage_align and transform_layout")
     return Arguments(tuple(params), buffer_map, tensors)
+
+
+def dropped_outputs(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None) -> list[str]:
+    """The names of the outputs of the schedule that no caller sees, for they are not among `args`."""
+    given = {_key(schedule, arg)[0] for arg in (*args, *(binds or ())) if isinstance(arg, Tensor)}
+    return [op.name for op in schedule.outputs if schedule.stage_map[op].op not in given]
 
 
 def _check_computed(schedule: ScheduleState, args: Iterable[Any]) -> None:
@@ -147,15 +162,17 @@ def _memory_of_externs(schedule: ScheduleState) -> tuple[bool, set[Tensor]]:
     return bool(externs), strided
 
 
-def argument_buffer(tensor: Tensor, shape: Sequence[Expr], *, compact: bool = False) -> Buffer:
+def argument_buffer(tensor: Tensor, shape: Sequence[Expr], options: BufferOptions, *, compact: bool = False) -> Buffer:
     """The buffer of a tensor that the caller passes: any strides for a symbolic shape unless it is to be `compact`.
 
     shape: that of the tensor as it is now, which transform_layout changes.
     """
     if compact or all(isinstance(dim, IntImm) for dim in shape):
-        return decl_buffer(shape, tensor.dtype, tensor.name)
+        return decl_buffer(shape, tensor.dtype, tensor.name, data_alignment=options.data_alignment,
+                           offset_factor=options.offset_factor)
     strides = tuple(Var("stride", dim.dtype) for dim in shape)
-    return decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, buffer_type="auto")
+    return decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, data_alignment=options.data_alignment,
+                       offset_factor=options.offset_factor, buffer_type="auto")
 
 
 class Memory:

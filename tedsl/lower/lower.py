@@ -17,7 +17,15 @@ from tedsl.ir.verify import verify
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.arguments import Arguments, Memory, bind_requirements, bound_symbols, check_arguments, make_arguments
+from tedsl.lower.arguments import (
+    Arguments,
+    BufferOptions,
+    Memory,
+    bind_requirements,
+    bound_symbols,
+    check_arguments,
+    make_arguments,
+)
 from tedsl.lower.attach import place_stages
 from tedsl.lower.checks import Requirement
 from tedsl.lower.lanes import check_lanes
@@ -34,15 +42,17 @@ from tedsl.schedule.handles import Schedule
 def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
                    binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True,
                    accesses: Accesses = Accesses.PROVED,
+                   buffers: BufferOptions = BufferOptions(),  # noqa: B008 - frozen
                    observe: Callable[[Sequence[StagePlan], Analyzer], None] | None = None) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 
     An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
     to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. accesses: AT_RUN_TIME makes
-    loops for `passes/checked`, which say which stage they compute. observe: is shown the plans.
+    loops for `passes/checked`, which say which stage they compute. buffers: of the tensors among `args`.
+    observe: is shown the plans.
     """
     state = sch.state
-    arguments = make_arguments(state, args, binds)
+    arguments = make_arguments(state, args, binds, buffers)
     plans, requirements = make_plans(state, accesses=accesses)
     check_arguments(state, plans, arguments, to_run)
     analyzer = Analyzer()

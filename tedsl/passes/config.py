@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tedsl.ir.func import PrimFunc
+from tedsl.passes.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class PassConfig:
 
     noalias: the arrays of a call do not overlap. disable_vectorize: vectorized loops run serially. disable_assert: no
     checks of symbolic shapes inside kernels. debug_keep_trivial_loop: loops of one iteration stay.
+    instrument_bound_checkers: every access is checked while a module runs.
+    offset_factor, data_alignment: of the buffers of arguments, as in tir.decl_buffer.
     add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
+    selection: which passes run at all.
     """
 
     noalias: bool = True
@@ -62,4 +66,7 @@ class PassConfig:
     unroll: UnrollConfig = UnrollConfig()
     hoist: HoistConfig = HoistConfig()
     double_buffer: DoubleBufferConfig = DoubleBufferConfig()
+    offset_factor: int = 0
+    data_alignment: int = -1
     add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())
+    selection: Selection = field(default_factory=Selection)

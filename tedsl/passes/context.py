@@ -8,15 +8,18 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tedsl.errors import OptionError
+from tedsl.ir.instrument import PassInstrument
 from tedsl.passes.config import DoubleBufferConfig, HoistConfig, LoopPartitionConfig, PassConfig, UnrollConfig
+from tedsl.passes.selection import Selection, refuse_needed
 
 
 @dataclass(frozen=True)
 class _Key:
-    """An option: the field of PassConfig, and the record of its sub-keys if it has some."""
+    """An option: the field of PassConfig, the record of its sub-keys if it has some, else the type of its value."""
 
     field: str
     record: type[Any] | None = None
+    wanted: type[Any] = bool
 
 
 KEYS = {
@@ -29,8 +32,11 @@ KEYS = {
     "tir.is_entry_func": _Key("is_entry_func"),
     "tir.LoopPartition": _Key("loop_partition", LoopPartitionConfig),
     "tir.UnrollLoop": _Key("unroll", UnrollConfig),
+    "tir.auto_unroll_max_step": _Key("unroll", wanted=int),
     "tir.HoistIfThenElse": _Key("hoist", HoistConfig),
     "tir.InjectDoubleBuffer": _Key("double_buffer", DoubleBufferConfig),
+    "tir.offset_factor": _Key("offset_factor", wanted=int),
+    "tir.data_alignment": _Key("data_alignment", wanted=int),
     "tir.add_lower_pass": _Key("add_lower_pass"),
 }
 
@@ -40,8 +46,11 @@ _CURRENT: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextV
 class PassContext:
     """Options for `lower` and `build` inside `with PassContext(config={"tir.noalias": False}):`.
 
-    opt_level, required_pass, disabled_pass, instruments: taken and kept for programs that set them; the passes do not
-    depend on them. The options of `config` are in `KEYS`; an unknown one is an error that lists the known.
+    opt_level: passes of a higher level are left out (those of TVM's lowering have level 0, those that fit loops to the
+    machine 1); at 0 modules are compiled soon rather than run fast. required_pass: names of passes that run at any level.
+    disabled_pass: names of passes that do not run, such as "tir.UnrollLoop"; OptionError for one that correct code needs.
+    instruments: what watches the passes, see `tedsl.ir.instrument`.
+    The options of `config` are in `KEYS`; an unknown one is an error that lists the known.
     """
 
     def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None,
@@ -50,12 +59,27 @@ class PassContext:
         self.opt_level = int(_typed("opt_level", opt_level, int))
         self.required_pass = _names_of_passes("required_pass", required_pass)
         self.disabled_pass = _names_of_passes("disabled_pass", disabled_pass)
-        self.instruments = list(instruments or ())
+        refuse_needed(self.disabled_pass)
+        self.instruments = _instruments(instruments)
         if not isinstance(config, Mapping | None):
             raise OptionError(f"config is a dict of options, not {config!r}",
                               hint='for example PassContext(config={"tir.noalias": False})')
         self.config = dict(config or {})
-        self.options = pass_config(self.config)
+        self.options = self._options()
+
+    def _options(self) -> PassConfig:
+        selection = Selection(self.opt_level, frozenset(self.required_pass), frozenset(self.disabled_pass),
+                              tuple(self.instruments))
+        return replace(pass_config(self.config), selection=selection)
+
+    def override_instruments(self, instruments: Sequence[Any] | None) -> None:
+        """Inside the `with` block: other instruments from here on."""
+        for one in self.instruments:
+            one.exit_pass_ctx()
+        self.instruments = _instruments(instruments)
+        self.options = self._options()
+        for one in self.instruments:
+            one.enter_pass_ctx()
 
     @staticmethod
     def current() -> PassContext:
@@ -64,11 +88,15 @@ class PassContext:
         return stack[-1] if stack else PassContext()
 
     def __enter__(self) -> PassContext:
+        for one in self.instruments:
+            one.enter_pass_ctx()
         _CURRENT.set((*_CURRENT.get(), self))
         return self
 
     def __exit__(self, *exc: object) -> None:
         _CURRENT.set(_CURRENT.get()[:-1])
+        for one in self.instruments:
+            one.exit_pass_ctx()
 
     def __repr__(self) -> str:
         return f"PassContext(opt_level={self.opt_level}, config={self.config})"
@@ -77,16 +105,21 @@ class PassContext:
 def pass_config(config: Mapping[str, Any]) -> PassConfig:
     """The typed options for a dict of names; OptionError for an unknown name or a value of the wrong type."""
     options = PassConfig()
-    for name, value in config.items():
+    for name in config:
         if name not in KEYS:
             raise OptionError(f"PassContext has no option {name!r}", hint=f"the options are {', '.join(KEYS)}")
-        key = KEYS[name]
+    for name, key in KEYS.items():
+        if name not in config:
+            continue
+        value = config[name]
         if name == "tir.add_lower_pass":
             converted: Any = _lower_passes(value)
         elif key.record is not None:
             converted = _record(name, key.record, value)
+        elif name == "tir.auto_unroll_max_step":
+            converted = replace(options.unroll, auto_max_step=_typed(name, value, int))
         else:
-            converted = _typed(name, value, bool)
+            converted = _typed(name, value, key.wanted)
         options = replace(options, **{key.field: converted})
     return options
 
@@ -118,6 +151,15 @@ def _names_of_passes(name: str, value: Sequence[str] | None) -> list[str]:
     if value is not None and not (isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(s, str) for s in value)):
         raise OptionError(f"{name} is a list of names of passes, not {value!r}", hint='for example ["tir.UnrollLoop"]')
     return list(value or ())
+
+
+def _instruments(given: Any) -> list[PassInstrument]:
+    instruments = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    for one in instruments:
+        if not isinstance(one, PassInstrument):
+            raise OptionError(f"instruments is a list of instruments of passes, and {one!r} is none",
+                              hint="make one of a class: @tedsl.ir.instrument.pass_instrument")
+    return instruments
 
 
 def _lower_passes(value: Any) -> tuple[tuple[int, Any], ...]:

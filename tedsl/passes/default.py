@@ -7,6 +7,7 @@ from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.passes.allow_aliasing import allow_aliasing
 from tedsl.passes.checked.check_accesses import check_accesses
 from tedsl.passes.config import PassConfig
+from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.partition_loops import partition_loops
 from tedsl.passes.loops.unroll_loops import unroll_loops
@@ -49,7 +50,8 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
     accesses: AT_RUN_TIME inserts checks of every access; their loops stay unsplit and run serially.
     """
     checked = accesses is Accesses.AT_RUN_TIME
-    return Pipeline((
+    vectorized = not (checked or config.disable_vectorize or "tir.VectorizeLoop" in config.selection.disabled)
+    return config.selection.of(Pipeline((
         own_memory,  # first: what is checked or flattened stands where its threads find it
         *((check_accesses,) if checked else ()),
         *_added(config, 0),
@@ -62,7 +64,7 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         simplify,  # the bounds of all loops are known now: most guards vanish
         *_added(config, 1),
         partition_asked if simple_mode or checked else partition(config),
-        with_options(vectorize_loops, enable=not (config.disable_vectorize or checked)),
+        with_options(vectorize_loops, enable=vectorized),
         inject_virtual_threads,
         with_options(inject_double_buffer, options=config.double_buffer),
         rewrite_storage,
@@ -73,12 +75,12 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
         rewrite_unsafe_selects,
         with_options(hoist_conditions, out_of_threads=config.hoist.support_block_scope_hosting),
         *_added(config, 3),
-    ))
+    )))
 
 
-def reading_pipeline(config: PassConfig, simple_mode: bool) -> Pipeline:
+def reading_pipeline(config: PassConfig, simple_mode: bool, accesses: Accesses = Accesses.PROVED) -> Pipeline:
     """What `lower` runs: races, which `build` refuses while it fits the loops to the machine, are refused here too."""
-    return lowering_pipeline(config, simple_mode) + Pipeline((refuse_races,))
+    return lowering_pipeline(config, simple_mode, accesses) + config.selection.of(Pipeline((refuse_races,)))
 
 
 def memory_pipeline() -> Pipeline:
@@ -89,7 +91,7 @@ def memory_pipeline() -> Pipeline:
 
 def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
     """What `build` runs after that: the loops as this machine runs them best."""
-    return Pipeline((
+    return config.selection.of(Pipeline((
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         stride_parallel,
         gather_threads,
@@ -105,7 +107,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         lower_intrinsics,
         promote_accumulators,
         *((choose_fma,) if target.has_fma else ()),
-    ))
+    )))
 
 
 def threads_to_loops(func: PrimFunc) -> PrimFunc:
@@ -146,4 +148,5 @@ def _checked(step: Pass) -> Pass:
         return made
 
     run.__name__ = step.info.name if isinstance(step, ModulePass) else pass_name(step)
+    run.__dict__["info"] = step.info if isinstance(step, ModulePass) else PassInfo(0, pass_name(step))
     return run

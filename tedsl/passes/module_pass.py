@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.passes.context import PassContext
-
-
-@dataclass(frozen=True)
-class PassInfo:
-    """What a pass says about itself; kept for programs that ask."""
-
-    opt_level: int
-    name: str
-    required: tuple[str, ...] = ()
+from tedsl.passes.info import PassInfo
 
 
 class ModulePass:
@@ -33,6 +24,10 @@ class ModulePass:
                                     hint="write tedsl.IRModule.from_expr(func)")
         if not isinstance(mod, IRModule):
             raise ArgumentTypeError(f"{self.info.name} takes a module, not {mod!r}", hint="mod = tedsl.lower(s, [A, B])")
+        return PassContext.current().options.selection.watched(self.info, mod, self.applied)
+
+    def applied(self, mod: IRModule) -> IRModule:
+        """What the pass makes of `mod`, unseen by instruments."""
         made = self.step(mod)
         if not isinstance(made, IRModule):
             raise ArgumentTypeError(f"the pass {self.info.name} returned {made!r}",
@@ -42,7 +37,7 @@ class ModulePass:
 
 def on_function(step: ModulePass, func: PrimFunc) -> PrimFunc:
     """`func` after a pass on modules, which gets a module of this function alone and must leave it that."""
-    made = step(IRModule.from_expr(func))
+    made = step.applied(IRModule.from_expr(func))
     if list(made) != [func.name]:
         raise ArgumentTypeError(f"the pass {step.info.name} was given the module of {func.name}, and returned one of "
                                 f"{', '.join(made) or 'nothing'}",

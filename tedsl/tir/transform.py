@@ -16,11 +16,12 @@ from tedsl.ir.func import PrimFunc
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import PassContext
 from tedsl.passes.default import partition
+from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
 from tedsl.passes.loops.unroll_loops import unroll_loops
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.machine.lower_intrinsics import lower_intrinsics
-from tedsl.passes.module_pass import ModulePass, PassInfo, named_pass, prim_func_pass
+from tedsl.passes.module_pass import ModulePass, named_pass, prim_func_pass
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects

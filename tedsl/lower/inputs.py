@@ -1,0 +1,87 @@
+"""What `lower` and `build` take, as functions: a schedule with its arguments, a function, a module, or a list of those."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.ir.func import Accesses, IRModule, PrimFunc
+from tedsl.ir.wellformed import check_name
+from tedsl.lower.arguments import BufferOptions, dropped_outputs
+from tedsl.lower.lower import check_function, lower_schedule
+from tedsl.schedule.handles import Schedule
+from tedsl.target.target import Target
+
+
+@dataclass(frozen=True)
+class FunctionOptions:
+    """to_run: for machine code, rather than to be read. accesses, buffers: as `lower_schedule` takes them."""
+
+    to_run: bool
+    accesses: Accesses = Accesses.PROVED
+    buffers: BufferOptions = field(default_factory=BufferOptions)
+
+
+def functions_of(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None,
+                 options: FunctionOptions) -> dict[str, PrimFunc]:
+    """The functions that `inp` stands for, by name; `name` is that of a schedule's."""
+    if not isinstance(name, str) or not name:
+        raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
+    check_name(name, "a function")
+    if isinstance(inp, Schedule):
+        return {name: _of_schedule(inp, args, name, binds, options)}
+    _ignore_args(inp, args)
+    if isinstance(inp, (list, tuple)):
+        return _functions_of_all(inp, name, options)
+    if isinstance(inp, PrimFunc):
+        return {str(inp.attrs.get("global_symbol", name)): check_function(inp, accesses=options.accesses)}
+    if isinstance(inp, IRModule):
+        for key in inp:
+            check_name(key, "a function")
+        return {key: check_function(func, accesses=options.accesses) for key, func in inp.items()}
+    raise ArgumentTypeError(f"a Schedule, a PrimFunc or an IRModule is needed, not {type(inp).__name__}",
+                            hint="s = te.create_schedule(C.op); build(s, [A, B, C])")
+
+
+def _of_schedule(sch: Schedule, args: Any, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions) -> PrimFunc:
+    if args is None:
+        raise ArgumentTypeError("a schedule is lowered with its arguments", hint="write lower(s, [A, B]) or build(s, [A, B])")
+    if isinstance(args, str) or not isinstance(args, Sequence):
+        raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
+    func = lower_schedule(sch, list(args), name, binds, to_run=options.to_run, accesses=options.accesses,
+                          buffers=options.buffers)
+    if options.to_run:
+        for output in dropped_outputs(sch.state, args, binds):
+            warnings.warn(f"build: {output} is computed and dropped: it is an output of the schedule and not an argument; "
+                          f"add it to the arguments, build(s, [..., {output}])", UserWarning, stacklevel=4)
+    return func
+
+
+def _functions_of_all(given: Sequence[Any], name: str, options: FunctionOptions) -> dict[str, PrimFunc]:
+    """The functions of several modules, each with a name of its own."""
+    functions: dict[str, PrimFunc] = {}
+    for part in given:
+        if not isinstance(part, (PrimFunc, IRModule)):
+            raise ArgumentTypeError(f"a list of functions holds IRModules and PrimFuncs, not a {type(part).__name__}",
+                                    hint='lower a schedule first: build([lower(s, [A, B], name="f"), ...])')
+        more = functions_of(part, None, name, None, options)
+        twice = sorted(more.keys() & functions.keys())
+        if twice:
+            raise ArgumentError(f"two functions of the list are called {twice[0]!r}",
+                                hint='give each a name: lower(s, [A, B], name="f")')
+        functions |= more
+    return functions
+
+
+def _ignore_args(inp: object, args: object) -> None:
+    """Warn of arguments beside what has its own; refuse a target in their place."""
+    if args is None:
+        return
+    what = "the functions of a list have" if isinstance(inp, (list, tuple)) else f"a {type(inp).__name__} has"
+    if isinstance(args, Target) or (isinstance(args, str) and args.strip() != ""):
+        raise ArgumentTypeError(f"args belong to a schedule; {what} arguments already",
+                                hint=f'a target is named: build(..., target="{args}")')
+    warnings.warn(f"args are ignored: {what} arguments already", UserWarning, stacklevel=4)

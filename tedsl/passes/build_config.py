@@ -1,0 +1,50 @@
+"""build_config: the options of passes by the names that they had before `PassContext`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tedsl.errors import OptionError
+from tedsl.ir.instrument import PrintAfterAll
+from tedsl.passes.context import PassContext
+
+# Its name -> the option of PassContext, and the key in it.
+OPTIONS = {
+    "auto_unroll_max_step": ("tir.UnrollLoop", "auto_max_step"),
+    "auto_unroll_max_depth": ("tir.UnrollLoop", "auto_max_depth"),
+    "auto_unroll_max_extent": ("tir.UnrollLoop", "auto_max_extent"),
+    "unroll_explicit": ("tir.UnrollLoop", "explicit_unroll"),
+    "partition_const_loop": ("tir.LoopPartition", "partition_const_loop"),
+    "double_buffer_split_loop": ("tir.InjectDoubleBuffer", "split_loop"),
+    "restricted_func": ("tir.noalias", ""),
+    "detect_global_barrier": ("tir.detect_global_barrier", ""),
+    "offset_factor": ("tir.offset_factor", ""),
+    "data_alignment": ("tir.data_alignment", ""),
+    "add_lower_pass": ("tir.add_lower_pass", ""),
+    "instrument_bound_checkers": ("tir.instrument_bound_checkers", ""),
+    "disable_vectorize": ("tir.disable_vectorize", ""),
+    "disable_assert": ("tir.disable_assert", ""),
+}
+
+
+def build_config(**options: Any) -> PassContext:
+    """A PassContext: `with build_config(auto_unroll_max_step=16): build(...)`.
+
+    The options are those in `OPTIONS`, dump_pass_ir (prints the loops after each pass) and disable_select_rewriting, which
+    is False; OptionError for any other.
+    """
+    config: dict[str, Any] = {}
+    dumped = bool(options.pop("dump_pass_ir", False))
+    disabled = ["tir.RewriteUnsafeSelect"] if options.pop("disable_select_rewriting", False) else []
+    for name, value in options.items():
+        if name not in OPTIONS:
+            raise OptionError(f"build_config has no option {name!r}",
+                              hint=f"the options are {', '.join([*OPTIONS, 'dump_pass_ir', 'disable_select_rewriting'])}")
+        key, part = OPTIONS[name]
+        if not part:
+            config[key] = value
+        elif value is not None:
+            config.setdefault(key, {})[part] = value
+    if config.get("tir.add_lower_pass", ()) is None:
+        del config["tir.add_lower_pass"]
+    return PassContext(disabled_pass=disabled, instruments=[PrintAfterAll()] if dumped else [], config=config)

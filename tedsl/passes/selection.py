@@ -1,0 +1,129 @@
+"""Which steps of a pipeline run, by their names in TVM, and who watches them.
+
+A step that correct code needs cannot be disabled: `NEEDED` says why. All others only make loops shorter or faster.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from tedsl.errors import OptionError
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.passes.info import PassInfo
+from tedsl.passes.pipeline import Pass, Pipeline, pass_name
+
+# The function of a step -> its name.
+NAMES = {
+    "own_memory": "tir.OwnMemory", "check_accesses": "tir.InstrumentBoundCheckers", "allow_aliasing": "tir.AllowAliasing",
+    "remove_asserts": "tir.SkipAssert", "inject_rolling_buffer": "tir.InjectRollingBuffer",
+    "inject_prefetch": "tir.InjectPrefetch", "flatten_storage": "tir.StorageFlatten", "narrow_dtypes": "tir.NarrowDataType",
+    "simplify": "tir.Simplify", "partition_loops": "tir.LoopPartition", "partition_asked": "tir.LoopPartition",
+    "vectorize_loops": "tir.VectorizeLoop", "inject_virtual_threads": "tir.InjectVirtualThread",
+    "inject_double_buffer": "tir.InjectDoubleBuffer", "rewrite_storage": "tir.StorageRewrite",
+    "unroll_loops": "tir.UnrollLoop", "remove_no_ops": "tir.RemoveNoOp",
+    "rewrite_unsafe_selects": "tir.RewriteUnsafeSelect", "hoist_conditions": "tir.HoistIfThenElse",
+    "refuse_races": "tir.RefuseRaces", "use_intrinsics": "tir.UseIntrinsics", "stride_parallel": "tir.StrideParallel",
+    "gather_threads": "tir.GatherThreads", "insert_barriers": "tir.ThreadSync", "threads_to_loops": "tir.LowerThreads",
+    "normalize_parallel": "tir.NormalizeParallel", "straighten_indices": "tir.StraightenIndices",
+    "separate_tails": "tir.SeparateTails", "shorten_tails": "tir.ShortenTails", "widen_loops": "tir.WidenLoops",
+    "split_vectors": "tir.SplitVectors", "lower_intrinsics": "tir.LowerIntrin",
+    "promote_accumulators": "tir.PromoteAccumulators", "choose_fma": "tir.ChooseFMA",
+}
+
+# The level from which on a step runs, where it is not 0: those that fit loops to the machine.
+LEVELS = dict.fromkeys(("tir.StrideParallel", "tir.StraightenIndices", "tir.SeparateTails", "tir.ShortenTails",
+                        "tir.PromoteAccumulators", "tir.ChooseFMA"), 1)
+
+# Why code without the step would be wrong, or could not be made.
+NEEDED = {
+    "tir.OwnMemory": "memory of a thread would be shared by all threads of its block",
+    "tir.InstrumentBoundCheckers": "the loops were made for these checks: nothing else keeps their accesses inside memory",
+    "tir.AllowAliasing": "the arrays of a call would be taken not to overlap, although tir.noalias=False says that they may",
+    "tir.InjectRollingBuffer": "no later step knows rolling buffers",
+    "tir.InjectPrefetch": "no later step knows what is to be prefetched",
+    "tir.StorageFlatten": "no later step knows multi-dimensional buffers",
+    "tir.InjectVirtualThread": "machine code has no virtual threads: their loops would be gone",
+    "tir.RewriteUnsafeSelect": "a select computes both of its sides: one that may not be computed would read outside of its "
+                               "memory",
+    "tir.RefuseRaces": "threads that race would give other results in each call",
+    "tir.UseIntrinsics": "tensorized loops would have no code",
+    "tir.GatherThreads": "the threads of a kernel would not run together",
+    "tir.ThreadSync": "threads would read shared memory before others have written it",
+    "tir.LowerThreads": "this machine has no threads of a device: their loops would be gone",
+    "tir.NormalizeParallel": "threads would store to the memory of one another",
+    "tir.WidenLoops": "loops of more than 2**31 - 1 iterations would overflow",
+    "tir.SplitVectors": "LLVM ends the process on some vectors that are longer than its registers",
+    "tir.LowerIntrin": "no instruction stands for some operators",
+}
+
+
+def info_of(step: Pass) -> PassInfo:
+    """What a step of a pipeline is called, and from which level on it runs."""
+    info = getattr(step, "info", None)
+    if isinstance(info, PassInfo):
+        return info
+    name = NAMES.get(pass_name(step), pass_name(step))
+    return PassInfo(LEVELS.get(name, 0), name)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a PassContext says about passes by name. An instrument has the methods of `tedsl.ir.instrument`."""
+
+    opt_level: int = 2
+    required: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
+    instruments: tuple[Any, ...] = ()
+
+    def runs(self, info: PassInfo) -> bool:
+        """Whether a pass is enabled: not disabled, and required or of a level that is reached."""
+        if info.name == "tir.VectorizeLoop":
+            return True  # disabled, it makes the loops serial: no later step knows vectorized ones
+        return info.name not in self.disabled and (info.name in self.required or self.opt_level >= info.opt_level
+                                                   or info.name in NEEDED)
+
+    def of(self, pipeline: Pipeline) -> Pipeline:
+        """The steps of `pipeline` that are enabled, each shown to the instruments."""
+        steps = tuple(step for step in pipeline.passes if self.runs(info_of(step)))
+        return Pipeline(tuple(map(self._shown, steps)) if self.instruments else steps)
+
+    def _shown(self, step: Pass) -> Pass:
+        info = info_of(step)
+
+        @functools.wraps(step)
+        def shown(func: PrimFunc) -> PrimFunc:
+            name = func.name
+            module = self.watched(info, IRModule({name: func}), lambda mod: IRModule({name: step(mod[name])}))
+            return module[name]
+
+        return shown
+
+    def watched(self, info: PassInfo, mod: IRModule, run: Any) -> IRModule:
+        """`run(mod)` between what the instruments do before and after it; `mod` if one of them will not have it run."""
+        wanted = [one.should_run(mod, info) for one in self.instruments]  # all are asked
+        if not all(wanted) and info.name not in self.required and info.name not in NEEDED:
+            return mod
+        for one in self.instruments:
+            one.run_before_pass(mod, info)
+        made: IRModule = run(mod)
+        for one in self.instruments:
+            one.run_after_pass(made, info)
+        return made
+
+
+def refuse_needed(disabled: Iterable[str]) -> None:
+    """OptionError for a step among `disabled` that correct code needs; a warning for one that there is not."""
+    known = sorted(set(NAMES.values()))
+    for name in disabled:
+        if name in NEEDED:
+            raise OptionError(f"disabled_pass: {name} cannot be disabled: {NEEDED[name]}",
+                              hint=f"these can be: {', '.join(one for one in known if one not in NEEDED)}")
+        if name.startswith("tir.") and name not in known:
+            near = get_close_matches(name, known)
+            warnings.warn(f"disabled_pass: lowering has no pass {name!r}" + (f"; did you mean {near[0]}?" if near else ""),
+                          UserWarning, stacklevel=3)
