@@ -41,7 +41,10 @@ def read_directive(text: str, stage: str = "", where: SourceLine | None = None) 
     if len({keyword.arg for keyword in value.keywords}) < len(value.keywords):
         raise refused(text, "an argument is given twice")
     read = functools.partial(_term, text=text, depth=0)
-    return Directive(value.func.attr, stage, read(value.func.value), tuple([read(one) for one in value.args]),
+    on = read(value.func.value)
+    if not isinstance(on, (Name, Apply)):
+        raise refused(text, f"{_shown(value.func.value)} has no directives")
+    return Directive(value.func.attr, stage, on, tuple([read(one) for one in value.args]),
                      tuple([(str(one.arg), read(one.value)) for one in value.keywords]), results, several, where)
 
 
@@ -83,8 +86,11 @@ def _term(e: ast.expr, text: str, depth: int) -> Term:
             return Function(tuple([one.arg for one in names]), read(body))
     for op, pattern in _patterns().get(type(e), ()):
         captured = _captured(pattern, e)
-        if captured is not None:
-            return Apply(op, tuple(map(read, captured)))
+        if captured is None:
+            continue
+        if FORMS[op].text.startswith("{}") and isinstance(captured[0], (ast.Constant, ast.UnaryOp)):
+            break  # a number has no fields, and Python does not read 3.op
+        return Apply(op, tuple(map(read, captured)))
     raise refused(text, f"{_shown(e)} is nothing that a journal may say")
 
 

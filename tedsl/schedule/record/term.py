@@ -163,8 +163,8 @@ def is_sound(number: float) -> bool:
 
 
 def enclosed(term: Term) -> str:
-    """The Python of `term` where `name := value` needs parentheses."""
-    return f"({text_of(term)})" if isinstance(term, Defined) else text_of(term)
+    """The Python of `term` as a part of another, where `name := value` and functions need parentheses."""
+    return f"({text_of(term)})" if isinstance(term, (Defined, Function)) else text_of(term)
 
 
 def names_used(term: Term) -> Iterator[str]:
