@@ -25,7 +25,7 @@ from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import Read, StagePlan
 from tedsl.lower.threads.statements import check_launches
 from tedsl.lower.written.function import checked_accesses
-from tedsl.schedule.causes import Cause
+from tedsl.schedule.causes import said as said_of
 from tedsl.schedule.state import StageState
 
 
@@ -49,7 +49,7 @@ def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None
             f"its buffer {placeholder.name} takes the strides of arguments, not those of stages"
         raise LoweringError(f"{op.name} is made by te.extern: {how}, and {stage.name} {what}",
                             hint=f"have {op.name} use a copy: s.cache_read({stage.tensor_written}, 'global', [{op.name}])",
-                            about=Cause(stage, ("storage",)))
+                            about=said_of(stage, "storage"))
 
 
 def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,

@@ -22,8 +22,7 @@ from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.attach import at_reader
-from tedsl.schedule.causes import annotated
-from tedsl.schedule.causes import said as said_of
+from tedsl.schedule.causes import MemoryField, annotated, kept
 from tedsl.schedule.storage import PLAIN
 
 
@@ -108,9 +107,9 @@ def _check_rolling(plan: StagePlan, region: tuple[Range, ...], analyzer: Analyze
                            "slides in one dimension, or leave rolling_buffer out")
 
 
-def _refused(plan: StagePlan, part: str, problem: str, hint: str) -> LoweringError:
+def _refused(plan: StagePlan, part: MemoryField, problem: str, hint: str) -> LoweringError:
     """The error for that part of what was said about the memory of a stage."""
-    return LoweringError(problem, hint=hint, about=said_of(plan.stage, f"storage.{part}"))
+    return LoweringError(problem, hint=hint, about=kept(plan.stage, part))
 
 
 def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
@@ -137,7 +136,7 @@ def check_argument(plan: StagePlan, buffer: Buffer) -> None:
     """Refuses directives on memory that turns out to be the caller's: an argument of the function."""
     said = plan.stage.storage
     if said != PLAIN:  # equal, not the same: a schedule may have been pickled
-        part, what = ("alignments", "aligned") if said.alignments else \
-            ("double_buffer", "double-buffered") if said.double_buffer else ("rolling", "in a rolling buffer")
+        part: MemoryField = "alignments" if said.alignments else "double_buffer" if said.double_buffer else "rolling"
+        what = {"alignments": "aligned", "double_buffer": "double-buffered", "rolling": "in a rolling buffer"}[part]
         raise _refused(plan, part, f"{plan.name} is {what}, and {buffer.name} is an argument: its memory is the caller's",
                        f"drop {buffer.name} from the arguments")

@@ -6,11 +6,10 @@ of the schedule is asked which directive made that so.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import StringImm, Var
@@ -27,68 +26,78 @@ from tedsl.schedule.state import IterVarAttr, ScheduleState, StageState
 KINDS = {ForKind.PARALLEL: IterType.PARALLELIZED, ForKind.VECTORIZED: IterType.VECTORIZED, ForKind.UNROLLED: IterType.UNROLLED}
 
 
+# What a directive can have said: a field of a stage, of how its memory is kept, of one of its loops.
+StageField = Literal["op", "leaf_iter_vars", "relations", "scope", "attach_type", "attach_stage", "attach_ivar",
+                     "iter_var_attrs", "storage", "store_predicate", "env_threads", "init_at", "condition"]
+MemoryField = Literal["alignments", "double_buffer", "rolling"]
+LoopField = Literal["iter_type", "bind_thread", "pragma_keys", "tensor_intrin", "prefetched"]
+
+
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """What `fields` of `stage` say ("storage.rolling": that part of one); with `of`, that part of the entry of that loop, or
-    since when that relation, or that code of a pragma, is there."""
+    """A fact about `stage` whose directive is asked for.
+
+    read: takes the fact from the fields of the stage as they were; the directive is the last that changed what it returns.
+    holds: the directive is the first after which this is true; it goes before `read`. loop: the one that the fact is about.
+    """
 
     stage: StageState
-    fields: tuple[str, ...]
-    of: IterVar | Relation | StringImm | None = None
+    read: Callable[[Fields], tuple[object, ...]] = lambda fields: ()
+    holds: Callable[[Fields], bool] | None = None
+    loop: IterVar | None = None
+
+
+def said(stage: StageState, *names: StageField) -> Cause:
+    """What these fields of the stage hold; of a list, its items."""
+    return Cause(stage, lambda fields: tuple([item for name in names for item in _items(fields[name])]))
 
 
 def attached(stage: StageState) -> Cause:
     """Where the stage is computed: compute_at, compute_inline, ..."""
-    return Cause(stage, ("attach_type", "attach_stage", "attach_ivar"))
+    return said(stage, "attach_type", "attach_stage", "attach_ivar")
 
 
-def annotated(stage: StageState, loop: IterVar, part: str = "") -> Cause:
-    """What was said about one loop: vectorize, parallel, pragma, ...; part: only what is in that field of IterVarAttr."""
-    return Cause(stage, ("iter_var_attrs", *([part] if part else [])), loop)
+def kept(stage: StageState, name: MemoryField) -> Cause:
+    """How the memory of the stage is kept: storage_align, double_buffer, rolling_buffer."""
+    return Cause(stage, lambda fields: (vars(fields["storage"])[name],))
+
+
+def annotated(stage: StageState, loop: IterVar, name: LoopField | None = None) -> Cause:
+    """What was said about one loop: vectorize, parallel, pragma, ...; name: only what is in that field of IterVarAttr."""
+
+    def read(fields: Fields) -> tuple[object, ...]:
+        attr = fields["iter_var_attrs"].get(loop)
+        return (attr if name is None or attr is None else vars(attr)[name],)
+
+    return Cause(stage, read, loop=loop)
 
 
 def related(stage: StageState, relation: Relation) -> Cause:
     """Who cut or fused: split, tile, fuse."""
-    return Cause(stage, ("relations",), relation)
+    return Cause(stage, holds=lambda fields: any(one is relation for one in fields["relations"]))
 
 
-def said(stage: StageState, *fields: str) -> Cause:
-    """Any other field of the stage: "scope", "store_predicate", "leaf_iter_vars", ..."""
-    return Cause(stage, fields)
+def imported(stage: StageState, code: str) -> Cause:
+    """The pragma that gave the text of a function."""
+    return Cause(stage, holds=lambda fields: _imports(fields["iter_var_attrs"], code))
 
 
-def directive_behind(state: ScheduleState, cause: object) -> Directive | None:
-    """The directive that made `cause` so; None if it was so from the start.
+def directive_behind(state: ScheduleState, fact: object) -> Directive | None:
+    """The directive that made `fact` so; None if it was so from the start.
 
-    cause: a Cause, or what passes know: a loop, the name of a thread or of the buffer of an intrinsic, the code of a pragma, a
+    fact: a Cause, or what passes know: a loop, the name of a thread or of the buffer of an intrinsic, the code of a pragma, a
     variable that has no value.
     """
-    found = cause if isinstance(cause, Cause) else _known_to_passes(state, cause)
-    if found is None:
+    cause = fact if isinstance(fact, Cause) else _known_to_passes(state, fact)
+    if cause is None:
         return None
-    history, of, name = state.recorder.history, found.of, found.fields[0]
-    if of is None:
-        number = history.last_change(found.stage, lambda fields: _flat(fields, found.fields))
-    elif isinstance(of, IterVar):
-        number = history.last_change(found.stage, lambda fields: (_part(fields[name].get(of), found.fields[1:]),))
-    elif isinstance(of, StringImm):
-        number = history.first(found.stage, lambda fields: _imports(fields[name], of.value))
-    else:
-        number = history.first(found.stage, lambda fields: any(one is of for one in fields[name]))
+    history = state.recorder.history
+    number = history.last_change(cause.stage, cause.read) if cause.holds is None else history.first(cause.stage, cause.holds)
     return None if number is None else state.recorder.directives[number - 1]
 
 
-def _part(attr: object, names: tuple[str, ...]) -> object:
-    return functools.reduce(lambda value, name: getattr(value, name, None), names, attr)
-
-
-def _flat(fields: Fields, names: tuple[str, ...]) -> tuple[Any, ...]:
-    values: list[Any] = []
-    for name in names:
-        first, *parts = name.split(".")
-        value = functools.reduce(getattr, parts, fields[first])
-        values += value if isinstance(value, list) else [value]
-    return tuple(values)
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:
@@ -111,7 +120,7 @@ def _of_loop(state: ScheduleState, loop: For) -> list[Cause]:
     A serial loop of which passes speak is there for a pragma (auto_unroll_max_step).
     """
     name, kind = loop.loop_var.name.removesuffix(".init"), KINDS.get(loop.kind)
-    part = "pragma_keys" if kind is None else "iter_type"
+    part: LoopField = "pragma_keys" if kind is None else "iter_type"
     found = [annotated(stage, leaf, part) for stage in state.with_versions() for leaf in stage.leaf_iter_vars
              if leaf.name == name and (attr := stage.attr_of(leaf))
              and (attr.pragma_keys if kind is None else attr.iter_type == kind)]
@@ -133,7 +142,7 @@ def _memory_of(stage: StageState) -> set[str]:
 
 def _of_code(state: ScheduleState, code: StringImm) -> Cause | None:
     """The pragma that gave that code."""
-    return next((Cause(stage, ("iter_var_attrs",), code) for stage in state.with_versions()
+    return next((imported(stage, code.value) for stage in state.with_versions()
                  if _imports(stage.iter_var_attrs, code.value)), None)
 
 
@@ -151,10 +160,10 @@ def _of_variable(state: ScheduleState, var: Var) -> Cause | None:
         for loop in stage.leaf_iter_vars:
             if any(var in variables(one.offset) for one in stage.attr_of(loop).prefetched):
                 return annotated(stage, loop, "prefetched")
-        for name in ("condition", "store_predicate"):
-            said_so = getattr(stage, name)
-            if said_so is not None and var in variables(said_so):
-                return said(stage, name)
+        if stage.condition is not None and var in variables(stage.condition):
+            return said(stage, "condition")
+        if stage.store_predicate is not None and var in variables(stage.store_predicate):
+            return said(stage, "store_predicate")
     return None
 
 
@@ -185,7 +194,7 @@ def _script_line(state: ScheduleState, loop: object) -> str:
     if not isinstance(op, HybridOp):
         return ""
     axes = {axis.var: axis for axis in op.axis}
-    loops = [stmt for stmt in op.lines if isinstance(stmt, For) and axes.get(stmt.loop_var) is found[0].of]
+    loops = [stmt for stmt in op.lines if isinstance(stmt, For) and axes.get(stmt.loop_var) is found[0].loop]
     return op.line_of(loops[0] if len(found) == len(loops) == 1 else None)
 
 

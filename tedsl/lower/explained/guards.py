@@ -15,7 +15,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lower.explained.words import shown, told_apart
 from tedsl.lower.plan import Guard, StagePlan
-from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, related, said
+from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, kept, related, said
 from tedsl.schedule.relations import ROUND_UP, Split
 
 Owners = Mapping[Var, str]  # the stage of each loop
@@ -86,7 +86,7 @@ def _of_memory(plan: StagePlan) -> Iterator[GuardReport]:
     if plan.stage.storage.rolling and plan.host is not None:
         loop = plan.host.loops[plan.position].leaf
         yield _report(plan, f"not computed by the iteration of {loop.name} before",
-                      "what is kept in the rolling buffer is not computed again", [said(plan.stage, "storage.rolling")])
+                      "what is kept in the rolling buffer is not computed again", [kept(plan.stage, "rolling")])
 
 
 def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
