@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import warnings
 
 from tedsl.errors import ArgumentError
 from tedsl.ir.source_line import SourceLine
@@ -22,7 +23,9 @@ def read_directive(text: str, stage: str = "", where: SourceLine | None = None) 
     if len(text) > LONGEST:
         raise ArgumentError(f"a directive of {len(text)} characters: the longest that is read has {LONGEST}")
     try:
-        body = ast.parse(text).body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's doubts about a text that is not going to be run
+            body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refused(text, f"it is not Python: {error}") from None
     statement = body[0] if len(body) == 1 else None
