@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 
@@ -36,7 +37,7 @@ def main() -> None:
 def run_cases(threads: int, quick: bool, only: str, suite: str) -> None:
     from benchmarks.cases import all_cases, import_seconds
     from benchmarks.limits import fma_probe, read_probe
-    from benchmarks.measure import interleaved
+    from benchmarks.measure import samples_of, share
     from benchmarks.topi_cases import topi_cases
 
     print(f"\n{threads} thread{'s' * (threads > 1)}: multiply-add limit {fma_probe(threads).rate() / 1e9:.0f} GFLOP/s, "
@@ -49,12 +50,12 @@ def run_cases(threads: int, quick: bool, only: str, suite: str) -> None:
             continue
         probe = {"FMA": fma_probe, "read": read_probe}[case.unit](threads) if case.unit else None
         limit = {} if probe is None else {LIMIT: probe.call}
-        times = interleaved(case.contenders | limit, rounds=7 if quick else 20,
-                            settle=0.05 if threads > 1 else 0.0)
+        samples = samples_of(case.contenders | limit, rounds=7 if quick else 20, settle=0.05 if threads > 1 else 0.0)
+        part = "" if probe is None else f"{100 * share(case.work, samples['tedsl'], probe, samples.pop(LIMIT)):6.0f} %"
+        times = {name: statistics.median(values) for name, values in samples.items()}
         ours = times.pop("tedsl")
-        share = "" if probe is None else f"{100 * case.work / ours / (probe.work / times.pop(LIMIT)):6.0f} %"
         others = "   ".join(f"{name} {readable(t)} ({t / ours:.2f})" for name, t in times.items())
-        print(f"{case.name:42s} {readable(ours):>10s}  {share:>8s}  {others}", flush=True)
+        print(f"{case.name:42s} {readable(ours):>10s}  {part:>8s}  {others}", flush=True)
     if threads == 1 and only in "import" and suite != "topi":
         print(f"{'import tedsl, beyond numpy':42s} {readable(import_seconds()):>10s}")
 

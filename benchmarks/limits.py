@@ -1,38 +1,75 @@
 """What this machine can do at most, measured: fused multiply-adds per second from registers, bytes per second from memory.
 
-The kernels are LLVM IR written here, compiled by llvmlite alone: nothing of tedsl is measured with itself.
+The kernels are LLVM IR written here, compiled by llvmlite alone: nothing of tedsl is measured with itself. A kernel is compared
+with a probe on as many threads that ran beside it, the best of each with the best: clocks change from second to second.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import statistics
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-CHAINS = 24  # independent accumulators: more than latency times throughput of any current core
-STEPS = 400_000  # about 1 ms
+from benchmarks.measure import Probe
+
+STEPS = 400_000  # about 2 ms
+LONG = 10  # times more steps on several threads: starting them takes 0.1 ms
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of a machine: lanes of float32, the number of registers, whether one instruction multiplies and adds."""
+
+    lanes: int
+    registers: int
+    has_fma: bool
+
+    @property
+    def chains(self) -> int:
+        """Independent accumulators: more than latency times throughput of any current core, and all of them in registers.
+
+        With more chains than registers the probe would measure memory; two registers hold the factor and the summand, one
+        what was multiplied before it is added.
+        """
+        return min(24, self.registers - 4)
+
+
+def vectors(features: Mapping[str, bool] | None = None) -> Vectors:
+    """The widest vectors that these features (by default the host's) promise."""
+    import llvmlite.binding as llvm
+
+    has = (llvm.get_host_cpu_features() if features is None else features).get
+    if has("neon"):
+        return Vectors(4, 32, True)
+    if has("avx512f"):
+        return Vectors(16, 32, True)
+    return Vectors(8 if has("avx") else 4, 16, bool(has("fma")))
 
 
 def vector_lanes() -> int:
     """float32 elements in the widest vectors that the host's features promise."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx") else 4
+    return vectors().lanes
 
 
-def _fma_text(lanes: int) -> str:
+def _step(i: int, t: str, machine: Vectors) -> str:
+    """One multiply-add of chain `i`; a multiplication and an addition where no instruction does both."""
+    if machine.has_fma:
+        return f"  %b{i} = call {t} @llvm.fma.v{machine.lanes}f32({t} %a{i}, {t} %x, {t} %y)"
+    return f"  %m{i} = fmul {t} %a{i}, %x\n  %b{i} = fadd {t} %m{i}, %y"
+
+
+def probe_text(machine: Vectors) -> str:
+    """The functions `fma` and `read` as LLVM IR."""
+    lanes, chains = machine.lanes, machine.chains
     t = f"<{lanes} x float>"
-    phis = "\n".join(f"  %a{i} = phi {t} [ splat (float {i}.0), %0 ], [ %b{i}, %loop ]" for i in range(CHAINS))
-    steps = "\n".join(f"  %b{i} = call {t} @llvm.fma.v{lanes}f32({t} %a{i}, {t} %x, {t} %y)" for i in range(CHAINS))
+    phis = "\n".join(f"  %a{i} = phi {t} [ splat (float {i}.0), %0 ], [ %b{i}, %loop ]" for i in range(chains))
+    steps = "\n".join(_step(i, t, machine) for i in range(chains))
     sums, last = [], "%b0"
-    for i in range(1, CHAINS):
+    for i in range(1, chains):
         sums.append(f"  %s{i} = fadd {t} {last}, %b{i}")
         last = f"%s{i}"
     return f"""
@@ -80,7 +117,7 @@ def _kernels() -> tuple[object, object, object]:
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True)
-    module = llvm.parse_assembly(_fma_text(vector_lanes()))
+    module = llvm.parse_assembly(probe_text(vectors()))
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     fma = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(engine.get_function_address("fma"))
@@ -103,36 +140,17 @@ def _together(works: Sequence[Callable[[], object]]) -> Callable[[], object]:
     return run
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A call that does nothing but what the machine does fastest, and how much of it: operations or bytes."""
-
-    call: Callable[[], object]
-    work: float
-
-    def rate(self, rounds: int = 7) -> float:
-        """Operations or bytes per second: the median of some measurements."""
-        self.call()
-        return self.work / statistics.median(_seconds(self.call) for _ in range(rounds))
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
-
 @functools.cache
 def fma_probe(threads: int = 1) -> Probe:
     """Multiply-adds of float32 (two operations each) on registers."""
     fma, _, _ = _kernels()
-    lanes = vector_lanes()
+    machine, steps = vectors(), STEPS * (LONG if threads > 1 else 1)
 
     def work() -> None:
-        out = np.ones(2 * lanes, "float32")
-        fma(out.ctypes.data, STEPS)  # type: ignore[operator]
+        out = np.ones(2 * machine.lanes, "float32")
+        fma(out.ctypes.data, steps)  # type: ignore[operator]
 
-    return Probe(_together([work] * threads), threads * STEPS * CHAINS * lanes * 2)
+    return Probe(_together([work] * threads), threads * steps * machine.chains * machine.lanes * 2)
 
 
 @functools.cache

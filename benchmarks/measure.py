@@ -1,18 +1,52 @@
-"""Timing several contenders in one run: interleaved, median of many, so that a drifting machine is fair to all."""
+"""Timing several contenders in one run: many samples of each, interleaved, so that a drifting machine is fair to all."""
 
 from __future__ import annotations
 
 import random
-import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 Contender = Callable[[], object]
+AGAIN = 50  # measurements of a probe that a kernel seems to beat
 
 
-def interleaved(contenders: dict[str, Contender], *, rounds: int = 20, at_least: float = 2e-3,
-                settle: float = 0.0) -> dict[str, float]:
-    """The median seconds of one call of each, over `rounds` rounds of all in turn.
+@dataclass(frozen=True)
+class Probe:
+    """A call that does nothing but what the machine does fastest, and how much of it: operations or bytes."""
+
+    call: Contender
+    work: float
+
+    def rate(self, rounds: int = 7) -> float:
+        """Operations or bytes per second: the best of some measurements, for a limit is what the machine does undisturbed."""
+        self.call()
+        return self.work / min(seconds_of(self.call) for _ in range(rounds))
+
+
+def share(work: float, seconds: Sequence[float], probe: Probe, probe_seconds: Sequence[float]) -> float:
+    """How much of the machine's limit a kernel reaches, at most 1: the best of its samples beside the best of the probe's.
+
+    Nothing multiplies faster than the probe: a kernel that seems to was luckier, and the probe is measured again.
+    """
+    rate, best = work / min(seconds), min(probe_seconds)
+    for _ in range(AGAIN):
+        if rate <= probe.work / best:
+            break
+        best = min(best, seconds_of(probe.call))
+    return min(1.0, rate * best / probe.work)
+
+
+def seconds_of(call: Contender) -> float:
+    """How long one call takes."""
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def samples_of(contenders: dict[str, Contender], *, rounds: int = 20, at_least: float = 2e-3,
+               settle: float = 0.0) -> dict[str, list[float]]:
+    """The seconds of one call of each in `rounds` rounds of all in turn.
 
     A fast call is repeated so that one sample takes `at_least` seconds. Each round has an order of its own: in a fixed one,
     the slices of a busy machine always hit the same contender.
@@ -36,7 +70,7 @@ def interleaved(contenders: dict[str, Contender], *, rounds: int = 20, at_least:
             for _ in range(count):
                 call()
             samples[name].append((time.perf_counter() - begin) / count)
-    return {name: statistics.median(values) for name, values in samples.items()}
+    return samples
 
 
 def _repeats(call: Contender, at_least: float) -> int:

@@ -1,63 +1,54 @@
 """Matrix multiplication: from three plain loops to the speed of a vendor library, one directive at a time.
 
-Run it: `python tutorials/03_matmul.py [size]`. Every step prints its loops, its speed beside numpy's and its share of the
-multiply-add limit measured on this machine. One thread until the step that says otherwise.
+Run it: `python tutorials/03_matmul.py [size]`. Every step prints its loops, its speed beside numpy's and its share of what this
+machine can multiply and add at most. One thread, unless TEDSL_NUM_THREADS says otherwise.
 """
 
 import os
 import pathlib
+import statistics
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy with one thread too, set before it is imported
 os.environ.setdefault("TEDSL_NUM_THREADS", "1")
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["TEDSL_NUM_THREADS"]  # as many for numpy, set before it is imported
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
-
-import statistics
-import time
 
 import numpy as np
 
 import tedsl
-from benchmarks.limits import fma_limit
+from benchmarks.limits import fma_probe
 from benchmarks.matmul import packed_matmul
+from benchmarks.measure import samples_of, share
 from tedsl import te
 
 N = int(sys.argv[1]) if len(sys.argv) > 1 else 512
-LANES = tedsl.target.Target("llvm").vector_lanes("float32")
+THREADS = int(os.environ["TEDSL_NUM_THREADS"])
 rng = np.random.default_rng(0)
 a, b = rng.random((N, N), dtype="float32"), rng.random((N, N), dtype="float32")
 expected = a @ b
+probe = fma_probe(THREADS)  # multiply-adds on registers alone: measured beside every kernel, for the clock changes
+print(f"{N} x {N} x {N}, float32, {THREADS} thread{'s' * (THREADS > 1)}. Each step says how long a call takes, how many times")
+print("as fast as numpy's matrix product (OpenBLAS, assembly written by hand) that is, and how much of the limit:")
+print(f"{2 * N**3 / 1e6:.0f} million multiplications and additions at the rate at which this machine does nothing else.")
 
-
-def seconds_of(function, repeat=7):
-    """The median time of a call."""
-    function()
-    times = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
-
-
-numpy_seconds = seconds_of(lambda: np.matmul(a, b))
-flops = 2 * N**3
-LIMIT = fma_limit()
-print(f"{N} x {N} x {N}, float32; numpy: {numpy_seconds * 1e3:.2f} ms; "
-      f"limit: {LIMIT / 1e9:.0f} GFLOP/s with one thread")
+SHOWN = 10  # lines of loops: those of the later steps are many, written out by `unroll`
 
 
 def show(title, schedule, arguments):
     """Print the loops, run the kernel, check the result, compare its speed."""
-    print(f"\n=== {title}\n{tedsl.lower(schedule, arguments, simple_mode=True)}")
+    lines = tedsl.lower(schedule, arguments, simple_mode=True).script().splitlines()[1:]
+    print(f"\n{title}:", *lines[:SHOWN], sep="\n")
+    if len(lines) > SHOWN:
+        print(f"    ... and {len(lines) - SHOWN} lines more")
     kernel = tedsl.build(schedule, arguments)
     c = np.empty((N, N), "float32")
     kernel(a, b, c)
     np.testing.assert_allclose(c, expected, rtol=1e-4)
-    seconds = seconds_of(lambda: kernel(a, b, c))
-    print(f"--- {title}: {seconds * 1e3:.2f} ms, {numpy_seconds / seconds:.2f} times numpy's speed, "
-          f"{100 * flops / seconds / LIMIT:.0f} % of the limit")
-    return seconds
+    samples = samples_of({"ours": lambda: kernel(a, b, c), "numpy": lambda: np.matmul(a, b), "limit": probe.call}, rounds=7)
+    ours, numpys = (statistics.median(samples[name]) for name in ("ours", "numpy"))
+    part = share(2 * N**3, samples["ours"], probe, samples["limit"])
+    print(f"--- {ours * 1e3:.2f} ms, {numpys / ours:.2f} times as fast as numpy, {100 * part:.0f} % of the limit")
+    return ours
 
 
 def matmul():
@@ -72,7 +63,7 @@ def matmul():
 # 1. Three loops as the formula says. B is read down its columns: each element from another cache line.
 A, B, C = matmul()
 s = te.create_schedule(C.op)
-naive = show("naive", s, [A, B, C])
+naive = show("Naive", s, [A, B, C])
 
 # 2. Blocking: a 32 x 32 tile of C is computed from a few rows of A and a few columns of B that stay in cache.
 BLOCK = 32
@@ -82,11 +73,11 @@ xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], BLOCK, BLOCK)
 (k,) = s[C].op.reduce_axis
 ko, ki = s[C].split(k, factor=4)
 s[C].reorder(xo, yo, ko, ki, xi, yi)
-show("blocking", s, [A, B, C])
+show("Blocking", s, [A, B, C])
 
 # 3. Vectorization: the innermost loop runs along a row of B and of C, so it becomes vector instructions.
 s[C].vectorize(yi)
-show("vectorization", s, [A, B, C])
+show("Vectorization", s, [A, B, C])
 
 # 4. Loop permutation: xi before ki, so that one row of the tile stays in registers while k runs.
 A, B, C = matmul()
@@ -96,7 +87,7 @@ xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], BLOCK, BLOCK)
 ko, ki = s[C].split(k, factor=4)
 s[C].reorder(xo, yo, ko, xi, ki, yi)
 s[C].vectorize(yi)
-show("loop permutation", s, [A, B, C])
+show("Loop permutation", s, [A, B, C])
 
 # 5. Packing: B is copied so that the 32 columns of a tile lie one after the other in memory.
 A, B, C = matmul()
@@ -112,7 +103,7 @@ s[C].vectorize(yi)
 bigN, _, littleN = s[packed_b].op.axis
 s[packed_b].vectorize(littleN)
 s[packed_b].parallel(bigN)
-show("packing", s, [A, B, C])
+show("Packing", s, [A, B, C])
 
 # 6. Write cache: the tile is computed in a local array, and written to C once.
 s = te.create_schedule(C.op)
@@ -131,7 +122,7 @@ s[C].vectorize(yi)
 bigN, _, littleN = s[packed_b].op.axis
 s[packed_b].vectorize(littleN)
 s[packed_b].parallel(bigN)
-show("write cache", s, [A, B, C])
+show("Write cache", s, [A, B, C])
 
 # 7. K blocks, parallel: K is cut into blocks and their loop goes outside, so that the part of packedB that is in use fits a
 # cache even for large matrices. No write cache is needed: the compiler keeps the tile of C in registers during each block.
@@ -152,6 +143,7 @@ show("K blocks, parallel", s, [A, B, C])
 # still in the cache, and each thread packs its own), all threads. The schedule stands in benchmarks/matmul.py, where its speed
 # is measured beside other libraries.
 s, arguments = packed_matmul(N)
-last = show("register tile, packing inside, parallel", s, arguments)
+last = show("Register tile, packing inside, parallel", s, arguments)
 assert last < naive
-print(f"\nfrom the first to the last step: {naive / last:.0f} times faster")
+print(f"\nFrom the first to the last step: {naive / last:.0f} times faster. The rest to 100 % is loading, storing and packing:")
+print("instructions that multiply nothing, which no library is without.")
