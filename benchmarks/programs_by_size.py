@@ -21,15 +21,17 @@ class Family:
     largest: int = 1600
 
 
-def nested(step: Callable[[Any, int], Any], *, dtype: str = "float32") -> Callable[[int], Program]:
-    """A formula that is `step` of itself, n times, over one array."""
+def nested(step: Callable[..., Any], *, dtype: str = "float32") -> Callable[[int], Program]:
+    """A formula that is `step` of itself and the level (and of the array and the index if it asks), n times."""
+    count = step.__code__.co_argcount
+
     def make(size: int) -> Program:
         a = te.placeholder((COLUMNS,), dtype, name="A")
 
         def formula(i: Any) -> Any:
             value = a[i]
             for level in range(size):
-                value = step(value, level)
+                value = step(*(value, level, a, i)[:count])
             return value
 
         b = te.compute((COLUMNS,), formula, name="B")
@@ -257,6 +259,7 @@ def _unrolled_matmul(size: int) -> Program:
 FAMILIES: dict[str, Family] = {
     "shared select": Family(nested(lambda e, k: te.select(e > 0.0, e, e * 0.1)), 4),
     "shared if_then_else": Family(nested(lambda e, k: tir.if_then_else(e > 0.0, e, e * 0.1)), 4),
+    "shared select by other data": Family(nested(lambda e, k, a, i: te.select(a[i] > float(k), e, e * 0.5)), 4),
     "shared product": Family(nested(lambda e, k: e * e + 1.0), 4),
     "shared int min and floordiv": Family(nested(lambda e, k: te.min(e, e // 3 + k), dtype="int32"), 4),
     "nested floordivs of data": Family(nested(lambda e, k: e // (2 + k % 5) + k, dtype="int32")),

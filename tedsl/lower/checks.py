@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
@@ -31,6 +32,7 @@ from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reads import guarded_loads, has_load, is_ragged, takes_its_ends
 
+MAX_FACTS = 32  # conditions around a read that a proof may use, the innermost ones
 NO_DOMAINS: Mapping[IterVar, Range] = {}
 ZERO = build.const(0, "int32")
 
@@ -77,6 +79,8 @@ class _Checker:
         self.axes: dict[Var, IterVar] = {axis.var: axis for axis in (*op.axis, *op.reduce_axis)}
         self.clamps: dict[ProducerLoad, dict[int, None]] = {}
         self.lazy: dict[Eager, None] = {}
+        self.reading: dict[Expr, bool] = {}
+        self.answers: dict[tuple[Expr, ...], bool] = {}  # of `proved`
         self.nonempty = ExitStack()  # never closed: these hold wherever a read is evaluated
         self.requirements: dict[tuple[object, ...], Requirement] = {}  # by text and variables: two may have one name
 
@@ -99,12 +103,28 @@ class _Checker:
 
     def check(self, load: ProducerLoad, facts: Facts | None) -> None:
         for dim, (index, extent) in enumerate(zip(load.indices, load.producer.shape)):
-            if self.is_plain(index, extent) or self.proved(index, extent, None):
+            if self.is_plain(index, extent) or self.proved(index, extent, ()):
                 continue
-            if facts is None or not self.proved(index, extent, facts):
-                self.unproved(load, dim, facts)
-            else:
+            if self.proved_where(index, extent, facts):
                 self.needs(facts)
+            else:
+                self.unproved(load, dim, facts)
+
+    def proved_where(self, index: Expr, extent: Expr, facts: Facts | None) -> bool:
+        """Whether `index` is in range where `facts` hold: by the innermost of them, or by the innermost MAX_FACTS."""
+        for count in (2, MAX_FACTS):
+            conditions = tuple(islice((fact for fact in facts or () if not self.reads(fact)), count))
+            if conditions and self.proved(index, extent, conditions):
+                return True
+            if len(conditions) < count:
+                return False
+        return False
+
+    def reads(self, condition: Expr) -> bool:
+        """Whether `condition` depends on the elements of a tensor."""
+        if condition not in self.reading:
+            self.reading[condition] = has_load(condition)
+        return self.reading[condition]
 
     def check_ranges(self) -> None:
         """The reads that give reductions their ranges. They stand outside of the body: there is no clamping them."""
@@ -127,7 +147,14 @@ class _Checker:
         mine, its = build.as_int(dom.extent), build.as_int(extent)
         return dom.extent is extent or (mine is not None and its is not None and mine <= its)
 
-    def proved(self, index: Expr, extent: Expr, facts: Facts | None) -> bool:
+    def proved(self, index: Expr, extent: Expr, conditions: Sequence[Expr]) -> bool:
+        """Whether `index` is in range where `conditions` hold; asked once."""
+        key = (index, extent, *conditions)
+        if key not in self.answers:
+            self.answers[key] = self.prove(index, extent, conditions)
+        return self.answers[key]
+
+    def prove(self, index: Expr, extent: Expr, conditions: Sequence[Expr]) -> bool:
         low, high = self.analyzer.bounds(index)
         limit = build.as_int(extent)
         if low is not None and low >= 0 and high is not None and limit is not None and high < limit:
@@ -135,9 +162,8 @@ class _Checker:
         if index.dtype.is_bool:
             return False
         with ExitStack() as scopes:
-            for fact in facts or ():
-                if not has_load(fact):
-                    scopes.enter_context(self.analyzer.constraint_scope(fact))
+            for condition in conditions:
+                scopes.enter_context(self.analyzer.constraint_scope(condition))
             zero = build.const(0, index.dtype)
             return ((low is not None and low >= 0) or self.analyzer.can_prove(build.greater_equal(index, zero))) \
                 and self.analyzer.can_prove(build.less(index, extent))
@@ -149,7 +175,7 @@ class _Checker:
     def unproved(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
         """Refuse, require or clamp."""
         index, extent = load.indices[dim], load.producer.shape[dim]
-        conditions = [fact for fact in facts or () if not has_load(fact)]
+        conditions = [fact for fact in facts or () if not self.reads(fact)]
         decidable = not is_ragged(self.op) and not has_load(index) and len(conditions) == len(list(facts or ()))
         around = self.around(index, conditions)
         if decidable and not free_symbols(around, index, extent):
@@ -171,7 +197,7 @@ class _Checker:
         if isinstance(extent, IntImm) or facts is not None or is_ragged(self.op):
             return False
         with self.analyzer.constraint_scope(build.greater_equal(extent, 1)):
-            if not self.proved(index, extent, None):
+            if not self.prove(index, extent, ()):
                 return False
         self.require_elements(load, dim, facts)
         return True

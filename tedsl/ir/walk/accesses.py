@@ -174,7 +174,6 @@ class _Reads:
     """The places at which the nodes of expressions are evaluated, of those that lead to what is wanted."""
 
     def __init__(self, roots: Sequence[Node], around: Around, wanted: Callable[[Node], bool], most_places: int | None) -> None:
-        self.most_places = most_places
         order = list(dict.fromkeys(node for root in roots for node in post_order(root)))
         reading: set[Node] = set()
         for node in order:
@@ -183,77 +182,113 @@ class _Reads:
         self.places: dict[Node, list[Around]] = {root: [around] for root in roots if root in reading}
         self.parts: dict[tuple[Node, Around], list[tuple[Node, Around]]] = {}
         for node in reversed(order):  # parents before children
-            for place in self.places.get(node, ()):
-                parts = [part for part in _parts(node, place, reading) if part[0] in reading]
-                self.parts[node, place] = parts
-                for child, inside in parts:
-                    self.add(child, inside)
+            if node not in self.places:
+                continue
+            self.places[node] = _told_apart(node, self.places[node], most_places)
+            parts = [part for part in _parts(node, reading) if part[0] in reading]
+            for place in self.places[node]:
+                inside = [(child, place if step is None else place.within(step)) for child, step in parts]
+                self.parts[node, place] = inside
+                for child, at in inside:
+                    self.places.setdefault(child, []).append(at)
 
     def place_of(self, node: Node, here: Around) -> Around:
         """The place that stands for `here`."""
         places = self.places[node]
         return next((place for place in places if here.includes(place)), places[0])
 
-    def add(self, node: Node, place: Around) -> None:
-        """Notes that `node` is evaluated at `place`, too."""
-        known = self.places.get(node, [])
-        other_side = next((other for other in known if _are_sides(place, other)), None)
-        if other_side is not None and place.outer is not None:
-            return self.add(node, place.outer)
-        if not any(place.includes(other) for other in known):
-            places = [*(other for other in known if not other.includes(place)), place]
-            many = self.most_places is not None and len(places) > self.most_places
-            self.places[node] = [_either(node, places)] if many else places
+
+def _told_apart(node: Node, places: list[Around], most: int | None) -> list[Around]:
+    """The places of `node`, less those that add to another; both sides of a choice are its place, too many places are one."""
+    if len(places) == 1:
+        return places
+    given: dict[Around, None] = {}
+    sides: dict[tuple[Any, ...], Around] = {}
+    for place in places:
+        while isinstance(place.step, Condition) and place.outer is not None:
+            step = place.step
+            other = sides.get((place.outer, step.by, step.expr, not step.holds))
+            if other is None:
+                sides[place.outer, step.by, step.expr, step.holds] = place
+                break
+            given.pop(other, None)
+            place = place.outer
+        given.pop(place, None)
+        given[place] = None
+    left = _outermost(given)
+    return left if most is None or len(left) <= most else [_either(node, left)]
 
 
-def _are_sides(a: Around, b: Around) -> bool:
-    """Whether two places are the two sides of one choice, one of which is evaluated in any case."""
-    one, other = a.step, b.step
-    return a.outer is b.outer and isinstance(one, Condition) and isinstance(other, Condition) and one.by is other.by \
-        and one.expr is other.expr and one.holds != other.holds
+def _outermost(places: dict[Around, None]) -> list[Around]:
+    """The places that have none of the others around them."""
+    is_inside: dict[Around, bool] = {}
+    for place in places:
+        path = [place]
+        at = place.outer
+        while at is not None and at not in is_inside and at not in places:
+            path.append(at)
+            at = at.outer
+        is_inside.update(dict.fromkeys(path, at is not None and (at in places or is_inside[at])))
+    return [place for place in places if not is_inside[place]]
 
 
 def _either(node: Node, places: Sequence[Around]) -> Around:
     """What all places have in common, and that the rest of one of them holds."""
-    common = places[0]
+    common = functools.reduce(_common, places)
+    beyond: dict[Around, None] = {}
     for place in places:
-        while not place.includes(common):
-            assert common.outer is not None
-            common = common.outer
-    rests = [list(itertools.islice(place, place.depth - common.depth)) for place in places]
-    steps = [[step for step in reversed(rest) if isinstance(step, (Condition, Binding))] for rest in rests]
-    choices = dict.fromkeys(choice for path in steps for step in path if isinstance(step, Condition)
-                            for choice in step.chosen_by)
-    holds = [functools.reduce(build.logical_and, [fact for step in path for fact in step.facts], build.true())
-             for path in steps]
-    return common.within(Either(functools.reduce(build.logical_or, holds), True, node, tuple(choices)))
+        at: Around | None = place
+        while at is not None and at is not common and at not in beyond:
+            beyond[at] = None
+            at = at.outer
+    holds: dict[Around, Expr] = {}  # from there on one of these: a tree, however many paths it has
+    choices: dict[Any, None] = {}
+    for place in sorted(beyond, key=lambda place: -place.depth):
+        assert isinstance(place.step, (Condition, Binding)) and place.outer is not None
+        if isinstance(place.step, Condition):
+            choices.update(dict.fromkeys(place.step.chosen_by))
+        facts = [*place.step.facts, holds[place]] if place in holds else place.step.facts
+        here = functools.reduce(build.logical_and, facts, build.true())
+        holds[place.outer] = build.logical_or(holds[place.outer], here) if place.outer in holds else here
+    return common.within(Either(holds[common], True, node, tuple(choices)))
 
 
-def _parts(node: Node, around: Around, reading: set[Node]) -> list[tuple[Node, Around]]:
-    """The children of an expression with the places at which they are evaluated."""
+def _common(a: Around, b: Around) -> Around:
+    """The innermost place around both."""
+    while a is not b:
+        if a.depth <= b.depth:
+            assert b.outer is not None
+            b = b.outer
+        else:
+            assert a.outer is not None
+            a = a.outer
+    return a
+
+
+def _parts(node: Node, reading: set[Node]) -> list[tuple[Node, Condition | Binding | None]]:
+    """The children of an expression, each with the step from its place to theirs."""
     match node:
         case And(a=a, b=b) | Or(a=a, b=b) if b in reading:
-            return [(a, around), (b, around.within(Condition(a, isinstance(node, And), node)))]
+            return [(a, None), (b, Condition(a, isinstance(node, And), node))]
         case Select(condition=c, true_value=yes, false_value=no):
-            return _sides(node, c, yes, no, around)
+            return _sides(node, c, yes, no)
         case Call(op=op, args=(c, yes, no)) if op is IF_THEN_ELSE:
-            return _sides(node, c, yes, no, around)
+            return _sides(node, c, yes, no)
         case Reduce(source=source, condition=c, init=init):
-            inside = around.within(Condition(c, True, node))
-            return [(c, around), *((value, inside) for value in source), *((value, around) for value in init)]
+            inside = Condition(c, True, node)
+            return [(c, None), *((value, inside) for value in source), *((value, None) for value in init)]
         case Let(var=var, value=value, body=body):
-            return [(value, around), (body, around.within(Binding(var, value, node)))]
+            return [(value, None), (body, Binding(var, value, node))]
         case Call(op=op, args=(IntImm(value=count), *rest)) if op is ALLREDUCE:  # a thread takes part where its condition holds
-            inside = around.within(Condition(rest[count], True, node))
-            return [(rest[count], around), *((value, inside) for value in rest[:count]),
-                    *((value, around) for value in rest[count + 1:])]
+            inside = Condition(rest[count], True, node)
+            return [(rest[count], None), *((value, inside) for value in rest[:count]),
+                    *((value, None) for value in rest[count + 1:])]
         case _:
-            return [(child, around) for child in node.child_nodes()]
+            return [(child, None) for child in node.child_nodes()]
 
 
-def _sides(node: Node, condition: Expr, yes: Expr, no: Expr, around: Around) -> list[tuple[Node, Around]]:
-    return [(condition, around), (yes, around.within(Condition(condition, True, node))),
-            (no, around.within(Condition(condition, False, node)))]
+def _sides(node: Node, condition: Expr, yes: Expr, no: Expr) -> list[tuple[Node, Condition | Binding | None]]:
+    return [(condition, None), (yes, Condition(condition, True, node)), (no, Condition(condition, False, node))]
 
 
 # --- statements -----------------------------------------------------------------------------------------------------------
