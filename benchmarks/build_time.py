@@ -20,7 +20,7 @@ from benchmarks.programs_by_size import FAMILIES, Family, Program
 from tedsl.codegen.llvm.backend import make_kernel
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.passes.context import PassContext
-from tedsl.target.host import host_target
+from tedsl.target.current import host_target
 
 
 @dataclass(frozen=True)
