@@ -33,6 +33,7 @@ from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
 
+OF_DATA = {"clamp": Accesses.PROVED, "check": Accesses.DATA_AT_RUN_TIME, "trust": Accesses.DATA_TRUSTED}  # tir.data_index
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")  # what TEDSL_CHECKED may say
 
 
@@ -114,10 +115,11 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: s
 
 def _accesses(config: PassConfig, checked: bool | None = None) -> Accesses:
     """How accesses are kept inside their memory; `checked`, where it is said, goes before the option."""
-    if not (config.instrument_bound_checkers if checked is None else checked):
-        return Accesses.PROVED
-    provide_faults()
-    return Accesses.AT_RUN_TIME
+    every = config.instrument_bound_checkers if checked is None else checked
+    accesses = Accesses.AT_RUN_TIME if every else OF_DATA[config.data_index]
+    if accesses.name_stages:
+        provide_faults()
+    return accesses
 
 
 def _buffers(config: PassConfig) -> BufferOptions:

@@ -22,11 +22,11 @@ What every expression means, on every backend and in the interpreter:
 - **`Select`** evaluates both sides: an operand must be safe to evaluate even if it is not chosen (the pass
   `rewrite_unsafe_select` turns a Select with a risky side into `if_then_else`). **`tir.if_then_else`** evaluates only the
   chosen side: the other may read out of range. On vectors it decides lane by lane; loads of a lane that is off do not happen.
-- **Loads**: an affine index is proved in range by lowering or checked at the call; a load out of range that reaches
-  machine code is a bug of ours (the interpreter raises). A data-dependent index is clamped to the buffer in the address.
-  A `predicate` (None is always true) that is false: a load gives 0 and touches no memory, a store writes nothing.
-- **`Let`** binds its variable in its body; a Var is bound once in a function.
-"""
+- **Loads**: an affine index is proved in range by lowering or checked at the call; a load out of range that reaches machine
+  code is a bug of ours (the interpreter raises). A data-dependent index, `A[K[i]]`, is clamped in the address: the nearest
+  element is read; `tir.data_index` of PassContext has it checked or trusted instead. A `predicate` (None is always
+  true) that is false: a load gives 0 and touches no memory, a store writes nothing.
+- **`Let`** binds its variable in its body; a Var is bound once in a function."""
 
 from __future__ import annotations
 

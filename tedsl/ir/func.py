@@ -20,11 +20,20 @@ class Accesses(Enum):
     """What holds of the accesses of loops that are not proved to stay inside their memory.
 
     PROVED: they are refused, demanded of the arrays of the call, or, where data decides, clamped: nothing can go wrong.
+    DATA_AT_RUN_TIME: the same, but where data decides the index is checked before it is used (`passes/checked`).
+    DATA_TRUSTED: the same, but where data decides the index is taken to be right.
     AT_RUN_TIME: they are left as written, and every access is checked while the loops run (`passes/checked`).
     """
 
     PROVED = "proved"
+    DATA_AT_RUN_TIME = "data at run time"
+    DATA_TRUSTED = "data trusted"
     AT_RUN_TIME = "at run time"
+
+    @property
+    def name_stages(self) -> bool:
+        """Whether loops say which stage they compute, for the errors of checks."""
+        return self in (Accesses.AT_RUN_TIME, Accesses.DATA_AT_RUN_TIME)
 
 
 @node

@@ -68,6 +68,7 @@ CALL_PACKED = Op("tir.call_packed", None, "opaque")  # args: StringImm(name of a
 CALL_LLVM_PURE_INTRIN = Op("tir.call_llvm_pure_intrin", None)  # args: StringImm("llvm.name"), arguments...
 CALL_LLVM_INTRIN = Op("tir.call_llvm_intrin", None, "opaque")
 FOREIGN = frozenset((CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN, CALL_LLVM_INTRIN))  # others' code
+DATA_INDEX = Op("tir.data_index", 1)  # an index that data decides, to be checked where it is used: see passes/checked
 RET = Op("tir.ret", 1, "opaque")
 ADDRESS_OF = Op("tir.address_of", 1, "read")  # of a Load
 ACCESS_PTR = Op("tir.tvm_access_ptr", 5, "read")  # type_annotation, data, offset, extent (in elements of that type), rw mask
@@ -84,7 +85,8 @@ _ALL = (
     *(Op(f"tir.{name}", 1) for name in (*MATH_UNARY, *CLASSIFY, *BITS_UNARY)),
     *(Op(f"tir.{name}", 2) for name in (*MATH_BINARY, *BITS_BINARY)),
     FMA, IF_THEN_ELSE, LIKELY, REINTERPRET, CALL_PURE_EXTERN, CALL_EXTERN, CALL_PACKED, CALL_LLVM_PURE_INTRIN,
-    CALL_LLVM_INTRIN, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE, PREFETCH, TUPLE,
+    CALL_LLVM_INTRIN, DATA_INDEX, RET, ADDRESS_OF, ACCESS_PTR, TYPE_ANNOTATION, MAKE_ARRAY, MAKE_SHAPE, SYNC, ALLREDUCE,
+    PREFETCH, TUPLE,
 )
 OPS: dict[str, Op] = {op.name: op for op in _ALL}
 SHIFT_LEFT, SHIFT_RIGHT = OPS["tir.shift_left"], OPS["tir.shift_right"]

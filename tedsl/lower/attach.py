@@ -70,7 +70,7 @@ class _Placer:
         bind_threads(plan, self.analyzer)
         buffers = self.memory.outputs(plan)
         stmt = kind_of(plan.op).statements(plan, buffers, self.memory, self.analyzer, functools.partial(self.guests, plan))
-        if self.accesses is Accesses.PROVED:
+        if not self.accesses.name_stages:
             return stmt
         for tensor, source in read_sources(plan):
             stmt = AttrStmt(self.memory(tensor), READ_SOURCE, StringImm(source), stmt)

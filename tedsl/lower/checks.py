@@ -12,7 +12,7 @@ whatever part of the domain a schedule computes. For an index and the extent of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +25,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.ops import DATA_INDEX
 from tedsl.ir.walk.around import Eager, Facts, Loop
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols
 from tedsl.ir.walk.substitute import substitute
@@ -47,17 +48,21 @@ class Requirement:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """The bodies of an operation with unproved indices clamped, and what the shapes must satisfy."""
+    """The bodies of an operation with unproved indices clamped, and what the shapes must satisfy.
+
+    by_data: the reads, as they were written, for which data decides whether they are inside.
+    """
 
     bodies: tuple[Expr, ...]
     requirements: tuple[Requirement, ...]
+    by_data: tuple[ProducerLoad, ...] = ()
 
 
 def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
                 accesses: Accesses = Accesses.PROVED) -> Checked:
     """Check every read of `op`; LoweringError for one that leaves its tensor. domains: narrower ranges of some axes.
 
-    accesses: AT_RUN_TIME leaves indices that depend on data as they are.
+    accesses: what becomes of indices that depend on data.
     """
     if any(axis in domains for axis in op.axis):
         op = op.replace(axis=tuple([axis.replace(dom=domains.get(axis, axis.dom)) for axis in op.axis]))
@@ -69,8 +74,10 @@ def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
             checker.check(load, facts)
     if is_ragged(op):
         checker.check_ranges()
-    clamps = checker.clamps if accesses is Accesses.PROVED else {}
-    return Checked(tuple(_mended(body, clamps, checker.lazy) for body in op.body), tuple(checker.requirements.values()))
+    keep = KEPT.get(accesses)
+    clamps = checker.clamps if keep is not None else {}
+    return Checked(tuple(_mended(body, clamps, checker.lazy, keep or clamp) for body in op.body),
+                   tuple(checker.requirements.values()), tuple(checker.clamps))
 
 
 class _Checker:
@@ -248,9 +255,15 @@ class _Checker:
         message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}: no element"
         if isinstance(extent, IntImm) and all(isinstance(extent_of(axis), IntImm) for axis in self.axes.values()):
             if all(build.as_int(extent_of(axis)) for axis in self.axes.values()):
-                raise LoweringError(message, hint=f"give {load.producer.name} a dimension of at least 1, or do not read it")
+                raise LoweringError(message + self.place,
+                                    hint=f"give {load.producer.name} a dimension of at least 1, or do not read it")
             return
         self.require(build.greater_equal(extent, 1), message)
+
+    @property
+    def place(self) -> str:
+        """Where the formula is written, as the last line of an error; "" where that is not known."""
+        return f"\n  in stage {self.op.name} ({self.op.source})" if self.op.source is not None else ""
 
     def refusal(self, load: ProducerLoad, dim: int, found: SearchResult, reached: str = "") -> LoweringError:
         name, extent = load.producer.name, load.producer.shape[dim]
@@ -260,7 +273,7 @@ class _Checker:
             reached = f"{'?' if low is None else low} to {'?' if high is None else high}"
         return LoweringError(
             f"{self.op.name} reads {load!r} outside of {name}: dimension {dim} of {name} has extent {extent!r} and the index "
-            f"{load.indices[dim]!r} goes from {reached}{at}",
+            f"{load.indices[dim]!r} goes from {reached}{at}{self.place}",
             hint=f"make the shape of {self.op.name} smaller, pad {name}, or read under a condition: "
                  f"te.if_then_else(te.all(...), {load!r}, 0)")
 
@@ -287,8 +300,8 @@ def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tup
     return relax(index, ends, analyzer)
 
 
-def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[Eager, None]) -> Expr:
-    """`body` with the indices of the listed loads kept inside their tensors, and the listed choices lazy."""
+def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[Eager, None], keep: Keep) -> Expr:
+    """`body` with the indices of the listed loads as `keep` makes them, and the listed choices lazy."""
     if not clamps and not lazy:
         return body
     done: dict[object, Expr] = {}
@@ -296,7 +309,7 @@ def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[
         new = node.map_children(done.__getitem__)
         if isinstance(node, ProducerLoad) and node in clamps and isinstance(new, ProducerLoad):
             new = ProducerLoad(new.producer, tuple(
-                clamp(index, new.producer.shape[dim]) if dim in clamps[node] else index
+                keep(index, new.producer.shape[dim]) if dim in clamps[node] else index
                 for dim, index in enumerate(new.indices)))
         elif isinstance(node, Select) and node in lazy and isinstance(new, Select):
             new = build.if_then_else(new.condition, new.true_value, new.false_value)
@@ -318,3 +331,13 @@ def clamp(index: Expr, extent: Expr) -> Expr:
     elif index.dtype == "uint64":
         index = build.cast("int64", build.minimum(index, build.cast("uint64", last)))
     return build.maximum(build.minimum(index, last), 0)
+
+
+def marked(index: Expr, extent: Expr) -> Expr:
+    """`index`, to be checked before it is used."""
+    return build.call(DATA_INDEX, index)
+
+
+# What becomes of an index that data decides, by the mode; in those that are not listed it stays as it is.
+Keep = Callable[[Expr, Expr], Expr]
+KEPT: dict[Accesses, Keep] = {Accesses.PROVED: clamp, Accesses.DATA_AT_RUN_TIME: marked}

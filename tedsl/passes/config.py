@@ -50,6 +50,8 @@ class PassConfig:
     noalias: the arrays of a call do not overlap. disable_vectorize: vectorized loops run serially. disable_assert: no
     checks of symbolic shapes inside kernels. debug_keep_trivial_loop: loops of one iteration stay.
     instrument_bound_checkers: every access is checked while a module runs.
+    data_index: what keeps an index that is read from data inside its tensor. "clamp": the nearest element is read; "check":
+    an AccessError names stage, index and value; "trust": nothing, the data is right.
     offset_factor, data_alignment: of the buffers of arguments, as in tir.decl_buffer.
     add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
     selection: which passes run at all.
@@ -66,6 +68,7 @@ class PassConfig:
     unroll: UnrollConfig = UnrollConfig()
     hoist: HoistConfig = HoistConfig()
     double_buffer: DoubleBufferConfig = DoubleBufferConfig()
+    data_index: str = "clamp"
     offset_factor: int = 0
     data_alignment: int = -1
     add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())

@@ -20,6 +20,7 @@ class _Key:
     field: str
     record: type[Any] | None = None
     wanted: type[Any] = bool
+    choices: tuple[str, ...] = ()
 
 
 KEYS = {
@@ -35,6 +36,7 @@ KEYS = {
     "tir.auto_unroll_max_step": _Key("unroll", wanted=int),
     "tir.HoistIfThenElse": _Key("hoist", HoistConfig),
     "tir.InjectDoubleBuffer": _Key("double_buffer", DoubleBufferConfig),
+    "tir.data_index": _Key("data_index", choices=("clamp", "check", "trust")),
     "tir.offset_factor": _Key("offset_factor", wanted=int),
     "tir.data_alignment": _Key("data_alignment", wanted=int),
     "tir.add_lower_pass": _Key("add_lower_pass"),
@@ -118,6 +120,8 @@ def pass_config(config: Mapping[str, Any]) -> PassConfig:
             converted = _record(name, key.record, value)
         elif name == "tir.auto_unroll_max_step":
             converted = replace(options.unroll, auto_max_step=_typed(name, value, int))
+        elif key.choices:
+            converted = _chosen(name, value, key.choices)
         else:
             converted = _typed(name, value, key.wanted)
         options = replace(options, **{key.field: converted})
@@ -145,6 +149,12 @@ def _typed(name: str, value: Any, wanted: type[Any]) -> Any:
     if isinstance(value, int) and (value in (0, 1) if wanted is bool else not isinstance(value, bool)):
         return wanted(value)
     raise OptionError(f"the option {name!r} is of type {wanted.__name__}, not {value!r}")
+
+
+def _chosen(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise OptionError(f"the option {name!r} is one of {', '.join(map(repr, choices))}, not {value!r}")
+    return str(value)
 
 
 def _names_of_passes(name: str, value: Sequence[str] | None) -> list[str]:

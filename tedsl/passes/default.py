@@ -6,6 +6,7 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.passes.allow_aliasing import allow_aliasing
 from tedsl.passes.checked.check_accesses import check_accesses
+from tedsl.passes.checked.check_data_indices import check_data_indices
 from tedsl.passes.config import PassConfig
 from tedsl.passes.info import PassInfo
 from tedsl.passes.loops.hoist_conditions import hoist_conditions
@@ -53,7 +54,7 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
     vectorized = not (checked or config.disable_vectorize or "tir.VectorizeLoop" in config.selection.disabled)
     return config.selection.of(Pipeline((
         own_memory,  # first: what is checked or flattened stands where its threads find it
-        *((check_accesses,) if checked else ()),
+        *((check_accesses,) if checked else (check_data_indices,) if accesses is Accesses.DATA_AT_RUN_TIME else ()),
         *_added(config, 0),
         *((allow_aliasing,) if not config.noalias else ()),
         *((remove_asserts,) if config.disable_assert else ()),

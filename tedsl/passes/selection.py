@@ -19,7 +19,9 @@ from tedsl.passes.pipeline import Pass, Pipeline, pass_name
 
 # The function of a step -> its name.
 NAMES = {
-    "own_memory": "tir.OwnMemory", "check_accesses": "tir.InstrumentBoundCheckers", "allow_aliasing": "tir.AllowAliasing",
+    "own_memory": "tir.OwnMemory", "check_accesses": "tir.InstrumentBoundCheckers",
+    "check_data_indices": "tir.CheckDataIndices",
+    "allow_aliasing": "tir.AllowAliasing",
     "remove_asserts": "tir.SkipAssert", "inject_rolling_buffer": "tir.InjectRollingBuffer",
     "inject_prefetch": "tir.InjectPrefetch", "flatten_storage": "tir.StorageFlatten", "narrow_dtypes": "tir.NarrowDataType",
     "simplify": "tir.Simplify", "partition_loops": "tir.LoopPartition", "partition_asked": "tir.LoopPartition",
@@ -43,6 +45,7 @@ LEVELS = dict.fromkeys(("tir.StrideParallel", "tir.StraightenIndices", "tir.Sepa
 NEEDED = {
     "tir.OwnMemory": "memory of a thread would be shared by all threads of its block",
     "tir.InstrumentBoundCheckers": "the loops were made for these checks: nothing else keeps their accesses inside memory",
+    "tir.CheckDataIndices": "indices that data decides were left to these checks, which tir.data_index asks for",
     "tir.AllowAliasing": "the arrays of a call would be taken not to overlap, although tir.noalias=False says that they may",
     "tir.InjectRollingBuffer": "no later step knows rolling buffers",
     "tir.InjectPrefetch": "no later step knows what is to be prefetched",

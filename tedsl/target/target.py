@@ -205,8 +205,16 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
         if stripped.startswith("{"):
             import json
 
-            return _parse(json.loads(stripped))
-        words = shlex.split(stripped)
+            try:
+                return _parse(json.loads(stripped))
+            except json.JSONDecodeError as error:
+                raise ArgumentError(f"the target {target!r} begins like JSON and is none: {error}",
+                                    hint='write {"kind": "llvm", "mcpu": "haswell"}, or the same as a dict') from None
+        try:
+            words = shlex.split(stripped)
+        except ValueError:
+            raise ArgumentError(f"the target {target!r} has a quote that is not closed, or ends with a backslash",
+                                hint='for example "llvm -mcpu=haswell"') from None
         options: dict[str, Any] = dict(_split_option(word, target) for word in words[1:])
         name = words[0] if words else ""
     elif isinstance(target, Mapping):

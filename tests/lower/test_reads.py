@@ -1,5 +1,7 @@
 """Every element that is read is there: proved, checked at the call, clamped, or refused with an example."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -234,3 +236,14 @@ def test_a_load_out_of_range_would_be_seen_by_the_interpreter():
     func = lowered(B, SYMBOLIC)
     with pytest.raises(InternalError):
         run(func.with_body(func.body.body), [whole_numbers((2,)), np.zeros(3, "float32")])
+
+
+def test_an_error_names_the_line_of_the_formula():
+    out = te.compute((10,), lambda i: TEN[i + 1], name="out")
+    line = out.op.source
+    assert line is not None and "test_reads.py" in str(line)
+    with pytest.raises(LoweringError, match=rf"it is 10 at i = 9\n  in stage out \({re.escape(str(line))}\)\n  hint"):
+        lowered(out, TEN)
+    empty, places = te.placeholder((0,), name="empty"), te.placeholder((1,), "int32", name="places")
+    with pytest.raises(LoweringError, match=r"no element\n  in stage first \(.*test_reads.py:\d+\)"):
+        lowered(te.compute((1,), lambda i: empty[places[i]], name="first"), empty, places)

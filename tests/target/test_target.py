@@ -114,3 +114,13 @@ def test_what_has_no_threads_of_a_block_says_so():
 def test_functions_that_make_targets():
     assert create("llvm -mcpu=haswell") == Target("llvm -mcpu=haswell") and create(create("cuda")) == Target("cuda")
     assert str(rocm("mi100", "-mcpu=gfx908")) == "rocm -keys=rocm,gpu -mcpu=gfx908 -model=mi100" and rocm() == Target("rocm")
+
+
+@pytest.mark.parametrize("text, words", [
+    ('llvm -mcpu="haswell', "has a quote that is not closed"),
+    ("llvm 'a", "has a quote that is not closed"),
+    ('{"kind": "llvm"', "begins like JSON and is none"),
+])
+def test_a_notation_that_does_not_end(text, words):
+    with pytest.raises(ArgumentError, match=words):
+        Target(text)

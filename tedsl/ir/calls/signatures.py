@@ -68,6 +68,10 @@ def _if_then_else(of: DType, args: Args) -> bool:
         of is not VOID
 
 
+def _data_index(of: DType, args: Args) -> bool:
+    return of.is_integer and args[0].dtype is of
+
+
 def _likely(of: DType, args: Args) -> bool:
     return of.is_bool and args[0].dtype is of
 
@@ -135,6 +139,7 @@ SIGNATURES: dict[str, Signature] = {
     **dict.fromkeys((*BITS_BINARY, *BITS_UNARY), _INTEGERS),
     **dict.fromkeys(("popcount", "clz"), Signature(_count, "it takes an integer and gives an integer, of as many lanes")),
     "if_then_else": Signature(_if_then_else, "the first argument is bool, the two others are of the dtype of the result"),
+    "data_index": Signature(_data_index, "it takes an index, an integer, and gives it"),
     "likely": Signature(_likely, "it takes a condition, which is bool, and gives bool"),
     "reinterpret": Signature(_reinterpret, "argument and result have the same number of bits, and bool has none"),
     **dict.fromkeys(("call_pure_extern", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"), _NAMED),

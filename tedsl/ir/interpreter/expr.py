@@ -263,7 +263,7 @@ def _call(c: SourceWriter, e: Call, wide: bool) -> Emission:
     name = e.op.short
     if name == "if_then_else":
         return (yield from _if_then_else(c, e, wide))
-    if name == "likely":
+    if name in ("likely", "data_index"):
         return (yield e.args[0], False)
     if name in ("call_extern", "call_pure_extern", "call_packed"):
         return (yield from _external(c, e, name))

@@ -13,6 +13,7 @@ from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lower.checks import check_reads
 from tedsl.lower.explained.words import shown, told_apart
 from tedsl.lower.plan import Guard, StagePlan
 from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, kept, related, said
@@ -26,20 +27,30 @@ IN_FORMULA = {"rfactor": "the loop that rfactor took over has a tail",
 
 @dataclass(frozen=True)
 class GuardReport:
-    """A condition that stays in the loops, why, and the directives that made it needed."""
+    """A condition that stays in the loops, or a read that is kept inside; why, and the directives that made it needed."""
 
     condition: str
     reason: str
     origins: tuple[str, ...]
+    kind: str = "guard"
 
     def lines(self) -> list[str]:
-        return [f"guard: {self.condition}: {self.reason}", *(f"  from {origin}" for origin in self.origins)]
+        return [f"{self.kind}: {self.condition}: {self.reason}", *(f"  from {origin}" for origin in self.origins)]
 
 
 def guard_reports(plan: StagePlan, guards: Sequence[Guard], owners: Owners) -> tuple[GuardReport, ...]:
     """All conditions of a stage: `guards` of its statements, those of threads, those in what is computed and read."""
     found = [_guard(plan, guard, owners) for guard in guards]
-    return tuple(dict.fromkeys([*found, *_of_threads(plan), *_of_memory(plan), *_in_formula(plan, owners)]))
+    return tuple(dict.fromkeys([*found, *_of_threads(plan), *_of_memory(plan), *_in_formula(plan, owners), *_by_data(plan)]))
+
+
+def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
+    """The reads of a formula that data could send outside of a tensor."""
+    if isinstance(plan.op, ComputeOp):
+        for load in check_reads(plan.op).by_data:
+            reason = (f"data decides the index; outside of {load.producer.name} the nearest element is read, unless "
+                      'PassContext(config={"tir.data_index": ...}) says otherwise')
+            yield GuardReport(shown(load), reason, (), kind="clamped")
 
 
 def _report(plan: StagePlan, condition: str, reason: str, causes: Sequence[Cause]) -> GuardReport:

@@ -39,7 +39,7 @@ def check_part(part: str, use: Use, plan: StagePlan, at: int, buffers: Sequence[
         if around is not None:
             raise _launched_again(use.intrin, part, plan, launch, around, cause)
         check_launches(plan, launch, buffers)
-    if plan.accesses is Accesses.PROVED:
+    if plan.accesses is not Accesses.AT_RUN_TIME:
         check_accesses(part, use, plan.name, cause)
 
 

@@ -29,6 +29,7 @@ from tedsl.ir.walk.lanes import lane_of, one_lane
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
+from tedsl.lower.checks import KEPT, clamp
 from tedsl.lower.written.demand import Demand, asserted, within
 from tedsl.lower.written.memory import MemoryTable, Place, span
 from tedsl.lower.written.mend import Clamps, mended
@@ -38,13 +39,13 @@ class AccessChecker(ScopedRewriter):
     """Rewrites statements so that no access leaves its memory; LoweringError for those that surely do.
 
     `statements` adds what each kind of statement means. accesses: AT_RUN_TIME leaves loads and stores that may leave their
-    memory as they are, for checks while they run.
+    memory as they are, for checks while they run; the modes of data only those that data decides.
     """
 
     def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool,
                  accesses: Accesses = Accesses.PROVED) -> None:
         self.table, self.analyzer, self.may_return = table, analyzer, may_return
-        self.at_run_time = accesses is Accesses.AT_RUN_TIME
+        self.accesses, self.at_run_time = accesses, accesses is Accesses.AT_RUN_TIME
         self.scopes: list[Scope] = []
         self.unsure = 0  # conditions around that depend on data: what stands below may never happen
         self.data: set[Var] = set()  # variables whose values depend on memory
@@ -129,7 +130,7 @@ class AccessChecker(ScopedRewriter):
             elif isinstance(node, (Load, BufferLoad)):
                 for place in self.table.places(node):
                     self.check_load(node, place, facts, lets, clamps, lazy)
-        return mended(expr, clamps, lazy)
+        return mended(expr, clamps, lazy, KEPT.get(self.accesses, clamp))
 
     def check_load(self, load: Load | BufferLoad, place: Place, facts: Facts | None, lets: dict[Var, Expr], clamps: Clamps,
                    lazy: dict[Eager, None]) -> None:
@@ -141,7 +142,7 @@ class AccessChecker(ScopedRewriter):
             return
         conditions = list(facts or ())
         by_data = any(map(self.depends_on_data, (place.index, *conditions)))
-        if by_data and self.at_run_time:
+        if by_data and not self.keeps_data:
             _need(facts, lazy)
             return
         if by_data and predicate is None:
@@ -155,6 +156,11 @@ class AccessChecker(ScopedRewriter):
             conditions = [substitute(c, {var: value}) for c in conditions]
         if self.unproved(load, place, conditions, predicate):
             _need(facts, lazy)
+
+    @property
+    def keeps_data(self) -> bool:
+        """Whether something is done about indices that data decides."""
+        return self.accesses not in (Accesses.AT_RUN_TIME, Accesses.DATA_TRUSTED)
 
     def need_element(self, load: Node, place: Place, conditions: list[Expr]) -> None:
         """A clamped index needs an element to be clamped to."""

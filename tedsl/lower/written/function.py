@@ -59,13 +59,13 @@ def check_parts(func: PrimFunc) -> None:
                                     hint="it maps parameters to buffers: {handle: tir.decl_buffer(shape)}")
 
 
-def check_written(func: PrimFunc) -> PrimFunc:
+def check_written(func: PrimFunc, accesses: Accesses = Accesses.PROVED) -> PrimFunc:
     """`func`, well-formed and with every access inside its buffer: proved, or behind an assertion, or clamped.
 
     LoweringError and DTypeError for what cannot be mended.
     """
     func = well_formed(func)
-    return func.with_body(checked_accesses(func.body, func.buffers))
+    return func.with_body(checked_accesses(func.body, func.buffers, accesses=accesses))
 
 
 def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *,

@@ -9,21 +9,21 @@ from tedsl.ir.expr import And, BufferLoad, Expr, Load, Or, Select
 from tedsl.ir.node import Node
 from tedsl.ir.walk.around import Eager
 from tedsl.ir.walk.visitor import post_order
-from tedsl.lower.checks import clamp
+from tedsl.lower.checks import Keep, clamp
 from tedsl.lower.written.memory import Place, position
 
 Clamps = dict[Node, list[Place]]
 
 
-def mended(expr: Expr, clamps: Clamps, lazy: dict[Eager, None]) -> Expr:
-    """`expr` with the indices of the listed loads kept inside their memory, and the listed choices lazy."""
+def mended(expr: Expr, clamps: Clamps, lazy: dict[Eager, None], keep: Keep = clamp) -> Expr:
+    """`expr` with the indices of the listed loads as `keep` makes them, and the listed choices lazy."""
     if not clamps and not lazy:
         return expr
     done: dict[Node, Any] = {}
     for node in post_order(expr):
         new: Any = node.map_children(done.__getitem__)
         if node in clamps:
-            new = _clamped(new, clamps[node])
+            new = _kept_inside(new, clamps[node], keep)
         elif node in lazy and isinstance(new, Select):
             new = build.if_then_else(new.condition, new.true_value, new.false_value)
         elif node in lazy and isinstance(new, And):
@@ -34,21 +34,21 @@ def mended(expr: Expr, clamps: Clamps, lazy: dict[Eager, None]) -> Expr:
     return done[expr]  # type: ignore[no-any-return]
 
 
-def _clamped(load: Load | BufferLoad, places: list[Place]) -> Expr:
-    """`load` with its indices nearest to what they were."""
+def _kept_inside(load: Load | BufferLoad, places: list[Place], keep: Keep) -> Expr:
+    """`load` with the indices that stand for `places` as `keep` makes them."""
     if isinstance(load, Load):
-        return load.replace(index=_kept(load.index, places[0]))
+        return load.replace(index=_kept(load.index, places[0], keep))
     if places[0].dim is None:
-        return Load(load.dtype, load.buffer.data, _kept(position(load.buffer, load.indices), places[0]))
+        return Load(load.dtype, load.buffer.data, _kept(position(load.buffer, load.indices), places[0], keep))
     indices = list(load.indices)
     for place in places:
         assert place.dim is not None
-        indices[place.dim] = _kept(indices[place.dim], place)
+        indices[place.dim] = _kept(indices[place.dim], place, keep)
     return load.replace(indices=tuple(indices))
 
 
-def _kept(index: Expr, place: Place) -> Expr:
+def _kept(index: Expr, place: Place, keep: Keep) -> Expr:
     low = place.low
     if build.as_int(low) == 0:
-        return clamp(index, place.extent)
-    return build.add(clamp(build.sub(index, low), place.extent), low)
+        return keep(index, place.extent)
+    return build.add(keep(build.sub(index, low), place.extent), low)

@@ -9,6 +9,7 @@ from typing import Any
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, StringImm, Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import LIKELY
 from tedsl.ir.source_line import SCRIPT_LINE
@@ -29,6 +30,7 @@ from tedsl.ir.stmt import (
     seq,
 )
 from tedsl.ir.walk.substitute import substitute
+from tedsl.lower.checks import marked
 from tedsl.lower.written.accesses import AccessChecker
 from tedsl.lower.written.demand import asserted, behind
 from tedsl.lower.written.memory import ZERO, Memory, size_of
@@ -151,7 +153,7 @@ def _attr(c: StatementChecker, s: AttrStmt) -> Stmt:
         outer, c.line = c.line, s.value.value
         made = c.stmt(s.body)
         c.line = outer
-        return s.replace(body=made) if c.at_run_time else made  # what is left to checks at run time is said of that line
+        return s.replace(body=made) if c.accesses.name_stages else made  # errors of checks name that line
     value = c.expr(s.value)
     if s.attr_key in THREADS and isinstance(s.node, IterVar):
         return s.replace(value=value, body=c.loop(s.node.var, build.const(0, s.node.var.dtype), s.value, s.body))
@@ -180,7 +182,10 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
         if not c.depends_on_data(place.index):
             c.unproved(s, place, [], predicate)
             continue
-        if c.at_run_time:
+        if not c.keeps_data:
+            continue
+        if c.accesses is Accesses.DATA_AT_RUN_TIME:
+            made = _stored_at(made, new.dim, marked(new.index, new.extent))
             continue
         at = Var("at", new.index.dtype)  # computed once: what is tested is what is used
         named[at] = new.index
@@ -194,8 +199,8 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
     return safe
 
 
-def _stored_at(store: Store | BufferStore, dim: int | None, at: Var) -> Store | BufferStore:
-    """`store` with the variable `at` in the place of an index, or as its position in memory."""
+def _stored_at(store: Store | BufferStore, dim: int | None, at: Expr) -> Store | BufferStore:
+    """`store` with `at` in the place of an index, or as its position in memory."""
     if isinstance(store, Store):
         return store.replace(index=at)
     if dim is None:

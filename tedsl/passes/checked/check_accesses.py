@@ -69,7 +69,7 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
     Outputs of a schedule (attribute from_legacy_te_schedule) count as unwritten when the kernel starts and must be written
     when it ends.
     """
-    checker = _Checker(func)
+    checker = Checker(func)
     body = checker(func.body)
     for memory in checker.outputs:
         assert memory.written is not None
@@ -87,7 +87,7 @@ class _Element(NamedTuple):
     marks: Sequence[Stmt] = ()
 
 
-class _Checker(ScopedRewriter):
+class Checker(ScopedRewriter):
     def __init__(self, func: PrimFunc) -> None:
         self.escaped = frozenset(handed_out(func.body))
         self.memories: dict[Key, Memory] = {}
@@ -331,11 +331,15 @@ class _Checker(ScopedRewriter):
 
     def inside(self, memory: Memory, place: Place, verb: str) -> Iterator[Stmt]:
         """That each index lies within its dimension."""
-        for dim, (index, low, extent) in enumerate(zip(place, memory.mins, memory.extents)):
-            high = build.add(low, extent)
-            wrong = build.logical_or(build.less(index, low), build.greater_equal(index, high))
-            yield self.fault_if(wrong, f"{verb} {_named(memory)}: index {{}} of dimension {dim} is not in [{{}}, {{}})", place,
-                                index, low, high)
+        for dim in range(len(place)):
+            yield self.index_inside(memory, place, dim, verb)
+
+    def index_inside(self, memory: Memory, place: Place, dim: int, verb: str) -> Stmt:
+        """That index number `dim` lies within its dimension."""
+        index, low, high = place[dim], memory.mins[dim], build.add(memory.mins[dim], memory.extents[dim])
+        wrong = build.logical_or(build.less(index, low), build.greater_equal(index, high))
+        return self.fault_if(wrong, f"{verb} {_named(memory)}: index {{}} of dimension {dim} is not in [{{}}, {{}})", place,
+                             index, low, high)
 
     def alone(self, memory: Memory, place: Place, value: Expr) -> Iterator[Stmt]:
         """That no other iteration of a parallel loop around wrote or read the element that `value` is stored to, and no other
