@@ -78,7 +78,7 @@ class _Known:
                 scope.enter_context(self.analyzer.constraint_scope(build.greater(extent, 0)))
             case Binding(var=var, value=value) if value.dtype.is_integer and value.dtype.lanes == 1:
                 self.analyzer.bind(var, value)
-            case Condition(expr=expr, chosen_by=None) if expr.dtype.lanes == 1:
+            case Condition(expr=expr) if expr.dtype.lanes == 1 and not step.chosen_by:
                 scope.enter_context(self.analyzer.constraint_scope(step.value))
 
 
