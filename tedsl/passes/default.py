@@ -27,6 +27,7 @@ from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.module_pass import ModulePass, on_function
 from tedsl.passes.narrow_dtypes import narrow_dtypes
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name, with_options
+from tedsl.passes.races.refuse_races import refuse_races
 from tedsl.passes.remove_asserts import remove_asserts
 from tedsl.passes.remove_no_ops import remove_no_ops
 from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
@@ -40,7 +41,6 @@ from tedsl.passes.threads.gather_threads import gather_threads
 from tedsl.passes.threads.inject_virtual_threads import inject_virtual_threads
 from tedsl.passes.threads.insert_barriers import insert_barriers
 from tedsl.passes.threads.own_memory import own_memory
-from tedsl.passes.threads.refuse_races import refuse_races
 from tedsl.target.target import Target
 
 

@@ -36,12 +36,12 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.threads import has_launch, launched
+from tedsl.passes.races.refuse_races import check_kernel
 from tedsl.passes.threads.allreduce import across_threads
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of, loops_over
 from tedsl.passes.threads.make_way import checked_before, kept
 from tedsl.passes.threads.meetings import divergent, is_allreduce, is_barrier, meeting, thread_in
 from tedsl.passes.threads.private import PrivateMemory
-from tedsl.passes.threads.refuse_races import check_kernel
 from tedsl.passes.threads.uniform import Uniformity
 
 

@@ -1,7 +1,6 @@
-"""What runs at once: kernels for the threads of a device, run without a device, and races, of parallel loops too.
+"""What runs at once: kernels for the threads of a device, run without a device.
 
 `gather_threads` (one launch for each kernel), `own_memory` (allocated inside of it), `insert_barriers` (where threads wait for
-each other; `common_memory`, `conflicts`, `every_thread` and `uniform` answer for it, `make_way` makes room), `refuse_races`
-(`races`, `same_statement`, `parallel_races`), `inject_virtual_threads`; `machine/lower_threads.py` turns phases between
-barriers into loops.
+each other; `common_memory`, `uniform` and `passes/races` answer for it, `make_way` makes room), `inject_virtual_threads`;
+`machine/lower_threads.py` turns phases between barriers into loops.
 """

@@ -36,9 +36,9 @@ from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.around import Binding, Condition, Loop, Step
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.passes.facts.threads import has_launch, launched
+from tedsl.passes.races.every_thread import EveryThread
+from tedsl.passes.races.may_meet import Conflicts
 from tedsl.passes.threads.common_memory import CommonMemory
-from tedsl.passes.threads.conflicts import Conflicts
-from tedsl.passes.threads.every_thread import EveryThread
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.threads.make_way import checked_before, guarded
 from tedsl.passes.threads.meetings import barrier, divergent, is_barrier, meeting, thread_in

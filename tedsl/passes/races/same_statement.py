@@ -23,9 +23,9 @@ from tedsl.ir.walk.accesses import Access, accesses, inside_of, never, reads
 from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, WithoutLets
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import noted_memory, scope_of, takes_notes
-from tedsl.passes.threads.conflicts import THREADS, Conflicts
+from tedsl.passes.races.known_values import Values, elements, may_hold, on_data, value
+from tedsl.passes.races.may_meet import THREADS, Conflicts
 from tedsl.passes.threads.gather_threads import Kernel
-from tedsl.passes.threads.known_values import Values, elements, may_hold, on_data, value
 from tedsl.passes.threads.meetings import is_barrier
 
 SIZES = ((8, 8, 8, 8), (3, 5, 7, 2), (2, 1, 3, 4), (16, 4, 2, 8))  # tried for what only a call decides, in turn

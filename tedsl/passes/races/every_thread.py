@@ -15,8 +15,8 @@ from tedsl.ir.expr import Var
 from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.around import Loop, WithoutLets
 from tedsl.ir.walk.visitor import variables
+from tedsl.passes.races.known_values import Values, elements, may_hold, on_data, value
 from tedsl.passes.threads.gather_threads import Kernel
-from tedsl.passes.threads.known_values import Values, elements, may_hold, on_data, value
 
 LOOKS = 1 << 13  # at threads and iterations, for one question
 Elements = dict[int, set[int]]  # with the numbers of the threads that touch them

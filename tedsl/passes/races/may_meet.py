@@ -20,8 +20,8 @@ from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.guard_ranges import split_linear
+from tedsl.passes.races.known_values import Values, value
 from tedsl.passes.threads.gather_threads import Kernel
-from tedsl.passes.threads.known_values import Values, value
 
 THREADS = 1024  # looked at, of a block
 

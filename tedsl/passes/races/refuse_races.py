@@ -6,10 +6,10 @@ from __future__ import annotations
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Stmt
 from tedsl.passes.facts.threads import launched
+from tedsl.passes.races.parallel_races import check_iterations
+from tedsl.passes.races.same_statement import check_statements
+from tedsl.passes.races.updates import check_races
 from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_of
-from tedsl.passes.threads.parallel_races import check_iterations
-from tedsl.passes.threads.races import check_races
-from tedsl.passes.threads.same_statement import check_statements
 
 
 def refuse_races(func: PrimFunc) -> PrimFunc:

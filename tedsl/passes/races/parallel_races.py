@@ -24,8 +24,8 @@ from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Condition, WithoutLets
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import launched, noted_memory, takes_notes
+from tedsl.passes.races.known_values import Values, elements, value
 from tedsl.passes.threads.gather_threads import kernel_of
-from tedsl.passes.threads.known_values import Values, elements, value
 
 ITERATIONS = (64, 8, 4)  # looked at, from the first on, and the last; of each axis, where a launch has several of blocks
 INNER = 4  # of each loop inside, and its last
