@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
-from tedsl.ir import build
 from tedsl.ir.expr import Var
 from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.around import Loop, WithoutLets
@@ -30,9 +29,8 @@ class EveryThread:
     """Answers for one kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
-        zero = build.const(0, "int32")
-        self.threads = [Loop(one.var, zero, one.count) for one in kernel.axes if not one.is_block]
-        self.blocks = {one.var: Loop(one.var, zero, one.count) for one in kernel.blocks}
+        self.threads = [one.loop for one in kernel.axes if not one.is_block]
+        self.blocks = {one.var: one.loop for one in kernel.blocks}
         self.without_lets = WithoutLets(keep=on_data)  # what can be computed again is written out
         self.looks = 0
         self.known: dict[tuple[object, ...], Elements] = {}

@@ -1,165 +1,178 @@
-"""Whether two accesses to memory of a block may meet: one thread's element being another's, and at least one a store.
+"""May two accesses touch one element at different points of some axes, with at least one of them a store?
 
-They do not if each thread keeps to elements of its own. Seen for indices that are sums: the threads' part tells threads
-apart by at least the smallest factor (as digits do: 8*threadIdx.y + threadIdx.x of 8 threads each), and what is added to it
-on either side differs by less than that.
+    S[8*y + x]     threads y, x of 4 * 8: no two threads have the same element
+    B[i*2 + k]     iterations i of a parallel loop, k in 0..2 inside: none; k in 0..3: i = 0, k = 2 and i = 1, k = 0 meet
+
+The axes are what runs at once or in any order: the threads of a block, the blocks of a launch, the iterations of a parallel
+loop, the lanes of a vector. Shown to be apart are indices that are sums: the part of the axes differs by at least the smallest
+factor from point to point (as digits do: 8*y + x for 8 values of x), and what is added to it on either side differs by less.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
-from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
+from tedsl.ir.expr import Expr, IntImm, Load, Var
 from tedsl.ir.iters import Range
-from tedsl.ir.stmt import For
 from tedsl.ir.walk.accesses import Access
+from tedsl.ir.walk.around import Loop
+from tedsl.ir.walk.lanes import one_lane
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.guard_ranges import split_linear
 from tedsl.passes.races.known_values import Values, value
-from tedsl.passes.threads.gather_threads import Kernel
 
-THREADS = 1024  # looked at, of a block
+POINTS = 1024  # looked at, of the axes
+
+
+def may_meet(a: Access, b: Access, *, distinct: Axes, same: Set[Var] = frozenset(), carried: Var | None = None) -> bool:
+    """Whether different points of the axes `distinct` may touch one element by `a` and `b`; False is a proof that none do.
+
+    same: loops of which both accesses are at one iteration; in others they may be at different ones. carried: accesses of one
+    iteration of that loop do not count.
+    """
+    return a.memory is b.memory and (a.writes or b.writes) and distinct.meet(a.index, b.index, a.memory, same, carried)
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
-    """An index as the threads' part (a factor for each axis) and the rest."""
+class _Sum:
+    """An index as the part of the axes (a factor for each) and the rest."""
 
     factors: tuple[int, ...]
     rest: Expr
 
 
-class Conflicts:
-    """Answers for one kernel. `loop` tells of the loops in it."""
+class Axes:
+    """Axes whose points run at once or in any order, the last one fastest, and what is known of the variables inside.
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.threads = kernel.threads
+    shared: other axes, of which all points are at one.
+    """
+
+    def __init__(self, axes: Sequence[Loop], shared: Iterable[Loop] = ()) -> None:
+        self.axes = list(axes)
+        self.shared = list(shared)
         self.analyzer = Analyzer()
         self.loops: set[Var] = set()  # variables that differ from iteration to iteration
         self.lets: set[Var] = set()  # variables of which nothing is known
-        self.blocks = {one.var for one in kernel.blocks}
-        self.callers: set[Var] = set()  # memory that the kernel did not allocate
-        self.apart: dict[str, bool] = {}  # of indices into it: whether threads have different ones
-        for one in kernel.axes:
-            self.analyzer.bind(one.var, Range.from_min_extent(IntImm(one.var.dtype, 0), one.count))
+        self.callers: set[Var] = set()  # memory that comes from outside
+        self._apart: dict[str, bool] = {}  # of indices into it: whether the points have different ones
+        for axis in (*self.shared, *self.axes):
+            self.analyzer.bind(axis.var, Range.from_min_extent(axis.min, axis.extent))
 
-    def loop(self, loop: For) -> None:
-        self.loops.add(loop.loop_var)
-        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    def loop(self, var: Var, low: Expr, extent: Expr) -> None:
+        """Tells of a loop inside."""
+        self.loops.add(var)
+        self.analyzer.bind(var, Range.from_min_extent(low, extent))
 
-    def meet(self, one: Access, other: Access, fixed: Set[Var], carried: Var | None = None) -> bool:
-        """Whether different threads may touch one element; in loops other than `fixed` they may be at different iterations.
-
-        carried: only accesses of different iterations of that loop count.
-        """
-        if one.memory is not other.memory or not (one.writes or other.writes):
+    def meet(self, one: Expr | None, other: Expr | None, memory: Var, same: Set[Var], carried: Var | None) -> bool:
+        """The question of `may_meet` for indices into `memory`; None: any element of it."""
+        if self._is_one_place(one, other, memory):
             return False
-        if self._is_one_place(one, other):
-            return False
-        a, b = self._place(one.index), self._place(other.index)
-        if a is None or b is None or a.factors != b.factors or not self.threads:
-            return bool(self.threads)
-        if self._is_one_numbering(a, b, fixed, carried):
+        a, b = self._sum(one), self._sum(other)
+        if a is None or b is None or a.factors != b.factors or not self.axes:
+            return bool(self.axes)
+        if self._is_one_numbering(a, b, same, carried):
             return False
         apart = self._distance(a.factors)
-        return apart is None or not self._closer(a.rest, b.rest, apart, fixed)
+        return apart is None or not self._closer(a.rest, b.rest, apart, same)
 
-    def _is_one_place(self, one: Access, other: Access) -> bool:
-        """Whether both name an element of the caller's in the same words, and nothing shows that two threads mean the same one.
+    def _is_one_place(self, one: Expr | None, other: Expr | None, memory: Var) -> bool:
+        """Whether both name an element of the caller's in the same words, and nothing shows that two points mean the same one.
 
         Strides that a call decides, indices that are looked up and digits of a fused axis are of this kind, in sums that start
         at zero.
         """
-        words = repr(one.index)
-        if one.memory not in self.callers or one.index is None or words != repr(other.index):
+        if memory not in self.callers or one is None:
             return False
-        place = self._place(one.index)
-        if place is not None and not any(v in self.lets for v in variables(place.rest)):
+        words = repr(one)
+        if words != repr(other):
             return False
-        if words not in self.apart:
-            self.apart[words] = self._tells_apart(one.index)
-        return self.apart[words]
+        parts = self._sum(one)
+        if parts is not None and not any(v in self.lets for v in variables(parts.rest)):
+            return False
+        if words not in self._apart:
+            self._apart[words] = self._tells_apart(one)
+        return self._apart[words]
 
     def _tells_apart(self, index: Expr) -> bool:
-        """Whether the threads of a block have different values of `index`, or values that are not known."""
-        values: Values = {var: 0 for var in variables(index) if var in self.loops or var in self.blocks}
-        counts = [build.as_int(one.count) for one in self.threads]
-        threads = itertools.islice(itertools.product(*[range(count or 1) for count in counts]), THREADS)
-        found = [value(index, {**values, **{one.var: k for one, k in zip(self.threads, at)}}) for at in threads]
-        return None in found or len(set(found)) == len(found)
+        """Whether the points have different values of `index`, or values that are not known."""
+        around = self.loops.union(axis.var for axis in self.shared)
+        values: Values = {var: 0 for var in variables(index) if var in around}
+        counts = [build.as_int(axis.extent) for axis in self.axes]
+        points = itertools.islice(itertools.product(*[range(count or 1) for count in counts]), POINTS)
+        elements = [value(index, {**values, **{axis.var: k for axis, k in zip(self.axes, at)}}) for at in points]
+        return None in elements or len(set(elements)) == len(elements)
 
-    def _is_one_numbering(self, a: _Place, b: _Place, fixed: Set[Var], carried: Var | None) -> bool:
-        """Whether both indices number threads and iterations alike, each pair with an element of its own.
+    def _is_one_numbering(self, a: _Sum, b: _Sum, same: Set[Var], carried: Var | None) -> bool:
+        """Whether both indices number points and iterations alike, each pair with an element of its own.
 
-        With `carried`, threads may share an element of one iteration of that loop: no barrier between iterations helps there.
+        With `carried`, points may share an element of one iteration of that loop: no barrier between iterations helps there.
         """
-        digits = [(abs(c), build.as_int(one.count)) for c, one in zip(a.factors, self.threads)]
-        first, second = self._digits(a.rest, fixed), self._digits(b.rest, fixed)
+        digits = [(abs(c), build.as_int(axis.extent)) for c, axis in zip(a.factors, self.axes)]
+        first, second = self._digits(a.rest, same), self._digits(b.rest, same)
         if first is None or second is None or first[0] != second[0]:
             return False
         if build.as_int(self.analyzer.simplify(build.sub(first[1], second[1]))) != 0:
             return False
         if carried is not None:
-            steps = [split_linear(place.rest, carried, self.analyzer) for place in (a, b)]
+            steps = [split_linear(part.rest, carried, self.analyzer) for part in (a, b)]
             if steps[0] is not None and steps[1] is not None and steps[0][0] == steps[1][0] != 0:
                 digits = [digit for digit in digits if digit[0]]
         digits = sorted(digits + first[0], key=lambda d: d[0])
         return digits[0][0] > 0 and all(count is not None and above >= c * count
                                         for (c, count), (above, _) in itertools.pairwise(digits))
 
-    def _digits(self, rest: Expr, fixed: Set[Var]) -> tuple[list[tuple[int, int | None]], Expr] | None:
-        """`rest` as factors and counts of the loops that are not fixed, in order, and what is left."""
-        found: list[tuple[int, int | None]] = []
+    def _digits(self, rest: Expr, same: Set[Var]) -> tuple[list[tuple[int, int | None]], Expr] | None:
+        """`rest` as factors and counts of the loops that are not in `same`, in order, and what is left."""
+        digits: list[tuple[int, int | None]] = []
         for var in variables(rest):
             if var in self.lets:
                 return None
-            if var in self.loops and var not in fixed:
+            if var in self.loops and var not in same:
                 split, (low, high) = split_linear(rest, var, self.analyzer), self.analyzer.bounds(var)
                 if split is None or split[0] <= 0 or low != 0 or high is None:
                     return None
-                found.append((split[0], high + 1))
+                digits.append((split[0], high + 1))
                 rest = split[1]
-        return sorted(found), rest
+        return sorted(digits), rest
 
-    def _place(self, index: Expr | None) -> _Place | None:
+    def _sum(self, index: Expr | None) -> _Sum | None:
         if index is None:
             return None
-        if isinstance(index, Ramp):
-            lane = Var("lane", index.base.dtype)
-            self.analyzer.bind(lane, Range.from_min_extent(IntImm(lane.dtype, 0), IntImm(lane.dtype, index.lanes)))
-            self.loops.add(lane)
-            index = build.add(index.base, build.mul(index.stride, lane))
-        if index.dtype.lanes > 1 or any(isinstance(node, Load) for node in post_order(index)):
+        if index.dtype.lanes > 1:
+            lane = Var("lane", index.dtype.element)
+            self.loop(lane, IntImm(lane.dtype, 0), IntImm(lane.dtype, index.dtype.lanes))
+            index = one_lane(index, lane)
+        if index is None or any(isinstance(node, Load) for node in post_order(index)):
             return None
         factors = []
-        for one in self.threads:
-            split = split_linear(index, one.var, self.analyzer)
+        for axis in self.axes:
+            split = split_linear(index, axis.var, self.analyzer)
             if split is None:
                 return None
             factors.append(split[0])
             index = split[1]
-        return _Place(tuple(factors), index)
+        return _Sum(tuple(factors), index)
 
     def _distance(self, factors: tuple[int, ...]) -> int | None:
-        """The least distance between the parts of two different threads; None if two may be equal."""
-        digits = sorted(((abs(c), build.as_int(one.count)) for c, one in zip(factors, self.threads)), key=lambda d: d[0])
+        """The least distance between the parts of two different points; None if two may be equal."""
+        digits = sorted(((abs(c), build.as_int(axis.extent)) for c, axis in zip(factors, self.axes)), key=lambda d: d[0])
         for (c, count), (above, _) in itertools.pairwise(digits):
             if count is None or above < c * count:
                 return None
         return digits[0][0] or None
 
-    def _closer(self, a: Expr, b: Expr, apart: int, fixed: Set[Var]) -> bool:
-        """Whether a and b differ by less than `apart` for all iterations of the loops that are not `fixed`."""
+    def _closer(self, a: Expr, b: Expr, apart: int, same: Set[Var]) -> bool:
+        """Whether a and b differ by less than `apart` for all iterations of the loops that are not in `same`."""
         own: dict[Var, Expr] = {}
         for var in {*variables(a), *variables(b)}:
             if var in self.lets:
                 return False
-            if var in self.loops and var not in fixed:
+            if var in self.loops and var not in same:
                 own[var] = self._twin(var)
         low, high = self.analyzer.bounds(build.sub(substitute(b, own), a))
         return low is not None and high is not None and -apart < low and high < apart

@@ -17,19 +17,21 @@ from typing import Any, NamedTuple
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import Call, Expr, Load, Var
+from tedsl.ir.expr import Call, Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import EXTERN_SCOPE, LAUNCH, Allocate, AttrStmt, For, ForKind, IfThenElse, Stmt, Tensorized, While
 from tedsl.ir.walk.accesses import Access, accesses
-from tedsl.ir.walk.around import Condition, WithoutLets
+from tedsl.ir.walk.around import Condition, Loop, WithoutLets
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import launched, noted_memory, takes_notes
 from tedsl.passes.races.known_values import Values, elements, value
+from tedsl.passes.races.may_meet import Axes, may_meet
 from tedsl.passes.threads.gather_threads import kernel_of
 
 ITERATIONS = (64, 8, 4)  # looked at, from the first on, and the last; of each axis, where a launch has several of blocks
 INNER = 4  # of each loop inside, and its last
 POINTS = 4096  # evaluations for one loop
+PAIRS = 4096  # of accesses for which it is asked whether they may meet
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +119,9 @@ def _check(turns: _Turns) -> None:
     touches = _looked_at(turns)
     written = {touch.memory for touch in touches if touch.writes}
     inside = {node.buffer_var for node in post_order(turns.body) if isinstance(node, Allocate)}
-    looked_at = [touch for touch in touches if touch.memory in written - inside and not _is_shadow(touch.memory)]
+    candidates = [touch for touch in touches if touch.memory in written - inside and not _is_shadow(touch.memory)]
+    doubtful = _where_they_may_meet(turns, candidates)
+    looked_at = [touch for touch in candidates if touch.memory in doubtful]
     conditions = {touch: _conditions(touch) for touch in looked_at}
     alike = {touch: _alike(turns, touch, written | inside) for touch in looked_at}
     left = POINTS
@@ -149,6 +153,18 @@ def _check(turns: _Turns) -> None:
                 _compare(turns, now, met, place[1])
         if left <= 0:
             return
+
+
+def _where_they_may_meet(turns: _Turns, touches: Sequence[Access]) -> set[Var]:
+    """The memory in which different iterations are not proved to keep to different elements."""
+    axes = Axes([Loop(var, IntImm(var.dtype, first), IntImm(var.dtype, count)) for var, _, first, count in turns.axes])
+    by_memory: dict[Var, dict[Expr, Access]] = {}  # one access for each index is enough
+    for touch in sorted(touches, key=lambda touch: not touch.writes):
+        by_memory.setdefault(touch.memory, {}).setdefault(touch.node.index, touch)
+        for loop in touch.loops:
+            axes.loop(loop.var, loop.min, loop.extent)
+    return {memory for memory, accesses in by_memory.items() if len(accesses) ** 2 > PAIRS or any(
+        may_meet(a, b, distinct=axes) for a, b in itertools.product(accesses.values(), repeat=2))}
 
 
 def _compare(turns: _Turns, now: _Met, met: _Met | None, element: int) -> None:

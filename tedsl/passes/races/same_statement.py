@@ -24,7 +24,7 @@ from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, WithoutLets
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import noted_memory, scope_of, takes_notes
 from tedsl.passes.races.known_values import Values, elements, may_hold, on_data, value
-from tedsl.passes.races.may_meet import THREADS, Conflicts
+from tedsl.passes.races.may_meet import POINTS, may_meet
 from tedsl.passes.threads.gather_threads import Kernel
 from tedsl.passes.threads.meetings import is_barrier
 
@@ -42,14 +42,14 @@ Accesses = list[Access]
 def check_statements(kernel: Kernel) -> None:
     """Raises for a statement in which a thread reads an element that another one writes."""
     if kernel.threads:
-        blocks = OUTSIDE.within(*(Loop(one.var, build.const(0, one.var.dtype), one.count) for one in kernel.blocks))
+        blocks = OUTSIDE.within(*(one.loop for one in kernel.blocks))
         _Statements(kernel).stmt(kernel.body, blocks)
         _Statements(kernel).alone(kernel.body, blocks)
 
 
 class _Statements:
     def __init__(self, kernel: Kernel) -> None:
-        self.kernel, self.conflicts = kernel, Conflicts(kernel)
+        self.kernel, self.threads = kernel, kernel.distinct_threads()
         nodes = list(post_order(kernel.body))
         allocated = {node.buffer_var: node for node in nodes if isinstance(node, Allocate)}
         self.extents = {memory: node.extents for memory, node in allocated.items()}
@@ -63,9 +63,9 @@ class _Statements:
         self.known: dict[Around, list[Expr]] = {}
         for node in reversed(nodes):  # from the outside in
             if isinstance(node, For):
-                self.conflicts.loop(node)
+                self.threads.loop(node.loop_var, node.min, node.extent)
             elif isinstance(node, LetStmt):
-                self.conflicts.lets.add(node.var)
+                self.threads.lets.add(node.var)
 
     def stmt(self, stmt: Stmt, around: Around) -> None:
         match stmt:
@@ -127,8 +127,8 @@ class _Statements:
             if (where != ONE or memory in self.callers) and any(
                     on_data(condition) for access in (read, write) for condition in self.conditions(access)):
                 continue
-            fixed = {loop.var for loop in read.around.loops()} & {loop.var for loop in write.around.loops()}
-            if self.conflicts.meet(read, write, fixed):
+            same = {loop.var for loop in read.loops} & {loop.var for loop in write.loops}
+            if may_meet(read, write, distinct=self.threads, same=same):
                 self.search(read, write, where)
 
     def conditions(self, access: Access) -> list[Expr]:
@@ -188,7 +188,7 @@ class _Statements:
         rows = [scope_of(memory.type_annotation) == "warp" and one.axis.thread_tag != "threadIdx.x"
                 for one in self.kernel.threads]
         writers: dict[tuple[int, _Thread], list[_Thread]] = {}
-        threads = list(itertools.islice(itertools.product(*[range(count or 0) for count in counts]), THREADS))
+        threads = list(itertools.islice(itertools.product(*[range(count or 0) for count in counts]), POINTS))
         for thread in threads:
             for element in self.elements(write, values, thread):
                 writers.setdefault((element, tuple(itertools.compress(thread, rows))), []).append(thread)

@@ -21,10 +21,12 @@ from tedsl.ir.expr import Expr, IntImm, Let, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import LAUNCH, Allocate, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store
+from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import BLOCK_TAGS, THREAD_TAGS, has_launch, launched
+from tedsl.passes.races.may_meet import Axes
 
 ORDER = (*BLOCK_TAGS, *THREAD_TAGS)
 
@@ -39,6 +41,11 @@ class Thread:
     @property
     def var(self) -> Var:
         return self.axis.var
+
+    @property
+    def loop(self) -> Loop:
+        """The threads as a loop over them."""
+        return Loop(self.var, IntImm(self.var.dtype, 0), self.count)
 
     @property
     def is_block(self) -> bool:
@@ -64,6 +71,11 @@ class Kernel:
     def threads(self) -> list[Thread]:
         """The axes of a block that have more than one thread, the last one fastest."""
         return [one for one in self.axes if not one.is_block and not one.is_single]
+
+    def distinct_threads(self) -> Axes:
+        """The threads of one block, as axes whose points may meet."""
+        shared = [one for one in self.axes if one.is_block or one.is_single]
+        return Axes([one.loop for one in self.threads], [one.loop for one in shared])
 
     @property
     def running(self) -> Kernel:

@@ -37,7 +37,7 @@ from tedsl.ir.walk.around import Binding, Condition, Loop, Step
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.passes.facts.threads import has_launch, launched
 from tedsl.passes.races.every_thread import EveryThread
-from tedsl.passes.races.may_meet import Conflicts
+from tedsl.passes.races.may_meet import may_meet
 from tedsl.passes.threads.common_memory import CommonMemory
 from tedsl.passes.threads.gather_threads import Kernel, kernel_of
 from tedsl.passes.threads.make_way import checked_before, guarded
@@ -82,10 +82,10 @@ class _KernelBarriers:
 
     def __init__(self, kernel: Kernel) -> None:
         self.uniform = Uniformity(kernel)
-        self.conflicts = Conflicts(kernel)
+        self.threads = kernel.distinct_threads()
         self.every_thread = EveryThread(kernel)
         self.common = CommonMemory(kernel)
-        self.conflicts.callers |= self.common.callers
+        self.threads.callers |= self.common.callers
         self.decided_by_data = 0  # branches and loops around, in which threads cannot wait
 
     def __call__(self, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
@@ -115,7 +115,7 @@ class _KernelBarriers:
                 return self.branch(stmt, around)
             case LetStmt():
                 if not self.uniform.is_pure(stmt.value) or self.uniform.varies(stmt.value):
-                    self.conflicts.lets.add(stmt.var)
+                    self.threads.lets.add(stmt.var)
                 with self.within(Binding(stmt.var, stmt.value, stmt)):
                     return self.inside(stmt, self.reads(stmt.value), around)
             case Allocate() | AttrStmt():
@@ -146,10 +146,10 @@ class _KernelBarriers:
         for entry in entries:
             if entry is None:
                 return False
-            if self.decided_by_data and entry.memory in self.conflicts.callers:
+            if self.decided_by_data and entry.memory in self.threads.callers:
                 continue
-            if any(self.conflicts.meet(one, entry, fixed, carried) and not self.keep_apart(one, entry, fixed)
-                   for one in pending.accesses):
+            if any(may_meet(access, entry, distinct=self.threads, same=fixed, carried=carried)
+                   and not self.keep_apart(access, entry, fixed) for access in pending.accesses):
                 return True
         return False
 
@@ -210,7 +210,7 @@ class _KernelBarriers:
         return placed, total, bool(waits)
 
     def loop(self, loop: For, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
-        self.conflicts.loop(loop)
+        self.threads.loop(loop.loop_var, loop.min, loop.extent)
         body = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
         with self.within(Loop(loop.loop_var, loop.min, loop.extent, loop)):
             parts, entries, _ = self.sequence(body, around, loop.loop_var, repeats=build.as_int(loop.extent) != 1)
