@@ -10,11 +10,13 @@ from tedsl.ir.expr import Broadcast, Expr, IntImm, Let, Load, Ramp, Var
 from tedsl.ir.iters import Range
 from tedsl.ir.stmt import For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses
+from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable
+from tedsl.passes.races.may_meet import Axes, may_meet
 
 PAIRS = 4096  # of accesses to compare; a body with more runs serially
 Uses = Callable[[Expr, set[Var]], bool]
@@ -43,15 +45,26 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
     order = _Order(lane_var, low, lanes, inner, varying - {lane_var}, around if written_by_hand else None)
     if written_by_hand:
         order.tell_iterations_apart(inner, body)
+    axes = _axes(lane_var, low, lanes, inner, body, around)
     for memory in written:
-        wrote = _distinct(store.node.index for store in stores if store.memory is memory)
-        used = _distinct([*wrote, *(load.node.index for load in loads if load.memory is memory)])
+        wrote = _distinct(store for store in stores if store.memory is memory)
+        used = _distinct([*wrote, *(load for load in loads if load.memory is memory)])
         if len(wrote) * len(used) > PAIRS:
             return True
         if len(used) > 1 or memory in read:
-            if any(order.conflict(a, b) for a in wrote for b in used):
+            if any(order.conflict(a.node.index, b.node.index) and may_meet(a, b, distinct=axes) for a in wrote for b in used):
                 return True
     return False
+
+
+def _axes(lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], body: Stmt, around: Sequence[For]) -> Axes:
+    """The lanes as an axis, with the loops inside, which come innermost first, and the lets, of which nothing is known."""
+    axes = Axes([Loop(lane_var, low, build.const(lanes, lane_var.dtype))],
+                [Loop(loop.loop_var, loop.min, loop.extent) for loop in around])
+    for loop in reversed(inner):
+        axes.loop(loop.loop_var, loop.min, loop.extent)
+    axes.lets = {node.var for node in post_order(body) if isinstance(node, (LetStmt, Let))}
+    return axes
 
 
 def varying_variables(body: Stmt, lane_var: Var, uses: Uses) -> set[Var]:
@@ -73,8 +86,12 @@ def _is_guarded(store: Access, varying: set[Var], uses: Uses) -> bool:
     return any(uses(guard, varying) for guard in guards)
 
 
-def _distinct(indices: Iterable[Expr]) -> list[Expr]:
-    return list(dict.fromkeys(indices))
+def _distinct(accesses: Iterable[Access]) -> list[Access]:
+    """One access for each index."""
+    once: dict[Expr, Access] = {}
+    for access in accesses:
+        once.setdefault(access.node.index, access)
+    return list(once.values())
 
 
 class _Order:
