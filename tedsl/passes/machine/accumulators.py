@@ -12,6 +12,8 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_var
 from tedsl.ir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
+from tedsl.ir.walk.accesses import Access, accesses
+from tedsl.ir.walk.around import Around, Condition, Loop, Step
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
@@ -23,12 +25,15 @@ SLOTS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
-    """A load or store, and the conditions inside the loop under which it happens (without marks)."""
+class Candidate:
+    """A load or store that may go to a register, and the conditions inside the loop under which it happens (without marks).
+
+    reader: the masked store whose value contains a load; None if it is read elsewhere, too.
+    """
 
     node: Load | Store
     guards: tuple[Expr, ...]
-    reader: Store | None  # the store whose value contains a load; None if it is read elsewhere
+    reader: Store | None
 
     @property
     def dtype(self) -> DType:
@@ -130,14 +135,14 @@ def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends:
         return None
     bound = {loop.loop_var} | {_bound_by(n) for n in nodes if isinstance(n, (For, LetStmt, Let, Allocate))}
     foreign = {v for v in (*stored, *loaded) if v not in allocated}
-    accesses = _accesses(loop.body)
+    candidates = _candidates(loop.body)
     plan = Plan([], {}, {})
     bound.add(MEMORY)
     for memory in wanted:
         alone = noalias or memory in allocated or foreign == {memory}
         if memory in bound or not alone:
             continue
-        group = _Group(memory, accesses[memory], number, analyzer, lambda e: not depends.on_any(e, bound))
+        group = _Group(memory, candidates[memory], number, analyzer, lambda e: not depends.on_any(e, bound))
         slots = group.slots(sum(s.dtype.bytes * s.dtype.lanes for s in plan.slots), len(plan.slots))
         if slots:
             _add(plan, memory, slots, group)
@@ -154,7 +159,7 @@ def _add(plan: Plan, memory: Var, slots: list[Slot], group: _Group) -> None:
 class _Group:
     """The accesses of a loop to one buffer, on their way to become slots."""
 
-    def __init__(self, memory: Var, accesses: list[Access], number: Numbering, analyzer: Analyzer,
+    def __init__(self, memory: Var, accesses: list[Candidate], number: Numbering, analyzer: Analyzer,
                  is_fixed: Callable[[Expr], bool]) -> None:
         self.memory, self.accesses, self.number, self.analyzer, self.is_fixed = memory, accesses, number, analyzer, is_fixed
         self.local = pointer_var(f"{memory.name}.acc", accesses[0].dtype.element, "local")
@@ -165,7 +170,7 @@ class _Group:
         """One slot for each location; none if the locations are not fixed, apart, and few."""
         if not all(self.is_fixed(access.node.index) for access in self.accesses):
             return []
-        places: dict[int, list[Access]] = {}
+        places: dict[int, list[Candidate]] = {}
         for access in self.accesses:
             places.setdefault(self.number(access.node.index), []).append(access)
         size = sum(same[0].dtype.bytes * same[0].dtype.lanes for same in places.values())
@@ -183,7 +188,7 @@ class _Group:
             made.append(slot)
         return made
 
-    def leader(self, same: list[Access]) -> Access | None:
+    def leader(self, same: list[Candidate]) -> Candidate | None:
         """A store of this location that happens in every iteration in which any of the accesses happens."""
         stores = [a for a in same if isinstance(a.node, Store)]
         for store in stores:
@@ -198,7 +203,7 @@ class _Group:
                 return store
         return None
 
-    def same_lanes(self, access: Access, store: Access) -> bool:
+    def same_lanes(self, access: Candidate, store: Candidate) -> bool:
         """Whether the predicate of `access` is that of `store`; a masked load may be read by that store alone, since
         the register has other values than 0 in the lanes that are off."""
         if self.number(access.node.predicate) != self.number(store.node.predicate):
@@ -209,7 +214,7 @@ class _Group:
         return reader is not None and reader.buffer_var is self.memory \
             and self.number(reader.predicate) == self.number(store.node.predicate)
 
-    def apart(self, places: dict[int, list[Access]]) -> bool:
+    def apart(self, places: dict[int, list[Candidate]]) -> bool:
         """Whether different locations share no element."""
         if len(places) == 1:
             return True
@@ -255,31 +260,34 @@ def _bound_by(node: For | LetStmt | Let | Allocate) -> Var:
     return node.loop_var if isinstance(node, For) else node.buffer_var if isinstance(node, Allocate) else node.var
 
 
-def _accesses(body: Stmt) -> dict[Var, list[Access]]:
-    """Every load and store below `body` with its guards inside."""
-    found: dict[Var, list[Access]] = {}
-    stack: list[tuple[Any, tuple[Expr, ...], Store | None]] = [(body, (), None)]
-    seen: set[Any] = set()
-    while stack:
-        node, guards, reader = stack.pop()
-        key = (id(node), id(reader), guards)
-        if key in seen:
-            continue
-        seen.add(key)
-        if isinstance(node, (Load, Store)):
-            found.setdefault(node.buffer_var, []).append(Access(node, guards, reader))
-        if isinstance(node, IfThenElse):
-            taken = (*guards, *map(without_likely, conjuncts(node.condition)))
-            stack += [(node.condition, guards, reader), (node.then_case, taken, reader)]
-            if node.else_case is not None:
-                stack.append((node.else_case, (*guards, build.logical_not(node.condition)), reader))
-        elif isinstance(node, For):
-            count = build.as_int(node.extent)
-            runs = guards if count is not None and count > 0 else (*guards, build.greater(node.extent, 0))
-            stack += [(node.min, guards, reader), (node.extent, guards, reader), (node.body, runs, reader)]
-        elif isinstance(node, Store):
-            stack += [(child, guards, None) for child in node.child_nodes() if child is not node.value]
-            stack.append((node.value, guards, node))
-        else:
-            stack += [(child, guards, reader) for child in reversed(node.child_nodes())]
+def _candidates(body: Stmt) -> dict[Var, list[Candidate]]:
+    """Every load and store below `body` with its guards inside, by memory."""
+    found: dict[Var, list[Candidate]] = {}
+    guards: dict[Around, tuple[Expr, ...]] = {}
+    for access in accesses(body):
+        place = access.around.of_statement()
+        if place not in guards:
+            guards[place] = tuple(guard for step in place.steps() for guard in _guards(step))
+        found.setdefault(access.memory, []).append(Candidate(access.node, guards[place], _reader(access)))
     return found
+
+
+def _guards(step: Step) -> list[Expr]:
+    """What must hold so that something happens inside of a branch or loop."""
+    match step:
+        case Condition(expr=condition, holds=True, by=IfThenElse()):
+            return list(map(without_likely, conjuncts(condition)))
+        case Condition(by=IfThenElse()):
+            return [step.value]
+        case Loop(extent=extent, by=For()) if (build.as_int(extent) or 0) <= 0:
+            return [build.greater(extent, 0)]
+        case _:
+            return []
+
+
+def _reader(access: Access) -> Store | None:
+    store = access.statement
+    if access.writes or not isinstance(store, Store) or store.predicate is None:
+        return None
+    elsewhere = (node for place in (store.index, store.predicate) for node in post_order(place))
+    return None if any(node is access.node for node in elsewhere) else store

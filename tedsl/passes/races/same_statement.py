@@ -36,7 +36,6 @@ ALIEN = "in memory of one thread that is allocated outside of the kernel, once f
 HINTS = {SIDES: "make it two branches, one after the other, in the order that is meant: threads wait between them",
          ALIEN: "allocate it inside of the threads: each of them has its own there"}
 _Thread = tuple[int, ...]
-Accesses = list[Access]
 
 
 def check_statements(kernel: Kernel) -> None:
@@ -98,27 +97,27 @@ class _Statements:
             self.shared, self.until_barrier = self.alien, False
             self.compare(*self.accesses(body, around), ALIEN)
 
-    def accesses(self, stmt: Stmt, around: Around) -> tuple[Accesses, Accesses]:
+    def accesses(self, stmt: Stmt, around: Around) -> tuple[list[Access], list[Access]]:
         """What `stmt` reads and what it writes before its first barrier, or in all of it."""
         return self.parted(accesses(stmt, around, wanted=self.is_shared, until=is_barrier if self.until_barrier else never))
 
-    def reads(self, exprs: Sequence[Expr], around: Around) -> Accesses:
+    def reads(self, exprs: Sequence[Expr], around: Around) -> list[Access]:
         """The loads of shared memory in expressions, the last one first, each under what decides whether it is made or used."""
         return list(reads(exprs, around, wanted=self.is_shared))[::-1]
 
     def is_shared(self, node: Node) -> bool:
         return isinstance(node, Load) and node.buffer_var in self.shared
 
-    def parted(self, accesses: Iterable[Access]) -> tuple[Accesses, Accesses]:
+    def parted(self, accesses: Iterable[Access]) -> tuple[list[Access], list[Access]]:
         """Reads and writes."""
-        both: tuple[Accesses, Accesses] = [], []
+        both: tuple[list[Access], list[Access]] = [], []
         for access in accesses:
             both[access.writes].append(access)
         return both
 
     # --- is it a race? ---
 
-    def compare(self, reads: Accesses, writes: Accesses, where: str = ONE) -> None:
+    def compare(self, reads: list[Access], writes: list[Access], where: str = ONE) -> None:
         """Raises for a read and a write of one element by two threads."""
         for read, write in itertools.product(reads, writes):
             memory = read.memory

@@ -18,13 +18,14 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Load
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import Range
-from tedsl.ir.node import Node
-from tedsl.ir.stmt import AttrStmt, For, LetStmt, Prefetch, Stmt, seq
+from tedsl.ir.stmt import AttrStmt, For, Prefetch, Stmt, seq
+from tedsl.ir.walk.accesses import Access, accesses
+from tedsl.ir.walk.around import Binding, Loop
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.attributes import has_attribute
-from tedsl.passes.facts.threads import as_loop, bind_launched
+from tedsl.passes.facts.threads import bind_launched
 
 SCOPE = "prefetch_scope"
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
@@ -77,38 +78,34 @@ class _Injector(ScopedRewriter):
             region.append(Range.from_min_extent(low, self.analyzer.simplify(build.add(build.sub(high, low), 1))))
         return region
 
-    def touched(self, buffer: Buffer, node: Node) -> list[tuple[Ends, ...]] | None:
-        """The ends of each dimension for each load below `node`, relaxed over the loops inside; None if unknown."""
-        if isinstance(node, Expr):
-            return self.loads(buffer, node)
-        found: list[tuple[Ends, ...]] = []
-        for child in node.child_nodes():
-            inner = self.touched(buffer, child)
-            if inner is None:
+    def touched(self, buffer: Buffer, body: Stmt) -> list[tuple[Ends, ...]] | None:
+        """The ends of each dimension for each load below `body`, relaxed over the loops inside; None if unknown."""
+        found: dict[BufferLoad, tuple[Ends, ...]] = {}
+        for access in accesses(body):
+            if access.memory is buffer and not access.writes and access.node not in found:
+                region = self.reached(access)
+                if region is None:
+                    return None
+                found[access.node] = region
+        return list(found.values())
+
+    def reached(self, load: Access) -> tuple[Ends, ...] | None:
+        """The ends of each index over all iterations of the loops around."""
+        if any(_reads(index) or index.dtype.lanes > 1 for index in load.indices):
+            return None
+        region: tuple[Ends, ...] = tuple((index, index) for index in load.indices)
+        for step in load.around:
+            if isinstance(step, Binding) and any(step.var in variables(end) for ends in region for end in ends):
                 return None
-            found += inner
-        loop = node if isinstance(node, For) else as_loop(node, blocks=True)
-        if loop is not None:
-            return self.relaxed(found, loop)
-        if isinstance(node, LetStmt):
-            used = any(v is node.var for ends in found for pair in ends for end in pair for v in variables(end))
-            return None if used else found
-        return found
-
-    def loads(self, buffer: Buffer, expr: Expr) -> list[tuple[Ends, ...]] | None:
-        loads = [n for n in post_order(expr) if isinstance(n, BufferLoad) and n.buffer is buffer]
-        if any(_reads(index) or index.dtype.lanes > 1 for load in loads for index in load.indices):
-            return None
-        return [tuple((index, index) for index in load.indices) for load in loads]
-
-    def relaxed(self, found: list[tuple[Ends, ...]], loop: For) -> list[tuple[Ends, ...]] | None:
-        """`found` over all iterations of `loop`."""
-        if found and (_reads(loop.extent) or _reads(loop.min)):
-            return None
-        ranges = {loop.loop_var: (loop.min, build.sub(build.add(loop.min, loop.extent), 1))}
-        relaxed = [tuple(self.ends(pair, ranges) for pair in ends) for ends in found]
-        known = [tuple(pair for pair in ends if pair is not None) for ends in relaxed]
-        return known if all(len(a) == len(b) for a, b in zip(known, found)) else None
+            if isinstance(step, Loop):
+                if _reads(step.extent) or _reads(step.min):
+                    return None
+                ranges = {step.var: (step.min, build.sub(build.add(step.min, step.extent), 1))}
+                known = [self.ends(ends, ranges) for ends in region]
+                region = tuple(ends for ends in known if ends is not None)
+                if len(region) < len(known):
+                    return None
+        return region
 
     def ends(self, pair: Ends, ranges: Mapping[Any, tuple[Expr, Expr]]) -> Ends | None:
         low = relax(pair[0], ranges, self.analyzer)[0]
