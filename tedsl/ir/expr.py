@@ -34,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import DTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
 from tedsl.ir.dtype import BOOL, HANDLE, INT32, DType, dtype, dtype_of_call, round_float
 from tedsl.ir.node import Node, node, set_field
 from tedsl.ir.operators import ExprOperators, adopt
@@ -166,23 +166,18 @@ class BinaryOp(Expr):
     b: Expr
 
     def __post_init__(self) -> None:
-        a, b = self.a, self.b
-        if not (isinstance(a, Expr) and isinstance(b, Expr)):
-            of = self._convert_operands()
-        else:
-            of = a.dtype
-            if of is not b.dtype:
-                raise DTypeError(f"{type(self).__name__} of {of} and {b.dtype}: both operands need one dtype",
-                                 hint=f"cast one of them: .astype({str(of)!r})")
+        of, other = self.a.dtype, self.b.dtype
+        if of is not other:
+            raise DTypeError(f"{type(self).__name__} of {of} and {other}: both operands need one dtype",
+                             hint=f"cast one of them: .astype({str(of)!r})")
         self._set_dtype(of)
 
     def _set_dtype(self, operand: DType) -> None:
         set_field(self, "dtype", operand)
 
-    def _convert_operands(self) -> DType:
-        """Operands given to the constructor as users write them: a number takes the other operand's dtype."""
+    def adopt(self) -> None:
+        """A number takes the dtype of the other operand."""
         adopt(self, "a", "b")
-        return self.a.dtype
 
     def child_nodes(self) -> list[Node]:
         return [self.a, self.b]
@@ -377,8 +372,6 @@ class Not(Expr):
     children: ClassVar[tuple[str, ...]] = ("a",)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.a, Expr):
-            adopt(self, "a")
         if not self.a.dtype.is_bool:
             raise DTypeError(f"Not takes bool, not {self.a.dtype}", hint="compare first, for example x != 0")
         set_field(self, "dtype", self.a.dtype)
@@ -394,10 +387,12 @@ class Select(Expr):
     dtype: DType = field(init=False)
     children: ClassVar[tuple[str, ...]] = ("condition", "true_value", "false_value")
 
+    def adopt(self) -> None:
+        """A number takes the dtype of the other value."""
+        adopt(self, "condition")
+        adopt(self, "true_value", "false_value")
+
     def __post_init__(self) -> None:
-        if not (isinstance(self.condition, Expr) and isinstance(self.true_value, Expr) and isinstance(self.false_value, Expr)):
-            adopt(self, "condition")
-            adopt(self, "true_value", "false_value")
         check_condition(self.condition, self)
         if self.true_value.dtype is not self.false_value.dtype:
             raise DTypeError(f"Select chooses between {self.true_value.dtype} and {self.false_value.dtype}",
@@ -416,8 +411,6 @@ class Cast(Expr):
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:
             set_field(self, "dtype", dtype(self.dtype))
-        if not isinstance(self.value, Expr):
-            adopt(self, "value")
         if self.dtype.lanes != self.value.dtype.lanes:
             raise DTypeError(f"a cast from {self.value.dtype} to {self.dtype} changes the number of lanes")
 
@@ -446,13 +439,13 @@ class Call(Expr):
     args: tuple[Expr, ...]
     children: ClassVar[tuple[str, ...]] = ("args",)
 
+    def adopt(self) -> None:
+        """The operator may be given by its name."""
+        set_field(self, "op", Op.get(self.op))
+
     def __post_init__(self) -> None:
         if type(self.dtype) is not DType:
             set_field(self, "dtype", dtype_of_call(self.dtype))
-        if type(self.op) is not Op:
-            set_field(self, "op", Op.get(self.op))
-        if type(self.args) is not tuple:
-            set_field(self, "args", tuple(self.args))
         if self.op is ACCESS_PTR and self.dtype is not HANDLE:
             set_field(self, "dtype", HANDLE)  # programs write what it points to
 
@@ -470,8 +463,11 @@ class Ramp(Expr):
     dtype: DType = field(init=False)
     children: ClassVar[tuple[str, ...]] = ("base", "stride")
 
-    def __post_init__(self) -> None:
+    def adopt(self) -> None:
+        """A number takes the dtype of the other operand."""
         adopt(self, "base", "stride")
+
+    def __post_init__(self) -> None:
         if self.base.dtype is not self.stride.dtype:
             raise DTypeError(f"Ramp from {self.base.dtype} by {self.stride.dtype}: both need one dtype")
         if self.lanes < 2 or self.base.dtype.lanes != 1:
@@ -489,7 +485,6 @@ class Broadcast(Expr):
     children: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
-        adopt(self, "value")
         if self.lanes < 2 or self.value.dtype.lanes != 1:
             raise DTypeError(f"Broadcast makes vectors of at least 2 lanes from scalars, not {self.lanes} of "
                              f"{self.value.dtype}")
@@ -506,8 +501,6 @@ class Shuffle(Expr):
     children: ClassVar[tuple[str, ...]] = ("vectors", "indices")
 
     def __post_init__(self) -> None:
-        set_field(self, "vectors", tuple(self.vectors))
-        set_field(self, "indices", tuple(self.indices))
         element = self.vectors[0].dtype.element
         lanes = sum(v.dtype.lanes for v in self.vectors)
         if any(v.dtype.element is not element for v in self.vectors):
@@ -546,7 +539,6 @@ class BufferLoad(Expr):
     children: ClassVar[tuple[str, ...]] = ("indices",)
 
     def __post_init__(self) -> None:
-        set_field(self, "indices", tuple(self.indices))
         check_rank(self.buffer, self.indices)
         lanes = self.indices[-1].dtype.lanes if self.indices else 1
         set_field(self, "dtype", self.buffer.dtype.with_lanes(self.buffer.dtype.lanes * lanes))
@@ -562,8 +554,10 @@ class ProducerLoad(Expr):
     children: ClassVar[tuple[str, ...]] = ("indices",)
 
     def __post_init__(self) -> None:
-        set_field(self, "indices", tuple(self.indices))
-        set_field(self, "dtype", self.producer.dtype)
+        of = getattr(self.producer, "dtype", None)
+        if type(of) is not DType or not isinstance(getattr(self.producer, "name", None), str):
+            raise ArgumentTypeError(f"ProducerLoad: the field producer is a tensor, not {self.producer!r}")
+        set_field(self, "dtype", of)
 
 
 @node
@@ -597,4 +591,6 @@ class Reduce(Expr):
 
     def __post_init__(self) -> None:
         check_condition(self.condition, self)
+        if not 0 <= self.value_index < len(self.source):
+            raise ArgumentError(f"Reduce: value_index is {self.value_index}, and there are {len(self.source)} values")
         set_field(self, "dtype", self.source[self.value_index].dtype)

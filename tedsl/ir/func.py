@@ -53,15 +53,16 @@ class PrimFunc(Node):
     children: ClassVar[tuple[str, ...]] = ("body",)
     binders: ClassVar[tuple[str, ...]] = ("params",)
 
-    def __post_init__(self) -> None:
-        given: tuple[Any, ...] = tuple(self.params)
+    def adopt(self) -> None:
+        """A buffer among the parameters gets a handle of its name."""
+        given: tuple[Any, ...] = self.params
         buffers = {param: Var(param.name, HANDLE) for param in given if isinstance(param, Buffer)}
         set_field(self, "params", tuple([buffers.get(param, param) for param in given]))
-        if buffers:
-            set_field(self, "buffer_map", {**(self.buffer_map or {}), **{var: buffer for buffer, var in buffers.items()}})
-        for name in ("buffer_map", "attrs"):
-            if not isinstance(getattr(self, name), FrozenDict):
-                set_field(self, name, FrozenDict(getattr(self, name)))
+        set_field(self, "buffer_map", FrozenDict({**self.buffer_map, **{var: buffer for buffer, var in buffers.items()}}))
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(param, Var) and isinstance(buffer, Buffer) for param, buffer in self.buffer_map.items()):
+            raise ArgumentTypeError(f"PrimFunc: the field buffer_map maps parameters to buffers, not {dict(self.buffer_map)!r}")
 
     @property
     def name(self) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from enum import IntEnum
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from tedsl.errors import ArgumentTypeError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -19,13 +22,21 @@ T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V", covariant=True)
 
+# The globals of all constructors. Classes of nodes enter themselves here, so that a field may hold nodes of a later class;
+# so does `operand` of `ir/operators.py`, which stands above the nodes.
+SCOPE: dict[str, Any] = {}
+# Left to the `__post_init__` of each class.
+_UNCHECKED = ("Any", "DType", "float", "PointerType | PrimType")
+
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, Field))
 def node(cls: type[T]) -> type[T]:
     """Class decorator of every IR node: immutable, slotted, compared and hashed by identity.
 
-    Slots are set through their descriptors: half the time of a frozen dataclass. A `__post_init__`
-    checks the arguments and fills the fields marked `init=False`.
+    Slots are set through their descriptors: half the time of a frozen dataclass. The constructor checks that each field is of
+    its annotated type, after `adopt` has converted arguments given as users write them; where all are of their types
+    already, that costs one `isinstance` a field. A `__post_init__` checks what the types do not say and fills the fields
+    marked `init=False`.
     """
     made = dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)(cls)
     for method in (_make_init(made), *_make_walkers(made)):
@@ -36,22 +47,25 @@ def node(cls: type[T]) -> type[T]:
 
 def _make_init(cls: type) -> Callable[..., None]:
     arguments = [f for f in fields(cls) if f.init]
-    scope: dict[str, Any] = {f"_set_{f.name}": getattr(cls, f.name).__set__ for f in arguments}
-    scope |= {f"_default_{f.name}": f.default for f in arguments}
-    header = ", ".join(f.name if f.default is MISSING else f"{f.name}=_default_{f.name}" for f in arguments)
-    lines = [f"_set_{f.name}(self, {f.name})" for f in arguments]
+    scope = SCOPE  # of all constructors: classes are found in it by name, also those that are made later
+    prefix = f"{cls.__name__}_"
+    for f in arguments:
+        scope[f"{prefix}set_{f.name}"] = getattr(cls, f.name).__set__
+        scope[f"{prefix}default_{f.name}"] = f.default
+    header = ", ".join(f.name if f.default is MISSING else f"{f.name}={prefix}default_{f.name}" for f in arguments)
+    lines = [f"{prefix}set_{f.name}(self, {f.name})" for f in arguments]
+    lines += _type_checks({f.name: str(f.type) for f in arguments}, vars(sys.modules[cls.__module__]))
     if hasattr(cls, "__post_init__"):
-        scope |= {"_refused": _refused, "TedslError": TedslError}
         lines += ["try: self.__post_init__()", "except TedslError: raise",
                   "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
-    exec(f"def __init__(self, {header}):\n    " + "\n    ".join(lines or ["pass"]), scope)  # names are ours alone
-    made: Callable[..., None] = scope["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    exec(f"def {prefix}init(self, {header}):\n    " + "\n    ".join(lines or ["pass"]), scope)  # names are ours alone
+    made: Callable[..., None] = scope.pop(f"{prefix}init")
+    made.__name__, made.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
     return made
 
 
 def _refused(made: Any, error: Exception) -> ArgumentTypeError:
-    """What a constructor says that got objects of other types than its fields are: its checks failed on them."""
+    """The error of a constructor whose checks failed on arguments of types that they do not expect."""
     cls = type(made)
     takes = ", ".join(f"{f.name}: {f.type}" for f in fields(cls) if f.init)
     given = ", ".join(type(getattr(made, f.name)).__name__ for f in fields(cls) if f.init)
@@ -99,6 +113,17 @@ class Node:
     init_fields: ClassVar[tuple[str, ...]] = ()  # filled by `node`: the arguments of the constructor
     full_text: ClassVar[Callable[[object], str]]  # how `str` prints a node, and `repr`: set by `text`, which stands above
     short_text: ClassVar[Callable[[object], str]]
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__.startswith("tedsl.ir."):
+            SCOPE[cls.__name__] = cls
+
+    def adopt(self) -> None:
+        """Converts arguments of the constructor that depend on each other, such as a number on the dtype beside it.
+
+        Called only if some field is not of its type. Fields of expressions that hold other operands afterwards are converted
+        each on its own.
+        """
 
     def child_nodes(self) -> list[Node]:
         """The children, in order; None is left out."""
@@ -168,3 +193,130 @@ class FrozenDict(Mapping[K, V]):
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{k!r}: {v!r}" for k, v in self._items.items()) + "}"
+
+
+# --- types of fields --------------------------------------------------------------------------------------------------
+
+def _type_checks(types: Mapping[str, str], module: Mapping[str, Any]) -> list[str]:
+    """The lines of a constructor that call `_adopt_fields` if an argument is not of its type.
+
+    types: the annotation of each argument. module: the names of the module of the class, for types that are not nodes.
+    """
+    for of in types.values():
+        name = _element(of) or of.removesuffix(" | None")
+        if name in module:
+            SCOPE.setdefault(name, module[name])
+    single = [_fits(name, of) for name, of in types.items() if of not in _UNCHECKED]
+    many = [(name, _element(of)) for name, of in types.items() if _element(of)]
+    if not single:
+        return []
+    whole = " and ".join(single)
+    if not many:
+        return [f"if not ({whole}): _adopt_fields(self)"]
+    lines = [f"fits = {whole}", "if fits:"]
+    for name, of in many:
+        lines += [f"    for item in {name}:", f"        if not isinstance(item, {of}):", "            fits = False; break"]
+    return [*lines, "if not fits: _adopt_fields(self)"]
+
+
+def _element(of: str) -> str:
+    """What a tuple of this type holds; "" for other types."""
+    return of.removeprefix("tuple[").removesuffix(", ...]") if of.startswith("tuple[") else ""
+
+
+def _fits(name: str, of: str) -> str:
+    """The condition that the argument `name` is of the type `of` and needs no conversion."""
+    if of.startswith("tuple["):
+        return f"type({name}) is tuple"
+    if of.startswith("Mapping["):
+        return f"isinstance({name}, FrozenDict)"
+    if of.endswith(" | None"):
+        return f"({name} is None or isinstance({name}, {of.removesuffix(' | None')}))"
+    if of == "int":
+        return f"type({name}) is int"
+    if of == "str":
+        return f"(isinstance({name}, str) and {name}.isascii())"
+    return f"isinstance({name}, {of})"
+
+
+def _adopt_fields(made: Any) -> None:
+    """Converts what the node `made` was given as users write it; ArgumentTypeError names a field of another type."""
+    types = {f.name: str(f.type) for f in fields(made) if f.init}
+    for name, of in types.items():
+        value = getattr(made, name)
+        if not isinstance(value, str):
+            object.__setattr__(made, name, _converted(value, of))
+    try:
+        made.adopt()
+    except TedslError:
+        raise
+    except (AttributeError, TypeError, ValueError):
+        pass  # it met an argument of another type, which is refused now
+    for name, of in types.items():
+        value = _with_expressions(getattr(made, name), of)
+        object.__setattr__(made, name, value)
+        if not _is(value, of):
+            raise ArgumentTypeError(f"{type(made).__name__}: the field {name} is {_article(of)}, not {_shown(value)}")
+        if isinstance(value, str) and not _is_text(value):
+            raise ArgumentError(f"{type(made).__name__}: the field {name} has no lone surrogate, {value!r} has")
+
+
+def _converted(value: Any, of: str) -> Any:
+    """A list as a tuple, a whole number as an int or a member of an enum, a mapping as an immutable one; else `value`."""
+    cls = SCOPE.get(of)
+    try:
+        if _element(of) and isinstance(value, Iterable) and not isinstance(value, Mapping):
+            return tuple(value)
+        if of.startswith("Mapping[") and (value is None or isinstance(value, Mapping)):
+            return SCOPE["FrozenDict"](value)
+        if of == "int":
+            return int(operator.index(value))
+        if isinstance(cls, type) and issubclass(cls, IntEnum):
+            return cls(value)
+    except (TypeError, ValueError):
+        pass  # refused below, by the type of the field
+    return value
+
+
+def _with_expressions(value: Any, of: str) -> Any:
+    """`value` with the operands in it as expressions, for a field of that type."""
+    if of in ("Expr", "Expr | None"):
+        return value if value is None else SCOPE["operand"](value)
+    if of == "tuple[Expr, ...]" and isinstance(value, tuple):
+        return tuple([SCOPE["operand"](item) for item in value])
+    return value
+
+
+def _is(value: Any, of: str) -> bool:
+    """Whether `value` is of the type that an annotation says."""
+    if of in _UNCHECKED:
+        return True
+    if of.endswith(" | None"):
+        return value is None or _is(value, of.removesuffix(" | None"))
+    if _element(of):
+        return type(value) is tuple and all(_is(item, _element(of)) for item in value)
+    if of.startswith("Mapping["):
+        return isinstance(value, SCOPE["FrozenDict"])
+    return isinstance(value, {"int": int, "str": str}.get(of) or SCOPE[of])
+
+
+def _is_text(value: str) -> bool:
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _article(of: str) -> str:
+    """The type of a field in words."""
+    if of.endswith(" | None"):
+        return f"{_article(of.removesuffix(' | None'))} or None"
+    if _element(of):
+        return f"a tuple of {_element(of)}s"
+    return {"str": "a str", "int": "an int", "Mapping[str, Any]": "a dict"}.get(of, f"{'an' if of[0] in 'AEIO' else 'a'} {of}")
+
+
+def _shown(value: Any) -> str:
+    """The value in a message; a tuple by the first of its elements that may be wrong."""
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+
+
+SCOPE |= {"_adopt_fields": _adopt_fields, "_refused": _refused, "TedslError": TedslError, "FrozenDict": FrozenDict}

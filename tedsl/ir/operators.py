@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tedsl.errors import ArgumentTypeError, ExpressionError
-from tedsl.ir.node import Node, set_field
+from tedsl.ir.node import SCOPE, Node, set_field
 
 if TYPE_CHECKING:
     from tedsl.ir.dtype import DType
@@ -145,6 +145,19 @@ class LazyEqual(ExprOperators):
 
 
 # --- operands of nodes ------------------------------------------------------------------------------------------------
+
+def operand(value: Any) -> Any:
+    """`value` as an expression if it is an operand (an axis, `A[i] == x`, a number, a text), else itself."""
+    from tedsl.ir import build
+
+    try:
+        return build.as_expr(value)
+    except ExpressionError:
+        return value
+
+
+SCOPE["operand"] = operand
+
 
 def adopt(node: Node, *names: str) -> None:
     """Turn operands given as users write them (an axis, `A[i] == x`, a number) into expressions; a pair gets one dtype."""

@@ -10,7 +10,7 @@ from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.dtype import DType, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, StringImm, Var
 from tedsl.ir.node import FrozenDict, Node, node, set_field
-from tedsl.ir.operators import adopt, constants_of
+from tedsl.ir.operators import constants_of
 from tedsl.ir.wellformed import check_access_lanes, check_branch, check_rank
 
 if TYPE_CHECKING:
@@ -59,11 +59,14 @@ class For(Stmt):
     children: ClassVar[tuple[str, ...]] = ("min", "extent", "body")
     binders: ClassVar[tuple[str, ...]] = ("loop_var",)
 
-    def __post_init__(self) -> None:
+    def adopt(self) -> None:
+        """Numbers take the dtype of the loop variable."""
         constants_of(self, self.loop_var.dtype, "min", "extent")
-        set_field(self, "kind", ForKind(self.kind))
-        if not isinstance(self.annotations, FrozenDict):
-            set_field(self, "annotations", FrozenDict(self.annotations))
+
+    def __post_init__(self) -> None:
+        for of in (self.loop_var.dtype, self.min.dtype, self.extent.dtype):
+            if not of.is_integer or of.lanes != 1:
+                raise DTypeError(f"the loop over {self.loop_var.name} counts with integers, not with {of}")
 
 
 @node
@@ -88,7 +91,8 @@ class LetStmt(Stmt):
     children: ClassVar[tuple[str, ...]] = ("value", "body")
     binders: ClassVar[tuple[str, ...]] = ("var",)
 
-    def __post_init__(self) -> None:
+    def adopt(self) -> None:
+        """A number takes the dtype of the variable."""
         constants_of(self, self.var.dtype, "value")
 
 
@@ -103,11 +107,6 @@ class AttrStmt(Stmt):
     children: ClassVar[tuple[str, ...]] = ("value", "body")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.attr_key, str):
-            raise ArgumentTypeError(f"the key of an attribute is a str, not {self.attr_key!r}")
-        adopt(self, "value")
-        if not isinstance(self.body, Node):
-            raise ArgumentTypeError(f"the body of the attribute {self.attr_key!r} is a statement, not {self.body!r}")
         if self.attr_key in THREADS:
             self._check_threads()
 
@@ -148,7 +147,6 @@ class Allocate(Stmt):
 
     def __post_init__(self) -> None:
         set_field(self, "dtype", dtype(self.dtype))
-        set_field(self, "extents", tuple(self.extents))
 
 
 @node
@@ -178,7 +176,6 @@ class BufferStore(Stmt):
     children: ClassVar[tuple[str, ...]] = ("value", "indices")
 
     def __post_init__(self) -> None:
-        set_field(self, "indices", tuple(self.indices))
         check_rank(self.buffer, self.indices)
         if self.value.dtype.element is not self.buffer.dtype.element:
             raise DTypeError(f"a store of {self.value.dtype} into buffer {self.buffer.name} of {self.buffer.dtype}",
@@ -204,9 +201,6 @@ class SeqStmt(Stmt):
     seq: tuple[Stmt, ...]
     children: ClassVar[tuple[str, ...]] = ("seq",)
 
-    def __post_init__(self) -> None:
-        set_field(self, "seq", tuple(self.seq))
-
     def __len__(self) -> int:
         return len(self.seq)
 
@@ -221,10 +215,6 @@ class Evaluate(Stmt):
     value: Expr
     children: ClassVar[tuple[str, ...]] = ("value",)
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.value, Expr):
-            adopt(self, "value")
-
 
 @node
 class AssertStmt(Stmt):
@@ -236,12 +226,8 @@ class AssertStmt(Stmt):
     children: ClassVar[tuple[str, ...]] = ("condition", "message", "body")
 
     def __post_init__(self) -> None:
-        if isinstance(self.message, str):
-            set_field(self, "message", StringImm(self.message))
         if not isinstance(self.message, StringImm):
             raise TypeError("the message is a str")
-        if not isinstance(self.body, Stmt):
-            raise TypeError("the body is a statement")
         check_branch(self, "an assertion")
 
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.wellformed import check_name
 
 MEMORY_SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 
 
 def is_scope(scope: str) -> bool:
     """Whether `scope` is a kind of memory, also with a suffix ("local.L1"), or "", which leaves it open."""
-    return not scope or any(scope == known or scope.startswith(f"{known}.") for known in MEMORY_SCOPES)
+    known = any(scope == kind or scope.startswith(f"{kind}.") for kind in MEMORY_SCOPES)
+    return not scope or (known and scope.isprintable())
 
 
 def check_scope(scope: object, what: str) -> None:
@@ -42,3 +44,6 @@ class PointerType:
 
     element_type: PrimType
     storage_scope: str = ""
+
+    def __post_init__(self) -> None:
+        check_name(self.storage_scope, "a memory scope")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tedsl.errors import ArgumentError, DTypeError, ShapeError
 from tedsl.ir.dtype import BOOL, DType
 from tedsl.ir.node import Node
-from tedsl.ir.operators import adopt
 
 if TYPE_CHECKING:
     from tedsl.ir.buffer import Buffer
@@ -42,8 +41,7 @@ def check_name(name: object, what: str) -> None:
 
 
 def check_branch(what: Node, name: str) -> None:
-    """The field `condition` of a statement, as an expression: it decides by a single truth value."""
-    adopt(what, "condition")
+    """The field `condition` of a statement decides by a single truth value."""
     of = getattr(what, "condition").dtype  # noqa: B009 - which node it is does not matter
     if of is not BOOL:
         raise DTypeError(f"the condition of {name} is a scalar bool, not {of}",

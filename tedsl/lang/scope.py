@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any
 
 from tedsl.errors import ArgumentError
+from tedsl.ir.wellformed import check_name
 
 _CURRENT: ContextVar[str | None] = ContextVar("tag", default=None)
 
@@ -16,8 +17,7 @@ class TagScope:
     """A `with` block, or a decorator, that gives its tag to the computes inside. Scopes do not nest."""
 
     def __init__(self, tag: str) -> None:
-        if not isinstance(tag, str):
-            raise ArgumentError(f"tag_scope: the tag is a str, not {tag!r}")
+        check_name(tag, "a tag, of tag_scope")
         self.tag = tag
         self._token: Token[str | None] | None = None
 
@@ -50,6 +50,7 @@ def tag_scope(tag: str) -> TagScope:
 
 def current_tag(tag: str, where: str) -> str:
     """The tag of a compute that asked for `tag`: that of the scope around it if there is one."""
+    check_name(tag, f"a tag, of {where}")
     scope = _CURRENT.get()
     if scope is None:
         return tag

@@ -125,7 +125,7 @@ A = decl_buffer((4, 4), "float32", "A")
     (lambda: decl_buffer((2, 3), strides=(1,)), ShapeError, "2 dimensions and 1 strides"),
     (lambda: build.as_expr(object()), ExpressionError, "cannot be used in an expression"),
     (lambda: Call("float32", "tir.expp", (f,)), OptionError, "there is no operator 'tir.expp'"),
-    (lambda: Var(3), ArgumentError, "the name of a variable is a str"),
+    (lambda: Var(3), ArgumentError, "Var: the field name is a str, not 3"),
     (lambda: x ** 7, DTypeError, "power of int32"),
     (lambda: build.cast("handle", x), DTypeError, "cannot be cast"),
     (lambda: IRModule({})["f"], OptionError, "has no function 'f'"),

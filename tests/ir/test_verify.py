@@ -55,7 +55,8 @@ CASES = {
     "under a predicate of int32": broken(Store(A.data, ONE, i), predicate=i),
     "let x: int32 of float32": LetStmt(x, LOAD, Evaluate(x)),
     "for k: int32 from int32, extent int64": For(Var("k"), build.const(0), build.const(8, "int64"), 0, Evaluate(i)),
-    "for k: its variable is float32": For(Var("k", "float32"), ONE, ONE, 0, Evaluate(i)),
+    "for k: its variable is float32":
+        broken(For(Var("j"), build.const(0), build.const(8), 0, Evaluate(i)), loop_var=Var("k", "float32")),
     "tir.fma of 1 arguments": Evaluate(Call("float32", Op.get("tir.fma"), (LOAD,))),
     "exp of int32 is int32": Evaluate(Call("int32", Op.get("tir.exp"), (i,))),
     "shift_left of float32, float32": Evaluate(Call("float32", Op.get("tir.shift_left"), (LOAD, LOAD))),

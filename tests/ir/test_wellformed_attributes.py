@@ -19,9 +19,9 @@ def test_threads_are_about_a_thread_axis(key):
 
 
 def test_keys_bodies_and_statements_of_other_types():
-    with pytest.raises(ArgumentTypeError, match="the key of an attribute is a str, not 5"):
+    with pytest.raises(ArgumentTypeError, match="AttrStmt: the field attr_key is a str, not 5"):
         tir.AttrStmt(te.var("v"), 5, tir.IntImm("int32", 4), tir.Evaluate(0))
-    with pytest.raises(ArgumentTypeError, match="is a statement, not None"):
+    with pytest.raises(ArgumentTypeError, match="the field body is a Stmt, not None"):
         tir.AttrStmt(te.var("v"), "x", tir.IntImm("int32", 4), None)
     with pytest.raises(ArgumentTypeError, match="emit takes a statement or an expression, not 5"):
         tir.ir_builder.create().emit(5)
