@@ -1,12 +1,14 @@
 """The way from a kernel into Python: `tir.call_packed`.
 
-    i32 @tedsl_call_packed(ptr text, ptr slots, ptr error)      the call; 3 if it raised: the exception is in `error` then
-    void @tedsl_publish_error(ptr error)                        at the end of a kernel that fails: hands the exception on
+    void @tedsl_begin_callbacks(ptr frame)                      at the start of a kernel that calls functions
+    i32 @tedsl_call_packed(ptr text, ptr slots, ptr frame)      the call; 3 if it raised: the exception is in `frame` then
+    void @tedsl_publish_error(ptr frame)                        at the end of a kernel that fails: hands the exception on
 
 `text` says which function is called with what (`describe`), `slots` are 64-bit words with the arguments, the first of them
-takes the result. `error` is one word on the stack of the kernel, which all threads of its parallel loops share; the first
-exception stays in it. The kernel hands it over on the thread that called it, where `CheckedCall.fail` raises it.
-The GIL is taken on whatever thread this runs; every Python object that is made here is given back.
+takes the result. `frame` is on the stack of the kernel, and all threads of its parallel loops share it: the first exception,
+which the kernel hands over on the thread that called it, where `CheckedCall.fail` raises it; that thread, and the signals that
+it blocks. Workers of the pool block all signals; a function runs with the mask of the caller, which processes that it
+starts inherit. The GIL is taken on whatever thread this runs; every Python object that is made here is given back.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
+import os
 import sys
 import threading
 import weakref
@@ -26,6 +29,7 @@ from tedsl.errors import ArgumentError
 from tedsl.ir.dtype import VOID, DType, dtype
 from tedsl.ir.functions import as_number, registered
 from tedsl.runtime.array import NDArray, numpy_dtype
+from tedsl.runtime.parallel import torn_from_region
 
 _END = "\x1f"  # between the parts of a description
 _pending = threading.local()
@@ -47,13 +51,18 @@ def call_from_kernel(text: int, words: int) -> None:
     result, *kinds, name = ctypes.string_at(text).decode().split(_END)
     function = registered(name).function
     reader = _Reader(words)
+    process = os.getpid()
     try:
         answer = function(*[reader.argument(kind) for kind in kinds])
-    except ValueError as error:
+    except BaseException as error:
+        if os.getpid() != process:
+            _end_of_child(name, error)
         only_read = [str(k) for k, kind in enumerate(kinds) if kind.startswith("a/") and "/r/" in kind]
         if type(error) is not ValueError or "read-only" not in str(error) or not only_read:
             raise
         raise _read_only(name, only_read, error) from error
+    if os.getpid() != process:
+        _end_of_child(name, None)
     del function
     of = dtype(result) if result else VOID
     value = 0 if of is VOID else as_number(name, answer, of)
@@ -61,6 +70,28 @@ def call_from_kernel(text: int, words: int) -> None:
     reader.close(name)
     if of is not VOID:
         _result_word(of).from_address(words).value = value
+
+
+def _end_of_child(name: str, error: BaseException | None) -> None:
+    """Where the function forked, and its end is reached in the child, with `error` if it raised.
+
+    A child of a parallel loop has one thread of it and no result. On a worker, which has no caller to return to, it ends here
+    as a program that ends with `error`; on the caller of the loop it raises.
+    """
+    torn = torn_from_region()
+    if torn == "worker":
+        code = 0 if error is None else 1
+        if isinstance(error, SystemExit):
+            code = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
+        elif error is not None:
+            sys.excepthook(type(error), error, error.__traceback__)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)
+    if torn == "caller" and error is None:
+        raise ArgumentError(f"call_packed: {name} forked inside of a parallel loop and returned in the child, which has only a "
+                            "part of the loop", hint="end the child in the function: os._exit(0)")
 
 
 def _result_word(of: DType) -> Any:
@@ -159,11 +190,14 @@ def publish_address() -> int:
 # --- machine code ---------------------------------------------------------------------------------------------------
 
 def callback_source() -> str:
-    """The IR of `tedsl_call_packed` and `tedsl_publish_error`."""
+    """The IR of `tedsl_begin_callbacks`, `tedsl_call_packed` and `tedsl_publish_error`."""
     return _SOURCE
 
 
-_SOURCE = """
+# What functions of a kernel share, on its stack: the exception, the thread that called the kernel (a pthread_t), its sigset_t.
+FRAME = "{ ptr, i64, [16 x i64] }"
+
+_SOURCE = f"%Frame = type {FRAME}\n" + """
 @tedsl_python_call = external global i8
 @tedsl_python_publish = external global i8
 @words = private unnamed_addr constant [3 x i8] c"LL\\00"
@@ -176,8 +210,38 @@ declare void @PyErr_NormalizeException(ptr, ptr, ptr)
 declare void @PyErr_Clear()
 declare i32 @PyException_SetTraceback(ptr, ptr)
 declare void @Py_DecRef(ptr)
+declare i64 @pthread_self()
+declare i32 @pthread_sigmask(i32, ptr, ptr)
 
-define i32 @tedsl_call_packed(ptr %text, ptr %slots, ptr %error) {
+define void @tedsl_begin_callbacks(ptr %frame) {
+  %caller_at = getelementptr %Frame, ptr %frame, i32 0, i32 1
+  %mask_at = getelementptr %Frame, ptr %frame, i32 0, i32 2
+  store ptr null, ptr %frame, align 8
+  %self = call i64 @pthread_self()
+  store i64 %self, ptr %caller_at, align 8
+  %r = call i32 @pthread_sigmask(i32 0, ptr null, ptr %mask_at)
+  ret void
+}
+
+define i32 @tedsl_call_packed(ptr %text, ptr %slots, ptr %frame) {
+  %old = alloca [16 x i64], align 8
+  %caller_at = getelementptr %Frame, ptr %frame, i32 0, i32 1
+  %mask_at = getelementptr %Frame, ptr %frame, i32 0, i32 2
+  %caller = load i64, ptr %caller_at, align 8
+  %self = call i64 @pthread_self()
+  %own = icmp eq i64 %self, %caller
+  br i1 %own, label %here, label %elsewhere
+here:
+  %status = call i32 @call_python(ptr %text, ptr %slots, ptr %frame)
+  ret i32 %status
+elsewhere:
+  %m1 = call i32 @pthread_sigmask(i32 2, ptr %mask_at, ptr %old)
+  %there = call i32 @call_python(ptr %text, ptr %slots, ptr %frame)
+  %m2 = call i32 @pthread_sigmask(i32 2, ptr %old, ptr null)
+  ret i32 %there
+}
+
+define internal i32 @call_python(ptr %text, ptr %slots, ptr %error) {
 entry:
   %type = alloca ptr, align 8
   %value = alloca ptr, align 8

@@ -13,16 +13,19 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import threading
 from typing import Any
 
 from tedsl.errors import ArgumentError, TedslError
 
 MAX_THREADS = 255  # eight bits of the generation word
-_STATE_BYTES = 512
+_CALLER, _WORKERS = 384, 512  # offsets in the memory of the pool
+_STATE_BYTES = _WORKERS + 8 * (MAX_THREADS + 1)
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
 _PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32 1)"}
 _state = 0  # address of the pool's memory; see the layout in the IR below
 _wanted: int | None = None
+_torn = ""  # see torn_from_region
 
 
 def set_num_threads(count: int) -> None:
@@ -74,9 +77,33 @@ def state_address() -> int:
 
 
 def _forget_workers() -> None:
-    """In the child of a fork: the threads of the parent are not here."""
+    """In the child of a fork: the threads of the parent are not here.
+
+    One that was forked by a callback of a parallel loop runs its kernels serially: what it does before the callback ends is a
+    part of that loop, as nested loops are.
+    """
+    global _torn
+    part = _part_in_region(threading.get_ident())
+    _torn = part or _torn
     ctypes.memset(_state, 0, _STATE_BYTES)
-    ctypes.c_int32.from_address(_state).value = get_num_threads()
+    ctypes.c_int32.from_address(_state).value = 1 if part else get_num_threads()
+
+
+def _part_in_region(thread: int) -> str:
+    """What the thread does in the region that runs now: "caller", "worker", or "" if it takes no part in one."""
+    if not ctypes.c_int32.from_address(_state + 4).value:
+        return ""
+    if ctypes.c_uint64.from_address(_state + _CALLER).value == thread:
+        return "caller"
+    started = ctypes.c_int32.from_address(_state + 8).value
+    workers = (ctypes.c_uint64 * (MAX_THREADS + 1)).from_address(_state + _WORKERS)
+    return "worker" if thread in workers[1:started + 1] else ""
+
+
+def torn_from_region() -> str:
+    """Whether this process was forked inside of a parallel loop whose other threads it lacks, by its "caller" or a "worker";
+    else ""."""
+    return _torn
 
 
 def pool_source() -> str:
@@ -97,16 +124,18 @@ def pool_source() -> str:
 # 192 ptr body   200 ptr env   208 i64 count   216 i32 processor of the caller
 # 256 the processors that the caller may use, 128 bytes: a worker that finds itself on the caller's processor leaves it. Linux
 #     may wake a worker beside its caller and leave both there for many regions, each as slow as a serial loop.
+# 384 pthread_t of the caller   512 pthread_t of each worker, by its number: for a process that one of them forks
 # A sleeper first announces itself, then futex_wait compares the word again; the other side first changes the word, then looks
 # for sleepers: with sequentially consistent order one of them sees the other, and no wake-up is lost.
 _POOL = """
 %State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], ptr, ptr, i64, i32, [9 x i32],
-                [16 x i64] }
+                [16 x i64], i64, [15 x i64], [256 x i64] }
 @tedsl_pool_state = external global %State
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
+declare i64 @pthread_self()
 declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sched_setaffinity(i32, i64, ptr)
@@ -217,6 +246,9 @@ entry:
   %sleepers_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 5
   %pending_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 7
   %caller_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 8
+  %self = call i64 @pthread_self()
+  %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 19, i64 %index
+  store i64 %self, ptr %self_at, align 8
   br label %next
 next:
   %seen = phi i32 [ %first, %entry ], [ %now, %joined ], [ %now, %work ], [ %now, %poke ]
@@ -324,6 +356,9 @@ prepare:
   store ptr %body, ptr %body_at
   store ptr %env, ptr %env_at
   store i64 %count, ptr %count_at
+  %self = call i64 @pthread_self()
+  %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 17
+  store i64 %self, ptr %self_at, align 8
   %cpu_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 14
   %cpu = call i32 @sched_getcpu()
   store atomic i32 %cpu, ptr %cpu_at monotonic, align 4

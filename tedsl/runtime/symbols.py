@@ -25,7 +25,7 @@ CPYTHON = frozenset((
 # Functions of libc and libm. Those that LLVM writes on its own (memset, ...) are here too.
 PROCESS = frozenset((
     "memcpy", "memmove", "memset", "memcmp", "posix_memalign", "free", "calloc", "clock_gettime", "syscall", "sysconf",
-    "pthread_create", "pthread_detach", "pthread_sigmask", "pthread_key_create", "pthread_getspecific", "pthread_setspecific",
+    "pthread_create", "pthread_detach", "pthread_self", "pthread_sigmask", "pthread_key_create", "pthread_getspecific", "pthread_setspecific",
     "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
     *(name + suffix for suffix in ("", "f") for name in (
         "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
@@ -39,6 +39,7 @@ RUNTIME = {
     "tedsl_workspace_alloc": "tedsl.runtime.workspace:workspace_source",
     "tedsl_workspace_free": "tedsl.runtime.workspace:workspace_source",
     "tedsl_time_calls": "tedsl.runtime.timing:timer_source",
+    "tedsl_begin_callbacks": "tedsl.runtime.callbacks:callback_source",
     "tedsl_call_packed": "tedsl.runtime.callbacks:callback_source",
     "tedsl_publish_error": "tedsl.runtime.callbacks:callback_source",
 }

@@ -1,7 +1,7 @@
 """Calls of Python functions: `tir.call_packed` (see `runtime/callbacks.py` for the other side).
 
 The arguments go into words on the stack; a status other than 0 leaves the function as a failed assertion does. All threads
-of a kernel share one word for the exception.
+of a kernel share one frame of its stack, which holds the exception.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ACCESS_PTR, CALL_PACKED, MAKE_ARRAY
 from tedsl.ir.walk.visitor import post_order
-from tedsl.runtime.callbacks import describe
+from tedsl.runtime.callbacks import FRAME, describe
 
 _FLOAT64 = dtype("float64")
 
@@ -124,10 +124,11 @@ def constant_text(out: Emitter, text: str) -> str:
 
 
 def prepare_errors(out: Emitter) -> None:
-    """The word for the exception, on the stack of the kernel."""
-    word = out.alloca("ptr", 8, "error")
-    out.entry.append(f"  store ptr null, ptr {word}, align 8")
-    out.data_vars[ERROR] = word
+    """The frame that all calls of Python functions share, on the stack of the kernel."""
+    frame = out.alloca(FRAME, 8, "error")
+    symbol = out.module.declare("tedsl_begin_callbacks", "declare void @tedsl_begin_callbacks(ptr)")
+    out.entry.append(f"  call void {symbol}(ptr {frame})")
+    out.data_vars[ERROR] = frame
 
 
 def calls_python(root: Node) -> bool:
