@@ -98,8 +98,8 @@ for act in PLAN:
 
 
 def said(*plan):
-    run = subprocess.run([sys.executable, "-c", PROGRAM.replace("PLAN", repr(plan))], capture_output=True, text=True, timeout=120,
-                         env=os.environ | {"TEDSL_NUM_THREADS": "2", "PYTHONWARNINGS": "ignore"})
+    run = subprocess.run([sys.executable, "-c", PROGRAM.replace("PLAN", repr(plan))], capture_output=True, text=True,
+                         timeout=120, env=os.environ | {"TEDSL_NUM_THREADS": "2", "PYTHONWARNINGS": "ignore"})
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     return run.stdout.splitlines()
@@ -110,7 +110,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or not os.path.isdir("/p
 
 def test_processes_of_a_parallel_loop_have_the_mask_of_its_caller():
     """A worker blocks all signals; the function that it calls blocks SIGUSR1 (10) alone, as the caller of the kernel does."""
-    assert said("worker mask", "caller mask", "worker term") == ["worker mask [10] -15", "caller mask [10] -15", "worker term -15"]
+    assert said("worker mask", "caller mask", "worker term") == [
+        "worker mask [10] -15", "caller mask [10] -15", "worker term -15"]
 
 
 def test_a_kernel_in_a_process_forked_inside_of_a_parallel_loop_runs_serially():
@@ -125,6 +126,6 @@ def test_the_end_of_a_function_that_forked_on_a_worker_is_the_end_of_the_child()
 
 def test_a_child_that_returns_to_the_caller_of_a_loop_has_only_a_part_of_it():
     first, second = said("caller returns")
-    assert first == "ArgumentError call_packed: act forked inside of a parallel loop and returned in the child, which has only " \
-                    "a part of the loop"
+    assert first == "ArgumentError call_packed: act forked inside of a parallel loop and returned in the child, which has " \
+                    "only a part of the loop"
     assert second == "caller returns 5"
