@@ -54,7 +54,7 @@ def _make_init(cls: type) -> Callable[..., None]:
         scope[f"{prefix}default_{f.name}"] = f.default
     header = ", ".join(f.name if f.default is MISSING else f"{f.name}={prefix}default_{f.name}" for f in arguments)
     lines = [f"{prefix}set_{f.name}(self, {f.name})" for f in arguments]
-    lines += _type_checks({f.name: str(f.type) for f in arguments}, vars(sys.modules[cls.__module__]))
+    lines += _type_checks({f.name: _annotation(f) for f in arguments}, vars(sys.modules[cls.__module__]))
     if hasattr(cls, "__post_init__"):
         lines += ["try: self.__post_init__()", "except TedslError: raise",
                   "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
@@ -219,6 +219,11 @@ def _type_checks(types: Mapping[str, str], module: Mapping[str, Any]) -> list[st
     return [*lines, "if not fits: _adopt_fields(self)"]
 
 
+def _annotation(of: Field[Any]) -> str:
+    """The type of a field, as its annotation writes it; a class by its name, and "Any" for what is neither."""
+    return of.type if isinstance(of.type, str) else of.type.__name__ if type(of.type) is type else "Any"
+
+
 def _element(of: str) -> str:
     """What a tuple of this type holds; "" for other types."""
     return of.removeprefix("tuple[").removesuffix(", ...]") if of.startswith("tuple[") else ""
@@ -241,7 +246,7 @@ def _fits(name: str, of: str) -> str:
 
 def _adopt_fields(made: Any) -> None:
     """Converts what the node `made` was given as users write it; ArgumentTypeError names a field of another type."""
-    types = {f.name: str(f.type) for f in fields(made) if f.init}
+    types = {f.name: _annotation(f) for f in fields(made) if f.init}
     for name, of in types.items():
         value = getattr(made, name)
         if not isinstance(value, str):

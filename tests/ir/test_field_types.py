@@ -105,7 +105,7 @@ def test_each_class_of_nodes_has_its_types_checked():
     """No field is of a type that the check does not know."""
     for cls in (*CLASSES, Buffer):
         for f in fields(cls):
-            of = str(f.type)
+            of = node._annotation(f)
             name = node._element(of) or of.removesuffix(" | None")
             assert not f.init or of in node._UNCHECKED or name in ("int", "str") or of.startswith("Mapping[") \
                 or name in node.SCOPE, (cls, f.name)
