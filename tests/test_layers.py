@@ -74,7 +74,6 @@ LATE_FOR_SPEED = {
     ("tedsl/schedule/journal.py", "tedsl.schedule.record.symbols"): "replay and undo are rare",
     ("tedsl/schedule/record/journal_json.py", "tedsl.schedule.handles"): "journals are rarely read as JSON",
     ("tedsl/schedule/record/journal_json.py", "tedsl.schedule.stage"): "journals are rarely read as JSON",
-    ("tedsl/passes/threads/known_values.py", "tedsl.ir.evaluate"): "few kernels decide by tables",
 }
 # Files that import modules by a name that is made when they run.
 BY_NAME = {
