@@ -15,7 +15,7 @@ from tedsl.ir.stmt import AssertStmt, AttrStmt, For, IfThenElse, LetStmt, SeqStm
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.conditions import conjunction, conjuncts, is_likely, without_likely
+from tedsl.passes.facts.conjunctions import conjunction, conjuncts, is_likely, without_likely
 from tedsl.passes.facts.threads import bind_launched
 from tedsl.passes.folding import is_always_false, is_always_true
 

@@ -25,7 +25,7 @@ from tedsl.lower.intrinsics.match import Use
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.threads.around import hosts
 from tedsl.lower.threads.statements import check_launches
-from tedsl.lower.written.memory import MemoryTable, Place, position
+from tedsl.lower.written.known_memory import BoundedIndex, MemoryTable, position
 from tedsl.lower.written.statements import StatementChecker
 from tedsl.schedule.causes import annotated
 
@@ -118,7 +118,7 @@ class _Windows(MemoryTable):
         super().__init__(tuple(buffers))
         self.windows: Mapping[Var, Buffer] = {buffer.data: buffer for buffer in buffers}
 
-    def places(self, access: Load | Store | BufferLoad | BufferStore) -> list[Place]:
+    def places(self, access: Load | Store | BufferLoad | BufferStore) -> list[BoundedIndex]:
         if isinstance(access, (Load, Store)):
             data = access.buffer_var
             return super().places(access) if data in self.known and _is_placed(self.windows.get(data)) else []
@@ -133,11 +133,11 @@ def _is_placed(buffer: Buffer | None) -> bool:
     return buffer is None or all(build.as_int(stride) is not None for stride in buffer.strides)
 
 
-def _places(buffer: Buffer, indices: tuple[Expr, ...]) -> list[Place]:
+def _places(buffer: Buffer, indices: tuple[Expr, ...]) -> list[BoundedIndex]:
     """What each index must satisfy. A vector of several rows goes on in the next one: it must begin inside, and end in memory
     of the buffer, if one knows where that ends."""
     zero = build.const(0, "int32")
-    made = [Place(index, zero, extent, f"dimension {k} of {buffer.name}", k)
+    made = [BoundedIndex(index, zero, extent, f"dimension {k} of {buffer.name}", k)
             for k, (index, extent) in enumerate(zip(indices, buffer.shape))]
     if len(indices) < 2 or indices[-1].dtype.lanes == 1:
         return made
@@ -148,4 +148,4 @@ def _places(buffer: Buffer, indices: tuple[Expr, ...]) -> list[Place]:
     memory = MemoryTable((here,)).memory(buffer.data)
     step = build.mul(last.stride, buffer.strides[-1]) if buffer.strides else last.stride
     at = Ramp(position(here, (*indices[:-1], last.base)), step, last.lanes)
-    return [*made[:-1], Place(at, memory.low, memory.size, buffer.name)]
+    return [*made[:-1], BoundedIndex(at, memory.low, memory.size, buffer.name)]

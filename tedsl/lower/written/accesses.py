@@ -31,7 +31,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.checks import KEPT, clamp
 from tedsl.lower.written.demand import Demand, asserted, within
-from tedsl.lower.written.memory import MemoryTable, Place, span
+from tedsl.lower.written.known_memory import BoundedIndex, MemoryTable, span
 from tedsl.lower.written.mend import Clamps, mended
 
 
@@ -132,8 +132,8 @@ class AccessChecker(ScopedRewriter):
                     self.check_load(node, place, facts, lets, clamps, lazy)
         return mended(expr, clamps, lazy, KEPT.get(self.accesses, clamp))
 
-    def check_load(self, load: Load | BufferLoad, place: Place, facts: Facts | None, lets: dict[Var, Expr], clamps: Clamps,
-                   lazy: dict[Eager, None]) -> None:
+    def check_load(self, load: Load | BufferLoad, place: BoundedIndex, facts: Facts | None, lets: dict[Var, Expr],
+                   clamps: Clamps, lazy: dict[Eager, None]) -> None:
         predicate = load.predicate if isinstance(load, Load) else None
         if self.proved(place, None, predicate):
             return
@@ -152,7 +152,7 @@ class AccessChecker(ScopedRewriter):
                 _need(facts, lazy)
             return
         for var, value in reversed(lets.items()):
-            place = Place(substitute(place.index, {var: value}), place.low, place.extent, place.where)
+            place = BoundedIndex(substitute(place.index, {var: value}), place.low, place.extent, place.where)
             conditions = [substitute(c, {var: value}) for c in conditions]
         if self.unproved(load, place, conditions, predicate):
             _need(facts, lazy)
@@ -162,7 +162,7 @@ class AccessChecker(ScopedRewriter):
         """Whether something is done about indices that data decides."""
         return self.accesses not in (Accesses.AT_RUN_TIME, Accesses.DATA_TRUSTED)
 
-    def need_element(self, load: Node, place: Place, conditions: list[Expr]) -> None:
+    def need_element(self, load: Node, place: BoundedIndex, conditions: list[Expr]) -> None:
         """A clamped index needs an element to be clamped to."""
         message = f"{load!r} reads {place.where}, which has extent {place.extent!r}: no element"
         one, zero = (build.const(n, place.extent.dtype) for n in (1, 0))
@@ -201,8 +201,8 @@ class AccessChecker(ScopedRewriter):
         bottom = memory.low  # an empty region may stand at either end
         if not self.analyzer.can_prove(build.greater_equal(most, bottom)):
             bottom = build.minimum(bottom, most)
-        for place in (Place(least, memory.low, build.add(memory.size, 1), memory.name),
-                      Place(most, bottom, build.sub(top, bottom), memory.name)):
+        for place in (BoundedIndex(least, memory.low, build.add(memory.size, 1), memory.name),
+                      BoundedIndex(most, bottom, build.sub(top, bottom), memory.name)):
             conditions = list(facts or ())
             if self.proved(place, None, None):
                 continue
@@ -218,7 +218,7 @@ class AccessChecker(ScopedRewriter):
         return any(node in self.data or isinstance(node, (Load, BufferLoad)) or (isinstance(node, Call) and not node.op.is_pure)
                    for node in post_order(expr))
 
-    def proved(self, place: Place, facts: Facts | None, predicate: Expr | None) -> bool:
+    def proved(self, place: BoundedIndex, facts: Facts | None, predicate: Expr | None) -> bool:
         """Whether the index is in range in every lane that is on."""
         index, conditions = place.index, [f for f in facts or () if not self.depends_on_data(f)]
         if index.dtype.lanes > 1:
@@ -244,7 +244,7 @@ class AccessChecker(ScopedRewriter):
             return self.analyzer.can_prove(build.greater_equal(index, place.low)) and \
                 self.analyzer.can_prove(build.less(index, build.add(place.low, place.extent)))
 
-    def unproved(self, access: Node, place: Place, conditions: list[Expr], predicate: Expr | None) -> bool:
+    def unproved(self, access: Node, place: BoundedIndex, conditions: list[Expr], predicate: Expr | None) -> bool:
         """Refuse the access or demand that it is in range. True: it is, where the conditions hold. No part is data."""
         index = place.index
         later = self.at_run_time and not isinstance(access, Call)
@@ -277,7 +277,7 @@ class AccessChecker(ScopedRewriter):
         return [Loop(s.var, substitute(s.min, known), substitute(s.extent, known)) if isinstance(s, Loop)
                 else substitute(s, known) for s in scopes]
 
-    def surely_outside(self, place: Place, index: Expr, conditions: list[Expr]) -> bool:
+    def surely_outside(self, place: BoundedIndex, index: Expr, conditions: list[Expr]) -> bool:
         """Whether some iteration leaves the memory whatever the symbols are."""
         demand: Demand | None = Demand(index, index, place.low, place.extent, (), "")
         if conditions:
@@ -292,7 +292,7 @@ class AccessChecker(ScopedRewriter):
         return self.analyzer.can_prove(build.less(demand.least, demand.first)) or \
             self.analyzer.can_prove(build.greater_equal(demand.most, top))
 
-    def kept(self, place: Place, predicate: Expr | None = None) -> Expr:
+    def kept(self, place: BoundedIndex, predicate: Expr | None = None) -> Expr:
         """The condition that the index is in range, in every lane that is on; it may read memory."""
         lanes = place.index.dtype.lanes
         wanted: Expr = build.true()
@@ -316,11 +316,11 @@ class AccessChecker(ScopedRewriter):
         """The access, after the line that it is written in, of a script."""
         return f"{self.line}: {_shown(access)}" if self.line else _shown(access)
 
-    def message(self, access: Node, place: Place) -> str:
+    def message(self, access: Node, place: BoundedIndex) -> str:
         return f"{self.placed(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index " \
                f"is {place.index!r}"
 
-    def refusal(self, access: Node, place: Place, found: SearchResult) -> LoweringError:
+    def refusal(self, access: Node, place: BoundedIndex, found: SearchResult) -> LoweringError:
         low, high = self.analyzer.bounds(place.index) if place.index.dtype.lanes == 1 else (None, None)
         reached = f", which goes from {'?' if low is None else low} to {'?' if high is None else high}" if low != high else ""
         loops = ", ".join(s.var.name for s in self.scopes if isinstance(s, Loop))
@@ -368,6 +368,6 @@ def _shown(access: Node) -> str:
     return f"the read of {access!r}"
 
 
-def _range_text(place: Place) -> str:
+def _range_text(place: BoundedIndex) -> str:
     low, last = repr(place.low), repr(build.sub(build.add(place.low, place.extent), 1))
     return f"{low} to {last}" if len(low) + len(last) < 100 else "that its shape and strides say"

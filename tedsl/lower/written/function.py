@@ -19,7 +19,7 @@ from tedsl.ir.walk.substitute import bind_once
 from tedsl.ir.walk.visitor import post_order
 from tedsl.ir.wellformed import check_name
 from tedsl.lower.written.demand import asserted
-from tedsl.lower.written.memory import MemoryTable
+from tedsl.lower.written.known_memory import MemoryTable
 from tedsl.lower.written.statements import StatementChecker
 
 # Bodies that tedsl made, with the buffers that they were made for: their accesses are in range by construction.

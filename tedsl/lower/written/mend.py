@@ -10,9 +10,9 @@ from tedsl.ir.node import Node
 from tedsl.ir.walk.around import Eager
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.checks import Keep, clamp
-from tedsl.lower.written.memory import Place, position
+from tedsl.lower.written.known_memory import BoundedIndex, position
 
-Clamps = dict[Node, list[Place]]
+Clamps = dict[Node, list[BoundedIndex]]
 
 
 def mended(expr: Expr, clamps: Clamps, lazy: dict[Eager, None], keep: Keep = clamp) -> Expr:
@@ -34,7 +34,7 @@ def mended(expr: Expr, clamps: Clamps, lazy: dict[Eager, None], keep: Keep = cla
     return done[expr]  # type: ignore[no-any-return]
 
 
-def _kept_inside(load: Load | BufferLoad, places: list[Place], keep: Keep) -> Expr:
+def _kept_inside(load: Load | BufferLoad, places: list[BoundedIndex], keep: Keep) -> Expr:
     """`load` with the indices that stand for `places` as `keep` makes them."""
     if isinstance(load, Load):
         return load.replace(index=_kept(load.index, places[0], keep))
@@ -47,7 +47,7 @@ def _kept_inside(load: Load | BufferLoad, places: list[Place], keep: Keep) -> Ex
     return load.replace(indices=tuple(indices))
 
 
-def _kept(index: Expr, place: Place, keep: Keep) -> Expr:
+def _kept(index: Expr, place: BoundedIndex, keep: Keep) -> Expr:
     low = place.low
     if build.as_int(low) == 0:
         return keep(index, place.extent)

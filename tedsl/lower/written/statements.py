@@ -33,7 +33,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.lower.checks import marked
 from tedsl.lower.written.accesses import AccessChecker
 from tedsl.lower.written.demand import asserted, behind
-from tedsl.lower.written.memory import ZERO, Memory, size_of
+from tedsl.lower.written.known_memory import ZERO, KnownMemory, size_of
 
 
 class StatementChecker(AccessChecker):
@@ -100,7 +100,7 @@ def _allocate(c: StatementChecker, s: Allocate) -> Stmt:
 
 
 def _allocated(c: StatementChecker, s: Allocate, sizes: tuple[Expr, ...]) -> Stmt:
-    c.table.known[s.buffer_var] = Memory(s.buffer_var.name, s.dtype, size_of(sizes, s.dtype.lanes))
+    c.table.known[s.buffer_var] = KnownMemory(s.buffer_var.name, s.dtype, size_of(sizes, s.dtype.lanes))
     made = s.replace(extents=sizes, condition=c.expr(s.condition))
     return made.replace(body=_below(c, s.condition, s.body))
 
@@ -127,7 +127,7 @@ def _realized(c: StatementChecker, s: BufferRealize, ends: tuple[Expr, ...]) -> 
         if not all(map(c.analyzer.can_prove, room)):
             raise LoweringError(f"realize {s.buffer.name}: its strides do not leave room for each dimension",
                                 hint="leave the strides out: the memory is compact")
-    c.table.known[s.buffer.data] = Memory(s.buffer.name, s.buffer.dtype, size_of(extents, s.buffer.dtype.lanes), ZERO,
+    c.table.known[s.buffer.data] = KnownMemory(s.buffer.name, s.buffer.dtype, size_of(extents, s.buffer.dtype.lanes), ZERO,
                                           s.buffer, dims)
     bounds = tuple(Range.from_min_extent(low, extent) for low, extent in dims)
     return s.replace(bounds=bounds, body=_below(c, s.condition, s.body))

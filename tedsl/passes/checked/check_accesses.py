@@ -55,7 +55,7 @@ from tedsl.ir.walk.substitute import fresh_copy
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.checked.handed_out import handed_out
 from tedsl.passes.checked.iterations import SEVERAL, Blocks, Iterations, Together, blocks_of
-from tedsl.passes.checked.memory import Key, Memory, Place, over, with_shadow
+from tedsl.passes.checked.shadows import CheckedMemory, Indices, Key, over, with_shadow
 from tedsl.passes.checked.windows import Window, binds_of, unbound, window_of
 from tedsl.passes.facts.threads import WRITTEN, has_launch, launched, scope_of
 from tedsl.runtime.faults import FAULT
@@ -81,7 +81,7 @@ class _Element(NamedTuple):
     """What an access touches: which element, under which conditions that is known, the checks that it is in the region that an
     intrinsic gets, what notes that the intrinsic stored to it."""
 
-    place: Place
+    place: Indices
     on: tuple[Expr, ...]
     checks: Sequence[Stmt] = ()
     marks: Sequence[Stmt] = ()
@@ -90,11 +90,11 @@ class _Element(NamedTuple):
 class Checker(ScopedRewriter):
     def __init__(self, func: PrimFunc) -> None:
         self.escaped = frozenset(handed_out(func.body))
-        self.memories: dict[Key, Memory] = {}
-        self.outputs: list[Memory] = []
+        self.memories: dict[Key, CheckedMemory] = {}
+        self.outputs: list[CheckedMemory] = []
         self.stage = self.line = ""
-        self.inlined: dict[Memory, str] = {}  # of memory that formulas inlined into this stage read: whose these are
-        self.formula: dict[Memory, Expr] | None = None  # in one that is checked and not run: of which memories, and when
+        self.inlined: dict[CheckedMemory, str] = {}  # of memory that formulas inlined into this stage read: whose these are
+        self.formula: dict[CheckedMemory, Expr] | None = None  # in one that is checked and not run: of which memories, and when
         self.whole: dict[Key, Key] = {}  # of a buffer that stands for a region of another one: that one
         for window, buffer in binds_of(func.body):
             self.whole[window] = self.whole[window.data] = buffer
@@ -107,8 +107,8 @@ class Checker(ScopedRewriter):
         stored = {memory_of(node) for node in post_order(func.body) if isinstance(node, (BufferStore, Store))}
         for buffer in func.buffer_map.values():
             span = _span(buffer)
-            self.memories[buffer] = Memory(buffer.name, _zeros(buffer.shape), buffer.shape)
-            self.memories[buffer.data] = Memory(buffer.name, _zeros((span,)), (span,))  # of loops that are flat already
+            self.memories[buffer] = CheckedMemory(buffer.name, _zeros(buffer.shape), buffer.shape)
+            self.memories[buffer.data] = CheckedMemory(buffer.name, _zeros((span,)), (span,))  # of loops that are flat already
             for key in (buffer, buffer.data):
                 known = buffer.data not in self.escaped and (key is buffer or not buffer.strides)
                 if key in stored and func.attrs.get("from_legacy_te_schedule") and known:
@@ -121,12 +121,13 @@ class Checker(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:
             case BufferRealize(buffer=buffer, bounds=bounds):
-                memory = Memory(buffer.name, tuple(b.min for b in bounds), tuple(map(_extent, bounds)),
+                memory = CheckedMemory(buffer.name, tuple(b.min for b in bounds), tuple(map(_extent, bounds)),
                                 scope_of(buffer.data.type_annotation))
                 return self.allocated(buffer, buffer.data, memory, stmt)
             case Allocate(buffer_var=var, extents=extents):
                 size = functools.reduce(build.mul, extents, build.const(1, "int32"))
-                return self.allocated(var, var, Memory(var.name, _zeros((size,)), (size,), scope_of(var.type_annotation)), stmt)
+                memory = CheckedMemory(var.name, _zeros((size,)), (size,), scope_of(var.type_annotation))
+                return self.allocated(var, var, memory, stmt)
             case AttrStmt(attr_key=key, value=StringImm(value=name), body=body) if key == STAGE_SOURCE:
                 outer, self.stage, inlined, self.inlined = self.stage, name, self.inlined, {}
                 made = self.stmt(body)
@@ -169,7 +170,7 @@ class Checker(ScopedRewriter):
             case _:
                 return self.descend(stmt)
 
-    def allocated(self, key: Key, data: Var, memory: Memory, stmt: BufferRealize | Allocate) -> Stmt:
+    def allocated(self, key: Key, data: Var, memory: CheckedMemory, stmt: BufferRealize | Allocate) -> Stmt:
         self.memories[key] = self.memories[data] = memory  # statements of te.extern use realized buffers by flat indices
         if data not in self.escaped:
             memory.written = memory.shadow(WRITTEN, "bool")
@@ -180,7 +181,7 @@ class Checker(ScopedRewriter):
         """An intrinsic: what can be seen of its body is checked as everything is, stays in its regions and fills them. What
         is done with buffers that it hands to other code is checked by its formula, in front of it.
         """
-        opaque, hidden, stored = set(handed_out(stmt.body)), dict[Memory, Expr](), list[Window]()
+        opaque, hidden, stored = set(handed_out(stmt.body)), dict[CheckedMemory, Expr](), list[Window]()
         binds, body = unbound(stmt)
         for bind in binds:
             buffer = bind.node[0]
@@ -256,7 +257,7 @@ class Checker(ScopedRewriter):
 
     # --- checks ---
 
-    def store(self, stmt: Stmt, key: Key, inputs: Sequence[Expr], places: Sequence[Place], mask: Expr | None) -> Stmt:
+    def store(self, stmt: Stmt, key: Key, inputs: Sequence[Expr], places: Sequence[Indices], mask: Expr | None) -> Stmt:
         before: list[Stmt] = list(self.reads(*inputs))
         after: list[Stmt] = []
         memory = self.memory(key)
@@ -288,12 +289,12 @@ class Checker(ScopedRewriter):
                     yield from (_under(on, check) for check in (*at.checks, *self.read(memory, at.place)))
                 self.stage = outer
 
-    def memory(self, key: Key) -> Memory | None:
+    def memory(self, key: Key) -> CheckedMemory | None:
         """What is known about the memory of `key`; None if nothing, or if the formula at hand does not stand for it."""
         memory = self.memories.get(self.whole.get(key, key))
         return memory if self.formula is None or memory in self.formula else None
 
-    def located(self, key: Key, memory: Memory, given: Place, lanes: int, verb: str) -> _Element:
+    def located(self, key: Key, memory: CheckedMemory, given: Indices, lanes: int, verb: str) -> _Element:
         """The element at `given`, indices or a position, of `key`, in an access of so many lanes."""
         window = self.windows.get(key)
         if window is None:
@@ -313,7 +314,7 @@ class Checker(ScopedRewriter):
         mark = () if window.stored is None else (BufferStore(window.stored, build.true(), inner),)
         return _Element(place, on, checks, mark)
 
-    def read(self, memory: Memory, place: Place) -> Iterator[Stmt]:
+    def read(self, memory: CheckedMemory, place: Indices) -> Iterator[Stmt]:
         yield from self.inside(memory, place, "reads")
         if memory.written is not None:
             yield self.fault_if(build.logical_not(memory.at(memory.written, place)),
@@ -329,19 +330,19 @@ class Checker(ScopedRewriter):
                     noted = memory.set(readers, place, build.select(other, build.const(SEVERAL, INT64), together.me()))
                     yield IfThenElse(build.not_equal(owner, together.me()), noted)  # else it reads what itself wrote
 
-    def inside(self, memory: Memory, place: Place, verb: str) -> Iterator[Stmt]:
+    def inside(self, memory: CheckedMemory, place: Indices, verb: str) -> Iterator[Stmt]:
         """That each index lies within its dimension."""
         for dim in range(len(place)):
             yield self.index_inside(memory, place, dim, verb)
 
-    def index_inside(self, memory: Memory, place: Place, dim: int, verb: str) -> Stmt:
+    def index_inside(self, memory: CheckedMemory, place: Indices, dim: int, verb: str) -> Stmt:
         """That index number `dim` lies within its dimension."""
         index, low, high = place[dim], memory.mins[dim], build.add(memory.mins[dim], memory.extents[dim])
         wrong = build.logical_or(build.less(index, low), build.greater_equal(index, high))
         return self.fault_if(wrong, f"{verb} {_named(memory)}: index {{}} of dimension {dim} is not in [{{}}, {{}})", place,
                              index, low, high)
 
-    def alone(self, memory: Memory, place: Place, value: Expr) -> Iterator[Stmt]:
+    def alone(self, memory: CheckedMemory, place: Indices, value: Expr) -> Iterator[Stmt]:
         """That no other iteration of a parallel loop around wrote or read the element that `value` is stored to, and no other
         block: unless that wrote the same."""
         for together in self.parallel:
@@ -353,7 +354,7 @@ class Checker(ScopedRewriter):
                     yield self.fault_if(together.is_other(other), together.meets(_named(memory), "stores", did), place,
                                         *together.values_of(other))
 
-    def mark(self, memory: Memory, place: Place) -> Iterator[Stmt]:
+    def mark(self, memory: CheckedMemory, place: Indices) -> Iterator[Stmt]:
         """Notes in the shadows that the element was stored to."""
         if memory.written is not None:
             yield memory.set(memory.written, place, build.true())
@@ -370,7 +371,7 @@ class Checker(ScopedRewriter):
             build.logical_not(BufferLoad(stored, place)), problem, window.place(place)))
         return missing if build.is_true(window.seen) else IfThenElse(window.seen, missing)
 
-    def all_written(self, memory: Memory) -> Stmt:
+    def all_written(self, memory: CheckedMemory) -> Stmt:
         """At the end: every element of an output got a value."""
         written = memory.written
         assert written is not None
@@ -378,7 +379,7 @@ class Checker(ScopedRewriter):
         return over(memory.extents, lambda place: self.fault_if(
             build.logical_not(BufferLoad(written, place)), f"never writes {_named(memory)}", place))
 
-    def fault_if(self, condition: Expr, problem: str, place: Place, *more: Expr) -> Stmt:
+    def fault_if(self, condition: Expr, problem: str, place: Indices, *more: Expr) -> Stmt:
         """Ends the kernel with `problem`, whose gaps are `place` and `more`, if `condition` holds."""
         where = self.line or (f"stage {self.stage}" if self.stage else "")
         where = "\n  in " + where.replace("{", "{{").replace("}", "}}") if where else ""
@@ -390,7 +391,7 @@ class Checker(ScopedRewriter):
 
 # --- pieces ---
 
-def _named(memory: Memory) -> str:
+def _named(memory: CheckedMemory) -> str:
     return f"{memory.name}[{', '.join('{}' for _ in memory.extents)}]"
 
 
@@ -400,7 +401,7 @@ def _under(conditions: Sequence[Expr], stmt: Stmt) -> Stmt:
     return stmt
 
 
-def _zeros(shape: Sequence[Expr]) -> Place:
+def _zeros(shape: Sequence[Expr]) -> Indices:
     return tuple(build.const(0, dim.dtype) for dim in shape)
 
 

@@ -18,7 +18,7 @@ from tedsl.ir.stmt import Allocate, AttrStmt, BufferRealize, For, Stmt, Tensoriz
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.checked.check_accesses import Checker
-from tedsl.passes.checked.memory import Key, Memory, Place
+from tedsl.passes.checked.shadows import CheckedMemory, Indices, Key
 
 
 def check_data_indices(func: PrimFunc) -> PrimFunc:
@@ -34,7 +34,7 @@ class _DataChecker(Checker):
         for memory in self.outputs:
             memory.written = None
 
-    def allocated(self, key: Key, data: Var, memory: Memory, stmt: BufferRealize | Allocate) -> Stmt:
+    def allocated(self, key: Key, data: Var, memory: CheckedMemory, stmt: BufferRealize | Allocate) -> Stmt:
         self.memories[key] = self.memories[data] = memory
         return stmt.replace(body=self.stmt(stmt.body))
 
@@ -50,7 +50,7 @@ class _DataChecker(Checker):
     def launch(self, stmt: AttrStmt) -> Stmt:
         return self.descend(stmt)
 
-    def inside(self, memory: Memory, place: Place, verb: str) -> Iterator[Stmt]:
+    def inside(self, memory: CheckedMemory, place: Indices, verb: str) -> Iterator[Stmt]:
         for dim, index in enumerate(place):
             if any(isinstance(node, Call) and node.op is DATA_INDEX for node in post_order(index)):
                 yield self.index_inside(memory, place, dim, verb)

@@ -17,7 +17,7 @@ from tedsl.ir.expr import Call, Expr, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import AttrStmt, For, LetStmt, Stmt
 from tedsl.ir.walk.visitor import post_order, variables
-from tedsl.passes.checked.memory import Memory, with_shadow
+from tedsl.passes.checked.shadows import CheckedMemory, with_shadow
 from tedsl.passes.facts.threads import BLOCK_TAGS, NOTES, launched
 from tedsl.runtime.faults import ANY
 
@@ -28,8 +28,8 @@ class Together(ABC):
     """What runs in any order. For each buffer that is written in it and lives longer: who wrote and who read an element."""
 
     def __init__(self) -> None:
-        self.owners: dict[Memory, Buffer] = {}
-        self.readers: dict[Memory, Buffer] = {}
+        self.owners: dict[CheckedMemory, Buffer] = {}
+        self.readers: dict[CheckedMemory, Buffer] = {}
 
     @abstractmethod
     def me(self) -> Expr:
@@ -44,18 +44,19 @@ class Together(ABC):
         """The problem, with gaps for the other iteration."""
 
     @abstractmethod
-    def shadow(self, memory: Memory, what: str) -> Buffer:
+    def shadow(self, memory: CheckedMemory, what: str) -> Buffer:
         """Notes about the elements of `memory`."""
 
-    def heeds(self, memory: Memory) -> bool:
+    def heeds(self, memory: CheckedMemory) -> bool:
         """Whether all of them see the same memory."""
         return True
 
-    def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[Memory | None], loops: Iterable[Var]) -> bool:
+    def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[CheckedMemory | None],
+                  loops: Iterable[Var]) -> bool:
         """Whether each of them that stores `value`, which loads from `loaded`, to `place` stores the same there."""
         return False
 
-    def take_notes(self, written: Iterable[Memory | None], read: Container[Memory | None]) -> None:
+    def take_notes(self, written: Iterable[CheckedMemory | None], read: Container[CheckedMemory | None]) -> None:
         """Of memory that is written in it; of what is read too, who reads."""
         for memory in written:
             if memory is not None and memory not in self.owners and self.heeds(memory):
@@ -81,7 +82,7 @@ class Iterations(Together):
         super().__init__()
         self.loop = loop
 
-    def shadow(self, memory: Memory, what: str) -> Buffer:
+    def shadow(self, memory: CheckedMemory, what: str) -> Buffer:
         return memory.shadow(what, "int64")
 
     def me(self) -> Expr:
@@ -99,16 +100,16 @@ class Iterations(Together):
 class Blocks(Together):
     """The blocks of the launch that begins at `launch`, where `before` is known of memory."""
 
-    def __init__(self, launch: AttrStmt, counts: dict[str, Expr], before: Iterable[Memory]) -> None:
+    def __init__(self, launch: AttrStmt, counts: dict[str, Expr], before: Iterable[CheckedMemory]) -> None:
         super().__init__()
         self.counts, self.before = counts, frozenset(before)
         self.at: dict[str, Var] = {}  # the variables of the axes inside of which we are, by tag
         self.lets = {node.var for node in post_order(launch) if isinstance(node, LetStmt)}
 
-    def shadow(self, memory: Memory, what: str) -> Buffer:
+    def shadow(self, memory: CheckedMemory, what: str) -> Buffer:
         return decl_buffer(memory.extents, "int64", f"{memory.name}.{what}", scope=NOTES)
 
-    def heeds(self, memory: Memory) -> bool:
+    def heeds(self, memory: CheckedMemory) -> bool:
         return memory.scope in ("", "global")
 
     def inside(self, axis: IterVar) -> dict[str, Var]:
@@ -140,7 +141,8 @@ class Blocks(Together):
         return (f"{verb} {element}, which another block of the launch, {which}, {did}: the blocks of a launch run in any order "
                 "and cannot wait for each other")
 
-    def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[Memory | None], loops: Iterable[Var]) -> bool:
+    def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[CheckedMemory | None],
+                  loops: Iterable[Var]) -> bool:
         used, own = set(variables(value)), {*self.at.values(), *self.lets}
         if used & own or any(memory in self.owners or memory not in self.before for memory in loaded):
             return False

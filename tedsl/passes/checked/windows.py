@@ -13,7 +13,7 @@ from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import Add, BufferLoad, Call, Expr, Load
 from tedsl.ir.stmt import BIND_SCOPE, AttrStmt, BufferStore, Stmt, Store, Tensorized
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.checked.memory import Memory, Place
+from tedsl.passes.checked.shadows import CheckedMemory, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,21 +26,21 @@ class Window:
     """
 
     buffer: Buffer
-    memory: Memory
-    mins: Place
+    memory: CheckedMemory
+    mins: Indices
     dims: tuple[int, ...]
     intrinsic: str
     seen: Expr = field(default_factory=build.true)
     stored: Buffer | None = None
 
-    def place(self, indices: Sequence[Expr]) -> Place:
+    def place(self, indices: Sequence[Expr]) -> Indices:
         """The indices in the whole buffer."""
         found = list(self.mins)
         for dim, index in zip(self.dims, indices):
             found[dim] = build.add(self.mins[dim], index)
         return tuple(found)
 
-    def indices(self, given: Place, by_position: bool) -> tuple[Place, Expr]:
+    def indices(self, given: Indices, by_position: bool) -> tuple[Indices, Expr]:
         """The indices of the element at `given`, indices of this buffer or, by_position, its place in memory, where `seen`
         holds; and how far behind that element it is, if elements do not follow one another."""
         if not by_position:
@@ -51,7 +51,7 @@ class Window:
             found[dim], rest = build.floordiv(rest, step), build.floormod(rest, step)
         return tuple(found), rest
 
-    def position(self, given: Place) -> Place:
+    def position(self, given: Indices) -> Indices:
         """The place in memory of the element at the indices `given`."""
         flat = self.buffer.elem_offset
         strides = self.buffer.strides
@@ -109,7 +109,7 @@ def unbound(stmt: Tensorized) -> tuple[list[AttrStmt], Stmt]:
     return binds, body
 
 
-def window_of(bind: AttrStmt, memory: Memory, stmt: Tensorized, hidden: bool) -> Window:
+def window_of(bind: AttrStmt, memory: CheckedMemory, stmt: Tensorized, hidden: bool) -> Window:
     """What `bind` says. hidden: code that checks cannot look into gets the buffer."""
     window, _ = bind.node
     assert isinstance(bind.value, Call)

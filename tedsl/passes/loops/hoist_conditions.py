@@ -17,7 +17,7 @@ from tedsl.ir.stmt import For, ForKind, IfThenElse, Stmt
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.conditions import conjunction, conjuncts
+from tedsl.passes.facts.conjunctions import conjunction, conjuncts
 
 
 def hoist_conditions(func: PrimFunc, *, out_of_threads: bool = False) -> PrimFunc:

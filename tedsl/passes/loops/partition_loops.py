@@ -26,7 +26,7 @@ from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.attributes import has_attribute
-from tedsl.passes.facts.conditions import conjuncts, is_likely, mask_parts, without_likely
+from tedsl.passes.facts.conjunctions import conjuncts, is_likely, mask_parts, without_likely
 from tedsl.passes.facts.dependence import Dependence
 from tedsl.passes.facts.guard_ranges import holding_interval
 from tedsl.passes.facts.structure import Numbering

@@ -36,7 +36,7 @@ from tedsl.ir.expr import (
     Var,
 )
 from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, IF_THEN_ELSE, LIKELY, MATH_BINARY, MATH_UNARY, Op
-from tedsl.passes.facts.conditions import mask_parts, without_likely
+from tedsl.passes.facts.conjunctions import mask_parts, without_likely
 
 ELEMENTWISE = frozenset(Op.get(f"tir.{name}") for name in (
     *MATH_UNARY, *MATH_BINARY, *CLASSIFY, *BITS_UNARY, *BITS_BINARY, "fma", "reinterpret"))

@@ -38,7 +38,7 @@ from tedsl.ir.stmt import (
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.substitute import copy_var
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
 from tedsl.passes.folding import fold_with, folded_copy
 from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable, opposite
 from tedsl.passes.races.lane_order import must_run_in_order

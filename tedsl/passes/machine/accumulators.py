@@ -16,7 +16,7 @@ from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Around, Condition, Loop, Step
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.conditions import conjunction, conjuncts, without_likely
+from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
 from tedsl.passes.facts.dependence import MEMORY, Dependence
 from tedsl.passes.facts.structure import Numbering
 

@@ -17,7 +17,7 @@ from tedsl.ir.iters import Range
 from tedsl.ir.stmt import Allocate, AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, Store, is_no_op
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.conditions import conjuncts, mask_parts, without_likely
+from tedsl.passes.facts.conjunctions import conjuncts, mask_parts, without_likely
 from tedsl.passes.facts.guard_ranges import guard_end
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.folding import fold_with

@@ -20,7 +20,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.conditions import conjunction, mask_parts
+from tedsl.passes.facts.conjunctions import conjunction, mask_parts
 from tedsl.passes.facts.structure import Numbering
 from tedsl.passes.loops.vectorize_expr import any_lane
 from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes

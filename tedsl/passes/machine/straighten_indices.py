@@ -21,7 +21,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.stmt import For, Stmt, Store
 from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
-from tedsl.passes.facts.conditions import conjunction
+from tedsl.passes.facts.conjunctions import conjunction
 from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable
 
 

@@ -12,11 +12,11 @@ from tedsl.ir.iters import Range
 from tedsl.ir.stmt import BufferRealize, BufferStore, For, ForKind, Stmt, seq
 
 Key = Buffer | Var  # of a memory: its buffer, or the data pointer of flat loops
-Place = tuple[Expr, ...]  # the indices of one element
+Indices = tuple[Expr, ...]  # the indices of one element
 
 
 @dataclass(eq=False)
-class Memory:
+class CheckedMemory:
     """A buffer whose index number k runs from mins[k] over extents[k] elements.
 
     written: a bool per element, whether something was stored there; None where the content is known to be defined, or where

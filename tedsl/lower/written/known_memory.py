@@ -15,7 +15,7 @@ ZERO = build.const(0, "int32")
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class BoundedIndex:
     """One index of an access and the range it must stay in: low <= index < low + extent.
 
     dim: which of the indices it is; None: the position in memory that all of them give.
@@ -29,7 +29,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class KnownMemory:
     """Elements of `element` behind a pointer, numbered low .. low + size - 1.
 
     owner: the buffer whose indices run over `dims` (lowest index, extent); None for an allocation.
@@ -47,26 +47,26 @@ class MemoryTable:
     """The memories that exist at a place."""
 
     def __init__(self, buffers: tuple[Buffer, ...]) -> None:
-        self.known: dict[Var, Memory] = {}
+        self.known: dict[Var, KnownMemory] = {}
         for buffer in buffers:
             self.known[buffer.data] = _of_parameter(buffer)
 
-    def places(self, access: Load | Store | BufferLoad | BufferStore) -> list[Place]:
+    def places(self, access: Load | Store | BufferLoad | BufferStore) -> list[BoundedIndex]:
         """What `access` must satisfy."""
         if isinstance(access, (Load, Store)):
             memory = self.memory(access.buffer_var)
-            return [Place(access.index, memory.low, memory.size, memory.name)]
+            return [BoundedIndex(access.index, memory.low, memory.size, memory.name)]
         buffer = access.buffer
         memory = self.memory(buffer.data)
         if memory.owner is buffer:
-            return [Place(index, low, extent, f"dimension {k} of {buffer.name}", k)
+            return [BoundedIndex(index, low, extent, f"dimension {k} of {buffer.name}", k)
                     for k, (index, (low, extent)) in enumerate(zip(access.indices, memory.dims))]
         if buffer.dtype is not memory.element:
             raise LoweringError(f"buffer {buffer.name} of {buffer.dtype} stands on the memory of {memory.name}, "
                                 f"whose elements are {memory.element}", hint="views of another dtype are not possible here")
-        return [Place(position(buffer, access.indices), memory.low, memory.size, memory.name)]
+        return [BoundedIndex(position(buffer, access.indices), memory.low, memory.size, memory.name)]
 
-    def memory(self, data: Var) -> Memory:
+    def memory(self, data: Var) -> KnownMemory:
         """The memory behind `data`; LoweringError for a pointer about which nothing is known."""
         found = self.known.get(data)
         if found is None:
@@ -84,17 +84,17 @@ def size_of(extents: tuple[Expr, ...], lanes: int = 1) -> Expr:
     return total
 
 
-def _of_parameter(buffer: Buffer) -> Memory:
+def _of_parameter(buffer: Buffer) -> KnownMemory:
     starts_here = isinstance(buffer.elem_offset, Var) or build.as_int(buffer.elem_offset) == 0
     dims = tuple((build.const(0, extent.dtype), extent) for extent in buffer.shape)
     owner = buffer if starts_here else None  # arrays begin at their first element
     if not buffer.strides:
-        return Memory(buffer.name, buffer.dtype, size_of(buffer.shape, buffer.dtype.lanes), ZERO, owner, dims)
+        return KnownMemory(buffer.name, buffer.dtype, size_of(buffer.shape, buffer.dtype.lanes), ZERO, owner, dims)
     low, high = span(buffer)
     some = build.const(1, "int32")
     for extent in buffer.shape:
         some = build.mul(some, build.minimum(extent, 1))
-    return Memory(buffer.name, buffer.dtype, build.mul(some, build.sub(build.add(high, 1), low)), low, owner, dims)
+    return KnownMemory(buffer.name, buffer.dtype, build.mul(some, build.sub(build.add(high, 1), low)), low, owner, dims)
 
 
 def span(buffer: Buffer) -> tuple[Expr, Expr]:
