@@ -168,7 +168,7 @@ def negative(x: Any) -> Any:
 
 def sign(x: Any) -> Any:
     """-1, 0 or 1, in the dtype of x; 0 for NaN."""
-    def of(e: Any) -> Any:
+    def of(e: Any) -> Expr:
         _signed(e, "sign")
         zero, one = te.const(0, e.dtype), te.const(1, e.dtype)
         positive = te.select(e > zero, one, zero)
@@ -186,7 +186,7 @@ def _signed(e: Any, operator: str) -> Any:
 
 def clip(x: Any, a_min: Any, a_max: Any) -> Any:
     """x where it is between a_min and a_max, else the nearer of them; in the dtype of x."""
-    def of(e: Any) -> Any:
+    def of(e: Any) -> Expr:
         low, high = (constant(b, e.dtype, "clip", name) for b, name in ((a_min, "a_min"), (a_max, "a_max")))
         return te.max(te.min(e, high), low)
 
@@ -220,17 +220,16 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
             total = total + x(*i)
         return total
 
-    made: te.Tensor = te.compute(xs[0].shape, formula, name="T_elemwise_sum", tag=ELEMWISE,
-                                 info=te.ElementwiseOp("elemwise_sum"), axes="ax")
-    return made
+    return te.compute(xs[0].shape, formula, name="T_elemwise_sum", tag=ELEMWISE,
+                      info=te.ElementwiseOp("elemwise_sum"), axes="ax")
 
 
 def full(shape: Sequence[Any], dtype: Any, fill_value: Any) -> te.Tensor:
     """A tensor of `shape` whose elements are all `fill_value`."""
     value = constant(fill_value, dtype, "full", "fill_value")
-    made: te.Tensor = te.compute(shape, lambda *i: value, name="T_full", tag=ELEMWISE, info=te.ElementwiseOp("full"),
-                                 axes="ax")
-    return made
+    output: te.Tensor = te.compute(shape, lambda *i: value, name="T_full", tag=ELEMWISE, info=te.ElementwiseOp("full"),
+                                   axes="ax")
+    return output
 
 
 def full_like(x: te.Tensor, fill_value: Any) -> te.Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.tir import Expr
 from topi.arguments import Axes, checked
 from topi.extents import axes_of, differ, opening, shown
 from topi.kinds import MatmulOp
@@ -50,7 +51,7 @@ def _tensordot(a: te.Tensor, b: te.Tensor, first: tuple[int, ...], second: tuple
     right = [d for d in range(b.ndim) if d not in second]
     loops = [te.reduce_axis((0, a.shape[d]), name=f"k{at}") for at, d in enumerate(first)]
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         in_a = {**dict(zip(left, i)), **dict(zip(first, loops))}
         in_b = {**dict(zip(right, i[len(left):])), **dict(zip(second, loops))}
         term = a(*[in_a[d] for d in range(a.ndim)]) * b(*[in_b[d] for d in range(b.ndim)])
@@ -59,5 +60,4 @@ def _tensordot(a: te.Tensor, b: te.Tensor, first: tuple[int, ...], second: tuple
     shape = [*[a.shape[d] for d in left], *[b.shape[d] for d in right]]
     plain = a.ndim == b.ndim == 2 and len(first) == 1
     info = MatmulOp("tensordot", a, b, first == (0,), second == (1,)) if plain else None
-    made: te.Tensor = te.compute(shape, formula, name="T_tensordot", tag=MATMUL, info=info)
-    return made
+    return te.compute(shape, formula, name="T_tensordot", tag=MATMUL, info=info)

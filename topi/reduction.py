@@ -73,9 +73,8 @@ def _accumulate(operator: str, reducer: Callable[..., Any], data: te.Tensor, axi
         return _reduce(operator, reducer, data, axis, keepdims)
     name = f"{data.op.name}_red"
     wide = _reduce(operator, lambda e, axis: reducer(e.astype("float32"), axis=axis), data, axis, keepdims, f"{name}_float32")
-    made: te.Tensor = te.compute(wide.shape, lambda *i: wide(*i).astype(data.dtype), name=name, tag=ELEMWISE,
-                                 info=te.ElementwiseOp("cast"), axes="ax")
-    return made
+    return te.compute(wide.shape, lambda *i: wide(*i).astype(data.dtype), name=name, tag=ELEMWISE,
+                      info=te.ElementwiseOp("cast"), axes="ax")
 
 
 def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool,
@@ -85,9 +84,9 @@ def _reduce(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: A
     if not axes:
         copy: te.Tensor = identity(data)
         return copy
-    made: te.Tensor = _reduced(data, axes, keepdims, lambda e, loops: reducer(e, axis=loops), name or f"{data.op.name}_red",
-                               COMM_REDUCE, operator)
-    return made
+    output: te.Tensor = _reduced(data, axes, keepdims, lambda e, loops: reducer(e, axis=loops), name or f"{data.op.name}_red",
+                                 COMM_REDUCE, operator)
+    return output
 
 
 def _reduced(data: te.Tensor, axes: tuple[int, ...], keepdims: bool, combine: Callable[..., Any], name: str, tag: str,
@@ -120,9 +119,9 @@ def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: 
     name = f"{data.op.name}_red"
     place, _ = _reduced(data, axes, keepdims, lambda e, loops: reducer((_flat(loops), e), axis=loops), f"{name}_temp",
                         COMM_REDUCE_IDX, operator)
-    made: te.Tensor = te.compute(place.shape, lambda *i: place(*i), name=name, tag=COMM_REDUCE,
-                                 info=te.ElementwiseOp("identity"), axes="ax")
-    return made
+    output: te.Tensor = te.compute(place.shape, lambda *i: place(*i), name=name, tag=COMM_REDUCE,
+                                   info=te.ElementwiseOp("identity"), axes="ax")
+    return output
 
 
 def _flat(loops: Sequence[Any]) -> Any:

@@ -47,9 +47,9 @@ def _running(operator: str, data: te.Tensor, axis: int | None, dtype: Any, exclu
             rows(ib, source, target, o, data.shape, bool(exclusive), te.const(start, of), joined)
         return ib.get()
 
-    made: te.Tensor = te.extern([data.shape], [data], body, name=f"{operator}_generic", dtype=of, tag=f"{operator}_generic",
-                                info=CumulativeOp(operator, data, along))
-    return made
+    output: te.Tensor = te.extern([data.shape], [data], body, name=f"{operator}_generic", dtype=of, tag=f"{operator}_generic",
+                                  info=CumulativeOp(operator, data, along))
+    return output
 
 
 def _is_one(shape: Sequence[Any]) -> bool:

@@ -112,8 +112,8 @@ def const_matrix(matrix: Any, name: str = "const_matrix") -> te.Tensor:
                 chosen = tir.Select(here, tir.const(matrix[row][column].item(), dtype), chosen)
         return chosen
 
-    made: te.Tensor = te.compute(matrix.shape, element, name=name, attrs={"const_matrix": True})
-    return made
+    output: te.Tensor = te.compute(matrix.shape, element, name=name, attrs={"const_matrix": True})
+    return output
 
 
 def get_max_power2_factor(n: int, max_value: int | None = None) -> int:

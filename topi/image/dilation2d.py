@@ -11,6 +11,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.tir import Expr
 from topi.extents import differ, opening, shown
 from topi.kinds import PoolOp
 from topi.nn.conv.formula import pad_space, require_rank, result_dtype, windows
@@ -42,7 +43,7 @@ def _dilation(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, pa
     height, width = w.results([size["H"], size["W"]], where)
     ry, rx = te.reduce_axis((0, weight["H"]), name="ry"), te.reduce_axis((0, weight["W"]), name="rx")
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         at = dict(zip(layout, i))
         by = {**at, "H": ry, "W": rx}
         at["H"], at["W"] = at["H"] * w.strides[0] + ry * w.dilation[0], at["W"] * w.strides[1] + rx * w.dilation[1]
@@ -51,5 +52,4 @@ def _dilation(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, pa
 
     shape = [{**size, "H": height, "W": width}[letter] for letter in layout]
     record = PoolOp("dilation", data, padded, layout, tuple(w.extents), w.strides, w.dilation)
-    made: te.Tensor = te.compute(shape, formula, name=operator, tag=operator, info=record, axes="ax")
-    return made
+    return te.compute(shape, formula, name=operator, tag=operator, info=record, axes="ax")

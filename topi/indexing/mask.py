@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.arguments import Widths, checked
 from topi.extents import as_int, axis_of, constant, differ, opening, require_integers, require_one_dtype, shown
 from topi.injective import injective
@@ -19,14 +20,13 @@ def where(condition: te.Tensor, x: te.Tensor, y: te.Tensor) -> te.Tensor:
     pair = te.placeholder(te.broadcast_shape(x, y, "where"), x.dtype, name=f"{x.name} with {y.name}")
     shape = te.broadcast_shape(condition, pair, "where")
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         chosen = te.broadcast_element(condition, i, shape)
         holds = chosen if chosen.dtype == "bool" else chosen != te.const(0, chosen.dtype)
         return te.select(holds, te.broadcast_element(x, i, shape), te.broadcast_element(y, i, shape))
 
-    made: te.Tensor = te.compute(shape, formula, name="T_where", tag=BROADCAST, info=te.ElementwiseOp("where", broadcasts=True),
-                                 axes="ax")
-    return made
+    return te.compute(shape, formula, name="T_where", tag=BROADCAST, info=te.ElementwiseOp("where", broadcasts=True),
+                      axes="ax")
 
 
 def sequence_mask(data: te.Tensor, valid_length: te.Tensor, mask_value: float = 0, axis: int = 0) -> te.Tensor:
@@ -80,7 +80,7 @@ def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Widths = 0, align: 
     rows, columns = data.shape[-2:]
     length = diagonal.shape[-1]
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         row, column = i[-2:]
         offset = column - row
         own = te.min(rows + te.min(offset, 0), columns - te.max(offset, 0))  # how many elements this diagonal has

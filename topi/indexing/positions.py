@@ -63,9 +63,8 @@ def invert_permutation(data: te.Tensor) -> te.Tensor:
                 target[place] = i.astype(data.dtype)
         return ib.get()
 
-    made: te.Tensor = te.extern(data.shape, [data], body, name="invert_permutation", dtype=data.dtype,
-                                info=ScatterOp("invert_permutation", 0))
-    return made
+    return te.extern(data.shape, [data], body, name="invert_permutation", dtype=data.dtype,
+                     info=ScatterOp("invert_permutation", 0))
 
 
 @checked
@@ -95,5 +94,5 @@ def argwhere(output_shape: Shape, condition: te.Tensor) -> te.Tensor:
                 found[0] = found[0] + 1
         return ib.get()
 
-    made: te.Tensor = te.extern([shape], [condition], body, name="argwhere", dtype="int32", info=ScatterOp("argwhere", None))
-    return made
+    output: te.Tensor = te.extern([shape], [condition], body, name="argwhere", dtype="int32", info=ScatterOp("argwhere", None))
+    return output

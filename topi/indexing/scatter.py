@@ -54,9 +54,8 @@ def _scatter(operator: str, data: te.Tensor, indices: te.Tensor, updates: te.Ten
                 target[at] = joined(target[at], values[i])
         return ib.get()
 
-    made: te.Tensor = te.extern(data.shape, [data, indices, updates], body, name=f"{operator}_generic", dtype=data.dtype,
-                                tag=f"{operator}_generic", info=ScatterOp(operator, along))
-    return made
+    return te.extern(data.shape, [data, indices, updates], body, name=f"{operator}_generic", dtype=data.dtype,
+                     tag=f"{operator}_generic", info=ScatterOp(operator, along))
 
 
 def _larger(one: Any, other: Any) -> bool:
@@ -93,9 +92,8 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
                 target[(*at, *x)] = values[(*y, *x)] if mode == "update" else old + values[(*y, *x)]
         return ib.get()
 
-    made: te.Tensor = te.extern(data.shape, [data, indices, updates], body, name="scatter_nd_generic", dtype=data.dtype,
-                                tag="scatter_nd_generic", info=ScatterOp("scatter_nd", None))
-    return made
+    return te.extern(data.shape, [data, indices, updates], body, name="scatter_nd_generic", dtype=data.dtype,
+                     tag="scatter_nd_generic", info=ScatterOp("scatter_nd", None))
 
 
 def inside(places: Sequence[Any], shape: Sequence[Any]) -> Any:
@@ -133,6 +131,6 @@ def sparse_to_dense(sparse_indices: te.Tensor, output_shape: Sequence[Any], spar
                 target[tuple(at)] = values[n if sparse_values.ndim else ()]
         return ib.get()
 
-    made: te.Tensor = te.extern([shape], tensors, body, name="T_sparse_to_dense", dtype=sparse_values.dtype,
-                                tag="sparse_to_dense", info=ScatterOp("sparse_to_dense", None))
-    return made
+    output: te.Tensor = te.extern([shape], tensors, body, name="T_sparse_to_dense", dtype=sparse_values.dtype,
+                                  tag="sparse_to_dense", info=ScatterOp("sparse_to_dense", None))
+    return output

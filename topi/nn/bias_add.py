@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import axis_of, differ, opening, shown
 from topi.tag import BROADCAST
@@ -24,9 +25,8 @@ def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
                          f"{shown(data.shape)} has {data.shape[along]!r}",
                          hint="bias has one element for each index of that dimension")
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         return data(*i) + bias(i[along])
 
-    made: te.Tensor = te.compute(data.shape, formula, name="T_bias_add", tag=BROADCAST,
-                                 info=te.ElementwiseOp("bias_add", broadcasts=True), axes="ax")
-    return made
+    return te.compute(data.shape, formula, name="T_bias_add", tag=BROADCAST,
+                      info=te.ElementwiseOp("bias_add", broadcasts=True), axes="ax")

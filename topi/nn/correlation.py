@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import PoolOp
@@ -42,7 +43,7 @@ def correlation_nchw(data1: te.Tensor, data2: te.Tensor, kernel_size: int, max_d
     rc, ry, rx = (te.reduce_axis((0, n), name=name) for n, name in
                   ((data1.shape[1], "rc"), (kernel_size, "ry"), (kernel_size, "rx")))
 
-    def formula(n: Any, q: Any, i: Any, j: Any) -> Any:
+    def formula(n: Any, q: Any, i: Any, j: Any) -> Expr:
         y, x = i * stride1 + max_displacement + ry, j * stride1 + max_displacement + rx
         a, b = one(n, rc, y, x), other(n, rc, y + (q // grid - radius) * stride2, x + (q % grid - radius) * stride2)
         return te.sum(a * b if is_multiply else te.abs(a - b), axis=[rc, ry, rx])
@@ -52,6 +53,5 @@ def correlation_nchw(data1: te.Tensor, data2: te.Tensor, kernel_size: int, max_d
                        info=record)
     size = data1.shape[1] * (kernel_size * kernel_size)
     count = te.const(as_int(size) or 1, total.dtype) if as_int(size) is not None else size.astype(total.dtype)
-    made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="correlation", tag="elemwise",
-                                 info=te.ElementwiseOp("divide"), axes="ax")
-    return made
+    return te.compute(total.shape, lambda *i: total(*i) / count, name="correlation", tag="elemwise",
+                      info=te.ElementwiseOp("divide"), axes="ax")

@@ -123,6 +123,5 @@ def _narrowed(wide: te.Tensor, dtype: Any) -> te.Tensor:
     """`wide` in `dtype`, if that is another."""
     if wide.dtype == dtype:
         return wide
-    made: te.Tensor = te.compute(wide.shape, lambda *i: wide(*i).astype(dtype), name=f"{wide.name}_{dtype}", tag=ELEMWISE,
-                                 info=te.ElementwiseOp("cast"))
-    return made
+    return te.compute(wide.shape, lambda *i: wide(*i).astype(dtype), name=f"{wide.name}_{dtype}", tag=ELEMWISE,
+                      info=te.ElementwiseOp("cast"))

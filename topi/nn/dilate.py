@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int
 from topi.kinds import InjectiveOp
@@ -27,10 +28,9 @@ def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, n
     apart = [d for d in range(data.ndim) if as_int(strides[d]) != 1]
     shape = [(n - 1) * step + 1 if d in apart and as_int(n) != 0 else n for d, (n, step) in enumerate(zip(data.shape, strides))]
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         element = data(*[i[d] // strides[d] if d in apart else i[d] for d in range(data.ndim)])
         hits = [(i[d] % strides[d]).equal(0) for d in apart]
         return te.if_then_else(te.all(*hits), element, value) if hits else element
 
-    made: te.Tensor = te.compute(shape, formula, name=name, tag="injective,dilate", info=InjectiveOp("dilate"))
-    return made
+    return te.compute(shape, formula, name=name, tag="injective,dilate", info=InjectiveOp("dilate"))

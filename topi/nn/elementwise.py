@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import axis_of, constant, differ, opening, require_one_dtype, shown
 from topi.tag import BROADCAST
@@ -14,16 +15,16 @@ from topi.tag import BROADCAST
 def relu(x: te.Tensor) -> te.Tensor:
     """max(x, 0); NaN stays NaN."""
     opening("relu", x)
-    made: te.Tensor = te.map_elements("relu", lambda e: te.max(e, te.const(0, x.dtype)), x)
-    return made
+    output: te.Tensor = te.map_elements("relu", lambda e: te.max(e, te.const(0, x.dtype)), x)
+    return output
 
 
 @checked
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
     """x where x > 0, else x * alpha, in the dtype of `x`."""
     slope = constant(alpha, x.dtype, opening("leaky_relu", x), "alpha")
-    made: te.Tensor = te.map_elements("leaky_relu", lambda e: te.select(e > 0, e, e * slope), x)
-    return made
+    output: te.Tensor = te.map_elements("leaky_relu", lambda e: te.select(e > 0, e, e * slope), x)
+    return output
 
 
 def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
@@ -38,9 +39,8 @@ def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
         raise ShapeError(f"{where}: slope {slope.name} has the shape {shown(slope.shape)} and dimension {along} of "
                          f"{shown(x.shape)} has extent {x.shape[along]!r}", hint="give one slope for each channel")
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         return te.select(x(*i) > 0, x(*i), x(*i) * slope(i[along]))
 
-    made: te.Tensor = te.compute(x.shape, formula, name="T_prelu", tag=BROADCAST,
-                                 info=te.ElementwiseOp("prelu", broadcasts=True), axes="ax")
-    return made
+    return te.compute(x.shape, formula, name="T_prelu", tag=BROADCAST,
+                      info=te.ElementwiseOp("prelu", broadcasts=True), axes="ax")

@@ -52,9 +52,9 @@ def layer_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor | None, axis: 
         made = (data(*i).astype(wide) - mean(*rest)) * scale(*rest) * gamma(*own).astype(wide)
         return (made if beta is None else made + beta(*own).astype(wide)).astype(data.dtype)
 
-    made: te.Tensor = te.compute(data.shape, formula, name="T_layer_norm", tag="injective",
-                                 info=NormalizeOp("layer_norm", data, axes, (total, mean, squares, scale)))
-    return made
+    output: te.Tensor = te.compute(data.shape, formula, name="T_layer_norm", tag="injective",
+                                   info=NormalizeOp("layer_norm", data, axes, (total, mean, squares, scale)))
+    return output
 
 
 def _check(where: str, data: te.Tensor, axes: tuple[int, ...], given: te.Tensor, name: str) -> None:

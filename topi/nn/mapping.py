@@ -45,7 +45,6 @@ def _scale_shift(operator: str, data: te.Tensor, scale: te.Tensor, shift: te.Ten
         if tensor.ndim != len(axes) or any(differ(n, data.shape[d]) for n, d in zip(tensor.shape, axes)):
             raise ShapeError(f"{where}: {name} {tensor.name} has the shape {shown(tensor.shape)}, the channels of "
                              f"{shown(data.shape)} are {shown([data.shape[d] for d in axes])}")
-    made: te.Tensor = te.compute(data.shape, lambda *i: data(*i) * scale(*[i[d] for d in axes]) + shift(*[i[d] for d in axes]),
-                                 name="ScaleShift", tag="broadcast", info=te.ElementwiseOp(operator, broadcasts=True),
-                                 axes="ax")
-    return made
+    return te.compute(data.shape, lambda *i: data(*i) * scale(*[i[d] for d in axes]) + shift(*[i[d] for d in axes]),
+                      name="ScaleShift", tag="broadcast", info=te.ElementwiseOp(operator, broadcasts=True),
+                      axes="ax")

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import axis_of, differ, opening, shown
 from topi.kinds import WindowSumOp
@@ -30,7 +31,7 @@ def batch_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, moving_mean: 
         require_vector(vector, name, data, channel, where)
     small = te.const(1e-5 if epsilon is None else epsilon, moving_var.dtype)
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         c = i[channel]
         made = (data(*i) - moving_mean(c)) / te.sqrt(moving_var(c) + small)
         made = made if scale is False else made * gamma(c)
@@ -55,7 +56,7 @@ def lrn(data: te.Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: 
     border = [size // 2 if d == along else 0 for d in range(data.ndim)]
     padded, near = pad(data, border, border, name="pad_data"), te.reduce_axis((0, size), name="rxs")
 
-    def square(*i: Any) -> Any:
+    def square(*i: Any) -> Expr:
         element = padded(*[index + near if d == along else index for d, index in enumerate(i)]).astype(wide)
         return element * element
 
@@ -63,11 +64,10 @@ def lrn(data: te.Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: 
                          info=WindowSumOp("lrn", data, padded, along, size))
     a, b, c = te.const(alpha / size, wide), te.const(bias, wide), te.const(beta, wide)
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         return (data(*i).astype(wide) / te.power(b + a * squares(*i), c)).astype(dtype)
 
-    made: te.Tensor = te.compute(data.shape, formula, name="T_lrn", tag="broadcast", info=te.ElementwiseOp("lrn"), axes="ax")
-    return made
+    return te.compute(data.shape, formula, name="T_lrn", tag="broadcast", info=te.ElementwiseOp("lrn"), axes="ax")
 
 
 def l2_normalize(data: te.Tensor, eps: float, axis: int | Sequence[int] | None = None) -> te.Tensor:
@@ -76,13 +76,12 @@ def l2_normalize(data: te.Tensor, eps: float, axis: int | Sequence[int] | None =
     total = sum_of(squares, axis, keepdims=True)
     single = [d for d in range(data.ndim) if differ(total.shape[d], data.shape[d])]
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         length = total(*[0 if d in single else index for d, index in enumerate(i)])
         return data(*i) / te.sqrt(te.max(length, te.const(eps, data.dtype)))
 
-    made: te.Tensor = te.compute(data.shape, formula, name="T_l2_normalize", tag="broadcast",
-                                 info=te.ElementwiseOp("l2_normalize", broadcasts=True), axes="ax")
-    return made
+    return te.compute(data.shape, formula, name="T_l2_normalize", tag="broadcast",
+                      info=te.ElementwiseOp("l2_normalize", broadcasts=True), axes="ax")
 
 
 def require_vector(vector: te.Tensor, name: str, data: te.Tensor, axis: int, where: str) -> None:

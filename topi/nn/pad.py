@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, opening, shown
 from topi.kinds import InjectiveOp
@@ -31,13 +32,12 @@ def pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | N
     shape = [extent + low + high for extent, low, high in zip(data.shape, pad_before, after)]
     padded = [d for d in range(data.ndim) if not _is_zero(pad_before[d]) or not _is_zero(after[d])]
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         element = data(*[i[d] - pad_before[d] if d in padded else i[d] for d in range(data.ndim)])
         inside = [c for d in padded for c in (i[d] >= pad_before[d], i[d] < data.shape[d] + pad_before[d])]
         return te.if_then_else(te.all(*inside), element, value) if inside else element
 
-    made: te.Tensor = te.compute(shape, formula, name=name, tag="injective,pad", info=InjectiveOp("pad"))
-    return made
+    return te.compute(shape, formula, name=name, tag="injective,pad", info=InjectiveOp("pad"))
 
 
 @checked
@@ -61,14 +61,13 @@ def mirror_pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[A
                                  hint=f"from 0 to the extent{' - 1' if once else ''}: there is no more to mirror")
     shape = [extent + low + high for extent, low, high in zip(data.shape, pad_before, after)]
 
-    def mirrored(i: Any, low: Any, high: Any, n: Any) -> Any:
+    def mirrored(i: Any, low: Any, high: Any, n: Any) -> Expr:
         at = i - low
         at = at if _is_zero(low) else te.select(at < 0, -at - (1 - once), at)
         return at if _is_zero(high) else te.select(at >= n, 2 * n - at - (1 + once), at)
 
-    made: te.Tensor = te.compute(shape, lambda *i: data(*map(mirrored, i, pad_before, after, data.shape)), name=name,
-                                 tag="injective,pad", info=InjectiveOp("mirror_pad"))
-    return made
+    return te.compute(shape, lambda *i: data(*map(mirrored, i, pad_before, after, data.shape)), name=name,
+                      tag="injective,pad", info=InjectiveOp("mirror_pad"))
 
 
 def _is_zero(width: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.arguments import Code, checked
 from topi.extents import as_int, axis_of, differ, opening, shown
 
@@ -27,11 +28,11 @@ def simulated_quantize(data: te.Tensor, out_dtype: Code, output_scale: te.Tensor
         _channels(data, output_zero_point, axis, "output_zero_point", where)
     code = _code(out_dtype)
 
-    def limit(of: Any) -> Any:
+    def limit(of: Any) -> Expr:
         bounds = [te.const(int(of(dtype).value), data.dtype) for dtype in ("int8", "uint8", "int32")]
         return te.select(code.equal(SQNN_INT8), bounds[0], te.select(code.equal(SQNN_UINT8), bounds[1], bounds[2]))
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         quantized = te.round(data(*i) / scale(*i)) + zero(*i)
         return te.if_then_else(code.equal(SQNN_DISABLE), data(*i), te.max(te.min(quantized, limit(te.max_value)),
                                                                          limit(te.min_value)))
@@ -76,6 +77,6 @@ def _channels(data: te.Tensor, vector: te.Tensor | None, axis: int, name: str, w
 
 
 def _elements(operator: str, data: te.Tensor, formula: Any) -> te.Tensor:
-    made: te.Tensor = te.compute(data.shape, formula, name=f"T_{operator}", tag="elemwise",
-                                 info=te.ElementwiseOp(operator, broadcasts=True), axes="ax")
-    return made
+    output: te.Tensor = te.compute(data.shape, formula, name=f"T_{operator}", tag="elemwise",
+                                   info=te.ElementwiseOp(operator, broadcasts=True), axes="ax")
+    return output

@@ -40,9 +40,9 @@ def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
         rest = without(i)
         return (_wide(x(*i)) - peak(*rest) - logarithm(*rest)).astype(x.dtype)
 
-    made: te.Tensor = te.compute(x.shape, formula, name="T_log_softmax", tag=LOG_SOFTMAX_OUTPUT, attrs={"axis": along},
-                                 info=SoftmaxOp(x, along, (peak, total, logarithm)))
-    return made
+    output: te.Tensor = te.compute(x.shape, formula, name="T_log_softmax", tag=LOG_SOFTMAX_OUTPUT, attrs={"axis": along},
+                                   info=SoftmaxOp(x, along, (peak, total, logarithm)))
+    return output
 
 
 def _softmax(x: te.Tensor, axis: int, operator: str, exponential: Callable[[Any], Any]) -> te.Tensor:
@@ -52,10 +52,10 @@ def _softmax(x: te.Tensor, axis: int, operator: str, exponential: Callable[[Any]
                      attrs={"axis": along})
     total = _reduced(x, along, outer, lambda i, k: exp(*within(i, k)), te.sum, "T_softmax_expsum")
     scale = te.compute(outer, lambda *i: 1.0 / total(*i), name="T_softmax_scale")  # one division for all of a row
-    made: te.Tensor = te.compute(x.shape, lambda *i: (exp(*i) * scale(*without(i))).astype(x.dtype), name="T_softmax_norm",
-                                 tag=SOFTMAX_OUTPUT, attrs={"axis": along},
-                                 info=SoftmaxOp(x, along, (peak, exp, total, scale)))
-    return made
+    output: te.Tensor = te.compute(x.shape, lambda *i: (exp(*i) * scale(*without(i))).astype(x.dtype), name="T_softmax_norm",
+                                   tag=SOFTMAX_OUTPUT, attrs={"axis": along},
+                                   info=SoftmaxOp(x, along, (peak, exp, total, scale)))
+    return output
 
 
 def _places(x: te.Tensor, axis: int, operator: str) -> tuple[int, list[Any], Callable[..., Any], Callable[..., Any]]:

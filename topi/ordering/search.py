@@ -49,9 +49,9 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
             target[i] = span[0].astype(out_dtype)
         return ib.get()
 
-    made: te.Tensor = te.extern([values.shape], [sorted_sequence, values], body, name="searchsorted", dtype=out_dtype,
-                                tag="searchsorted", info=SortOp("searchsorted", sorted_sequence, rows))
-    return made
+    output: te.Tensor = te.extern([values.shape], [sorted_sequence, values], body, name="searchsorted", dtype=out_dtype,
+                                  tag="searchsorted", info=SortOp("searchsorted", sorted_sequence, rows))
+    return output
 
 
 def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False) -> list[te.Tensor]:

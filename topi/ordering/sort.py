@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.extents import as_int, axis_of, differ, opening, product, require_integers, shown
 from topi.kinds import SortOp
 from topi.ordering.merge_sort import Order, best_of_row, sort_row
@@ -31,9 +32,9 @@ def sort(data: te.Tensor, axis: int | None = -1, is_ascend: Any = 1) -> te.Tenso
 
         return _by_rows(ins[0], along, bool(is_ascend), store)
 
-    made: te.Tensor = te.extern([data.shape], [data], body, name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
-                                info=SortOp("sort", data, along))
-    return made
+    output: te.Tensor = te.extern([data.shape], [data], body, name="sort_cpu", dtype=data.dtype, tag="sort_cpu",
+                                  info=SortOp("sort", data, along))
+    return output
 
 
 def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | None = -1, is_ascend: Any = 1,
@@ -65,8 +66,9 @@ def argsort(data: te.Tensor, valid_count: te.Tensor | None = None, axis: int | N
         return _by_rows(ins[0], along, bool(is_ascend), store, counts)
 
     inputs = [data] if valid_count is None else [data, valid_count]
-    made: te.Tensor = te.extern([data.shape], inputs, body, name=name, dtype=of, tag=name, info=SortOp("argsort", data, along))
-    return made
+    output: te.Tensor = te.extern([data.shape], inputs, body, name=name, dtype=of, tag=name,
+                                  info=SortOp("argsort", data, along))
+    return output
 
 
 def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
@@ -124,7 +126,7 @@ def _by_rows(buffer: tir.Buffer, along: int, ascending: bool, store: Callable[..
             return (*o[:along], t, *o[along:])
 
         count = extent if counts is None else ib.let("count", _clamped(ib.buffer_ptr(counts)[o[0]], extent))
-        def read(t: Any) -> Any:
+        def read(t: Any) -> Expr:
             return source[at(t)]
 
         order = sort_row(ib, read, buffer.dtype, extent, count, ascending) if few is None \

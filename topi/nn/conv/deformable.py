@@ -14,6 +14,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.image.taps import taps, weighted
@@ -55,7 +56,7 @@ def _deformable(operator: str, data: te.Tensor, offset: te.Tensor, kernel: te.Te
     rc, ry, rx = (te.reduce_axis((0, weight[d]), name=n) for d, n in (("I", "rc"), ("H", "ry"), ("W", "rx")))
     per_group = weight["O"] // groups
 
-    def formula(total: Any, *i: Any) -> Any:
+    def formula(total: Any, *i: Any) -> Expr:
         at = dict(zip(layout, i))
         channel = rc if groups == 1 else at["C"] // per_group * weight["I"] + rc
         by = {"O": at["C"], "I": rc, "H": ry, "W": rx}
@@ -90,5 +91,5 @@ def _bent(data: te.Tensor, offset: te.Tensor, weight: Any, w: Any, per_group: An
         return weighted(rows, read).astype(data.dtype)
 
     shape = (size["N"], size["C"], weight["H"], weight["W"], *results)
-    made: te.Tensor = te.compute(shape, formula, name="data_deform", tag="data_deform")
-    return made
+    output: te.Tensor = te.compute(shape, formula, name="data_deform", tag="data_deform")
+    return output

@@ -13,6 +13,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ShapeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, differ, opening, shown
 from topi.kinds import InjectiveOp, PackedConvOp, PackedDepthwiseConvOp
@@ -40,7 +41,7 @@ def conv2d_NCHWc(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, 
     padded, per_group = pad_space(data, "NCHWc", w), outer // groups
     ic, kh, kw = (te.reduce_axis((0, n), name=k) for n, k in ((inner * block, "ic"), (kernel_h, "kh"), (kernel_w, "kw")))
 
-    def formula(total: Any, n: Any, chunk: Any, oh: Any, ow: Any, o: Any) -> Any:
+    def formula(total: Any, n: Any, chunk: Any, oh: Any, ow: Any, o: Any) -> Expr:
         first = 0 if groups == 1 else chunk // per_group * inner
         element = padded(n, first + ic // block, oh * w.strides[0] + kh * w.dilation[0], ow * w.strides[1] + kw * w.dilation[1],
                          ic % block)
@@ -71,7 +72,7 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
     padded = pad_space(Input, "NCHWc", w)
     kh, kw = te.reduce_axis((0, kernel_h), name="kh"), te.reduce_axis((0, kernel_w), name="kw")
 
-    def formula(total: Any, n: Any, chunk: Any, oh: Any, ow: Any, o: Any) -> Any:
+    def formula(total: Any, n: Any, chunk: Any, oh: Any, ow: Any, o: Any) -> Expr:
         channel = (chunk * out_block + o) // multiplier
         same = multiplier == 1 and not differ(block, out_block)
         place = (chunk, o) if same else (channel // block, channel % block)
@@ -99,12 +100,11 @@ def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = N
         raise ShapeError(f'{where}: layout is "{layout}", the blocks are {block} and {wide}', hint='"OIHW" or "HWIO", from 1')
     outer, inner = (size["O"] + wide - 1) // wide, (size["I"] + block - 1) // block
 
-    def formula(O: Any, I: Any, h: Any, w: Any, i: Any, o: Any) -> Any:
+    def formula(O: Any, I: Any, h: Any, w: Any, i: Any, o: Any) -> Expr:
         at = {"O": O * wide + o, "I": I * block + i, "H": h, "W": w}
         element = kernel(*[at[letter] for letter in layout])
         inside = [at[k] < size[k] for k, n in (("O", wide), ("I", block)) if (as_int(size[k]) or 1) % n]
         return te.if_then_else(te.all(*inside), element, te.const(0, kernel.dtype)) if inside else element
 
-    made: te.Tensor = te.compute((outer, inner, size["H"], size["W"], block, wide), formula, name="packed_kernel",
-                                 tag="injective", info=InjectiveOp("conv2d_pack_weights"))
-    return made
+    return te.compute((outer, inner, size["H"], size["W"], block, wide), formula, name="packed_kernel",
+                      tag="injective", info=InjectiveOp("conv2d_pack_weights"))

@@ -143,10 +143,9 @@ def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, outpu
 
 def _turned(kernel: te.Tensor) -> te.Tensor:
     """(result, channel, ...), flipped in space."""
-    made: te.Tensor = te.compute((kernel.shape[1], kernel.shape[0], *kernel.shape[2:]), lambda o, i, *k: kernel(
+    return te.compute((kernel.shape[1], kernel.shape[0], *kernel.shape[2:]), lambda o, i, *k: kernel(
         i, o, *[n - 1 - at for n, at in zip(kernel.shape[2:], k)]), name="kernel_transform", tag="injective",
         info=InjectiveOp("flip"))
-    return made
 
 
 def _by_phases(data: te.Tensor, kernel: te.Tensor, extents: Sequence[int], strides: tuple[int, ...], before: Sequence[int],

@@ -18,6 +18,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, DTypeError
+from tedsl.tir import Expr
 from topi.arguments import checked
 from topi.extents import as_int, opening
 from topi.kinds import InjectiveOp, ReduceOp, TransformOp
@@ -126,16 +127,16 @@ def _weights(kernel: te.Tensor, m: int, layout: str, order: str, dtype: str, whe
     _, _, g = transform_matrices(m, width)
     alpha, channels = m + width - 1, [size[letter] for letter in order]
 
-    def read(y: int, x: Any, *channel: Any) -> Any:
+    def read(y: int, x: Any, *channel: Any) -> Expr:
         at = {**dict(zip(order, channel)), "H": y, "W": x}
         return kernel(*[at[letter] for letter in layout]).astype(wide)
 
     rows = te.compute((alpha, width, *channels), lambda eps, x, *c: _times(
         g, eps, lambda y: read(y, x, *c), wide), name="weight_rows", info=InjectiveOp("winograd"))
-    made: te.Tensor = te.compute((alpha, alpha, *channels), lambda eps, nu, *c: _times(
-        g, nu, lambda x: rows(eps, x, *c), wide).astype(dtype), name="transform_weight", tag="winograd_weight_transform",
-        info=TransformOp("winograd_weights", (rows,), (0, 1)))
-    return made
+    output: te.Tensor = te.compute(
+        (alpha, alpha, *channels), lambda eps, nu, *c: _times(g, nu, lambda x: rows(eps, x, *c), wide).astype(dtype),
+        name="transform_weight", tag="winograd_weight_transform", info=TransformOp("winograd_weights", (rows,), (0, 1)))
+    return output
 
 
 def _wide(dtype: Any, where: str) -> str:
@@ -184,14 +185,13 @@ def _winograd(operator: str, data: te.Tensor, weight: te.Tensor, strides: Any, p
         name="bgemm", info=ReduceOp("sum", packed, (), False))
     inverse = _inverse(sums, m, r, wide)
 
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         at = dict(zip(layout, i))
         tile = (at["N"] * tiles[0] + at["H"] // m) * tiles[1] + at["W"] // m
         return inverse(tile, at["H"] % m, at["W"] % m, at["C"]).astype(dtype)
 
     shape = [{"N": extents["N"], "C": outputs, "H": height, "W": width}[d] for d in layout]
-    made: te.Tensor = te.compute(shape, formula, name=operator, tag=operator, info=InjectiveOp(operator), axes="ax")
-    return made
+    return te.compute(shape, formula, name=operator, tag=operator, info=InjectiveOp(operator), axes="ax")
 
 
 def _packed(padded: te.Tensor, m: int, r: int, tiles: tuple[Any, Any], wide: str) -> te.Tensor:
@@ -199,16 +199,16 @@ def _packed(padded: te.Tensor, m: int, r: int, tiles: tuple[Any, Any], wide: str
     alpha, count = m + r - 1, padded.shape[0] * tiles[0] * tiles[1]
     _, b, _ = transform_matrices(m, r)
 
-    def read(p: Any, y: int, x: Any, c: Any) -> Any:
+    def read(p: Any, y: int, x: Any, c: Any) -> Expr:
         row, column = p // tiles[1] % tiles[0] * m + y, p % tiles[1] * m + x
         return padded(p // (tiles[0] * tiles[1]), row, column, c).astype(wide)
 
     rows = te.compute((count, alpha, alpha, padded.shape[3]), lambda p, eps, x, c: _times(
         _turned(b), eps, lambda y: read(p, y, x, c), wide), name="data_rows", info=InjectiveOp("winograd"))
-    made: te.Tensor = te.compute((alpha, alpha, count, padded.shape[3]), lambda eps, nu, p, c: _times(
-        _turned(b), nu, lambda x: rows(p, eps, x, c), wide), name="data_pack",
-        info=TransformOp("winograd_data", (rows,), (0, 1)))
-    return made
+    output: te.Tensor = te.compute((alpha, alpha, count, padded.shape[3]), lambda eps, nu, p, c: _times(
+                     _turned(b), nu, lambda x: rows(p, eps, x, c), wide), name="data_pack",
+                     info=TransformOp("winograd_data", (rows,), (0, 1)))
+    return output
 
 
 def _inverse(sums: te.Tensor, m: int, r: int, wide: str) -> te.Tensor:
@@ -217,7 +217,7 @@ def _inverse(sums: te.Tensor, m: int, r: int, wide: str) -> te.Tensor:
     count, outputs = sums.shape[2:]
     rows = te.compute((count, m, m + r - 1, outputs), lambda p, y, nu, o: _times(
         _turned(a), y, lambda eps: sums(eps, nu, p, o), wide), name="sum_rows", info=InjectiveOp("winograd"))
-    made: te.Tensor = te.compute((count, m, m, outputs), lambda p, y, x, o: _times(
-        _turned(a), x, lambda nu: rows(p, y, nu, o), wide), name="inverse",
-        info=TransformOp("winograd_result", (rows,), (1, 2)))
-    return made
+    output: te.Tensor = te.compute((count, m, m, outputs), lambda p, y, x, o: _times(
+                     _turned(a), x, lambda nu: rows(p, y, nu, o), wide), name="inverse",
+                     info=TransformOp("winograd_result", (rows,), (1, 2)))
+    return output

@@ -72,9 +72,8 @@ def _adaptive(operator: str, space: str, data: te.Tensor, output_size: Any, pool
     record = AdaptivePoolOp("max" if is_max else "sum", data, letters)
     axes = list(loops.values())
     if is_max:
-        made: te.Tensor = te.compute(shape, lambda *i: te.max(element(*i), axis=axes), name="adaptive_pool_max",
-                                     tag="adaptive_pool_max", info=record, axes="ax")
-        return made
+        return te.compute(shape, lambda *i: te.max(element(*i), axis=axes), name="adaptive_pool_max",
+                          tag="adaptive_pool_max", info=record, axes="ax")
     total = te.compute(shape, lambda *i: te.sum(element(*i).astype(wide(data.dtype)), axis=axes), name="adaptive_pool_sum",
                        tag="adaptive_pool_sum", info=record, axes="ax")
     return quotients("adaptive_pool_avg", total, data.dtype, count)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl import te
 from tedsl.errors import ArgumentError, ShapeError
+from tedsl.tir import Expr
 from topi.extents import shown
 
 _NARROW = ("float16", "bfloat16")
@@ -43,10 +44,9 @@ def wide(dtype: Any) -> str:
 
 def quotients(name: str, total: te.Tensor, dtype: Any, count: Callable[..., Any]) -> te.Tensor:
     """total[i] / count(i) of `dtype`; of integers without the fraction."""
-    def formula(*i: Any) -> Any:
+    def formula(*i: Any) -> Expr:
         parts, of = count(*i), total(*i)
         divisor = te.const(parts, of.dtype) if isinstance(parts, int) else parts.astype(of.dtype)
         return (of / divisor if of.dtype.is_float else te.truncdiv(of, divisor)).astype(dtype)
 
-    made: te.Tensor = te.compute(total.shape, formula, name=name, tag="elemwise", info=te.ElementwiseOp("divide"), axes="ax")
-    return made
+    return te.compute(total.shape, formula, name=name, tag="elemwise", info=te.ElementwiseOp("divide"), axes="ax")

@@ -80,9 +80,8 @@ def _pool(operator: str, space: str, data: te.Tensor, kernel: Any, stride: Any, 
 
     record = PoolOp("max" if is_max else "sum", data, padded, letters, tuple(w.extents), w.strides, w.dilation)
     if is_max:
-        made: te.Tensor = te.compute(shape, lambda *i: te.max(element(*i), axis=loops), name="pool_max", tag="pool_max",
-                                     info=record, axes="ax")
-        return made
+        return te.compute(shape, lambda *i: te.max(element(*i), axis=loops), name="pool_max", tag="pool_max",
+                          info=record, axes="ax")
     total = te.compute(shape, lambda *i: te.sum(element(*i).astype(wide(data.dtype)), axis=loops), name="pool_sum",
                        tag="pool_sum", info=record, axes="ax")
     return quotients("pool_avg", total, data.dtype, element_counts(data, places, w, count_include_pad))
