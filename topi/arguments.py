@@ -54,17 +54,17 @@ def checked(operator: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 def _declared(operator: Callable[..., Any]) -> tuple[list[str], str, dict[str, Any]]:
     """The parameters that go by place, the one that takes the others, and the annotations; read when first called."""
     parameters = inspect.signature(operator).parameters.values()
-    rest = [one.name for one in parameters if one.kind is one.VAR_POSITIONAL]
-    names = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    rest = [parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL]
+    names = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
     return names, rest[0] if rest else "", get_type_hints(operator, include_extras=True)
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:
     """The types that an annotation allows."""
     if get_origin(hint) is Annotated:
-        return tuple([choice for one in hint.__metadata__ for choice in _choices(one)])
+        return tuple([choice for part in hint.__metadata__ for choice in _choices(part)])
     if get_origin(hint) in (Union, types.UnionType):
-        return tuple([choice for one in get_args(hint) for choice in _choices(one)])
+        return tuple([choice for part in get_args(hint) for choice in _choices(part)])
     return (hint,)
 
 
@@ -75,7 +75,7 @@ def _fits(value: Any, hint: Any) -> bool:
 def _is(value: Any, wanted: Any) -> bool:
     if get_origin(wanted) is Sequence:
         entry, = get_args(wanted)
-        return _is_listed(value) and all(_fits(one, int if entry is Any else entry) for one in value)
+        return _is_listed(value) and all(_fits(element, int if entry is Any else entry) for element in value)
     if wanted is int:
         return (hasattr(value, "__index__") and not hasattr(value, "__len__")) or isinstance(value, tir.Expr)
     if wanted is float:
@@ -97,7 +97,7 @@ def _refused(operator: str, name: str, value: Any, hint: Any) -> ArgumentTypeErr
     if _is_listed(value) and Sequence in kinds:
         entry = next(get_args(choice)[0] for choice in _choices(hint) if get_origin(choice) is Sequence)
         entry = int if entry is Any else entry
-        place, wrong = next((place, one) for place, one in enumerate(value) if not _fits(one, entry))
+        place, wrong = next((place, element) for place, element in enumerate(value) if not _fits(element, entry))
         return _refused(operator, f"{name}[{place}]", wrong, entry)
     shown = _brief(value)
     return ArgumentTypeError(f"{operator}: {name} is {shown} where {' or '.join(words for words, _ in known)} is meant",

@@ -177,8 +177,8 @@ def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
         raise ShapeError(f"broadcast_to: {data.name} has {data.ndim} dimensions, the shape {shown(like.shape)} only "
                          f"{like.ndim}")
     joined = te.broadcast_shape(data, like, "broadcast_to")
-    for position, (wanted, made) in enumerate(zip(like.shape, joined)):
-        if wanted is not made and not te.same_extent(wanted, made):
-            raise ShapeError(f"broadcast_to: dimension {position} of {data.name} is {made!r} and cannot become {wanted!r}",
+    for position, (wanted, result) in enumerate(zip(like.shape, joined)):
+        if wanted is not result and not te.same_extent(wanted, result):
+            raise ShapeError(f"broadcast_to: dimension {position} of {data.name} is {result!r} and cannot become {wanted!r}",
                              hint="only dimensions of extent 1 are repeated")
     return injective("broadcast_to", joined, lambda *i: te.broadcast_element(data, i, joined), tag=BROADCAST)

@@ -69,11 +69,11 @@ def _along(tensor: te.Tensor, dimension: int) -> Any:
 def shape(array: te.Tensor, dtype: Any = "int32") -> te.Tensor:
     """The extents of `array` as a vector of `dtype`; its values are not read. Same as numpy.shape."""
     def formula(d: Any) -> Any:
-        found: Any = te.const(0, dtype)
+        chosen: Any = te.const(0, dtype)
         for position, extent in enumerate(array.shape):
             own = extent.astype(dtype)
-            found = own if position == 0 else te.select(d == position, own, found)
-        return found
+            chosen = own if position == 0 else te.select(d == position, own, chosen)
+        return chosen
 
     return injective("shape", (array.ndim,), formula)
 

@@ -55,8 +55,8 @@ def _summed(product: Any, shape: Sequence[Any], loops: Sequence[Any], info: Eins
         return te.sum(term.astype("float32") if narrow else term, axis=loops) if loops else term
 
     name = "T_einsum_wide" if narrow else "T_einsum"
-    made: te.Tensor = te.compute(shape, formula, name=name, tag="einsum", info=info, axes="ax")
-    return te.map_elements("cast", lambda e: e.astype(dtype), made, name="T_einsum") if narrow else made
+    output: te.Tensor = te.compute(shape, formula, name=name, tag="einsum", info=info, axes="ax")
+    return te.map_elements("cast", lambda e: e.astype(dtype), output, name="T_einsum") if narrow else output
 
 
 def _parsed(subscripts: str, tensors: Sequence[te.Tensor]) -> tuple[list[list[str]], list[str]]:
@@ -77,12 +77,12 @@ def _parsed(subscripts: str, tensors: Sequence[te.Tensor]) -> tuple[list[list[st
 
 def _labels(part: str, tensor: te.Tensor, subscripts: str) -> list[str]:
     opening(f"einsum {subscripts!r}", tensor)
-    before, found, after = part.partition(ELLIPSIS)
+    before, dots, after = part.partition(ELLIPSIS)
     extra = tensor.ndim - len(before) - len(after)
     if not (before + after).isalpha() and before + after:
         raise ArgumentError(f"einsum {subscripts!r}: {part!r} has signs that are no letters",
                             hint="one letter for each dimension")
-    if extra < 0 or (extra and not found):
+    if extra < 0 or (extra and not dots):
         raise ShapeError(f"einsum {subscripts!r}: {part!r} has {len(before + after)} letters and {tensor.name} the shape "
                          f"{shown(tensor.shape)}", hint="one letter for each dimension, or ... for the others")
     return [*before, *[f"{ELLIPSIS}{place}" for place in reversed(range(extra))], *after]

@@ -92,11 +92,11 @@ def row_major(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
 
 def indices_at(position: Any, shape: Sequence[Any]) -> list[Any]:
     """The indices of the element at a row-major position: the inverse of `row_major`."""
-    found: list[Any] = []
+    indices: list[Any] = []
     for place in reversed(range(len(shape))):
-        found.append(position % shape[place] if place else position)
+        indices.append(position % shape[place] if place else position)
         position = position // shape[place] if place else position
-    return found[::-1]
+    return indices[::-1]
 
 
 def require_integers(tensor: te.Tensor, where: str, name: str = "indices") -> None:

@@ -61,8 +61,8 @@ def simplify(expr: Any) -> Any:
 
 def equal_const_int(expr: Any, value: int) -> bool:
     """Whether `expr` is surely the constant `value`."""
-    found = simplify(expr)
-    return bool(getattr(found, "value", found) == value) if isinstance(found, (int, tir.IntImm)) else False
+    simplified = simplify(expr)
+    return bool(getattr(simplified, "value", simplified) == value) if isinstance(simplified, (int, tir.IntImm)) else False
 
 
 def prod(x: Sequence[Any]) -> Any:

@@ -147,8 +147,8 @@ def _coordinate(i: Any, n: Any, out: Any, mode: str, wide: str, start: Any, end:
 
 def _repeats(n: Any, out: Any) -> bool:
     """Whether each element simply stands several times in the result: its place is whole arithmetic, and the same."""
-    extent, made = as_int(n), as_int(out)
-    return extent is not None and made is not None and extent > 0 and made % extent == 0
+    extent, wanted = as_int(n), as_int(out)
+    return extent is not None and wanted is not None and extent > 0 and wanted % extent == 0
 
 
 def _float(value: Any, wide: str) -> Any:

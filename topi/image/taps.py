@@ -36,10 +36,10 @@ class Tap:
 
 def method_of(method: str, where: str) -> str:
     """"nearest", "linear" or "cubic" from any of TVM's names."""
-    found = METHODS.get(method.lower()) if isinstance(method, str) else None
-    if found is None:
+    method_taps = METHODS.get(method.lower()) if isinstance(method, str) else None
+    if method_taps is None:
         raise ArgumentError(f'{where}: method is "{method}"', hint='"nearest_neighbor", "linear" or "cubic"')
-    return found
+    return method_taps
 
 
 def taps(x: Any, extent: Any, method: str, rounding: str = "round", alpha: float = -0.5) -> list[Tap]:

@@ -28,12 +28,12 @@ def unravel_index(indices: te.Tensor, shape: Shape) -> te.Tensor:
 
     def formula(d: Any, *i: Any) -> Any:
         position: Any = indices(*i)
-        found: Any = None
+        chosen: Any = None
         for place in reversed(range(len(extents))):
             own = te.floormod(position, extents[place])
-            found = own if found is None else te.select(d == place, own, found)
+            chosen = own if chosen is None else te.select(d == place, own, chosen)
             position = te.floordiv(position, extents[place])
-        return found.astype(indices.dtype)
+        return chosen.astype(indices.dtype)
 
     return injective("unravel_index", (len(extents), *indices.shape), formula, name="T_unravel")
 

@@ -66,9 +66,9 @@ def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Extents | Non
         return te.sum(tensor_a(*left).astype(wide) * tensor_b(*right).astype(wide), axis=k)
 
     name = f"T_batch_matmul_{'T' if transpose_a else 'N'}{'T' if transpose_b else 'N'}"
-    made = te.compute(shape, formula, name=name, tag=BATCH_MATMUL,
+    output = te.compute(shape, formula, name=name, tag=BATCH_MATMUL,
                       info=MatmulOp("batch_matmul", tensor_a, tensor_b, transpose_a, transpose_b, batched=True))
-    return _narrowed(made, final)
+    return _narrowed(output, final)
 
 
 def _matmul(operator: str, a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, out_dtype: Any, transpose_a: bool,
@@ -88,8 +88,8 @@ def _matmul(operator: str, a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, o
         left, right = (k, i) if transpose_a else (i, k), (j, k) if transpose_b else (k, j)
         return te.sum(a(*left).astype(wide) * b(*right).astype(wide), axis=k)
 
-    made = te.compute((rows, columns), formula, name=name, tag=tag, info=MatmulOp(operator, a, b, transpose_a, transpose_b))
-    return _narrowed(made if bias is None else _with_bias(made, bias), final)
+    output = te.compute((rows, columns), formula, name=name, tag=tag, info=MatmulOp(operator, a, b, transpose_a, transpose_b))
+    return _narrowed(output if bias is None else _with_bias(output, bias), final)
 
 
 def _with_bias(x: te.Tensor, bias: te.Tensor) -> Any:

@@ -49,8 +49,8 @@ def layer_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor | None, axis: 
 
     def formula(*i: Any) -> Any:
         rest, own = [i[d] for d in kept], [i[d] for d in axes]
-        made = (data(*i).astype(wide) - mean(*rest)) * scale(*rest) * gamma(*own).astype(wide)
-        return (made if beta is None else made + beta(*own).astype(wide)).astype(data.dtype)
+        normalized = (data(*i).astype(wide) - mean(*rest)) * scale(*rest) * gamma(*own).astype(wide)
+        return (normalized if beta is None else normalized + beta(*own).astype(wide)).astype(data.dtype)
 
     output: te.Tensor = te.compute(data.shape, formula, name="T_layer_norm", tag="injective",
                                    info=NormalizeOp("layer_norm", data, axes, (total, mean, squares, scale)))

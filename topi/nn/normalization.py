@@ -33,9 +33,9 @@ def batch_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, moving_mean: 
 
     def formula(*i: Any) -> Expr:
         c = i[channel]
-        made = (data(*i) - moving_mean(c)) / te.sqrt(moving_var(c) + small)
-        made = made if scale is False else made * gamma(c)
-        return made if center is False else made + beta(c)
+        normalized = (data(*i) - moving_mean(c)) / te.sqrt(moving_var(c) + small)
+        normalized = normalized if scale is False else normalized * gamma(c)
+        return normalized if center is False else normalized + beta(c)
 
     out: te.Tensor = te.compute(data.shape, formula, name="T_batch_norm", tag="broadcast",
                                 info=te.ElementwiseOp("batch_norm", broadcasts=True), axes="ax")

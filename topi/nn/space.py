@@ -118,10 +118,10 @@ def _nchw(data: te.Tensor, layout: str, where: str) -> tuple[int, int, int, int]
 
 
 def _placed(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
-    made: list[Any] = [None] * len(values)
+    placed: list[Any] = [None] * len(values)
     for place, value in zip(places, values):
-        made[place] = value
-    return made
+        placed[place] = value
+    return placed
 
 
 def _require_multiple(data: te.Tensor, d: int, block: int, where: str) -> None:

@@ -36,11 +36,11 @@ def _scaled(data: te.Tensor, letters: str, space: str, scales: Sequence[float], 
     places = [letters.index(letter) for letter in space]
     if output_shape is not None:
         return [output_shape[d] for d in places]
-    made = []
+    extents = []
     for d, scale in zip(places, scales):
         extent = as_int(data.shape[d])
         if extent is None and scale != int(scale):
             raise ShapeError(f"{where}: dimension {d} is known only at the call and the scale is {scale}",
                              hint="a whole number, or say output_shape")
-        made.append(data.shape[d] * int(scale) if extent is None else int(extent * scale + 0.5))
-    return made
+        extents.append(data.shape[d] * int(scale) if extent is None else int(extent * scale + 0.5))
+    return extents

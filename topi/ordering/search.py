@@ -71,10 +71,10 @@ def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False)
     def body(ins: Sequence[tir.Buffer], outs: Sequence[tir.Buffer]) -> tir.Stmt:
         ib = tir.ir_builder.create()
         source, ranked = (ib.buffer_ptr(buffer) for buffer in ins)
-        found = _Found(ib, outs, data)
+        buffers = _Found(ib, outs, data)
         group = ib.allocate("int32", (1,), name="group", scope="local")
         group[0] = -1
-        first = found.indices if is_sorted else ib.allocate("int32", data.shape, name="first")
+        first = buffers.indices if is_sorted else ib.allocate("int32", data.shape, name="first")
         with ib.for_range(0, data.shape[0], name="t") as t:
             place = ib.let("place", ranked[t])
             before = ranked[te.max(t - 1, 0)]
@@ -82,20 +82,20 @@ def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False)
                 group[0] = group[0] + 1
                 first[group[0]] = place
                 if is_sorted:
-                    found.values[group[0]] = source[place]
-            found.inverse[place] = group[0]
+                    buffers.values[group[0]] = source[place]
+            buffers.inverse[place] = group[0]
             if is_sorted:
-                found.count(group[0])
-        found.number[0] = group[0] + 1
+                buffers.count(group[0])
+        buffers.number[0] = group[0] + 1
         if not is_sorted:
-            _by_first_occurrence(ib, source, first, found, data)
+            _by_first_occurrence(ib, source, first, buffers, data)
         return ib.get()
 
     shapes = [data.shape, data.shape, data.shape, (1,), *([data.shape] if return_counts else [])]
     dtypes = [data.dtype, "int32", "int32", "int32", *(["int32"] if return_counts else [])]
-    made: list[te.Tensor] = te.extern(shapes, [data, order], body, name="unique", dtype=dtypes, tag="unique",
+    outputs: list[te.Tensor] = te.extern(shapes, [data, order], body, name="unique", dtype=dtypes, tag="unique",
                                       info=SortOp("unique", data, 0))
-    return made
+    return outputs
 
 
 class _Found:

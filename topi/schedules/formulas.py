@@ -30,7 +30,7 @@ class Formula:
 
 def formula_of(bodies: Iterable[Any]) -> Formula:
     """Looks through expressions, each shared node once."""
-    found = Formula()
+    formula = Formula()
     seen: set[Any] = set()
     stack = list(bodies)
     while stack:
@@ -39,30 +39,30 @@ def formula_of(bodies: Iterable[Any]) -> Formula:
             continue
         seen.add(node)
         if isinstance(node, tir.ProducerLoad):
-            found.loads.append(node)
+            formula.loads.append(node)
             for index in node.indices:
                 if not isinstance(index, tir.Var):
-                    found.entangled |= variables_in(index)
+                    formula.entangled |= variables_in(index)
                     stack += [n for n in nodes_of(index) if isinstance(n, tir.ProducerLoad)]
             continue
         if isinstance(node, tir.Var):
-            found.entangled.add(node)
+            formula.entangled.add(node)
         elif isinstance(node, tir.Call):
-            found.cost += 1 if node.op in _CHEAP_CALLS else _CALL_COST
+            formula.cost += 1 if node.op in _CHEAP_CALLS else _CALL_COST
         elif isinstance(node, tir.Reduce):
             stack += [*node.source, node.condition, *node.init]
             continue
         elif not isinstance(node, _LEAVES):
-            found.cost += 1
+            formula.cost += 1
         stack += node.child_nodes()
-    return found
+    return formula
 
 
 def nodes_of(expr: Any) -> list[Any]:
     """All nodes of an expression."""
-    found: list[Any] = []
-    tir.stmt_functor.post_order_visit(expr, found.append)
-    return found
+    nodes: list[Any] = []
+    tir.stmt_functor.post_order_visit(expr, nodes.append)
+    return nodes
 
 
 def variables_in(expr: Any) -> set[Any]:
@@ -83,12 +83,12 @@ def extent_of(axis: Any) -> int | None:
 
 def product(extents: Iterable[int | None]) -> int | None:
     """The product, None if a factor is unknown."""
-    made = 1
+    total = 1
     for extent in extents:
         if extent is None:
             return None
-        made *= extent
-    return made
+        total *= extent
+    return total
 
 
 def runs(axes: Sequence[Any], formula: Formula) -> list[list[Any]]:
@@ -96,13 +96,13 @@ def runs(axes: Sequence[Any], formula: Formula) -> list[list[Any]]:
 
     Only constant extents are joined: of symbolic shapes the strides are not known either.
     """
-    made: list[list[Any]] = []
+    joined: list[list[Any]] = []
     for axis in axes:
-        if made and _follows(made[-1][-1], axis, formula):
-            made[-1].append(axis)
+        if joined and _follows(joined[-1][-1], axis, formula):
+            joined[-1].append(axis)
         else:
-            made.append([axis])
-    return made
+            joined.append([axis])
+    return joined
 
 
 def _follows(outer: Any, inner: Any, formula: Formula) -> bool:

@@ -43,7 +43,7 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> l
     tails = _tails(graph, anchors)
     ends = set(tails.values())
     costs: dict[Any, int] = {}
-    found = []
+    anchored = []
     for op in graph.ops:
         if isinstance(op, te.PlaceholderOp) or op in graph.members:
             continue
@@ -53,9 +53,9 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> l
             if _inlines(op, graph, costs):
                 s[op].compute_inline()
                 continue
-        found.append((op, tails.get(op, op)))
+        anchored.append((op, tails.get(op, op)))
     order, whole = {op: at for at, op in enumerate(graph.ops)}, s.normalize()
-    return [Kernel(s, anchor, tail, target, whole=whole) for anchor, tail in sorted(found, key=lambda pair: order[pair[1]])]
+    return [Kernel(s, anchor, tail, target, whole=whole) for anchor, tail in sorted(anchored, key=lambda pair: order[pair[1]])]
 
 
 def graph_of(s: te.Schedule) -> Graph:

@@ -40,8 +40,8 @@ class Kernel:
 
     def body(self, op: Any) -> tuple[Any, ...]:
         """The formulas of `op` after inlining."""
-        made: tuple[Any, ...] = self.inlined[op].op.body
-        return made
+        bodies: tuple[Any, ...] = self.inlined[op].op.body
+        return bodies
 
     def formula(self, op: Any) -> Formula:
         """What `op` reads and costs, after inlining."""

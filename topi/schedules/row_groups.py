@@ -75,15 +75,16 @@ def _fits(kernel: Kernel, kept: int) -> bool:
 def _readers(op: Any, left: Sequence[Kernel], whole: te.Schedule, members: Sequence[Any]) -> list[Any]:
     """The operations that have loops and read `op`, through what is inlined."""
     mine = whole[op].op
-    placed = [*members, *[one for kernel in left for one in (kernel.anchor, kernel.tail)]]
+    placed = [*members, *[candidate for kernel in left for candidate in (kernel.anchor, kernel.tail)]]
     for kernel in left:
         placed += [tensor.op for tensor in getattr(getattr(kernel.anchor, "info", None), "stages", ())]
-    return [one for one in dict.fromkeys(placed) if one is not op and any(t.op is mine for t in whole[one].op.input_tensors)]
+    return [candidate for candidate in dict.fromkeys(placed)
+            if candidate is not op and any(t.op is mine for t in whole[candidate].op.input_tensors)]
 
 
 def _same_row(reader: Any, op: Any, kept: int, whole: te.Schedule) -> bool:
     """Whether `reader` reads `op` by its own leading indices, so that a row of it needs that row alone."""
-    made: Any = whole[reader].op
-    own = [axis.var for axis in made.axis][:kept]
+    reading: Any = whole[reader].op
+    own = [axis.var for axis in reading.axis][:kept]
     return all(all(a is b for a, b in zip(load.indices[:kept], own)) and len(load.indices) >= kept
-               for load in formula_of(made.body).reads_of(whole[op].op))
+               for load in formula_of(reading.body).reads_of(whole[op].op))

@@ -22,8 +22,8 @@ def schedule(outs: Any, target: Any = None) -> te.Schedule:
     Any graph of operators is taken: each reduction, softmax, convolution, ... becomes a loop nest by the table, with the
     element-wise operators around it inlined or computed in its loops.
     """
-    made = as_target(target)
-    return schedule_with(outs, rules_for(made), made)
+    chosen = as_target(target)
+    return schedule_with(outs, rules_for(chosen), chosen)
 
 
 def as_target(target: Any) -> Target:
@@ -48,7 +48,7 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
         return type(op) is te.ComputeOp and (bool(op.reduce_axis) or
                                              (type(op.info) in rules and not isinstance(op.info, _INJECTIVE)))
 
-    made = kernels(s, is_anchor, target)
-    for kernel in join_rows(made, set(s.outputs)) if RowsOp in rules else made:
+    groups = kernels(s, is_anchor, target)
+    for kernel in join_rows(groups, set(s.outputs)) if RowsOp in rules else groups:
         rule_of(kernel, rules)(kernel)
     return s

@@ -64,7 +64,7 @@ def rule_of(kernel: Kernel, rules: dict[type, Rule]) -> Rule:
         return schedule_default
     if kernel.inside and not hasattr(op.info, "stages"):
         return rules[RowsOp]
-    found = rules.get(type(op.info))
-    if found is None:
-        found = rules.get(ReduceOp if op.reduce_axis else te.ElementwiseOp)
-    return found or schedule_default
+    rule = rules.get(type(op.info))
+    if rule is None:
+        rule = rules.get(ReduceOp if op.reduce_axis else te.ElementwiseOp)
+    return rule or schedule_default

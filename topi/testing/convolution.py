@@ -45,14 +45,14 @@ def conv2d_nchw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, grou
 
 def conv2d_nhwc_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1, dilation: Any = 1) -> Array:
     """a (n, h, w, c), w (h, w, c / groups, o)."""
-    made = conv_python(a_np.transpose(0, 3, 1, 2), w_np.transpose(3, 2, 0, 1), stride, padding, dilation, groups)
-    return made.transpose(0, 2, 3, 1)
+    result = conv_python(a_np.transpose(0, 3, 1, 2), w_np.transpose(3, 2, 0, 1), stride, padding, dilation, groups)
+    return result.transpose(0, 2, 3, 1)
 
 
 def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: Any, padding: Any, dilation: Any = 1) -> Array:
     """a (h, w, c, n), w (h, w, c, o)."""
-    made = conv_python(a_np.transpose(3, 2, 0, 1), w_np.transpose(3, 2, 0, 1), stride, padding, dilation)
-    return made.transpose(2, 3, 1, 0)
+    result = conv_python(a_np.transpose(3, 2, 0, 1), w_np.transpose(3, 2, 0, 1), stride, padding, dilation)
+    return result.transpose(2, 3, 1, 0)
 
 
 def conv3d_ncdhw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1, dilation: Any = 1) -> Array:
@@ -62,8 +62,8 @@ def conv3d_ncdhw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, gro
 
 def conv3d_ndhwc_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1, dilation: Any = 1) -> Array:
     """a (n, d, h, w, c), w (d, h, w, c / groups, o)."""
-    made = conv_python(np.moveaxis(a_np, -1, 1), w_np.transpose(4, 3, 0, 1, 2), stride, padding, dilation, groups)
-    return np.moveaxis(made, 1, -1)
+    result = conv_python(np.moveaxis(a_np, -1, 1), w_np.transpose(4, 3, 0, 1, 2), stride, padding, dilation, groups)
+    return np.moveaxis(result, 1, -1)
 
 
 def depthwise_conv2d_python_nchw(input_np: Array, filter_np: Array, stride: Any, padding: Any, dilation: Any = 1) -> Array:
@@ -75,9 +75,9 @@ def depthwise_conv2d_python_nchw(input_np: Array, filter_np: Array, stride: Any,
 
 def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: Any, padding: Any, dilation: Any = 1) -> Array:
     """input (n, h, w, c), filter (h, w, c, multiplier)."""
-    made = depthwise_conv2d_python_nchw(input_np.transpose(0, 3, 1, 2), filter_np.transpose(2, 3, 0, 1), stride, padding,
+    result = depthwise_conv2d_python_nchw(input_np.transpose(0, 3, 1, 2), filter_np.transpose(2, 3, 0, 1), stride, padding,
                                         dilation)
-    return made.transpose(0, 2, 3, 1)
+    return result.transpose(0, 2, 3, 1)
 
 
 def conv_transpose_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0,
@@ -96,8 +96,8 @@ def conv_transpose_python(a_np: Array, w_np: Array, stride: Any, padding: Any, o
             c, o = slice(g * inputs, (g + 1) * inputs), slice(g * w_np.shape[1], (g + 1) * w_np.shape[1])
             out[_index(slice(None), o, *where)] += np.einsum("nc...,co->no...", a_np[:, c].astype(out.dtype),
                                                        w_np[_index(c, slice(None), *place)].astype(out.dtype))
-    made: Array = out[_index(..., *[slice(b, n - a) for b, a, n in zip(before, after, full)])].astype(a_np.dtype)
-    return made
+    result: Array = out[_index(..., *[slice(b, n - a) for b, a, n in zip(before, after, full)])].astype(a_np.dtype)
+    return result
 
 
 def conv1d_transpose_ncw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0) -> Array:

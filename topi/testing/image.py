@@ -62,8 +62,8 @@ def resize2d_python(data: Array, scale: Sequence[float], layout: str = "NCHW", m
     """data with height and width multiplied by `scale`; layout "NCHW" or "NHWC"."""
     moved = np.moveaxis(data, -1, 1) if layout == "NHWC" else data
     size = [int(n * s + 0.5) for n, s in zip(moved.shape[2:], scale)]
-    made = resize_python(moved, size, method, coordinate_transformation_mode, rounding_method, bicubic_alpha)
-    return np.moveaxis(made, 1, -1) if layout == "NHWC" else made
+    result = resize_python(moved, size, method, coordinate_transformation_mode, rounding_method, bicubic_alpha)
+    return np.moveaxis(result, 1, -1) if layout == "NHWC" else result
 
 
 def upsampling_python(data: Array, scale: Sequence[float], layout: str = "NCHW", method: str = "nearest_neighbor",
@@ -77,9 +77,9 @@ def upsampling3d_python(data: Array, scale: Sequence[float], layout: str = "NCDH
                         coordinate_transformation_mode: str = "half_pixel") -> Array:
     """data with depth, height and width multiplied by `scale`; method "nearest_neighbor" or "trilinear"."""
     moved = np.moveaxis(data, -1, 1) if layout == "NDHWC" else data
-    made = resize_python(moved, [int(n * s + 0.5) for n, s in zip(moved.shape[2:], scale)],
+    result = resize_python(moved, [int(n * s + 0.5) for n, s in zip(moved.shape[2:], scale)],
                          {"trilinear": "linear"}.get(method, method), coordinate_transformation_mode)
-    return np.moveaxis(made, 1, -1) if layout == "NDHWC" else made
+    return np.moveaxis(result, 1, -1) if layout == "NDHWC" else result
 
 
 def crop_and_resize_python(image: Array, boxes: Array, box_indices: Array, crop_size: Sequence[int], layout: str,
@@ -105,8 +105,8 @@ def affine_grid_python(data: Array, target_shape: Sequence[int], align_corners: 
     """(n, 2, 3) times the places of the pixels, from -1 to 1."""
     rows, columns = [np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1 for n in target_shape]
     y, x = np.meshgrid(rows, columns, indexing="ij")
-    made: Array = np.einsum("nck,khw->nchw", data, np.stack([x, y, np.ones_like(x)])).astype(data.dtype)
-    return made
+    result: Array = np.einsum("nck,khw->nchw", data, np.stack([x, y, np.ones_like(x)])).astype(data.dtype)
+    return result
 
 
 def dilation2d_python(data: Array, kernel: Array, stride: Sequence[int], padding: Sequence[int],

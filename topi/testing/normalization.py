@@ -22,15 +22,15 @@ def batch_norm(x: Array, gamma: Array, beta: Array, moving_mean: Array, moving_v
 def softmax_python(a_np: Array, axis: int = 1) -> Array:
     """exp(a - max) / sum(exp(a - max)) along `axis`, whose default is TVM's."""
     powers = np.exp(a_np.astype("float64") - a_np.max(axis=axis, keepdims=True))
-    made: Array = (powers / powers.sum(axis=axis, keepdims=True)).astype(a_np.dtype)
-    return made
+    result: Array = (powers / powers.sum(axis=axis, keepdims=True)).astype(a_np.dtype)
+    return result
 
 
 def log_softmax_python(a_np: Array, axis: int = 1) -> Array:
     """a - max - log(sum(exp(a - max))) along `axis`, whose default is TVM's."""
     moved = a_np.astype("float64") - a_np.max(axis=axis, keepdims=True)
-    made: Array = (moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))).astype(a_np.dtype)
-    return made
+    result: Array = (moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))).astype(a_np.dtype)
+    return result
 
 
 def layer_norm_python(data: Array, gamma: Array, beta: Array, axis: int | Sequence[int], epsilon: float = 1e-5) -> Array:
@@ -38,8 +38,8 @@ def layer_norm_python(data: Array, gamma: Array, beta: Array, axis: int | Sequen
     axes = sorted(d % data.ndim for d in ([axis] if isinstance(axis, int) else axis))
     wide, shape = data.astype("float64"), [n if d in axes else 1 for d, n in enumerate(data.shape)]
     spread = np.sqrt(wide.var(axis=tuple(axes), keepdims=True) + epsilon)
-    made: Array = (wide - wide.mean(axis=tuple(axes), keepdims=True)) / spread * gamma.reshape(shape) + beta.reshape(shape)
-    return made.astype(data.dtype)
+    result: Array = (wide - wide.mean(axis=tuple(axes), keepdims=True)) / spread * gamma.reshape(shape) + beta.reshape(shape)
+    return result.astype(data.dtype)
 
 
 def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, beta: float) -> Array:
@@ -47,8 +47,8 @@ def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, bet
     moved = np.moveaxis(a_np.astype("float64"), axis, 0)
     sums = [np.square(moved[max(i - size // 2, 0):i + size // 2 + 1]).sum(0) for i in range(len(moved))]
     out: Array = moved / (bias + alpha / size * np.stack(sums)) ** beta
-    made: Array = np.moveaxis(out, 0, axis).astype(a_np.dtype)
-    return made
+    result: Array = np.moveaxis(out, 0, axis).astype(a_np.dtype)
+    return result
 
 
 def l2_normalize_python(a_np: Array, eps: float, axis: int | tuple[int, ...] | None = None) -> Array:

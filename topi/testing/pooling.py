@@ -25,8 +25,8 @@ def poolnd_python(np_data: Array, kernel: Sequence[int], strides: Sequence[int],
         else:
             count = np.prod(kernel) if count_include_pad else max(elements.shape[-1], 1)
             out[_index(..., *place)] = elements.sum(-1) / count
-    made = np.moveaxis(out, 1, -1) if layout.endswith("C") else out
-    return made.astype(dtype)
+    result = np.moveaxis(out, 1, -1) if layout.endswith("C") else out
+    return result.astype(dtype)
 
 
 def adaptive_pool(np_data: Array, out_size: Sequence[int], pool_type: str, layout: str = "NCHW") -> Array:
@@ -37,8 +37,8 @@ def adaptive_pool(np_data: Array, out_size: Sequence[int], pool_type: str, layou
         parts = [slice(i * n // o, -(-(i + 1) * n // o)) for i, n, o in zip(place, data.shape[2:], out_size)]
         elements = data[_index(..., *parts)].astype(np.float64).reshape(*data.shape[:2], -1)
         out[_index(..., *place)] = elements.max(-1) if pool_type == "max" else elements.mean(-1)
-    made = np.moveaxis(out, 1, -1) if layout.endswith("C") else out
-    return made.astype(np_data.dtype)
+    result = np.moveaxis(out, 1, -1) if layout.endswith("C") else out
+    return result.astype(np_data.dtype)
 
 
 def pool_grad_nchw(a_np: Array, out_grad_np: Array, pool_size: Sequence[int], strides: Sequence[int], padding: Sequence[int],

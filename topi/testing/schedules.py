@@ -14,8 +14,8 @@ Schedule = Callable[[Any], te.Schedule]
 
 def dispatch(target: Any, dispatch_map: Mapping[str, Any]) -> Any:
     """The entry of `dispatch_map` for the first key of `target` ("cpu", "cuda", "gpu", ...) that it has, else "generic"."""
-    made = target if isinstance(target, Target) else Target(target)
-    for key in made.keys:
+    asked = target if isinstance(target, Target) else Target(target)
+    for key in asked.keys:
         if key in dispatch_map:
             return dispatch_map[key]
     return dispatch_map["generic"]
@@ -23,16 +23,16 @@ def dispatch(target: Any, dispatch_map: Mapping[str, Any]) -> Any:
 
 def get_injective_schedule(target: Any) -> Schedule:
     """The function from the results to a schedule, for element-wise operators on `target`."""
-    made: Schedule = dispatch(target, {"generic": generic.schedule_injective, "cpu": x86.schedule_injective,
+    schedule: Schedule = dispatch(target, {"generic": generic.schedule_injective, "cpu": x86.schedule_injective,
                                        "gpu": cuda.schedule_injective})
-    return made
+    return schedule
 
 
 def get_reduce_schedule(target: Any) -> Schedule:
     """The function from the results to a schedule, for reductions on `target`."""
-    made: Schedule = dispatch(target, {"generic": generic.schedule_reduce, "cpu": x86.schedule_reduce,
+    schedule: Schedule = dispatch(target, {"generic": generic.schedule_reduce, "cpu": x86.schedule_reduce,
                                        "gpu": cuda.schedule_reduce})
-    return made
+    return schedule
 
 
 get_broadcast_schedule = get_elemwise_schedule = get_injective_schedule

@@ -34,10 +34,10 @@ def correlation_nchw_python(data1: Array, data2: Array, kernel_size: int, max_di
     for c, (dy, dx) in enumerate(product(range(-radius, radius + 1), repeat=2)):
         for (i, u), (j, v) in product(enumerate(steps[0]), enumerate(steps[1])):
             y, x = u + max_displacement, v + max_displacement
-            one = p[:, :, y:y + kernel_size, x:x + kernel_size]
+            patch = p[:, :, y:y + kernel_size, x:x + kernel_size]
             y, x = y + dy * stride2, x + dx * stride2
             other = q[:, :, y:y + kernel_size, x:x + kernel_size]
-            out[:, c, i, j] = (one * other if is_multiply else abs(one - other)).mean((1, 2, 3))
+            out[:, c, i, j] = (patch * other if is_multiply else abs(patch - other)).mean((1, 2, 3))
     return out
 
 

@@ -100,11 +100,11 @@ def _positions(extent: Any, positions: Any, where: str) -> list[Any]:
 
 
 def _given(tensors: Any, where: str) -> list[te.Tensor]:
-    found = [tensors] if isinstance(tensors, te.Tensor) else list(tensors)
-    if not found:
+    listed = [tensors] if isinstance(tensors, te.Tensor) else list(tensors)
+    if not listed:
         raise ArgumentError(f"{where}: there is no tensor to join")
-    require_one_dtype(found, where)
-    return found
+    require_one_dtype(listed, where)
+    return listed
 
 
 def _check_shapes(tensors: Sequence[te.Tensor], where: str, along: int | None) -> None:

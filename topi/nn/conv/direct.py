@@ -21,10 +21,10 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
     """The convolution for `layout` "NCHW", "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc" with blocked tensors."""
     if layout == "NCHWc" and input.ndim == 5:
         return conv2d_NCHWc(input, filter, strides, padding, dilation, layout, layout, out_dtype)
-    made = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}.get(layout)
-    if made is None:
+    convolution = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}.get(layout)
+    if convolution is None:
         raise ArgumentError(f'conv2d of {input.name}: layout is "{layout}"', hint='"NCHW", "NHWC", "HWCN" or "NCHWc"')
-    return made(input, filter, strides, padding, dilation, out_dtype)
+    return convolution(input, filter, strides, padding, dilation, out_dtype)
 
 
 def conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
@@ -65,10 +65,10 @@ def group_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding:
 def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
            layout: str = "NCW", out_dtype: Any = None) -> te.Tensor:
     """The convolution for `layout` "NCW" or "NWC"."""
-    made = {"NCW": conv1d_ncw, "NWC": conv1d_nwc}.get(layout)
-    if made is None:
+    convolution = {"NCW": conv1d_ncw, "NWC": conv1d_nwc}.get(layout)
+    if convolution is None:
         raise ArgumentError(f'conv1d of {data.name}: layout is "{layout}"', hint='"NCW" or "NWC"')
-    return made(data, kernel, strides, padding, dilation, out_dtype)
+    return convolution(data, kernel, strides, padding, dilation, out_dtype)
 
 
 def conv1d_ncw(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,

@@ -37,7 +37,7 @@ class Windows:
 
     def results(self, data: Sequence[Any], where: str) -> list[Any]:
         """The spatial extents of the result; ShapeError where a window is larger than the padded data."""
-        found = []
+        extents = []
         for d, extent in enumerate(data):
             room = extent + (self.before[d] + self.after[d])
             size = (self.extents[d] - 1) * self.dilation[d] + 1
@@ -45,8 +45,8 @@ class Windows:
             if there is not None and needed is not None and there < needed:
                 raise ShapeError(f"{where}: the kernel spans {shown(self.spans())} and the data with its padding "
                                  f"{shown(self.padded(data))}", hint="more padding, or a smaller kernel or dilation")
-            found.append((room - size) // self.strides[d] + 1 if self.strides[d] != 1 else room - (size - 1))
-        return found
+            extents.append((room - size) // self.strides[d] + 1 if self.strides[d] != 1 else room - (size - 1))
+        return extents
 
     def spans(self) -> list[Any]:
         """The spatial extents of the kernel with the holes of its dilation."""
@@ -118,11 +118,11 @@ def accumulated(shape: Sequence[Any], formula: Any, record: Any, dtype: str, *, 
                 axes: Sequence[str]) -> te.Tensor:
     """The compute of `formula(convert, *indices)`; sums of 16-bit floats are added up in float32 and rounded once."""
     wide = "float32" if dtype in _NARROW else dtype
-    made: te.Tensor = te.compute(shape, lambda *i: formula(lambda e: e.astype(wide), *i), name=name, tag=tag, info=record,
+    output: te.Tensor = te.compute(shape, lambda *i: formula(lambda e: e.astype(wide), *i), name=name, tag=tag, info=record,
                                  axes=axes)
     if wide == dtype:
-        return made
-    narrow: te.Tensor = te.compute(shape, lambda *i: made(*i).astype(dtype), name=f"{name}_{dtype}", tag="elemwise",
+        return output
+    narrow: te.Tensor = te.compute(shape, lambda *i: output(*i).astype(dtype), name=f"{name}_{dtype}", tag="elemwise",
                                    info=te.ElementwiseOp("cast"), axes=axes)
     return narrow
 

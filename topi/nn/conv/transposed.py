@@ -132,13 +132,14 @@ def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, outpu
     if min(*low, *high) < 0:
         raise ShapeError(f"{where}: padding {before} and {after} is more than the kernel {shown(extents)} reaches",
                          hint="at most the kernel's extent - 1 on each side")
-    made = [(n - 1) * s + (k + m - p - q) for n, s, k, m, p, q in zip(data.shape[2:], strides, extents, more, before, after)]
+    extents_out = [(n - 1) * s + (k + m - p - q)
+                   for n, s, k, m, p, q in zip(data.shape[2:], strides, extents, more, before, after)]
     results = as_int(kernel.shape[1])
     if max(strides) > 1 and results is not None and results >= _MANY:
-        return _by_phases(data, kernel, extents, strides, before, high, made)
+        return _by_phases(data, kernel, extents, strides, before, high, extents_out)
     dilated = dilate(data, [1, 1, *strides], name="data_dilate")
     return _Spread(pad(dilated, [0, 0, *low], [0, 0, *high], name="data_pad"), _turned(kernel), tuple(kernel.shape[2:]),
-                   tuple(made), strides)
+                   tuple(extents_out), strides)
 
 
 def _turned(kernel: te.Tensor) -> te.Tensor:

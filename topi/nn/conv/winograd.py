@@ -69,19 +69,19 @@ def transform_matrices(m: int, r: int) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _product(numbers: Sequence[Fraction]) -> Fraction:
-    made = Fraction(1)
+    product = Fraction(1)
     for number in numbers:
-        made *= number
-    return made
+        product *= number
+    return product
 
 
 def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
     """The coefficients of the product of (x - root), the lowest first."""
-    made = [Fraction(1)]
+    coefficients = [Fraction(1)]
     for root in roots:
-        shifted = [Fraction(0), *made]
-        made = [s - root * c for s, c in zip(shifted, [*made, Fraction(0)])]
-    return made
+        shifted = [Fraction(0), *coefficients]
+        coefficients = [s - root * c for s, c in zip(shifted, [*coefficients, Fraction(0)])]
+    return coefficients
 
 
 def _turned(matrix: Matrix) -> Matrix:
@@ -93,10 +93,10 @@ def _turned(matrix: Matrix) -> Matrix:
 def _times(matrix: Matrix, i: Any, element: Callable[[int], Any], dtype: str) -> Any:
     """Row `i`, an index, of `matrix` times the vector of `element(0)`, `element(1)`, ..."""
     sums = [_sum_of(row, element, dtype) for row in matrix]
-    made = sums[-1]
+    chosen = sums[-1]
     for number in reversed(range(len(sums) - 1)):
-        made = te.select(i.equal(number), sums[number], made)
-    return made
+        chosen = te.select(i.equal(number), sums[number], chosen)
+    return chosen
 
 
 def _sum_of(row: Sequence[Fraction], element: Callable[[int], Any], dtype: str) -> Any:

@@ -55,10 +55,10 @@ def _collected(data: te.Tensor, grads: te.Tensor, places: list[int], w: Windows,
         return te.sum(te.if_then_else(te.all(*inside), share(at, list(i)), te.const(0, wide(grads.dtype))), axis=loops)
 
     record = PoolOp("grad", data, grads, letters, tuple(w.extents), w.strides, w.dilation)
-    made: te.Tensor = te.compute(data.shape, formula, name=name, tag=name, info=record, axes="ax")
-    if made.dtype == grads.dtype:
-        return made
-    narrow: te.Tensor = te.compute(made.shape, lambda *i: made(*i).astype(grads.dtype), name=f"{name}_{grads.dtype}",
+    output: te.Tensor = te.compute(data.shape, formula, name=name, tag=name, info=record, axes="ax")
+    if output.dtype == grads.dtype:
+        return output
+    narrow: te.Tensor = te.compute(output.shape, lambda *i: output(*i).astype(grads.dtype), name=f"{name}_{grads.dtype}",
                                    tag="elemwise", info=te.ElementwiseOp("cast"), axes="ax")
     return narrow
 

@@ -83,12 +83,12 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
     widths += [_FEW] if lanes > _FEW else []
     for width in widths:
         _, lane = s[op].split(loop, factor=width)
-        made = s.rfactor(op.output(0), lane)
-        partial.append((made[0] if isinstance(made, list) else made).op)
+        factored = s.rfactor(op.output(0), lane)
+        partial.append((factored[0] if isinstance(factored, list) else factored).op)
         if width is not widths[-1]:
             (loop,) = s[op].op.reduce_axis
-    for one in partial:
-        stage = s[one]
+    for tensor in partial:
+        stage = s[tensor]
         lane = stage.op.axis[0]
         stage.reorder(*stage.op.axis[1:], *stage.op.reduce_axis, lane)
         stage.vectorize(lane)
@@ -112,20 +112,20 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
         return
     loop = s[op].fuse(*groups[0]) if len(groups[0]) > 1 else groups[0][0]
     outer, _ = s[op].split(loop, factor=_CHUNK)
-    made = s.rfactor(op.output(0), outer)
-    chunks = (made[0] if isinstance(made, list) else made).op
+    factored = s.rfactor(op.output(0), outer)
+    chunks = (factored[0] if isinstance(factored, list) else factored).op
     lanes = kernel.lanes(kernel.anchor)
     partial = []
     (loop,) = chunks.reduce_axis
     for width in (_UNROLL * lanes, lanes):
         _, lane = s[chunks].split(loop, factor=width)
-        made = s.rfactor(s[chunks].op.output(0), lane)
-        partial.append((made[0] if isinstance(made, list) else made).op)
+        factored = s.rfactor(s[chunks].op.output(0), lane)
+        partial.append((factored[0] if isinstance(factored, list) else factored).op)
         (loop,) = s[chunks].op.reduce_axis
     chunk = s[chunks].op.axis[0]
     s[chunks].parallel(chunk)
-    for one in partial:
-        stage = s[one]
+    for tensor in partial:
+        stage = s[tensor]
         lane = stage.op.axis[0]
         stage.reorder(*stage.op.axis[1:], *stage.op.reduce_axis, lane)
         stage.vectorize(lane)

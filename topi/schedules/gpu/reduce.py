@@ -57,8 +57,8 @@ def reduce_across(s: te.Schedule, op: Any, thread: Any) -> None:
     axes = list(op.reduce_axis)
     loop = s[op].fuse(*axes) if len(axes) > 1 else axes[0]
     _, inner = s[op].split(loop, factor=extent_of(thread))
-    made = s.rfactor(op.output(0), inner)
-    partial = made[0] if isinstance(made, list) else made
+    factored = s.rfactor(op.output(0), inner)
+    partial = factored[0] if isinstance(factored, list) else factored
     (across,) = s[op].op.reduce_axis
     s[op].bind(across, thread)
     s[partial].compute_at(s[op], across)
