@@ -20,7 +20,7 @@ from tedsl.lang.reads import guarded_loads
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.in_place import check_in_place
-from tedsl.lower.plan import Key, StagePlan
+from tedsl.lower.plan import Key, Placement, StagePlan
 from tedsl.lower.scan.stages import check_shared, shared_memory
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
@@ -206,7 +206,7 @@ class Memory:
         return buffer in self.given
 
 
-def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments, to_run: bool) -> None:
+def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], arguments: Arguments, to_run: bool) -> None:
     """Refuse arguments without which, or with which, the loops would be wrong.
 
     Loops that are only read (not `to_run`) may leave the argument of an inlined stage unwritten, as in TVM's tutorials.
@@ -230,7 +230,7 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[StagePlan], argumen
                                 about=attached(stage))
 
 
-def _is_computed_whole(plan: StagePlan, schedule: ScheduleState, plans: Sequence[StagePlan]) -> bool:
+def _is_computed_whole(plan: Placement, schedule: ScheduleState, plans: Sequence[Placement]) -> bool:
     """Whether every element of `plan` is computed in the course of the loops, and not by two threads at a time.
 
     So it is where a stage that is itself computed in whole reads it by its own axes, as C[i] = B[i] * 2 does.
@@ -244,7 +244,7 @@ def _is_computed_whole(plan: StagePlan, schedule: ScheduleState, plans: Sequence
                for reader in plans for body in reader.bodies for load, facts in guarded_loads(body))
 
 
-def _is_in_parallel(plan: StagePlan) -> bool:
+def _is_in_parallel(plan: Placement) -> bool:
     """Whether a loop around `plan` runs on several threads."""
     while plan.host is not None:
         around = plan.host.stage.leaf_iter_vars[:plan.position + 1]
@@ -255,7 +255,7 @@ def _is_in_parallel(plan: StagePlan) -> bool:
     return False
 
 
-def _is_every_element(load: ProducerLoad, reader: StagePlan) -> bool:
+def _is_every_element(load: ProducerLoad, reader: Placement) -> bool:
     """Whether the axes of `reader` are the indices of `load`, over the whole of each dimension."""
     axes = {axis.var: axis for axis in reader.axes}
     if len(set(load.indices)) != len(load.indices):
@@ -269,7 +269,7 @@ def _is_every_element(load: ProducerLoad, reader: StagePlan) -> bool:
     return True
 
 
-def _check_inputs(schedule: ScheduleState, plans: Sequence[StagePlan], arguments: Arguments,
+def _check_inputs(schedule: ScheduleState, plans: Sequence[Placement], arguments: Arguments,
                   shared: Mapping[Key, Key]) -> None:
     missing: dict[str, None] = {}
     for plan in plans:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tedsl.arith.analyzer import Analyzer
@@ -20,30 +20,35 @@ from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Memory
 from tedsl.lower.kinds import kind_of
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.plan import Guard, Program, StagePlan
 from tedsl.lower.scan.stages import check_rows
+from tedsl.lower.site import Site
 from tedsl.lower.storage import check_argument, prefetching, produced, realized
 from tedsl.lower.threads.around import bind_threads
 from tedsl.lower.versions import memory_of, under_conditions
 from tedsl.schedule.state import AttachType
 
+Guards = Mapping[StagePlan, Sequence[Guard]]  # the conditions that the loops of each stage put on its statements
 
-def place_stages(plans: Sequence[StagePlan], memory: Memory, analyzer: Analyzer, *,
-                 accesses: Accesses = Accesses.PROVED) -> Stmt:
+
+def place_stages(program: Program, memory: Memory, analyzer: Analyzer, *,
+                 accesses: Accesses = Accesses.PROVED) -> tuple[Stmt, Guards]:
     """The loops of all stages; under attributes that say which stage they compute, if accesses are checked at run time."""
-    placer = _Placer(memory, analyzer, accesses)
-    return placer.placed([plan for plan in plans if plan.host is None and plan.condition is None], None)
+    placer = _Placer(program, memory, analyzer, accesses, {plan: [] for plan in program.plans})
+    return placer.placed([plan for plan in program.plans if plan.host is None and plan.general is None], None), placer.guards
 
 
 @dataclass(frozen=True)
 class _Placer:
+    program: Program
     memory: Memory
     analyzer: Analyzer
     accesses: Accesses
+    guards: dict[StagePlan, list[Guard]]
 
     def placed(self, plans: Sequence[StagePlan], body: Stmt | None) -> Stmt:
         """The loops of `plans` in order, then `body`, in the memory of `plans`."""
-        stmt = seq(*[produced(plan, self.memory.outputs(plan), self.versions(plan)) for plan in plans], body)
+        stmt = seq(*[produced(plan, self.program, self.memory.outputs(plan), self.versions(plan)) for plan in plans], body)
         for plan in reversed(plans):
             for index, buffer in reversed(list(enumerate(self.memory.outputs(plan)))):
                 if self.memory.is_shared(plan, index):
@@ -58,27 +63,28 @@ class _Placer:
     def versions(self, plan: StagePlan) -> Stmt:
         """The loops of a stage: the first version whose condition holds, else the general ones."""
         stmt = self.nest(plan)
-        for version in reversed(plan.versions):
+        for version in reversed(self.program.versions.get(plan, ())):
             assert version.condition is not None
             with under_conditions(version, self.analyzer):
-                special = replace(self, memory=memory_of(version, self.memory)).nest(version)
+                special = replace(self, memory=memory_of(version, self.program, self.memory)).nest(version)
             known = build.as_int(version.condition)
             stmt = special if known == 1 else stmt if known == 0 else IfThenElse(version.condition, special, stmt)
         return stmt
 
     def nest(self, plan: StagePlan) -> Stmt:
-        bind_threads(plan, self.analyzer)
+        bind_threads(self.program.launches.get(plan), self.analyzer)
         buffers = self.memory.outputs(plan)
-        stmt = kind_of(plan.op).statements(plan, buffers, self.memory, self.analyzer, functools.partial(self.guests, plan))
+        stmt = kind_of(plan.op).statements(Site(plan, self.program, buffers, self.memory, self.analyzer,
+                                                functools.partial(self.after_guests, plan), self.guards[plan].append))
         if not self.accesses.name_stages:
             return stmt
         for tensor, source in read_sources(plan):
             stmt = AttrStmt(self.memory(tensor), READ_SOURCE, StringImm(source), stmt)
         return AttrStmt(buffers[0], STAGE_SOURCE, StringImm(source_of(plan.name, plan.op)), stmt)
 
-    def guests(self, plan: StagePlan, at: int, body: Stmt) -> Stmt:
+    def after_guests(self, plan: StagePlan, at: int, body: Stmt) -> Stmt:
         """`body` of loop number `at` after the stages that are computed there."""
-        guests = plan.guests.get(at)
+        guests = self.program.guests_at(plan, at)
         return prefetching(plan, at, self.placed(guests, body) if guests else body, self.memory)
 
 

@@ -21,7 +21,7 @@ from tedsl.lang.inline import Inliner
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import loads_of
 from tedsl.lower.checks import Requirement, check_reads
-from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.plan import Computation, Read, StagePlan
 from tedsl.schedule.state import StageState
 
 
@@ -46,9 +46,9 @@ class Translator(Rewriter):
         return node
 
 
-def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
-        -> tuple[StagePlan, tuple[Requirement, ...]]:
-    """The plan of a te.compute: its reads checked, and what is computed inline written into it."""
+def formula_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
+        -> tuple[Computation, tuple[Requirement, ...]]:
+    """What a te.compute computes, its reads checked and what is computed inline written into it."""
     op = stage.op
     assert isinstance(op, ComputeOp)
     checked = check_reads(op, domains, accesses=accesses)
@@ -57,7 +57,7 @@ def plan_formula(stage: StageState, inliner: Inliner | None, domains: Mapping[It
     reads = tuple(Read(load.producer, tuple((i, i) for i in load.indices)) for load in loads_of(bodies, *ranges.values()))
     own = {axis: domains[axis] for axis in op.axis if axis in domains}
     own.update((axis, dom) for axis, dom in ranges.items() if dom is not axis.dom)
-    return StagePlan(stage, op, bodies, reads, domains=own, accesses=accesses), checked.requirements
+    return Computation(op, bodies, reads, own, accesses), checked.requirements
 
 
 def store_values(plan: StagePlan, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
@@ -21,23 +20,23 @@ from tedsl.ir.walk.substitute import Substitution, bind_once, fresh_copy, only_r
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.inline import Inliner
 from tedsl.lower.checks import Requirement
-from tedsl.lower.compute import BufferOf
-from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.plan import Computation, Read
+from tedsl.lower.site import Site
 from tedsl.lower.threads.statements import check_launches
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.causes import said as said_of
 from tedsl.schedule.state import StageState
 
 
-def plan_extern(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
-        -> tuple[StagePlan, tuple[Requirement, ...]]:
-    """The plan of a te.extern. It reads its inputs whole."""
+def extern_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
+        -> tuple[Computation, tuple[Requirement, ...]]:
+    """What a te.extern computes. It reads its inputs whole."""
     op = stage.op
     assert isinstance(op, ExternOp)
     for tensor, placeholder in zip(op.inputs, op.input_placeholders):
         _must_be_plain(op, placeholder, stage.schedule.stage_map[tensor.op])
     reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
-    return StagePlan(stage, op, (), reads, accesses=accesses), ()
+    return Computation(op, (), reads, accesses=accesses), ()
 
 
 def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None:
@@ -52,14 +51,13 @@ def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None
                             about=said_of(stage, "storage"))
 
 
-def extern_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
-                      guests: Callable[[int, Stmt], Stmt]) -> Stmt:
+def extern_statements(site: Site) -> Stmt:
     """The body over the real buffers. What can be said about its accesses before it runs is checked, as in any function that
     a user writes; calls do what they do.
     """
-    op = plan.op
+    plan, op, buffers = site.plan, site.plan.op, site.buffers
     assert isinstance(op, ExternOp)
-    inputs = [buffer_of(tensor) for tensor in op.inputs]
+    inputs = [site.buffer_of(tensor) for tensor in op.inputs]
     check_launches(plan, op.body, buffers)
     binding = _Binding(op.name)
     for (_, placeholder), buffer in zip(op.bindings(), (*inputs, *buffers)):

@@ -13,11 +13,11 @@ from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import guarded_loads
-from tedsl.lower.plan import Key, StagePlan
+from tedsl.lower.plan import Key, Placement
 from tedsl.schedule.state import ScheduleState
 
 
-def check_in_place(schedule: ScheduleState, plans: Sequence[StagePlan], tensors: Mapping[Key, Buffer]) -> None:
+def check_in_place(schedule: ScheduleState, plans: Sequence[Placement], tensors: Mapping[Key, Buffer]) -> None:
     """Refuses a schedule in which elements are read after another tensor was written over them."""
     together: dict[Buffer, list[Key]] = {}
     for key, buffer in tensors.items():
@@ -29,7 +29,7 @@ def check_in_place(schedule: ScheduleState, plans: Sequence[StagePlan], tensors:
                 _check(schedule, order, buffer, key, {other for other in keys if other != key})
 
 
-def _check(schedule: ScheduleState, order: Mapping[StagePlan, int], buffer: Buffer, key: Key, others: set[Key]) -> None:
+def _check(schedule: ScheduleState, order: Mapping[Placement, int], buffer: Buffer, key: Key, others: set[Key]) -> None:
     """That what reads `key` runs before the stages of `others` write the same memory, or before it was made."""
     writers = [plan for plan in order if any((plan.op, i) in others for i in range(plan.op.num_outputs))]
     made = max((order[_outermost(plan)] for plan in order if plan.op is key[0]), default=-1)
@@ -48,13 +48,13 @@ def _check(schedule: ScheduleState, order: Mapping[StagePlan, int], buffer: Buff
                                      "bind them to buffers of their own")
 
 
-def _outermost(plan: StagePlan) -> StagePlan:
+def _outermost(plan: Placement) -> Placement:
     while plan.host is not None:
         plan = plan.host
     return plan
 
 
-def _reads_its_own_element(schedule: ScheduleState, plan: StagePlan, key: Key) -> bool:
+def _reads_its_own_element(schedule: ScheduleState, plan: Placement, key: Key) -> bool:
     """Whether each element is made of the element in its place, and written once."""
     if not isinstance(plan.op, ComputeOp) or plan.op.reduce_axis:
         return False

@@ -6,7 +6,7 @@ threads that race or wait for each other in threads.py, lanes in lanes.py, tiles
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
@@ -14,7 +14,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, ProducerLoad, StringImm, Var
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation, extent_of
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.plan import Launch, Program, StagePlan
 from tedsl.lower.threads.predicates import check_predicates
 from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import attached, related, said
@@ -23,35 +23,36 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState
 from tedsl.schedule.threads import memory_owner, memory_rank
 
 
-def check_legality(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
+def check_legality(schedule: ScheduleState, program: Program, analyzer: Analyzer) -> None:
     """Refuse a schedule whose loops would not compute what its formulas say."""
-    _check_scopes(schedule, plans)
-    check_predicates(plans, analyzer)
+    _check_scopes(schedule, program)
+    check_predicates(program, analyzer)
     effects = {stage: call for stage in schedule.stages if (call := _effect_of(stage.op)) is not None}
     for stage in effects:
         if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
             _check_inlined(schedule, stage, effects[stage])
-    for plan in plans:
+    for plan in program.plans:
         if plan.stage in effects:
             _check_once(plan, effects[plan.stage], analyzer)
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------------
 
-def _check_scopes(schedule: ScheduleState, plans: Sequence[StagePlan]) -> None:
+def _check_scopes(schedule: ScheduleState, program: Program) -> None:
     """The memory of one kernel is not there in another one, nor outside of all."""
-    by_op = {plan.stage.op: plan for plan in plans}
-    for reader in plans:
+    by_op, launches = {plan.stage.op: plan for plan in program.plans}, program.launches
+    for reader in program.plans:
         for read in reader.reads:
             producer = by_op.get(schedule.stage_map[read.tensor.op].op)
-            if producer is None or producer.launch is reader.launch:
+            if producer is None or launches.get(producer) is launches.get(reader):
                 continue
             kept = memory_owner(producer.stage)
             if memory_rank(kept.scope) == 0:
                 continue
             raise LoweringError(
                 f"{kept.name} is kept in {kept.scope} memory, which {_whose(kept.scope)}: it is "
-                f"computed by {_threads_of(producer)} and read by {_threads_of(reader)}",
+                f"computed by {_threads_of(producer, launches.get(producer))} and read by "
+                f"{_threads_of(reader, launches.get(reader))}",
                 hint=f'{_inside(kept)}, or keep it in memory of all: {kept.written}.set_scope("global")',
                 about=said(kept, "scope"))
 
@@ -69,9 +70,9 @@ def _inside(stage: StageState) -> str:
     return f"compute it inside of the threads that read it, {at_reader(stage)}"
 
 
-def _threads_of(plan: StagePlan) -> str:
-    inside = "" if plan.launch is None or plan.launch.root is plan else f", inside of {plan.launch.root.name}"
-    return f"{plan.name} without threads" if plan.launch is None else f"the threads of {plan.name}{inside}"
+def _threads_of(plan: StagePlan, launch: Launch | None) -> str:
+    inside = "" if launch is None or launch.root is plan else f", inside of {launch.root.name}"
+    return f"{plan.name} without threads" if launch is None else f"the threads of {plan.name}{inside}"
 
 
 # --- effects --------------------------------------------------------------------------------------------------------------

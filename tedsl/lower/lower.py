@@ -26,12 +26,12 @@ from tedsl.lower.arguments import (
     check_arguments,
     make_arguments,
 )
-from tedsl.lower.attach import place_stages
+from tedsl.lower.attach import Guards, place_stages
 from tedsl.lower.checks import Requirement
 from tedsl.lower.lanes import check_lanes
 from tedsl.lower.legality import check_legality
-from tedsl.lower.normalize import make_plans
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.normalize import placed_computations
+from tedsl.lower.plan import Program
 from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.regions.counts import count_requirements
 from tedsl.lower.tails import check_tails
@@ -43,7 +43,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
                    binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True,
                    accesses: Accesses = Accesses.PROVED,
                    buffers: BufferOptions = BufferOptions(),  # noqa: B008 - frozen
-                   observe: Callable[[Sequence[StagePlan], Analyzer], None] | None = None) -> PrimFunc:
+                   observe: Callable[[Program, Guards, Analyzer], None] | None = None) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 
     An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
@@ -53,8 +53,8 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     """
     state = sch.state
     arguments = make_arguments(state, args, binds, buffers)
-    plans, requirements = make_plans(state, accesses=accesses)
-    check_arguments(state, plans, arguments, to_run)
+    placements, requirements = placed_computations(state, accesses=accesses)
+    check_arguments(state, placements, arguments, to_run)
     analyzer = Analyzer()
     dims = [dim for buffer in arguments.buffer_map.values() for dim in buffer.shape]
     analyzer.bind_sizes(dims, at_least=0)
@@ -62,19 +62,19 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         for dim in dims:
             if not isinstance(dim, (Var, IntImm)):
                 known.enter_context(analyzer.constraint_scope(build.greater_equal(dim, 0)))
-        requirements += count_requirements(state, plans, bound_symbols(arguments), analyzer)
-        infer_bounds(state, plans, analyzer)
-        notes = check_tails(plans, arguments)
-        check_lanes(plans)
-        check_legality(state, plans, analyzer)
-        body = place_stages(plans, Memory(state, arguments), analyzer, accesses=accesses)
+        requirements += count_requirements(state, placements, bound_symbols(arguments), analyzer)
+        program = infer_bounds(state, placements, analyzer)
+        notes = check_tails(program.plans, arguments)
+        check_lanes(program.plans)
+        check_legality(state, program, analyzer)
+        body, guards = place_stages(program, Memory(state, arguments), analyzer, accesses=accesses)
         if observe is not None:
-            observe(plans, analyzer)
+            observe(program, guards, analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])
     _check_symbols(body, arguments)
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes}
     func = PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)
-    if any(isinstance(plan.op, ExternOp) for plan in plans):  # statements of the user's
+    if any(isinstance(plan.op, ExternOp) for plan in placements):  # statements of the user's
         verify(func, flat=False, error=LoweringError)
     return vouch_for(func)
 

@@ -10,23 +10,22 @@ Stages that are computed inside a loop stand at the beginning of its body. A loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
-from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.stmt import AttrStmt, For, ForKind, IfThenElse, Stmt, is_no_op, seq
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged, loads_of
-from tedsl.lower.compute import BufferOf, Translator, store_init, store_update, store_values
+from tedsl.lower.compute import Translator, store_init, store_update, store_values
 from tedsl.lower.intrinsics.region import outer_conditions, tensorized_at
 from tedsl.lower.intrinsics.statements import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.regions.propagate import compared
+from tedsl.lower.site import Site
 from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
 from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
 from tedsl.lower.threads.wrap import around_thread, exceeded, on_named_threads, store_predicate
@@ -38,11 +37,11 @@ KINDS = {IterType.UNROLLED: ForKind.UNROLLED, IterType.VECTORIZED: ForKind.VECTO
 
 
 class Nest:
-    """Builds the loops of one stage. `guests(k, body)` puts the stages computed inside loop k before `body`."""
+    """Builds the loops of the stage of `site`."""
 
-    def __init__(self, plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
-                 guests: Callable[[int, Stmt], Stmt]) -> None:
-        self.plan, self.buffers, self.buffer_of, self.analyzer, self.guests = plan, buffers, buffer_of, analyzer, guests
+    def __init__(self, site: Site) -> None:
+        self.site, self.plan, self.analyzer = site, site.plan, site.analyzer
+        self.buffers, self.buffer_of, plan = site.buffers, site.buffer_of, site.plan
         self.ragged = isinstance(plan.op, ComputeOp) and is_ragged(plan.op)
         self.at = tensorized_at(plan)  # the loop from which on an intrinsic stands for the loops, or None
         self.unlikely: set[Expr] = set()  # guards that passes are to leave where they are
@@ -53,7 +52,8 @@ class Nest:
         """Turns formulas into values of the loops that `offsets` are made of."""
         values: dict[Var, Expr] = {}
         translate = Translator(values, self.buffer_of) if not self.plan.padded else \
-            PaddedTranslator(self.plan, values, self.buffer_of, offsets, self.inside_tensor, self.analyzer)
+            PaddedTranslator(self.plan, values, self.buffer_of, offsets, self.inside_tensor, self.analyzer,
+                             self.site.note)
         for axis in self.plan.axes:
             if axis in offsets:
                 value = build.cast(axis.dtype, build.add(self.plan.mins[axis], offsets[axis]))
@@ -91,12 +91,12 @@ class Nest:
         """`body` inside the loops begin .. end - 1, with the guests of each."""
         for at in reversed(range(begin, end)):
             loop = self.plan.loops[at]
-            body = _around(loop, self.extent(at), self.guests(at, body))
+            body = self.around(loop, self.extent(at), self.site.after_guests(at, body))
         return body
 
     def inside(self, at: int, body: Stmt) -> Stmt:
         """`body` inside loop number `at`."""
-        return _around(self.plan.loops[at], self.extent(at), body)
+        return self.around(self.plan.loops[at], self.extent(at), body)
 
     def own_conditions(self) -> tuple[list[Expr], list[Expr]]:
         """The conditions that an iteration exists, and the store predicate, if there is one."""
@@ -129,7 +129,7 @@ class Nest:
 
     def existing(self) -> list[Expr]:
         """What holds in the iterations that exist, the store predicate left out."""
-        limits = [exceeded(loop) for loop in self.plan.loops] if crosses_threads(self.plan) else []
+        limits = [exceeded(loop, self.site.launch) for loop in self.plan.loops] if crosses_threads(self.plan) else []
         return [*(limit for limit in limits if limit is not None), *self.own_conditions()[0]]
 
     # --- guards ---
@@ -138,7 +138,7 @@ class Nest:
         """`stmt` under the conditions that its iteration exists."""
         for condition in reversed(self.conditions(offsets, start, translate)):
             stmt = IfThenElse(condition if condition in self.unlikely else build.likely(condition), stmt)
-        return on_named_threads(self.plan, stmt, start)
+        return on_named_threads(self.plan, self.site.launch, stmt, start)
 
     def conditions(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Expr]:
         if offsets is not self.plan.offsets:
@@ -159,7 +159,8 @@ class Nest:
             guards.append(Guard(translate(store_predicate(plan)), "predicate"))
             self.unlikely.add(guards[-1].condition)
         if offsets is plan.offsets:  # those of the statements themselves, not of the start values: for explanations
-            plan.guards += guards
+            for guard in guards:
+                self.site.note(guard)
         conditions = [guard.condition for guard in guards if not build.is_true(guard.condition)]
         return conditions if self.at is None else outer_conditions(plan, self.at, conditions, self.analyzer)
 
@@ -205,7 +206,7 @@ class Nest:
         stmt = store_init(reduce, self.buffers, self.place(translate), translate)
         stmt = self.guarded(stmt, offsets, values, translate)
         for loop in reversed(copies):
-            stmt = _around(loop, loop.extent, stmt)
+            stmt = self.around_copy(loop, stmt)
         return stmt
 
     def init_loop(self, loop: Loop) -> Loop:
@@ -222,7 +223,7 @@ class Nest:
         if not read:
             return
         for at in range(begin, len(self.plan.loops)):
-            for guest in self.plan.guests.get(at, ()):
+            for guest in self.site.guests_at(at):
                 if any(self.buffer_of(guest.op.output(i)) in read for i in range(guest.op.num_outputs)):
                     raise self.init_before(guest, at)
 
@@ -241,7 +242,18 @@ class Nest:
 
     def around_copy(self, loop: Loop, body: Stmt) -> Stmt:
         """`body` inside `loop`, which is a copy of one of the loops."""
-        return _around(loop, loop.extent, body)
+        return self.around(loop, loop.extent, body)
+
+    def around(self, loop: Loop, extent: Expr, body: Stmt) -> Stmt:
+        """`body` inside one loop and its pragmas."""
+        if loop.attr.bind_thread is not None:
+            body = around_thread(loop, body, self.site.launch)
+        elif loop.var is not None and not is_no_op(body):
+            kind, notes = KINDS.get(loop.attr.iter_type, ForKind.SERIAL), {"tail": loop.tail} if loop.tail else {}
+            body = For(loop.var, build.const(0, loop.var.dtype), extent, kind, body, annotations=notes)
+        for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
+            body = AttrStmt(_axis_of(loop), f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)
+        return body
 
     def begin_of_reduction(self) -> int:
         """The number of the loop before which the start values stand."""
@@ -253,18 +265,6 @@ class Nest:
             for buffer in reversed(self.buffers):
                 stmt = AttrStmt(buffer, "nontemporal", build.const(1, "int32"), stmt)
         return stmt
-
-
-def _around(loop: Loop, extent: Expr, body: Stmt) -> Stmt:
-    """`body` inside one loop and its pragmas."""
-    if loop.attr.bind_thread is not None:
-        body = around_thread(loop, body)
-    elif loop.var is not None and not is_no_op(body):
-        kind, notes = KINDS.get(loop.attr.iter_type, ForKind.SERIAL), {"tail": loop.tail} if loop.tail else {}
-        body = For(loop.var, build.const(0, loop.var.dtype), extent, kind, body, annotations=notes)
-    for key, value in zip(reversed(loop.attr.pragma_keys), reversed(loop.attr.pragma_values)):
-        body = AttrStmt(_axis_of(loop), f"pragma_{key.value}", build.const(1, "int32") if value is None else value, body)
-    return body
 
 
 def _is_read(value: Expr) -> bool:

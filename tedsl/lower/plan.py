@@ -1,13 +1,22 @@
-"""What lowering knows about one stage. The schedule itself is never changed."""
+"""What lowering knows about a schedule, which it never changes: values, each made once by the step that knows it.
+
+    Computation    what a stage computes and reads, with inlined producers         one function per kind of operation (`kinds`)
+    Placement      the same at a place: inside which loop, in which version        `normalize`, `versions`
+    StagePlan      the same with its region and its loops                          `regions/bounds`
+    Launch         the threads of a kernel                                         `threads/launches`
+    Program        all plans, and what holds between them                          `regions/bounds`
+    Guard          a condition that the loops put on the statements                `nest`, while it writes them
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.node import FrozenDict
 from tedsl.lang.operation import Operation, root_axes
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.domains import Tiling
@@ -16,7 +25,6 @@ from tedsl.schedule.state import IterVarAttr, StageState
 
 Key = tuple[Operation, int]  # an output of an operation
 Ends = tuple[Expr, Expr]  # lowest and highest value, both included
-UNKNOWN = Tiling({}, frozenset())
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +40,6 @@ class Loop:
     extent: Expr
     var: Var | None
     value: Expr
-    launched: Expr | None = field(default=None, kw_only=True)  # of a loop bound to threads: how many of them the kernel has
     tail: str = ""
 
 
@@ -47,7 +54,96 @@ class Read:
     region: tuple[Ends | None, ...]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class Computation:
+    """What a stage computes.
+
+    bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
+    domains: the ranges of axes that are others than the operation says: steps of scans begin after the first rows, and what
+    gives a reduction its range may be computed inline.
+    accesses: how those of statements that the user wrote are kept inside their memory.
+    """
+
+    op: Operation
+    bodies: tuple[Expr, ...]
+    reads: tuple[Read, ...]
+    domains: Mapping[IterVar, Range] = field(default_factory=FrozenDict)
+    accesses: Accesses = Accesses.PROVED
+
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """All axes of the operation: those of the elements, then those of the reduction."""
+        return tuple(root_axes(self.op))
+
+    @property
+    def data_axes(self) -> tuple[IterVar, ...]:
+        """The axes of a formula that are dimensions of its outputs. Which part of them is computed, the readers decide."""
+        return () if getattr(self.op, "axis_are_loops", False) else getattr(self.op, "axis", ())
+
+    @property
+    def without_loops(self) -> tuple[IterVar, ...]:
+        """The axes inside the calls of an intrinsic: they are computed in whole."""
+        return getattr(self.op, "without_loops", ())
+
+    def domain(self, axis: IterVar) -> Range:
+        """The values of `axis` for which the formula may be computed."""
+        dom = self.domains.get(axis, axis.dom)
+        assert dom is not None
+        return dom
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Placement(Computation):
+    """A computation at one place: as the loops of `stage`, inside loop number `position` of `host` (at the root: None, -1).
+
+    A stage that is computed inside a host with versions has a placement in each of them. general: of a version, which is
+    computed where `condition` holds, the placement of the loops that are run otherwise.
+    """
+
+    stage: StageState
+    host: Placement | None = None
+    position: int = -1
+    general: Placement | None = None
+
+    @property
+    def name(self) -> str:
+        return self.stage.name
+
+    @property
+    def condition(self) -> Expr | None:
+        """Where this version is computed; None for the general loops."""
+        return None if self.general is None else self.stage.condition
+
+    @property
+    def leaves(self) -> tuple[IterVar, ...]:
+        """The loops of the stage, and the axes that have none."""
+        return (*self.stage.leaf_iter_vars, *self.without_loops)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StagePlan(Placement):
+    """A placed stage with the region that is computed and its loops.
+
+    mins: where the region begins along each axis; tiling: the extents of the axes in the region, and of the loops.
+    padded: the axes that run beyond their regions, to full tiles, with the extents that they have then.
+    offsets: for each iteration variable its value minus its minimum, in terms of the loops.
+    """
+
+    host: StagePlan | None = None
+    general: StagePlan | None = None
+    mins: Mapping[IterVar, Expr]
+    tiling: Tiling
+    padded: Mapping[IterVar, Expr]
+    loops: tuple[Loop, ...]
+    offsets: Mapping[IterVar, Expr]
+
+    @property
+    def extents(self) -> Mapping[IterVar, Expr]:
+        """The extents of the axes in the region that is computed, and of the loops."""
+        return self.tiling.extents
+
+
+@dataclass(frozen=True, eq=False)
 class Launch:
     """The threads of one kernel: the axes that are bound in it, for each tag, and how many threads of a tag there are.
 
@@ -56,8 +152,33 @@ class Launch:
 
     root: StagePlan
     first: int
-    axes: dict[str, list[IterVar]] = field(default_factory=dict)
-    counts: dict[str, Expr] = field(default_factory=dict)
+    axes: Mapping[str, Sequence[IterVar]]
+    counts: Mapping[str, Expr]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """All plans of a schedule, producers first, versions before the general loops; and what holds between them.
+
+    guests: for each plan the stages computed inside its loop number k, producers first. versions: those of a plan, in the
+    order in which they are asked for. launches: the kernel that a stage is part of, if it runs on threads of a device.
+    """
+
+    plans: tuple[StagePlan, ...]
+    guests: Mapping[StagePlan, Mapping[int, Sequence[StagePlan]]]
+    versions: Mapping[StagePlan, Sequence[StagePlan]]
+    launches: Mapping[StagePlan, Launch]
+
+    def guests_at(self, plan: StagePlan, at: int) -> Sequence[StagePlan]:
+        """The stages computed inside loop number `at` of `plan`, producers first."""
+        return self.guests.get(plan, {}).get(at, ())
+
+    def inside(self, plan: StagePlan) -> Iterator[StagePlan]:
+        """All stages computed inside the loops of `plan`, also those inside the loops of its guests."""
+        for guests in self.guests.get(plan, {}).values():
+            for guest in guests:
+                yield guest
+                yield from self.inside(guest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,76 +195,3 @@ class Guard:
     kind: str
     of: IterVar | None = None
     splits: tuple[Split, ...] = ()
-
-
-@dataclass(eq=False)
-class StagePlan:
-    """A stage that gets loops of its own. Filled in the order of the fields.
-
-    bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
-    domains: the ranges of axes that are others than the operation says: steps of scans begin after the first rows, and what
-    gives a reduction its range may be computed inline.
-    condition: where this specialized version is computed; versions: those of this stage, which has the general loops.
-    host, position: the stage and the number of the loop inside which this one is computed; None at the root.
-    guests: the stages computed inside loop number k of this one, producers first.
-    mins, tiling: where the region of each axis that is computed begins, and the extents of the axes and of all loops.
-    padded: the axes that run beyond their regions, to full tiles, with the extents that they have then.
-    offsets: for each iteration variable its value minus its minimum, in terms of the loops.
-    guards: the conditions that the loops put on the statements.
-    launch: the kernel that the stage is part of, if it runs on threads of a device.
-    accesses: how those of statements that the user wrote are kept inside their memory.
-    """
-
-    stage: StageState
-    op: Operation
-    bodies: tuple[Expr, ...]
-    reads: tuple[Read, ...]
-    domains: dict[IterVar, Range] = field(default_factory=dict)
-    host: StagePlan | None = None
-    position: int = -1
-    condition: Expr | None = None
-    versions: list[StagePlan] = field(default_factory=list)
-    guests: dict[int, list[StagePlan]] = field(default_factory=dict)
-    mins: dict[IterVar, Expr] = field(default_factory=dict)
-    tiling: Tiling = UNKNOWN
-    padded: dict[IterVar, Expr] = field(default_factory=dict)
-    loops: list[Loop] = field(default_factory=list)
-    offsets: dict[IterVar, Expr] = field(default_factory=dict)
-    guards: list[Guard] = field(default_factory=list)
-    launch: Launch | None = None
-    accesses: Accesses = Accesses.PROVED
-
-    @property
-    def name(self) -> str:
-        return self.stage.name
-
-    @property
-    def axes(self) -> tuple[IterVar, ...]:
-        """All axes of the operation: those of the elements, then those of the reduction."""
-        return tuple(root_axes(self.op))
-
-    @property
-    def without_loops(self) -> tuple[IterVar, ...]:
-        """The axes inside the calls of an intrinsic: they are computed in whole."""
-        return getattr(self.op, "without_loops", ())
-
-    @property
-    def leaves(self) -> tuple[IterVar, ...]:
-        """The loops of the stage, and the axes that have none."""
-        return (*self.stage.leaf_iter_vars, *self.without_loops)
-
-    @property
-    def extents(self) -> Mapping[IterVar, Expr]:
-        """The extents of the axes in the region that is computed, and of the loops."""
-        return self.tiling.extents
-
-    def domain(self, axis: IterVar) -> Range:
-        """The values of `axis` for which the formula may be computed."""
-        dom = self.domains.get(axis, axis.dom)
-        assert dom is not None
-        return dom
-
-    @property
-    def data_axes(self) -> tuple[IterVar, ...]:
-        """The axes of a formula that are dimensions of its outputs. Which part of them is computed, the readers decide."""
-        return () if getattr(self.op, "axis_are_loops", False) else getattr(self.op, "axis", ())

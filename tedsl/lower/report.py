@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tedsl.arith.analyzer import Analyzer
@@ -19,10 +18,11 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Var
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
+from tedsl.lower.attach import Guards
 from tedsl.lower.explained.guards import GuardReport, Owners, guard_reports
 from tedsl.lower.explained.memory import Allocated, Sizes, is_laid_out, memory_text
 from tedsl.lower.lower import lower_schedule
-from tedsl.lower.plan import Guard, StagePlan
+from tedsl.lower.plan import Program, StagePlan
 from tedsl.schedule.causes import attached, blaming, directive_behind
 from tedsl.schedule.handles import Schedule
 from tedsl.schedule.show import loop_text, place_text, schedule_text
@@ -73,23 +73,23 @@ def report(sch: Schedule, allocated: Allocated) -> Report:
     """
     state = sch.state
     head = f"schedule of {', '.join(op.name for op in state.outputs)}"
-    found: dict[StageState, tuple[StagePlan, list[Guard]]] = {}
+    lowered: list[tuple[Program, Guards]] = []
 
-    def observe(plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
-        found.update({plan.stage: (plan, [g for g in plan.guards if not analyzer.can_prove(g.condition)]) for plan in plans})
+    def observe(program: Program, guards: Guards, analyzer: Analyzer) -> None:
+        needed = {plan: [guard for guard in guards[plan] if not analyzer.can_prove(guard.condition)] for plan in program.plans}
+        lowered.append((program, needed))
 
     try:
         with blaming(state):
             func = lower_schedule(sch, _arguments(sch), to_run=False, observe=observe)
-            sizes = allocated(func) if any(is_laid_out(plan) for plan, _ in found.values()) else {}
+            sizes = allocated(func) if any(map(is_laid_out, lowered[0][0].plans)) else {}
     except TedslError as error:
         return Report(head, (), str(error), schedule_text(state))
-    owners = {loop.var: plan.name for plan, _ in found.values() for loop in plan.loops if loop.var is not None}
-    stages = []
-    for stage in state.with_versions():
-        plan, guards = found.get(stage, (None, []))
-        stages.append(_stage(stage, plan, guards, owners, sizes))
-    return Report(head, tuple(stages))
+    program, guards = lowered[0]
+    plans = {plan.stage: plan for plan in program.plans}
+    owners = {loop.var: plan.name for plan in plans.values() for loop in plan.loops if loop.var is not None}
+    return Report(head, tuple([_stage(stage, plans.get(stage), program, guards, owners, sizes)
+                               for stage in state.with_versions()]))
 
 
 def _arguments(sch: Schedule) -> list[Tensor | Var | Buffer]:
@@ -100,7 +100,8 @@ def _arguments(sch: Schedule) -> list[Tensor | Var | Buffer]:
     return [op.output(i) for op in (*inputs, *outputs) for i in range(op.num_outputs)]
 
 
-def _stage(stage: StageState, plan: StagePlan | None, guards: Sequence[Guard], owners: Owners, sizes: Sizes) -> StageReport:
+def _stage(stage: StageState, plan: StagePlan | None, program: Program, guards: Guards, owners: Owners,
+           sizes: Sizes) -> StageReport:
     behind = directive_behind(stage.schedule, attached(stage)) if stage.attach_type != AttachType.ROOT else None
     place = place_text(stage) + (f", from {behind.origin}" if behind is not None else "")
     name = stage.name
@@ -109,8 +110,9 @@ def _stage(stage: StageState, plan: StagePlan | None, guards: Sequence[Guard], o
     if plan is None:
         return StageReport(name, place)
     loops = tuple([loop_text(stage, loop.leaf, loop.extent) for loop in plan.loops])
-    guests = tuple([tuple([guest.name for guest in plan.guests.get(at, ())]) for at in range(len(loops))])
-    return StageReport(name, place, memory_text(plan, sizes), loops, guests, guard_reports(plan, guards, owners))
+    guests = tuple([tuple([guest.name for guest in program.guests_at(plan, at)]) for at in range(len(loops))])
+    return StageReport(name, place, memory_text(plan, sizes), loops, guests,
+                       guard_reports(plan, program.launches.get(plan), guards[plan], owners))
 
 
 def _indented(text: str) -> str:

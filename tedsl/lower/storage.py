@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.moving import moving_dimension
@@ -20,23 +20,23 @@ from tedsl.ir.ops import TUPLE
 from tedsl.ir.stmt import AttrStmt, BufferRealize, Stmt
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lower.compute import BufferOf
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.plan import Program, StagePlan
 from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import MemoryField, annotated, kept
 from tedsl.schedule.storage import PLAIN
 
 
-def produced(plan: StagePlan, buffers: Sequence[Buffer], loops: Stmt) -> Stmt:
+def produced(plan: StagePlan, program: Program, buffers: Sequence[Buffer], loops: Stmt) -> Stmt:
     """The loops that compute a stage, marked if its memory is double-buffered."""
     if not plan.stage.storage.double_buffer:
         return loops
-    _check_early(plan)
+    _check_early(plan, program)
     for buffer in reversed(buffers):
         loops = AttrStmt(buffer, "double_buffer_scope", build.const(1, "int32"), loops)
     return loops
 
 
-def _check_early(plan: StagePlan) -> None:
+def _check_early(plan: StagePlan, program: Program) -> None:
     """Refuses a double buffer that cannot be filled an iteration early."""
     host = plan.host
     if host is None:
@@ -52,8 +52,9 @@ def _check_early(plan: StagePlan) -> None:
     if any(loop.var in set(variables(plan.extents[axis])) for axis in plan.data_axes):
         raise _refused(plan, "double_buffer", f"{where}, and how much of it is computed changes from one iteration to the next",
                        "choose a loop along which the region keeps its size")
-    needed = {plan.stage.schedule.stage_map[read.tensor.op] for one in _with_guests(plan) for read in one.reads}
-    for other in host.guests[plan.position]:
+    stages = plan.stage.schedule.stage_map
+    needed = {stages[read.tensor.op] for reader in (plan, *program.inside(plan)) for read in reader.reads}
+    for other in program.guests_at(host, plan.position):
         if other.stage in needed and not other.stage.storage.double_buffer:
             rolling = other.stage.storage.rolling
             raise _refused(plan, "double_buffer", f"{where}, and reads {other.name}, which is computed in the same iteration: "
@@ -61,14 +62,6 @@ def _check_early(plan: StagePlan) -> None:
                            f"leave {plan.stage.written}.double_buffer() out, or {other.stage.written}.rolling_buffer(), and "
                            f"then call {other.stage.written}.compute_root()" if rolling else
                            f"double-buffer {other.name} too, or call {other.stage.written}.compute_root()")
-
-
-def _with_guests(plan: StagePlan) -> Iterator[StagePlan]:
-    """`plan` and every stage computed inside its loops."""
-    yield plan
-    for guests in plan.guests.values():
-        for guest in guests:
-            yield from _with_guests(guest)
 
 
 def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: Stmt,

@@ -15,9 +15,10 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.compute import BufferOf, Translator
-from tedsl.lower.plan import Guard, StagePlan
+from tedsl.lower.plan import Guard, Placement, StagePlan
 from tedsl.schedule.causes import Cause, related
-from tedsl.schedule.relations import MASK, PARTITION, ROUND_UP, SHIFT_INWARDS, Fuse, Rebase, Split, touched_by
+from tedsl.schedule.domains import Tiling
+from tedsl.schedule.relations import MASK, PARTITION, ROUND_UP, SHIFT_INWARDS, Fuse, Rebase, Relation, Split, touched_by
 from tedsl.schedule.state import AttachType
 from tedsl.schedule.tails import below
 
@@ -26,35 +27,36 @@ if TYPE_CHECKING:
 
 
 
-def padded_extents(plan: StagePlan) -> dict[IterVar, Expr]:
+def padded_extents(plan: Placement, tiling: Tiling) -> dict[IterVar, Expr]:
     """The axes that full tiles carry beyond their ends, each with the number of iterations that there are then."""
     padded: dict[IterVar, Expr] = {}
+    extents = tiling.extents
     for relation in reversed(plan.stage.relations):
         match relation:
             case Split(parent=p, outer=o, inner=i, tail=tail):
-                _refuse_padding(plan, padded, i)
+                _refuse_padding(plan, tiling, padded, i)
                 count = padded.pop(o, None)
-                if tail == ROUND_UP and p not in plan.tiling.even:
-                    padded[p] = build.product_of_extents(plan.extents[o] if count is None else count, plan.extents[i])
-                elif count is not None and p in plan.tiling.even:
-                    padded[p] = build.product_of_extents(count, plan.extents[i])
+                if tail == ROUND_UP and p not in tiling.even:
+                    padded[p] = build.product_of_extents(extents[o] if count is None else count, extents[i])
+                elif count is not None and p in tiling.even:
+                    padded[p] = build.product_of_extents(count, extents[i])
             case Fuse(fused=f):
-                _refuse_padding(plan, padded, f)
+                _refuse_padding(plan, tiling, padded, f)
             case Rebase(parent=p, rebased=r) if r in padded:
                 padded[p] = padded.pop(r)
     for loop in set(padded) - set(plan.data_axes):
-        _refuse_padding(plan, padded, loop)
+        _refuse_padding(plan, tiling, padded, loop)
     return padded
 
 
-def _refuse_padding(plan: StagePlan, padded: Mapping[IterVar, Expr], loop: IterVar) -> None:
+def _refuse_padding(plan: Placement, tiling: Tiling, padded: Mapping[IterVar, Expr], loop: IterVar) -> None:
     if loop in padded:
-        raise LoweringError(f'{plan.name} is split with tail="round_up" at {loop.name}, which has {plan.extents[loop]!r} '
+        raise LoweringError(f'{plan.name} is split with tail="round_up" at {loop.name}, which has {tiling.extents[loop]!r} '
                             "iterations here: the factor does not divide that, and what lies beyond is not free",
                             hint='use tail="guard", or split the axis itself', about=_split_with(plan, ROUND_UP))
 
 
-def _split_with(plan: StagePlan, tail: str) -> Cause | None:
+def _split_with(plan: Placement, tail: str) -> Cause | None:
     """The split of `plan` that has that tail: what its errors are about."""
     return next((related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split) and one.tail == tail), None)
 
@@ -85,11 +87,10 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
     return noted
 
 
-def tail_of(plan: StagePlan, leaf: IterVar) -> str:
+def tail_of(relations: list[Relation], tiling: Tiling, leaf: IterVar) -> str:
     """What passes are told about a loop: "mask" or "partition" if it runs over the tiles of such a split, else ""."""
-    relations = plan.stage.relations
     for relation in relations:
-        if isinstance(relation, Split) and relation.tail in (MASK, PARTITION) and relation.parent not in plan.tiling.even \
+        if isinstance(relation, Split) and relation.tail in (MASK, PARTITION) and relation.parent not in tiling.even \
                 and leaf in below(relation.outer, relations):
             return relation.tail
     return ""
@@ -117,9 +118,10 @@ class PaddedTranslator(Translator):
     """Reads that iterations beyond the end of an axis would do outside of a tensor, or of what is computed of it, give 0."""
 
     def __init__(self, plan: StagePlan, values: Mapping[Var, Expr], buffer_of: BufferOf, offsets: Mapping[IterVar, Expr],
-                 inside_tensor: Callable[[IterVar, Expr], list[Expr]], analyzer: Analyzer) -> None:
+                 inside_tensor: Callable[[IterVar, Expr], list[Expr]], analyzer: Analyzer,
+                 note: Callable[[Guard], None]) -> None:
         super().__init__(values, buffer_of)
-        self.plan, self.offsets, self.inside_tensor, self.analyzer = plan, offsets, inside_tensor, analyzer
+        self.plan, self.offsets, self.inside_tensor, self.analyzer, self.note = plan, offsets, inside_tensor, analyzer, note
         self.conditions: dict[IterVar, list[Expr]] = {}
 
     def rewrite(self, node: Any) -> Any:
@@ -152,5 +154,6 @@ class PaddedTranslator(Translator):
             extent = self.plan.extents[axis]
             self.conditions[axis] = [build.less(self.offsets[axis], extent), *self.inside_tensor(axis, self.values[axis.var])]
             if self.offsets is self.plan.offsets:  # the statements themselves: for explanations
-                self.plan.guards += [Guard(condition, "read", axis) for condition in self.conditions[axis]]
+                for condition in self.conditions[axis]:
+                    self.note(Guard(condition, "read", axis))
         return self.conditions[axis]

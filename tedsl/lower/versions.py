@@ -1,9 +1,9 @@
-"""Stages with specialized versions: a plan for each version, and for each stage that is computed inside of it.
+"""Stages with specialized versions: a placement for each version, and for each stage that is computed inside of it.
 
     if n % 8 == 0 { for i.outer: { P'...; C... } } else { for i.outer: { P...; C... } }
 
 What is inferred and simplified for a version is so under its condition. Stages that are computed inside of both versions
-have a plan and memory in each.
+have a placement and memory in each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import Operation
-from tedsl.lower.plan import Ends, Read, StagePlan
+from tedsl.lower.plan import Computation, Ends, Key, Placement, Program, Read, StagePlan
 from tedsl.schedule.causes import attached
 from tedsl.schedule.domains import known_values
 from tedsl.schedule.state import StageState, find
@@ -28,53 +28,50 @@ from tedsl.schedule.state import StageState, find
 if TYPE_CHECKING:
     from tedsl.lower.arguments import Memory
 
-Key = tuple[Operation, int]
-
-def with_versions(plans: Mapping[StageState, StagePlan]) -> list[StagePlan]:
-    """The plans, producers first, with those of versions next to those of the general loops."""
-    if not any(stage.versions for stage in plans):
-        return list(plans.values())
-    made: dict[Operation, list[StagePlan]] = {plan.op: [] for plan in plans.values()}
-    for plan in plans.values():
-        _add_versions(plan, made)
-    return [one for plan in plans.values() for one in (*made[plan.op], plan)]
+Place = tuple[StageState, int]  # inside loop number k of a stage
 
 
-def _add_versions(plan: StagePlan, made: dict[Operation, list[StagePlan]]) -> None:
-    for version in plan.stage.versions:
-        own = _again(plan, version, plan.host, plan.position)
-        own.condition = version.condition
-        made[plan.op].append(own)
-        plan.versions.append(own)
-        for at, guests in plan.guests.items():
-            loop = plan.stage.leaf_iter_vars[at]
-            place = find(version.leaf_iter_vars, loop)
-            if place is None:
-                raise LoweringError(f"{guests[0].name} is computed at loop {loop.name} of {plan.name}, and the version for "
-                                    f"{version.condition!r} has no such loop",
-                                    hint=f"compute {guests[0].name} at a loop that both have: compute_at, then specialize",
-                                    about=attached(guests[0].stage))
-            own.guests[place] = [_clone(guest, own, place, made) for guest in guests]
+def placements(computations: Mapping[StageState, Computation], places: Mapping[StageState, Place]) -> list[Placement]:
+    """The placements of all stages, producers first; versions before the general loops, and those inside of versions of their
+    hosts before those inside of the general loops.
+    """
+    guests: dict[StageState, list[StageState]] = {}
+    for guest, (host, _) in places.items():
+        guests.setdefault(host, []).append(guest)
+    placed: dict[StageState, list[list[Placement]]] = {stage: [] for stage in computations}
+
+    def place(stage: StageState, host: Placement | None, position: int) -> None:
+        computation = vars(computations[stage])
+        general = Placement(**computation, stage=stage, host=host, position=position)
+        versions = [Placement(**computation, stage=version, host=host, position=position, general=general)
+                    for version in stage.versions]
+        placed[stage].append([*versions, general])
+        for around in (general, *versions):
+            for guest in guests.get(stage, ()):
+                place(guest, around, _position(guest, stage, places[guest][1], around.stage))
+
+    for stage in computations:
+        if stage not in places:
+            place(stage, None, -1)
+    return [placement for stage in computations for group in reversed(placed[stage]) for placement in group]
 
 
-def _clone(plan: StagePlan, host: StagePlan, position: int, made: dict[Operation, list[StagePlan]]) -> StagePlan:
-    """The plan of a stage inside another version of its host, with all that is computed inside of it."""
-    own = _again(plan, plan.stage, host, position)
-    made[plan.op].append(own)
-    for at, guests in plan.guests.items():
-        own.guests[at] = [_clone(guest, own, at, made) for guest in guests]
-    _add_versions(own, made)
-    return own
+def _position(guest: StageState, host: StageState, at: int, version: StageState) -> int:
+    """The number that loop number `at` of `host`, inside which `guest` is computed, has in a `version` of it."""
+    loop = host.leaf_iter_vars[at]
+    position = find(version.leaf_iter_vars, loop)
+    if position is None:
+        raise LoweringError(f"{guest.name} is computed at loop {loop.name} of {host.name}, and the version for "
+                            f"{version.condition!r} has no such loop",
+                            hint=f"compute {guest.name} at a loop that both have: compute_at, then specialize",
+                            about=attached(guest))
+    return position
 
 
-def _again(plan: StagePlan, stage: StageState, host: StagePlan | None, position: int) -> StagePlan:
-    return StagePlan(stage, plan.op, plan.bodies, plan.reads, plan.domains, host, position, accesses=plan.accesses)
-
-
-def _conditions(plan: StagePlan) -> list[Expr]:
+def _conditions(plan: Placement) -> list[Expr]:
     """What holds where `plan` stands: the conditions of its version and of those around it."""
     found = []
-    at: StagePlan | None = plan
+    at: Placement | None = plan
     while at is not None:
         if at.condition is not None:
             found.append(at.condition)
@@ -82,10 +79,10 @@ def _conditions(plan: StagePlan) -> list[Expr]:
     return found
 
 
-def runs_where(plan: StagePlan) -> list[Expr]:
+def runs_where(plan: Placement) -> list[Expr]:
     """What holds in exactly the calls that run `plan`: of several versions the first runs whose condition holds."""
     found = []
-    at: StagePlan | None = plan
+    at: Placement | None = plan
     while at is not None:
         for version in (at.stage.version_of or at.stage).versions:
             if version is at.stage:
@@ -99,7 +96,7 @@ def runs_where(plan: StagePlan) -> list[Expr]:
 
 
 @contextmanager
-def under_conditions(plan: StagePlan, analyzer: Analyzer) -> Iterator[None]:
+def under_conditions(plan: Placement, analyzer: Analyzer) -> Iterator[None]:
     """Inside, `analyzer` knows what holds where `plan` stands."""
     with ExitStack() as known:
         for condition in _conditions(plan):
@@ -107,12 +104,12 @@ def under_conditions(plan: StagePlan, analyzer: Analyzer) -> Iterator[None]:
         yield
 
 
-def readers_inside(plan: StagePlan, reads: Sequence[tuple[StagePlan, Read]]) -> list[tuple[StagePlan, Read]]:
+def readers_inside(plan: Placement, reads: Sequence[tuple[Placement, Read]]) -> list[tuple[Placement, Read]]:
     """Those of `reads` that find what `plan` computes: those in the version that it stands in."""
     return [(reader, read) for reader, read in reads if _is_inside(reader, plan.host)]
 
 
-def _is_inside(plan: StagePlan | None, host: StagePlan | None) -> bool:
+def _is_inside(plan: Placement | None, host: Placement | None) -> bool:
     while plan is not None:
         if plan is host:
             return True
@@ -120,17 +117,17 @@ def _is_inside(plan: StagePlan | None, host: StagePlan | None) -> bool:
     return host is None
 
 
-def specialized(plan: StagePlan, region: Sequence[Ends]) -> list[Ends]:
+def specialized(plan: Placement, region: Sequence[Ends]) -> list[Ends]:
     """`region` where the conditions of `plan` hold: a size that they say to be 64 is 64."""
     values = known_values(_conditions(plan))
     return [(substitute(low, values), substitute(extent, values)) for low, extent in region] if values else list(region)
 
 
-def memory_of(plan: StagePlan, memory: Memory) -> Memory:
+def memory_of(plan: StagePlan, program: Program, memory: Memory) -> Memory:
     """The memory inside of a version: buffers of its own for the stages that are computed there, the others as outside."""
-    made = copy.copy(memory)
-    made.buffers = _Overlay(memory.buffers, {guest.op for guest in _guests_of(plan)}, memory.is_argument)
-    return made
+    inside = copy.copy(memory)
+    inside.buffers = _Overlay(memory.buffers, {guest.op for guest in program.inside(plan)}, memory.is_argument)
+    return inside
 
 
 class _Overlay(dict[Key, Buffer]):
@@ -151,10 +148,3 @@ class _Overlay(dict[Key, Buffer]):
             super().__setitem__(key, buffer)
         else:
             self.outside[key] = buffer
-
-
-def _guests_of(plan: StagePlan) -> Iterator[StagePlan]:
-    for guests in plan.guests.values():
-        for guest in guests:
-            yield guest
-            yield from _guests_of(guest)

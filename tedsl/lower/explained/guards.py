@@ -15,7 +15,8 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lower.checks import check_reads
 from tedsl.lower.explained.words import shown, told_apart
-from tedsl.lower.plan import Guard, StagePlan
+from tedsl.lower.plan import Guard, Launch, StagePlan
+from tedsl.lower.threads.wrap import launched
 from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, kept, related, said
 from tedsl.schedule.relations import ROUND_UP, Split
 
@@ -38,10 +39,11 @@ class GuardReport:
         return [f"{self.kind}: {self.condition}: {self.reason}", *(f"  from {origin}" for origin in self.origins)]
 
 
-def guard_reports(plan: StagePlan, guards: Sequence[Guard], owners: Owners) -> tuple[GuardReport, ...]:
+def guard_reports(plan: StagePlan, launch: Launch | None, guards: Sequence[Guard], owners: Owners) -> tuple[GuardReport, ...]:
     """All conditions of a stage: `guards` of its statements, those of threads, those in what is computed and read."""
     found = [_guard(plan, guard, owners) for guard in guards]
-    return tuple(dict.fromkeys([*found, *_of_threads(plan), *_of_memory(plan), *_in_formula(plan, owners), *_by_data(plan)]))
+    found += [*_of_threads(plan, launch), *_of_memory(plan), *_in_formula(plan, owners), *_by_data(plan)]
+    return tuple(dict.fromkeys(found))
 
 
 def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
@@ -79,10 +81,10 @@ def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
     return _report(plan, shown(told_apart(guard.condition, owners, plan.name)), reason, causes)
 
 
-def _of_threads(plan: StagePlan) -> Iterator[GuardReport]:
+def _of_threads(plan: StagePlan, launch: Launch | None) -> Iterator[GuardReport]:
     """A loop bound to more threads than it has iterations."""
     for loop in plan.loops:
-        axis, count = loop.attr.bind_thread, loop.launched
+        axis, count = loop.attr.bind_thread, launched(loop, launch)
         if axis is None or count is None or count is loop.extent:
             continue
         have, need = build.as_int(count), build.as_int(loop.extent)

@@ -8,10 +8,9 @@ Loops that stand directly inside one another are one nest: its loops are built a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
@@ -26,19 +25,19 @@ from tedsl.lang.hybrid.nests import chain_at
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.inline import Inliner
 from tedsl.lower.checks import Requirement
-from tedsl.lower.compute import BufferOf
 from tedsl.lower.nest import Nest
-from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.plan import Computation, Read, StagePlan
 from tedsl.lower.regions.propagate import compared
+from tedsl.lower.site import Site
 from tedsl.lower.threads.statements import check_launches, check_own_memory
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.hybrid import axes_of
 from tedsl.schedule.state import StageState
 
 
-def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
-        -> tuple[StagePlan, tuple[Requirement, ...]]:
-    """The plan of a hybrid script. It reads its inputs whole."""
+def hybrid_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
+        -> tuple[Computation, tuple[Requirement, ...]]:
+    """What a hybrid script computes. It reads its inputs whole."""
     op = stage.op
     assert isinstance(op, HybridOp)
     if stage.store_predicate is not None or stage.env_threads:
@@ -49,19 +48,18 @@ def plan_hybrid(stage: StageState, inliner: Inliner | None, domains: Mapping[Ite
             raise LoweringError(f"{op.name} is a hybrid script, which uses the whole of {tensor.name}, and {tensor.name} is in "
                                 "a rolling buffer", hint="leave rolling_buffer out")
     reads = tuple(Read(tensor, (None,) * tensor.ndim) for tensor in op.input_tensors)
-    return StagePlan(stage, op, (), reads, accesses=accesses), ()
+    return Computation(op, (), reads, accesses=accesses), ()
 
 
-def hybrid_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
-                      guests: Callable[[int, Stmt], Stmt]) -> Stmt:
+def hybrid_statements(site: Site) -> Stmt:
     """The body over the real buffers, its nests as the loops of the stage say."""
-    op = plan.op
+    plan, op, buffers = site.plan, site.plan.op, site.buffers
     assert isinstance(op, HybridOp)
-    inputs = [buffer_of(tensor) for tensor in op.inputs]
+    inputs = [site.buffer_of(tensor) for tensor in op.inputs]
     real = dict(zip((*op.input_placeholders, *op.output_placeholders), (*inputs, *buffers)))
     check_launches(plan, op.body, buffers)
     check_own_memory(plan)
-    nest = Nest(plan, buffers, buffer_of, analyzer, guests)
+    nest = Nest(site)
     body = _Loops(plan, nest)(_Placed(op)(op.body))
     body = fresh_copy(_Real(real)(body))
     try:

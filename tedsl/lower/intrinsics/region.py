@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from tedsl.arith.analyzer import Analyzer
@@ -16,6 +16,7 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.regions.propagate import point, reaches_up, whole
+from tedsl.lower.site import Site
 from tedsl.schedule.causes import annotated, attached, said
 from tedsl.schedule.state import find
 
@@ -32,11 +33,12 @@ def tensorized_at(plan: StagePlan) -> int | None:
     return next((at for at, loop in enumerate(plan.loops) if loop.attr.tensor_intrin is not None), None)
 
 
-def check_inside(plan: StagePlan, at: int) -> None:
+def check_inside(site: Site, at: int) -> None:
     """Refuse what cannot stand inside of an intrinsic: stages that are computed there, loops with a meaning of their own."""
+    plan = site.plan
     first = plan.loops[at].leaf.name if at < len(plan.loops) else ""
     for position in range(at, len(plan.loops)):
-        for guest in plan.guests.get(position, ()):
+        for guest in site.guests_at(position):
             raise LoweringError(f"{guest.name} is computed at loop {plan.loops[position].leaf.name} of {plan.name}, inside "
                                 f"what the intrinsic at loop {first} replaces",
                                 hint=f"compute {guest.name} at a loop outside of {first}", about=attached(guest.stage))
@@ -87,7 +89,7 @@ def covered(plan: StagePlan, at: int, outside: Mapping[IterVar, Expr], analyzer:
     return found
 
 
-def _refuse_holes(plan: StagePlan, inside: list[Loop], found: Cover, outside: Mapping[IterVar, Expr],
+def _refuse_holes(plan: StagePlan, inside: Sequence[Loop], found: Cover, outside: Mapping[IterVar, Expr],
                   analyzer: Analyzer) -> None:
     """The loops inside run through different elements each time, so that they cover the region if they are as many."""
     steps = _product([loop.extent for loop in inside if loop.leaf not in outside])

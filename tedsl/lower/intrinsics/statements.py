@@ -39,7 +39,7 @@ class TensorizedNest:
     def build(self) -> Stmt:
         plan = self.plan
         self.refuse_unfit()
-        check_inside(plan, self.at)
+        check_inside(self.nest.site, self.at)
         use = self.use({loop.leaf: loop.value for loop in plan.loops[:self.at]})
         begin = self.nest.begin_of_reduction()
         if self.at <= begin or not isinstance(plan.bodies[0], Reduce):

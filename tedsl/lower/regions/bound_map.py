@@ -23,8 +23,8 @@ from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import Arguments, Memory
 from tedsl.lower.attach import place_stages
-from tedsl.lower.normalize import make_plans
-from tedsl.lower.plan import Key, StagePlan
+from tedsl.lower.normalize import placed_computations
+from tedsl.lower.plan import Key, Program
 from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.tails import check_tails
 from tedsl.schedule.handles import Schedule
@@ -38,8 +38,8 @@ def infer_bound(sch: Schedule) -> FrozenDict[IterVar, Range]:
 
     An axis of a stage that is computed at a loop of another ranges over what is needed there; loops start at 0.
     """
-    plans, _ = _planned(_checked(sch))
-    return FrozenDict(_ranges(plans))
+    program, _ = _planned(_checked(sch))
+    return FrozenDict(_ranges(program))
 
 
 def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
@@ -47,19 +47,19 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
 
     `bounds` are those of `infer_bound`: a schedule has no other loops.
     """
-    plans, analyzer = _planned(_checked(sch))
-    known = _ranges(plans)
+    program, analyzer = _planned(_checked(sch))
+    known = _ranges(program)
     for axis, found in known.items():
         given = bounds.get(axis) if isinstance(bounds, Mapping) else None
         if given is None or not structural_equal(given.min, found.min) or not structural_equal(given.extent, found.extent):
             raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {found!r}, and bounds say {given!r}",
                                 hint="give te.schedule.InferBound(s) of the same schedule")
-    check_tails(plans, NOTHING)
+    check_tails(program.plans, NOTHING)
     memory = Memory(sch.state, NOTHING)
-    made = place_stages(plans, memory, analyzer)
+    body, _ = place_stages(program, memory, analyzer)
     for key, buffer in memory.buffers.items():
         _STANDS_FOR[buffer] = sch.state, key
-    return made
+    return body
 
 
 def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping[Tensor, Buffer] | None = None) -> PrimFunc:
@@ -126,19 +126,18 @@ def _checked(sch: Schedule) -> Schedule:
     return sch
 
 
-def _planned(sch: Schedule) -> tuple[list[StagePlan], Analyzer]:
-    """The plans of all stages, with their regions; the analyzer knows the loops."""
-    plans, _ = make_plans(sch.state)
+def _planned(sch: Schedule) -> tuple[Program, Analyzer]:
+    """The program of a schedule; the analyzer knows the loops."""
+    placements, _ = placed_computations(sch.state)
     analyzer = Analyzer()
     inputs = [stage.op for stage in sch.state.stages if isinstance(stage.op, PlaceholderOp)]
     analyzer.bind_sizes([dim for op in inputs for dim in op.shape_of(0)], at_least=0)
-    infer_bounds(sch.state, plans, analyzer)
-    return plans, analyzer
+    return infer_bounds(sch.state, placements, analyzer), analyzer
 
 
-def _ranges(plans: list[StagePlan]) -> dict[IterVar, Range]:
+def _ranges(program: Program) -> dict[IterVar, Range]:
     found: dict[IterVar, Range] = {}
-    for plan in plans:
+    for plan in program.plans:
         for axis, extent in plan.extents.items():
             low: Expr = plan.mins.get(axis, build.const(0, axis.dtype))
             found[axis] = Range.from_min_extent(low, extent)

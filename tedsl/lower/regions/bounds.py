@@ -19,59 +19,80 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import Operation, extent_of
 from tedsl.lang.reads import has_load
-from tedsl.lower.plan import Ends, Loop, Read, StagePlan
+from tedsl.lower.plan import Ends, Loop, Placement, Program, Read, StagePlan
 from tedsl.lower.regions.propagate import Reach, point, reaches_up, whole
 from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.lower.threads.around import bind_outer_threads, outer_threads, spans
 from tedsl.lower.threads.axes import thread_loop
-from tedsl.lower.threads.launches import plan_launches
+from tedsl.lower.threads.launches import launches_of
 from tedsl.lower.versions import readers_inside, specialized, under_conditions
-from tedsl.schedule.domains import Fitted, counted_by_threads, indices_up, tile_down
+from tedsl.schedule.domains import Fitted, Tiling, counted_by_threads, indices_up, tile_down
 from tedsl.schedule.state import ScheduleState
 
 
-def infer_bounds(schedule: ScheduleState, plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
-    """Fill regions, extents, loops and offsets of every plan. Loop variables are bound in `analyzer`."""
-    readers = _readers(schedule, plans)
-    for plan in reversed(plans):
-        with under_conditions(plan, analyzer):
-            _infer(plan, readers_inside(plan, readers.get(plan.op, [])), analyzer)
-    plan_launches(plans, analyzer)
+def infer_bounds(schedule: ScheduleState, placements: Sequence[Placement], analyzer: Analyzer) -> Program:
+    """The program of `placements`, with the region and the loops of each. Loop variables are bound in `analyzer`."""
+    readers = _readers(schedule, placements)
+    plans: dict[Placement, StagePlan] = {}
+    for placement in reversed(placements):
+        with under_conditions(placement, analyzer):
+            reads = readers_inside(placement, readers.get(placement.op, []))
+            host = None if placement.host is None else plans[placement.host]
+            general = None if placement.general is None else plans[placement.general]
+            plans[placement] = _plan(placement, host, general, [(plans[reader], read) for reader, read in reads], analyzer)
+    return _program(tuple([plans[placement] for placement in placements]), analyzer)
 
 
-def _infer(plan: StagePlan, readers: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> None:
-    bind_outer_threads(plan, analyzer)
-    region = specialized(plan, _whole_shape(plan) if plan.host is None else _needed(plan, readers, analyzer))
-    roots: dict[IterVar, Expr] = {}
-    for axis, ends, everything in zip(plan.data_axes, region, _whole_shape(plan)):
-        plan.mins[axis], roots[axis] = everything if axis in plan.without_loops else ends
-    for axis, ends in zip(plan.axes[len(region):], specialized(plan, _reduced(plan, len(region)))):
-        plan.mins[axis], roots[axis] = ends
-    roots.update((thread, extent_of(thread)) for thread in plan.stage.env_threads)
-    plan.tiling = tile_down(plan.stage.relations, roots, Fitted(analyzer, counted_by_threads(plan.stage)))
-    plan.padded = padded_extents(plan)
-    plan.loops = [_loop(plan, leaf, analyzer) for leaf in plan.leaves]
-    values = {loop.leaf: loop.value for loop in plan.loops}
-    plan.offsets = indices_up(plan.stage.relations, plan.tiling, values)
+def _plan(placement: Placement, host: StagePlan | None, general: StagePlan | None,
+          readers: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> StagePlan:
+    """`placement` inside `host` with its region, of which `readers` read a part, and its loops."""
+    bind_outer_threads(host, placement.position, analyzer)
+    stage, everything = placement.stage, _whole_shape(placement)
+    region = specialized(placement, everything if host is None else _needed(placement, host, readers, analyzer))
+    mins: dict[IterVar, Expr] = {}
+    extents: dict[IterVar, Expr] = {}
+    for axis, needed, whole_axis in zip(placement.data_axes, region, everything):
+        mins[axis], extents[axis] = whole_axis if axis in placement.without_loops else needed
+    for axis, reduced in zip(placement.axes[len(region):], specialized(placement, _reduced(placement, len(region)))):
+        mins[axis], extents[axis] = reduced
+    extents.update((thread, extent_of(thread)) for thread in stage.env_threads)
+    tiling = tile_down(stage.relations, extents, Fitted(analyzer, counted_by_threads(stage)))
+    padded = padded_extents(placement, tiling)
+    loops = tuple([_loop(placement, tiling, leaf, analyzer) for leaf in placement.leaves])
+    offsets = indices_up(stage.relations, tiling, {loop.leaf: loop.value for loop in loops})
+    placed = {**vars(placement), "host": host, "general": general}
+    return StagePlan(**placed, mins=mins, tiling=tiling, padded=padded, loops=loops, offsets=offsets)
 
 
-def _reduced(plan: StagePlan, start: int) -> list[Ends]:
+def _program(plans: tuple[StagePlan, ...], analyzer: Analyzer) -> Program:
+    """`plans` with what holds between them."""
+    guests: dict[StagePlan, dict[int, list[StagePlan]]] = {}
+    versions: dict[StagePlan, list[StagePlan]] = {}
+    for plan in plans:
+        if plan.general is not None:
+            versions.setdefault(plan.general, []).append(plan)
+        elif plan.host is not None:
+            guests.setdefault(plan.host, {}).setdefault(plan.position, []).append(plan)
+    return Program(plans, guests, versions, launches_of(plans, analyzer))
+
+
+def _reduced(plan: Placement, start: int) -> list[Ends]:
     """Start and extent of each axis from number `start` on: those that are no dimensions."""
     doms = [plan.domain(axis) for axis in plan.axes[start:]]
     return [(dom.min, dom.extent) for dom in doms if dom.extent is not None]
 
 
-def _readers(schedule: ScheduleState, plans: Iterable[StagePlan]) -> dict[Operation, list[tuple[StagePlan, Read]]]:
-    """For each operation that has a plan: the reads of it, in order."""
-    found: dict[Operation, list[tuple[StagePlan, Read]]] = {}
-    for plan in plans:
-        for read in plan.reads:
-            found.setdefault(schedule.stage_map[read.tensor.op].op, []).append((plan, read))
-    return found
+def _readers(schedule: ScheduleState, placements: Iterable[Placement]) -> dict[Operation, list[tuple[Placement, Read]]]:
+    """For each operation that has loops: the reads of it, in order."""
+    readers: dict[Operation, list[tuple[Placement, Read]]] = {}
+    for placement in placements:
+        for read in placement.reads:
+            readers.setdefault(schedule.stage_map[read.tensor.op].op, []).append((placement, read))
+    return readers
 
 
-def _loop(plan: StagePlan, leaf: IterVar, analyzer: Analyzer) -> Loop:
-    extent, attr = plan.extents[leaf], plan.stage.attr_of(leaf)
+def _loop(plan: Placement, tiling: Tiling, leaf: IterVar, analyzer: Analyzer) -> Loop:
+    extent, attr = tiling.extents[leaf], plan.stage.attr_of(leaf)
     if attr.bind_thread is not None:
         return thread_loop(plan, leaf, attr, extent, analyzer)
     if build.as_int(extent) == 1:
@@ -80,16 +101,16 @@ def _loop(plan: StagePlan, leaf: IterVar, analyzer: Analyzer) -> Loop:
     extent = build.cast(leaf.dtype, extent)
     if not has_load(extent):
         analyzer.bind(var, Range.from_min_extent(build.const(0, leaf.dtype), extent))
-    return Loop(leaf, attr, extent, var, var, tail_of(plan, leaf))
+    return Loop(leaf, attr, extent, var, var, tail_of(plan.stage.relations, tiling, leaf))
 
 
-def _whole_shape(plan: StagePlan) -> list[Ends]:
+def _whole_shape(plan: Placement) -> list[Ends]:
     """Start and extent of each dimension."""
     return [(build.const(0, axis.dtype), extent_of(axis)) for axis in plan.data_axes]
 
 
-def _needed(plan: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> list[Ends]:
-    """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the place of `plan`.
+def _needed(plan: Placement, host: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> list[Ends]:
+    """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the place of `plan` in `host`.
 
     Without reads it is nothing: of formulas written into their readers, the parts that are used may not read this stage.
     """
@@ -99,30 +120,31 @@ def _needed(plan: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: 
     found: list[list[Ends | None]] = [[] for _ in plan.data_axes]
     for reader, read in reads:
         if reader not in values:
-            values[reader] = _axes_inside(reader, plan, analyzer)
+            values[reader] = _axes_inside(reader, plan, host, analyzer)
         for dim, ends in enumerate(read.region[:len(found)]):
             found[dim].append(ends and _relaxed(ends, values[reader], analyzer))
     return [_union(axis, all_ends, analyzer) for axis, all_ends in zip(plan.data_axes, found)]
 
 
-def _axes_inside(reader: StagePlan, plan: StagePlan, analyzer: Analyzer) -> list[Mapping[Var, Ends]]:
+def _axes_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer: Analyzer) -> list[Mapping[Var, Ends]]:
     """The substitutions that turn an index of `reader` into the values it takes in one iteration of the place of `plan`.
 
-    First the axes of the reader; then, stage by stage outwards, the loops between the reader and that place.
+    First the axes of the reader; then, stage by stage outwards, the loops between the reader and that place in `host`.
     """
-    fixed, found = plan.position if reader is plan.host else -1, reader
+    fixed = plan.position if reader is host else -1
     loops = {loop.leaf: point(loop.value, loop.extent) if at <= fixed and not spans(plan, loop) else whole(loop.extent)
              for at, loop in enumerate(reader.loops)}
     reached = reaches_up(reader, loops, analyzer)
     layers: list[Mapping[Var, Ends]] = [{axis.var: _shifted(reached[axis], reader.mins[axis]) for axis in reader.axes}]
-    while reader is not plan.host:
-        host, until = reader.host, reader.position
-        assert host is not None, f"{reader.name} stands outside the place of {plan.name}: normalize refuses that"
-        start = plan.position + 1 if host is plan.host else 0
+    inner = reader
+    while inner is not host:
+        around, until = inner.host, inner.position
+        assert around is not None, f"{inner.name} stands outside the place of {plan.name}: normalize refuses that"
+        start = plan.position + 1 if around is host else 0
         layers.append({loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
-                       for loop in host.loops[start:until + 1] if loop.var is not None})
-        reader = host
-    threads = outer_threads(plan, found)
+                       for loop in around.loops[start:until + 1] if loop.var is not None})
+        inner = around
+    threads = outer_threads(plan, host, reader)
     return [*layers, threads] if threads else layers
 
 

@@ -18,7 +18,7 @@ from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import ComputeOp, Operation, root_axes
 from tedsl.lang.reads import has_load
 from tedsl.lower.checks import NO_DOMAINS, Requirement
-from tedsl.lower.plan import StagePlan
+from tedsl.lower.plan import Placement
 from tedsl.lower.versions import runs_where
 from tedsl.schedule.causes import directive_behind, related
 from tedsl.schedule.record.formula import spelled
@@ -26,7 +26,7 @@ from tedsl.schedule.relations import Relation, Split, children_of, parents_of
 from tedsl.schedule.state import ScheduleState, StageState
 
 
-def count_requirements(schedule: ScheduleState, plans: Sequence[StagePlan], known: Collection[Var], analyzer: Analyzer) \
+def count_requirements(schedule: ScheduleState, plans: Sequence[Placement], known: Collection[Var], analyzer: Analyzer) \
         -> list[Requirement]:
     """What a call must satisfy so that each factor and nparts is at least 1. known: the variables that it gives values to."""
     found: list[Requirement] = []

@@ -8,9 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Var
@@ -20,16 +19,16 @@ from tedsl.ir.stmt import BufferStore, For, ForKind, Stmt, seq
 from tedsl.lang.inline import Inliner
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lower.checks import Requirement
-from tedsl.lower.compute import BufferOf
 from tedsl.lower.nest import Nest
-from tedsl.lower.plan import Read, StagePlan
+from tedsl.lower.plan import Computation, Read
+from tedsl.lower.site import Site
 from tedsl.lower.threads.wrap import between_steps
 from tedsl.schedule.state import StageState
 
 
-def plan_scan(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
-        -> tuple[StagePlan, Sequence[Requirement]]:
-    """The plan of a te.scan: before its loops it reads all first rows, in step t row t of each update."""
+def scan_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
+        -> tuple[Computation, Sequence[Requirement]]:
+    """What a te.scan computes: before its loops it reads all first rows, in step t row t of each update."""
     op = stage.op
     assert isinstance(op, ScanOp)
     t = op.scan_axis.var
@@ -38,18 +37,17 @@ def plan_scan(stage: StageState, inliner: Inliner | None, domains: Mapping[IterV
     first, rows = op.init[0].shape[0], op.state_placeholder[0].shape[0]
     enough = build.less_equal(first, rows)
     requirement = Requirement(enough, f"{op.name} begins with {first!r} row(s), and its states have {rows!r} in all")
-    return StagePlan(stage, op, (), tuple(reads)), [] if build.is_true(enough) else [requirement]
+    return Computation(op, (), tuple(reads)), [] if build.is_true(enough) else [requirement]
 
 
-def scan_statements(plan: StagePlan, buffers: Sequence[Buffer], buffer_of: BufferOf, analyzer: Analyzer,
-                    guests: Callable[[int, Stmt], Stmt]) -> Stmt:
+def scan_statements(site: Site) -> Stmt:
     """Copies of the first rows that are not in place, and the loop over the steps. The steps are guests of the inner loop."""
-    op = plan.op
+    plan, op = site.plan, site.plan.op
     assert isinstance(op, ScanOp)
-    copies = [_copy(buffer_of(tensor), buffer) for tensor, buffer in zip(op.init, buffers) if buffer_of(tensor) is not buffer]
-    nest = Nest(plan, buffers, buffer_of, analyzer, guests)
+    copies = [_copy(first, buffer) for first, buffer in zip(map(site.buffer_of, op.init), site.buffers) if first is not buffer]
+    nest = Nest(site)
     last = len(plan.loops) - 1
-    step = nest.guarded(seq(between_steps(plan), guests(last, seq())), plan.offsets, nest.starts(), nest.translate)
+    step = nest.guarded(seq(between_steps(plan), site.after_guests(last, seq())), plan.offsets, nest.starts(), nest.translate)
     return nest.marked(seq(*copies, nest.wrap(0, last, nest.inside(last, step))))
 
 

@@ -8,49 +8,51 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Var
 from tedsl.ir.iters import Range
-from tedsl.lower.plan import Ends, Loop, StagePlan
+from tedsl.lower.plan import Ends, Launch, Loop, Placement, StagePlan
 from tedsl.schedule.threads import is_shared_among, memory_scope
 
 
 def hosts(plan: StagePlan) -> Iterator[tuple[StagePlan, int]]:
     """The stages around `plan` from the inside out, each with the number of the loop inside which the way goes on."""
-    while plan.host is not None:
-        yield plan.host, plan.position
-        plan = plan.host
+    return outwards(plan.host, plan.position)
 
 
-def spans(plan: StagePlan, loop: Loop) -> bool:
+def outwards(host: StagePlan | None, position: int) -> Iterator[tuple[StagePlan, int]]:
+    """`host` and the stages around it, as `hosts` gives them for a stage inside loop number `position` of `host`."""
+    while host is not None:
+        yield host, position
+        position, host = host.position, host.host
+
+
+def spans(plan: Placement, loop: Loop) -> bool:
     """Whether the memory of `plan` is that of all threads of `loop`, which stands around it."""
     thread = loop.attr.bind_thread
     return thread is not None and is_shared_among(memory_scope(plan.stage), thread.thread_tag)
 
 
-def outer_threads(plan: StagePlan, reader: StagePlan) -> Mapping[Var, Ends]:
-    """The ranges of the threads around `plan` that share its memory: it is computed for all of them together.
+def outer_threads(plan: Placement, host: StagePlan | None, reader: StagePlan) -> Mapping[Var, Ends]:
+    """The ranges of the threads around `plan`, inside `host`, that share its memory: it is computed for all of them together.
 
     Those of the host are left out if it is the `reader`: its loops are looked at before.
     """
-    found: dict[Var, Ends] = {}
-    inner = plan
-    while inner.host is not None:
-        for loop in inner.host.loops[:inner.position + 1] if inner.host is not reader else ():
-            if loop.var is not None and spans(plan, loop):
-                found[loop.var] = build.const(0, loop.var.dtype), build.sub(loop.extent, 1)
-        inner = inner.host
-    return found
+    return {loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
+            for around, until in outwards(host, plan.position) if around is not reader
+            for loop in around.loops[:until + 1] if loop.var is not None and spans(plan, loop)}
 
 
-def bind_outer_threads(plan: StagePlan, analyzer: Analyzer) -> None:
-    """Tell `analyzer` the ranges of the threads around `plan`: other stages may have used the same axes with other ranges."""
-    for host, until in hosts(plan):
-        for loop in host.loops[:until + 1]:
+def bind_outer_threads(host: StagePlan | None, position: int, analyzer: Analyzer) -> None:
+    """Tell `analyzer` the ranges of the threads around what is computed inside loop number `position` of `host`: other stages
+    may have used the same axes with other ranges.
+    """
+    for around, until in outwards(host, position):
+        for loop in around.loops[:until + 1]:
             if loop.var is not None and loop.attr.bind_thread is not None:
                 analyzer.bind(loop.var, Range.from_min_extent(build.const(0, loop.var.dtype), loop.extent))
 
 
-def bind_threads(plan: StagePlan, analyzer: Analyzer) -> None:
-    """Tell `analyzer` the ranges of the threads of the kernel of `plan`: another kernel may have used the same axes."""
-    if plan.launch is not None:
-        for tag, axes in plan.launch.axes.items():
+def bind_threads(launch: Launch | None, analyzer: Analyzer) -> None:
+    """Tell `analyzer` the ranges of the threads of a kernel: another kernel may have used the same axes."""
+    if launch is not None:
+        for tag, axes in launch.axes.items():
             for axis in axes:
-                analyzer.bind(axis.var, Range.from_min_extent(build.const(0, axis.var.dtype), plan.launch.counts[tag]))
+                analyzer.bind(axis.var, Range.from_min_extent(build.const(0, axis.var.dtype), launch.counts[tag]))

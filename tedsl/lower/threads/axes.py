@@ -15,13 +15,13 @@ from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import extent_of
 from tedsl.lang.reads import has_load
-from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.plan import Loop, Placement
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.state import IterVarAttr
 from tedsl.schedule.threads import is_virtual
 
 
-def thread_loop(plan: StagePlan, leaf: IterVar, attr: IterVarAttr, extent: Expr, analyzer: Analyzer) -> Loop:
+def thread_loop(plan: Placement, leaf: IterVar, attr: IterVarAttr, extent: Expr, analyzer: Analyzer) -> Loop:
     """The loop `leaf` of `plan`, bound to a thread axis; refuses an extent that is not that of the axis."""
     thread = attr.bind_thread
     assert thread is not None
@@ -52,7 +52,7 @@ def thread_loop(plan: StagePlan, leaf: IterVar, attr: IterVarAttr, extent: Expr,
     return Loop(leaf, attr, count, var, build.cast(leaf.dtype, var))
 
 
-def _check_domain(plan: StagePlan, where: str, thread: IterVar, leaf: IterVar, extent: Expr, analyzer: Analyzer) -> None:
+def _check_domain(plan: Placement, where: str, thread: IterVar, leaf: IterVar, extent: Expr, analyzer: Analyzer) -> None:
     assert thread.dom is not None
     count = extent_of(thread)
     if thread is leaf:

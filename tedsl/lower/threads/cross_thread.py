@@ -17,7 +17,6 @@ from typing import Protocol
 
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import HANDLE, dtype
 from tedsl.ir.expr import Call, Expr, IntImm, Load, Reduce, Var, pointer_var
 from tedsl.ir.iters import IterVar
@@ -27,6 +26,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.compute import Translator
 from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.site import Site
 from tedsl.lower.threads.wrap import exceeded, on_threads
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import touched_by
@@ -57,22 +57,21 @@ def _combining(plan: StagePlan) -> list[IterVar]:
 class Nested(Protocol):
     """What is asked of the builder of the loops of a stage (`nest.Nest`)."""
 
+    site: Site
     plan: StagePlan
-    buffers: Sequence[Buffer]
     translate: Translator
 
     def place(self, translate: Translator) -> tuple[Expr, ...]: ...
     def own_conditions(self) -> tuple[list[Expr], list[Expr]]: ...
     def inside(self, at: int, body: Stmt) -> Stmt: ...
-    def guests(self, at: int, body: Stmt) -> Stmt: ...
 
 
 def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
     """The loops of a stage that reduces across threads."""
-    plan, translate = nest.plan, nest.translate
-    _check(plan, reduce)
+    plan, site, translate = nest.plan, nest.site, nest.translate
+    _check(site, reduce)
     exists, predicate = nest.own_conditions()
-    exists = [limit for loop in plan.loops if (limit := exceeded(loop)) is not None] + exists
+    exists = [limit for loop in plan.loops if (limit := exceeded(loop, site.launch)) is not None] + exists
     within = [*exists, *([] if build.is_true(reduce.condition) else [translate(reduce.condition)])]
     serial = [at for at, loop in enumerate(plan.loops) if loop.leaf.is_reduction and not _is_crossing(loop)]
     sources = [translate(source) for source in reduce.source]
@@ -85,7 +84,7 @@ def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
         sources = [_first(var, source) for var, source in zip(kept, sources)]
     combined = _allreduce(plan, reduce, sources, build.true() if serial else _all(within), results)
     stores: Stmt = seq(*[BufferStore(buffer, _first(var, source), nest.place(translate))
-                         for buffer, var, source in zip(nest.buffers, results, sources)])
+                         for buffer, var, source in zip(site.buffers, results, sources)])
     reduced = {var for loop in plan.loops if loop.leaf.is_reduction for var in variables(loop.value)}
     reduced |= {thread.var for thread in _combining(plan)}
     predicate = [condition for condition in predicate if not chooses_a_copy(plan, condition)]
@@ -96,12 +95,13 @@ def cross_thread(nest: Nested, reduce: Reduce) -> Stmt:
         body = Allocate(var, source.dtype, (build.const(1, "int32"),), build.true(), body)
     for at in reversed(range(len(plan.loops))):
         if at not in serial:
-            loop, body = plan.loops[at], nest.guests(at, body)
-            body = nest.inside(at, body) if loop.attr.bind_thread is None else on_threads(loop, body)
+            loop, body = plan.loops[at], site.after_guests(at, body)
+            body = nest.inside(at, body) if loop.attr.bind_thread is None else on_threads(loop, body, site.launch)
     return body
 
 
-def _check(plan: StagePlan, reduce: Reduce) -> None:
+def _check(site: Site, reduce: Reduce) -> None:
+    plan = site.plan
     crossing = next(loop for loop in plan.loops if _is_crossing(loop))
     thread = crossing.attr.bind_thread
     assert thread is not None
@@ -123,8 +123,8 @@ def _check(plan: StagePlan, reduce: Reduce) -> None:
                                 hint=f"reorder {loop.leaf.name} to the outside of {crossing.leaf.name}", about=about)
         seen = seen or _is_crossing(loop)
         serial = loop.leaf.is_reduction and not _is_crossing(loop)
-        if plan.guests.get(at) and outside is not None and not serial:
-            raise LoweringError(f"{where}; each thread runs the loop {outside} by itself, and {plan.guests[at][0].name} is "
+        if site.guests_at(at) and outside is not None and not serial:
+            raise LoweringError(f"{where}; each thread runs the loop {outside} by itself, and {site.guests_at(at)[0].name} is "
                                 f"computed at {loop.leaf.name} inside of it",
                                 hint=f"reorder {outside} to the inside of {loop.leaf.name}", about=about)
         outside = loop.leaf.name if serial and outside is None else outside
@@ -159,7 +159,7 @@ def _partial(nest: Nested, reduce: Reduce, serial: Sequence[int], kept: Sequence
     for condition in reversed(within):
         update = IfThenElse(build.likely(condition), update)
     for at in reversed(serial):
-        update = nest.inside(at, nest.guests(at, update))
+        update = nest.inside(at, nest.site.after_guests(at, update))
     return seq(*[Store(var, value, zero) for var, value in zip(kept, combiner.identity_element)], update)
 
 

@@ -9,12 +9,13 @@ many threads of a tag as the largest loop bound to it has iterations; a smaller 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
+from tedsl.ir.expr import Expr
+from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import Launch, Loop, StagePlan
 from tedsl.lower.threads.around import hosts
@@ -22,20 +23,20 @@ from tedsl.schedule.causes import annotated
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.threads import is_shared_among, is_virtual, memory_owner, memory_rank, memory_scope, thread_rank
 
+Kernel = tuple[StagePlan, int]  # the outermost loop that is bound to launched threads: of which stage, and its number
 
-def plan_launches(plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
-    """Find out how many threads each kernel launches, and note it at every bound loop. Refuses loops that do not fit."""
-    launches: dict[tuple[StagePlan, int], Launch] = {}
+
+def launches_of(plans: Sequence[StagePlan], analyzer: Analyzer) -> dict[StagePlan, Launch]:
+    """The launch that each stage on threads is part of. Refuses loops that do not fit."""
+    bound: dict[Kernel, list[tuple[StagePlan, Loop]]] = {}
     for plan in plans:  # hosts come after their guests: a kernel is found from within
         for at in _bound(plan):
-            _join(launches, plan, at, analyzer)
+            bound.setdefault(_kernel_of(plan, at), []).append((plan, plan.loops[at]))
+    launches = {kernel: _launch(kernel, loops, analyzer) for kernel, loops in bound.items()}
     for plan in plans:
         for at in _bound(plan):
-            launch = launches[_kernel_of(plan, at)]
             _check_binding(plan, at, analyzer)
-            loop = plan.loops[at]
-            plan.loops[at] = replace(loop, launched=launch.counts[_tag(loop)])
-        plan.launch = next((launches[_kernel_of(plan, at)] for at in _bound(plan)), None) or _around(plan, launches)
+    return {plan: launches[kernel] for plan in plans if (kernel := _kernel_around(plan)) is not None}
 
 
 def _bound(plan: StagePlan) -> list[int]:
@@ -49,7 +50,7 @@ def _tag(loop: Loop) -> str:
     return loop.attr.bind_thread.thread_tag
 
 
-def _kernel_of(plan: StagePlan, at: int) -> tuple[StagePlan, int]:
+def _kernel_of(plan: StagePlan, at: int) -> Kernel:
     """The outermost bound loop around loop `at` of `plan`, itself included."""
     found = plan, min(_bound(plan), default=at)
     for host, until in hosts(plan):
@@ -59,42 +60,49 @@ def _kernel_of(plan: StagePlan, at: int) -> tuple[StagePlan, int]:
     return found
 
 
-def _around(plan: StagePlan, launches: Mapping[tuple[StagePlan, int], Launch]) -> Launch | None:
-    """The kernel around a stage that binds nothing itself."""
-    if not any(_bound(host) and _bound(host)[0] <= until for host, until in hosts(plan)):
+def _kernel_around(plan: StagePlan) -> Kernel | None:
+    """The kernel that `plan` is part of, also where it binds nothing itself."""
+    bound = _bound(plan)
+    if not bound and not any(_bound(host) and _bound(host)[0] <= until for host, until in hosts(plan)):
         return None
-    return launches.get(_kernel_of(plan, 0))
+    return _kernel_of(plan, bound[0] if bound else 0)
 
 
-def _join(launches: dict[tuple[StagePlan, int], Launch], plan: StagePlan, at: int, analyzer: Analyzer) -> None:
-    """Add loop `at` of `plan` to the launch that it belongs to."""
-    root, first = _kernel_of(plan, at)
-    launch = launches.setdefault((root, first), Launch(root, first))
-    loop = plan.loops[at]
-    tag, count = _tag(loop), loop.extent
-    if loop.leaf.is_reduction and not analyzer.can_prove(build.greater_equal(count, 1)):
-        count = build.maximum(count, 1)  # without any iteration the neutral element is still stored
-    _check_count(launch, plan, loop)
-    assert loop.attr.bind_thread is not None
-    axes = launch.axes.setdefault(tag, [])
-    if loop.attr.bind_thread not in axes:
-        axes.append(loop.attr.bind_thread)
-    known = launch.counts.setdefault(tag, count)
+def _launch(kernel: Kernel, loops: Sequence[tuple[StagePlan, Loop]], analyzer: Analyzer) -> Launch:
+    """The threads of a kernel in which `loops` are bound: of each tag as many as its largest loop has iterations."""
+    axes: dict[str, list[IterVar]] = {}
+    counts: dict[str, Expr] = {}
+    for plan, loop in loops:
+        _check_count(kernel, plan, loop)
+        assert loop.attr.bind_thread is not None
+        tag, thread = _tag(loop), loop.attr.bind_thread
+        if thread not in axes.setdefault(tag, []):
+            axes[tag].append(thread)
+        count = loop.extent
+        if loop.leaf.is_reduction and not analyzer.can_prove(build.greater_equal(count, 1)):
+            count = build.maximum(count, 1)  # without any iteration the neutral element is still stored
+        counts[tag] = _larger(plan, loop, count, counts.get(tag, count), analyzer)
+    return Launch(*kernel, axes, counts)
+
+
+def _larger(plan: StagePlan, loop: Loop, count: Expr, known: Expr, analyzer: Analyzer) -> Expr:
+    """The larger number of threads: the `count` of `loop`, or that `known` from other loops of its kernel."""
     if known is count or analyzer.can_prove(build.less_equal(count, known)):
-        return
-    if not analyzer.can_prove(build.less_equal(known, count)):
-        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} makes {count!r} threads of {tag}; another loop of the same "
-                            f"kernel makes {known!r}, and neither is proved to be the larger number",
-                            hint="split both loops by the same constant and bind the inner loops",
-                            about=annotated(plan.stage, loop.leaf))
-    launch.counts[tag] = count
+        return known
+    if analyzer.can_prove(build.less_equal(known, count)):
+        return count
+    raise LoweringError(f"loop {loop.leaf.name} of {plan.name} makes {count!r} threads of {_tag(loop)}; another loop of the "
+                        f"same kernel makes {known!r}, and neither is proved to be the larger number",
+                        hint="split both loops by the same constant and bind the inner loops",
+                        about=annotated(plan.stage, loop.leaf))
 
 
-def _check_count(launch: Launch, plan: StagePlan, loop: Loop) -> None:
+def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
     """The number of threads is known where they are launched: outside of all loops of the kernel."""
+    root, first = kernel
     inside = {one.var: one.leaf.name for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
               for k, one in enumerate(host.loops[:until + 1])
-              if one.var is not None and not (host is launch.root and k < launch.first)}
+              if one.var is not None and not (host is root and k < first)}
     wrong = [inside[v] for v in variables(loop.extent) if v in inside]
     if wrong:
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {_tag(loop)}, and how many iterations it has "

@@ -21,7 +21,7 @@ from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.reads import has_load
-from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.plan import Loop, Program, StagePlan
 from tedsl.lower.threads.around import hosts
 from tedsl.lower.threads.cross_thread import chooses_a_copy, crosses_threads
 from tedsl.lower.threads.wrap import store_predicate
@@ -41,32 +41,33 @@ class _Thread:
     fixed: str  # what belongs to one of these threads alone; "" if all of them store the same
 
 
-def check_predicates(plans: Sequence[StagePlan], analyzer: Analyzer) -> None:
+def check_predicates(program: Program, analyzer: Analyzer) -> None:
     """Refuses store predicates over threads that their stage does not run on, and those that leave elements to nobody."""
-    bound = {axis.var for plan in plans for loop in plan.loops if (axis := loop.attr.bind_thread) is not None}
-    for plan in plans:
+    bound = {axis.var for plan in program.plans for loop in plan.loops if (axis := loop.attr.bind_thread) is not None}
+    for plan in program.plans:
         if plan.stage.store_predicate is not None:
             condition = store_predicate(plan)
-            threads = _threads_of(plan, condition, bound, plans)
+            threads = _threads_of(plan, condition, bound, program)
             if not (crosses_threads(plan) and chooses_a_copy(plan, condition)):
                 _check_all_stored(plan, condition, threads, analyzer)
 
 
-def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], plans: Sequence[StagePlan]) -> list[_Thread]:
+def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Program) -> list[_Thread]:
     """The threads that `condition` is about; refuses other variables."""
     loops = [(host is plan, loop) for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
              for loop in host.loops[:until + 1] if loop.attr.bind_thread is not None]
     virtual = {loop.var: (own, loop) for own, loop in loops if loop.var is not None and is_virtual(_tag(loop))}
-    launched = {axis.var: axis.thread_tag for axes in plan.launch.axes.values() for axis in axes} if plan.launch else {}
-    kept_apart = not _read_alike(plan, plans)
+    launch = program.launches.get(plan)
+    launched = {axis.var: axis.thread_tag for axes in launch.axes.values() for axis in axes} if launch is not None else {}
+    kept_apart = not _read_alike(plan, program.plans)
     found = []
     for var in dict.fromkeys(variables(condition)):
         if var in virtual:
             found.append(_thread(plan, var, _tag(virtual[var][1]), virtual[var][1].extent, [virtual[var]], kept_apart))
         elif var in launched:
-            assert plan.launch is not None
+            assert launch is not None
             tag = launched[var]
-            found.append(_thread(plan, var, tag, plan.launch.counts[tag], [l for l in loops if _tag(l[1]) == tag], kept_apart))
+            found.append(_thread(plan, var, tag, launch.counts[tag], [l for l in loops if _tag(l[1]) == tag], kept_apart))
         else:
             raise LoweringError(
                 f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is about {var.name}: "

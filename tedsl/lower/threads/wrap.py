@@ -10,20 +10,20 @@ from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import LAUNCH, VIRTUAL, AttrStmt, Evaluate, IfThenElse, Stmt, is_no_op, seq
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
-from tedsl.lower.plan import Loop, StagePlan
+from tedsl.lower.plan import Launch, Loop, StagePlan
 from tedsl.lower.threads.around import hosts
 from tedsl.schedule.threads import is_virtual
 
 
-def around_thread(loop: Loop, body: Stmt) -> Stmt:
+def around_thread(loop: Loop, body: Stmt, launch: Launch | None) -> Stmt:
     """`body` on the threads that `loop` is bound to; guarded if there are more of them than iterations."""
     if build.as_int(loop.extent) == 0:
         return seq()  # a launch has at least one thread, and there is nothing to do for it
-    limit = exceeded(loop)
-    return on_threads(loop, body if limit is None or is_no_op(body) else IfThenElse(build.likely(limit), body))
+    limit = exceeded(loop, launch)
+    return on_threads(loop, body if limit is None or is_no_op(body) else IfThenElse(build.likely(limit), body), launch)
 
 
-def on_threads(loop: Loop, body: Stmt) -> Stmt:
+def on_threads(loop: Loop, body: Stmt, launch: Launch | None) -> Stmt:
     """`body` on all the threads that `loop` is bound to."""
     thread = loop.attr.bind_thread
     assert thread is not None
@@ -31,12 +31,19 @@ def on_threads(loop: Loop, body: Stmt) -> Stmt:
         return body
     if is_virtual(thread.thread_tag):
         return body if loop.var is None else AttrStmt(thread.replace(var=loop.var), VIRTUAL, loop.extent, body)
-    return AttrStmt(thread, LAUNCH, loop.extent if loop.launched is None else loop.launched, body)
+    assert launch is not None
+    return AttrStmt(thread, LAUNCH, launch.counts[thread.thread_tag], body)
 
 
-def exceeded(loop: Loop) -> Expr | None:
-    """What holds for the threads that have an iteration of `loop`; None if each has one."""
-    thread, count = loop.attr.bind_thread, loop.launched
+def launched(loop: Loop, launch: Launch | None) -> Expr | None:
+    """How many threads `launch` has of those that `loop` is bound to; None if it is not bound to launched threads."""
+    thread = loop.attr.bind_thread
+    return None if thread is None or launch is None or is_virtual(thread.thread_tag) else launch.counts[thread.thread_tag]
+
+
+def exceeded(loop: Loop, launch: Launch | None) -> Expr | None:
+    """What holds for the threads of `launch` that have an iteration of `loop`; None if each has one."""
+    thread, count = loop.attr.bind_thread, launched(loop, launch)
     if thread is None or count is None or count is loop.extent or build.as_int(build.sub(count, loop.extent)) == 0:
         return None
     return build.less(thread.var, loop.extent)
@@ -59,7 +66,7 @@ def between_steps(plan: StagePlan) -> Stmt | None:
     return Evaluate(build.call("tir.tvm_storage_sync", StringImm("global"), dtype_="int32"))
 
 
-def on_named_threads(plan: StagePlan, stmt: Stmt, within: Container[IterVar]) -> Stmt:
+def on_named_threads(plan: StagePlan, launch: Launch | None, stmt: Stmt, within: Container[IterVar]) -> Stmt:
     """`stmt` on the threads that the store predicate of its stage names, and to which no loop around it is bound: of those of
     the stage only the loops `within`."""
     condition = plan.stage.store_predicate
@@ -68,10 +75,11 @@ def on_named_threads(plan: StagePlan, stmt: Stmt, within: Container[IterVar]) ->
     bound = {one.attr.bind_thread.var for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
              for one in host.loops[:until + 1]
              if one.attr.bind_thread is not None and (host is not plan or one.leaf in within)}
-    launched = {axis.var: axis for axes in plan.launch.axes.values() for axis in axes} if plan.launch is not None else {}
+    if launch is None:
+        return stmt
+    axes = {axis.var: axis for axes in launch.axes.values() for axis in axes}
     for var in variables(condition):
-        if var in launched and var not in bound:
-            axis = launched[var]
-            assert plan.launch is not None
-            stmt = AttrStmt(axis, LAUNCH, plan.launch.counts[axis.thread_tag], stmt)
+        if var in axes and var not in bound:
+            axis = axes[var]
+            stmt = AttrStmt(axis, LAUNCH, launch.counts[axis.thread_tag], stmt)
     return stmt

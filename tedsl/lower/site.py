@@ -1,0 +1,38 @@
+"""Where the statements of one stage are written: what surrounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.stmt import Stmt
+from tedsl.lower.compute import BufferOf
+from tedsl.lower.plan import Guard, Launch, Program, StagePlan
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """The stage `plan` of `program` and what its statements use: the buffers of its outputs, and of any tensor.
+
+    after_guests: the body of loop number k, behind the stages that are computed inside that loop. note: takes each condition
+    that the statements are written under, for explanations.
+    """
+
+    plan: StagePlan
+    program: Program
+    buffers: Sequence[Buffer]
+    buffer_of: BufferOf
+    analyzer: Analyzer
+    after_guests: Callable[[int, Stmt], Stmt]
+    note: Callable[[Guard], None]
+
+    @property
+    def launch(self) -> Launch | None:
+        """The kernel that the stage is part of."""
+        return self.program.launches.get(self.plan)
+
+    def guests_at(self, at: int) -> Sequence[StagePlan]:
+        """The stages that are computed inside loop number `at`, producers first."""
+        return self.program.guests_at(self.plan, at)
