@@ -49,7 +49,7 @@ def guard_reports(plan: StagePlan, launch: Launch | None, guards: Sequence[Guard
 def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
     """The reads of a formula that data could send outside of a tensor."""
     if isinstance(plan.op, ComputeOp):
-        for load in check_reads(plan.op).by_data:
+        for load in check_reads(plan.op, plan.domains).by_data:
             reason = (f"data decides the index; outside of {load.producer.name} the nearest element is read, unless "
                       'PassContext(config={"tir.data_index": ...}) says otherwise')
             yield GuardReport(shown(load), reason, (), kind="clamped")
