@@ -6,7 +6,7 @@ Mistakes of users are `TedslError`s; they also derive from the built-in class th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -81,6 +81,23 @@ class OptionError(TedslError, AttributeError):
 
 class AbsentModuleError(TedslError, ImportError):
     """A module of TVM that tedsl does not have."""
+
+
+def missing_attribute(owner: str, name: str, known: Iterable[str], instead: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that a value does not have; of a private name, Python's.
+
+    owner: what the value is, "a stage". known: its attributes. instead: what to write for names that belong elsewhere.
+    """
+    from difflib import get_close_matches  # few programs ask
+
+    if name.startswith("_"):
+        return AttributeError(name)
+    public = [one for one in known if not one.startswith("_")]
+    if name in instead:
+        return OptionError(f"{owner} has no {name}", hint=f"did you mean {instead[name]}?")
+    near = get_close_matches(name, [*public, *instead])
+    hint = f"did you mean {' or '.join(instead.get(one, one) for one in near)}?" if near else f"it has {', '.join(public)}"
+    return OptionError(f"{owner} has no {name}", hint=hint)
 
 
 class InternalError(RuntimeError):

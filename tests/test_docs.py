@@ -22,7 +22,7 @@ def directives():
     from tedsl.schedule.stage import Stage
 
     for holder in (Stage, Schedule):
-        yield from sorted(holder.DIRECTIVES)
+        yield from sorted(holder._directives)
 
 
 def test_every_directive_of_a_stage_has_an_example():

@@ -63,18 +63,9 @@ CIRCLES = {
     ("tedsl/ir/func.py", "tedsl.ir.script"): "func.script() prints what it is a method of",
     ("tedsl/ir/script/__init__.py", "tedsl.arith.places"): "indices are shown as they are proved to be",
     ("tedsl/schedule/explain.py", "tedsl.driver"): "s.explain() shows what lowering knows of a schedule",
-    ("tedsl/schedule/group.py", "tedsl.schedule.record.replay"): "a group answers to the directives of its stages",
-    ("tedsl/schedule/group.py", "tedsl.schedule.stage"): "a group answers to the directives of its stages",
-    ("tedsl/schedule/journal.py", "tedsl.schedule.record.journal_json"): "journals are written and read as JSON",
 }
 # Late imports that close none: what few programs need is loaded by those. So is `tedsl.display`, what only people look at.
-LATE_FOR_SPEED = {
-    ("tedsl/schedule/explain.py", "tedsl.schedule.picture"): "pictures are for notebooks",
-    ("tedsl/schedule/handles.py", "tedsl.schedule.normalize"): "s.normalize() is rare",
-    ("tedsl/schedule/journal.py", "tedsl.schedule.record.symbols"): "replay and undo are rare",
-    ("tedsl/schedule/record/journal_json.py", "tedsl.schedule.handles"): "journals are rarely read as JSON",
-    ("tedsl/schedule/record/journal_json.py", "tedsl.schedule.stage"): "journals are rarely read as JSON",
-}
+LATE_FOR_SPEED = {}
 # Files that import modules by a name that is made when they run.
 BY_NAME = {
     "tedsl/__init__.py": "a table of names, loaded when first asked for",

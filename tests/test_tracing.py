@@ -169,7 +169,7 @@ def test_names_cannot_break_out_of_the_page(tmp_path):
 def test_what_notebooks_show():
     s, args = program()
     shown = checked(s._repr_html_()).seen()
-    assert "schedule(C)" in shown and "for i.outer in 0..13 (parallel)" in shown and "Journal: 4 directives" in shown
+    assert "schedule(C)" in shown and "for i.outer in 0..13 (parallel)" in shown and "Journal of 4 directives" in shown
     assert "does not divide 100" in shown and "at C, i.outer" in shown
     assert "primfn(" in checked(tedsl.lower(s, args)._repr_html_()).seen()
     module = checked(tedsl.build(s, args)._repr_html_())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 LONGEST_MATCH = 2000  # lines: beyond, finding the longest common parts may take minutes
 
@@ -55,6 +54,8 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, 
         yield "replace", before, after
         return
     # Of long texts the lines that are everywhere, like }, are no place to begin a match at: that would take seconds.
+    from difflib import SequenceMatcher  # few programs show differences, and all load this file
+
     matcher = SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in after],
                               autojunk=max(len(before), len(after)) > 300)
     for kind, i, j, k, m in matcher.get_opcodes():

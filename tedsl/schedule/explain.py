@@ -1,30 +1,42 @@
 """A schedule explains itself: what lowering finds out about it, asked for where a user holds it.
 
-Lowering stands above schedules, so it is imported when the question is asked; what draws pages, because few programs do.
+Lowering stands above schedules, so it is imported when the question is asked.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tedsl.display.page import folded, folded_code, fragment
+from tedsl.display.text import Text
+from tedsl.schedule.picture import picture
+from tedsl.schedule.show import stage_text
+
 if TYPE_CHECKING:
     from tedsl.schedule.handles import Schedule
+    from tedsl.schedule.stage import Stage
 
 
-def explain(schedule: Schedule) -> str:
+def explain(schedule: Schedule) -> Text:
     """The loops of every stage with extents, places, memory and guards, as text."""
     from tedsl.driver import report
 
-    return str(report(schedule))
+    return Text(str(report(schedule)), f"{schedule!r}, explained")
 
 
-def notebook(schedule: Schedule) -> str:
+def schedule_page(schedule: Schedule) -> str:
     """What a notebook shows for a schedule: the graph of its stages, its loops, its directives."""
-    from tedsl.display.page import folded, fragment
-    from tedsl.schedule.picture import picture
+    journal = schedule.journal
+    return fragment(repr(schedule), picture(schedule.state),
+                    folded("Loops, places, memory and guards", explain(schedule), is_open=True),
+                    folded_code(journal.title, journal.commented()))
 
-    directives = schedule.journal
-    said = "\n".join(directive.origin for directive in directives)
-    return fragment(repr(schedule), picture(schedule.state), folded("Loops, places, memory and guards", explain(schedule),
-                                                                    is_open=True),
-                    folded(f"Journal: {len(directives)} directive{'s' * (len(directives) != 1)}", said))
+
+def stage_page(stage: Stage) -> str:
+    """What a notebook shows for a stage: its loops, and the directives that were called on it."""
+    text = stage.state.handle
+    called = [one for one in stage.schedule.journal if one.stage == stage.name and one.call.startswith(f"{text}.")]
+    said = "\n".join(one.commented for one in called)
+    title = f"Stage {stage.name}" if stage.state.condition is None else f"Stage {stage.name} where {stage.state.condition!r}"
+    return fragment(title, folded("Its place and loops", stage_text(stage.state), is_open=True),
+                    folded_code(f"{len(called)} directive{'s' * (len(called) != 1)} on it", said))

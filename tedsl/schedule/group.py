@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import OptionError, ScheduleError
+from tedsl.errors import OptionError, ScheduleError, missing_attribute
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import at_reader
 from tedsl.schedule.primitives.places.compute_at import must_be_possible
@@ -121,7 +121,7 @@ class StageGroup:
     """Several stages as one for compute_at: what `create_group` returns. It has no loops of its own."""
 
     __slots__ = ("schedule", "state")
-    DIRECTIVES: ClassVar[frozenset[str]] = OF_GROUPS
+    _directives: ClassVar[frozenset[str]] = OF_GROUPS
 
     def __init__(self, schedule: Schedule, state: Group) -> None:
         self.schedule = schedule
@@ -146,15 +146,16 @@ class StageGroup:
                                      + (f"; the groups now: {now}" if now else ""))
         return Owner(Name(state.recorder.names[self.state]), state)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in StageGroup.__slots__:
-            raise AttributeError(name)
-        if name not in OF_STAGES:
-            known = ", ".join(sorted(one for one in dir(StageGroup) if not one.startswith("_")))
-            raise OptionError(f"a group of stages has no {name}", hint=f"it has {known}")
-        each = [f"{stage.written}.{name}(...)" for stage in members(self.schedule.state, self.state)]
-        raise OptionError(f"{self.name} is a group of stages: it has a place, no loops and no memory of its own, and {name} "
-                          "is a directive for a stage", hint=f"write {', '.join(each) or f's[C].{name}(...)'}")
+    if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
+
+        def __getattr__(self, name: str) -> Any:
+            if name in StageGroup.__slots__:  # not yet: it is being copied
+                raise AttributeError(name)
+            if name not in OF_STAGES:
+                raise missing_attribute("a group of stages", name, dir(StageGroup), {})
+            each = [f"{stage.written}.{name}(...)" for stage in members(self.schedule.state, self.state)]
+            raise OptionError(f"{self.name} is a group of stages: it has a place, no loops and no memory of its own, and "
+                              f"{name} is a directive for a stage", hint=f"write {', '.join(each) or f's[C].{name}(...)'}")
 
     @property
     def name(self) -> str:

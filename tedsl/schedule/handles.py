@@ -4,15 +4,16 @@ directives stand in `primitives`, the data in `state.py`; here they are called, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError
+from tedsl.display.text import Text
+from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, missing_attribute
 from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.arguments import whole_number
-from tedsl.schedule.explain import explain, notebook
+from tedsl.schedule.explain import explain, schedule_page
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.normalize import normalized
@@ -21,7 +22,7 @@ from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.create_group import create_group
 from tedsl.schedule.primitives.rfactor import rfactor
 from tedsl.schedule.record.applied import Owner, directive
-from tedsl.schedule.record.directive import OF_SCHEDULES
+from tedsl.schedule.record.directive import OF_SCHEDULES, OF_STAGES
 from tedsl.schedule.record.replay import replay
 from tedsl.schedule.record.term import SCHEDULE
 from tedsl.schedule.scan.checks import check_scans
@@ -34,7 +35,7 @@ class Schedule:
     """How a computation is done: one stage per operation, producers first. `s[C]` is the stage of tensor or operation C."""
 
     __slots__ = ("_handles", "state")
-    DIRECTIVES: ClassVar[frozenset[str]] = OF_SCHEDULES
+    _directives: ClassVar[frozenset[str]] = OF_SCHEDULES
 
     def __init__(self, state: ScheduleState) -> None:
         self.state = state
@@ -167,8 +168,8 @@ class Schedule:
         """
         replay(self, journal)
 
-    def explain(self) -> str:
-        """The loops of every stage with their extents, places and memory; for each guard that stays, why. Print it."""
+    def explain(self) -> Text:
+        """The loops of every stage with their extents, places and memory; for each guard that stays, why. A str."""
         return explain(self)
 
     def copy(self) -> Schedule:
@@ -179,8 +180,20 @@ class Schedule:
         """A copy in which inlined stages are written into their readers and every loop starts at 0."""
         return Schedule(normalized(self.state))
 
+    if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
+
+        def __getattr__(self, name: str) -> Any:
+            if name in Schedule.__slots__:  # not yet: it is being copied
+                raise AttributeError(name)
+            output = self.state.stages[-1].written
+            raise missing_attribute("a schedule", name, dir(Schedule), {one: f"{output}.{one}(...)" for one in OF_STAGES})
+
+        def __call__(self, *args: Any, **named: Any) -> Any:
+            raise ArgumentTypeError("a schedule cannot be called: it says how to compute, and is not compiled yet",
+                                    hint="f = tedsl.build(s, [A, B]), then f(a, b)")
+
     def _repr_html_(self) -> str:
-        return notebook(self)
+        return schedule_page(self)
 
     def __repr__(self) -> str:
         return f"schedule({', '.join(op.name for op in self.state.outputs)})"

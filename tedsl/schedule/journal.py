@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, SupportsIndex, overload
 
+from tedsl.display.code import code_block
+from tedsl.display.page import fragment
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
 from tedsl.schedule.record.directive import Directive
@@ -68,7 +70,19 @@ class Journal(tuple[Directive, ...]):
         return "\n".join(d.text for d in self)
 
     def __repr__(self) -> str:
-        return f"<journal of {len(self)} directive{'s' * (len(self) != 1)}; print it, or s.replay it>"
+        return f"<{self.title.lower()}; print it, or s.replay it>"
+
+    @property
+    def title(self) -> str:
+        """`Journal of 3 directives`."""
+        return f"Journal of {len(self)} directive{'s' * (len(self) != 1)}"
+
+    def commented(self) -> str:
+        """The text, with the line of the program that called each directive."""
+        return "\n".join(directive.commented for directive in self)
+
+    def _repr_html_(self) -> str:
+        return fragment(self.title, code_block(self.commented()))
 
     def to_json(self, indent: int | None = 2) -> str:
         """The journal as JSON. Refuses a directive one of whose arguments lives in this process only."""

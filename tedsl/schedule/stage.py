@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tedsl.errors import ArgumentTypeError, missing_attribute
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.explain import stage_page
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.primitives.bind import bind
 from tedsl.schedule.primitives.decompose_reduction import decompose_reduction
@@ -38,7 +40,7 @@ from tedsl.schedule.primitives.tile import tile
 from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
 from tedsl.schedule.record.applied import Owner, directive
-from tedsl.schedule.record.directive import OF_LOOPS, OF_STAGES
+from tedsl.schedule.record.directive import OF_LOOPS, OF_SCHEDULES, OF_STAGES
 from tedsl.schedule.relations import GUARD, Relation
 from tedsl.schedule.show import stage_text
 from tedsl.schedule.state import AttachType, IterVarAttr, StageState, show
@@ -51,7 +53,7 @@ class Stage:
     """One step of the computation and its loops: `s[C]`. Each method changes how it is computed, never what."""
 
     __slots__ = ("schedule", "state")
-    DIRECTIVES: ClassVar[frozenset[str]] = OF_STAGES
+    _directives: ClassVar[frozenset[str]] = OF_STAGES
 
     def __init__(self, schedule: Schedule, state: StageState) -> None:
         self.schedule = schedule
@@ -421,11 +423,31 @@ class Stage:
         """0: only groups have stages in them."""
         return 0
 
+    if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
+
+        def __getattr__(self, name: str) -> Any:
+            if name in Stage.__slots__:  # not yet: it is being copied
+                raise AttributeError(name)
+            raise missing_attribute("a stage", name, dir(Stage), _elsewhere(self.state))
+
+        def __call__(self, *args: Any, **named: Any) -> Any:
+            raise ArgumentTypeError(f"a stage cannot be called: it says how to compute {self.name}, and is not compiled yet",
+                                    hint="f = tedsl.build(s, [A, B]), then f(a, b)")
+
+    def _repr_html_(self) -> str:
+        return stage_page(self)
+
     def __repr__(self) -> str:
         return f"stage({self.name}, {self.op!r})"
 
     def __str__(self) -> str:
         return stage_text(self.state)
+
+
+def _elsewhere(stage: StageState) -> dict[str, str]:
+    """What to write for names that a stage does not have, but its operation or its schedule."""
+    fields = {name: f"{stage.handle}.op.{name}" for name in dir(stage.op) if not name.startswith("_")}
+    return {**fields, **{name: f"s.{name}({stage.tensor_written}, ...)" for name in OF_SCHEDULES}}
 
 
 def _on_the_stage(version: StageState, name: str, args: Sequence[Any]) -> str:

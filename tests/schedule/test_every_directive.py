@@ -90,7 +90,7 @@ OBJECTS = {"Stage.tensorize"}  # their arguments live in this process: JSON refu
 
 
 def test_every_directive_has_an_example():
-    names = {f"{one.__name__}.{name}" for one in (Stage, Schedule, StageGroup) for name in one.DIRECTIVES}
+    names = {f"{one.__name__}.{name}" for one in (Stage, Schedule, StageGroup) for name in one._directives}
     assert not names - set(EXAMPLES), "add these to EXAMPLES"
     assert not set(EXAMPLES) - names, "these are no directives"
 
@@ -98,7 +98,7 @@ def test_every_directive_has_an_example():
 @pytest.mark.parametrize("handle", [Stage, Schedule, StageGroup])
 def test_the_tables_name_the_methods_that_are_directives(handle):
     decorated = {name.removeprefix("_") for name, method in vars(handle).items() if hasattr(method, "__wrapped__")}
-    assert decorated == handle.DIRECTIVES
+    assert decorated == handle._directives
 
 
 def everything(s):

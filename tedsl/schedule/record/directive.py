@@ -68,6 +68,11 @@ class Directive:
         """How errors and pages point to it: its text and line, `s[B].compute_inline()  (prog.py:12)`."""
         return self.text + (f"  ({self.where.short})" if self.where is not None else "")
 
+    @property
+    def commented(self) -> str:
+        """Its text with the line as a comment: `s[B].compute_inline()  # prog.py:12`."""
+        return self.text + (f"  # {self.where.short}" if self.where is not None else "")
+
     def terms(self) -> Iterator[Term]:
         """What the call consists of."""
         yield self.on

@@ -69,7 +69,7 @@ class _Player:
     def apply(self, directive: Directive) -> None:
         value = Evaluator(directive, self.schedule, self.lookup, self.made.__setitem__)
         owner = value(directive.on)
-        if directive.name not in getattr(type(owner), "DIRECTIVES", ()):
+        if directive.name not in getattr(type(owner), "_directives", ()):
             raise refused(directive.text, f"{directive.name} is not a directive of {describe(owner)}")
         arguments = [value(term) for term in directive.arguments]
         named = {name: value(term) for name, term in directive.named}
