@@ -6,7 +6,7 @@ The blur is separable: first along x, then along y. Three schedules of the same 
 
 import pathlib
 import statistics
-import time
+import timeit
 
 import matplotlib.cbook
 import matplotlib.image
@@ -45,17 +45,16 @@ def reference():
 
 
 def measure(title, schedule, arguments):
+    """Print the loops, run the kernel, compare with scipy; the median time of a call."""
+    print(f"\n{title}:\n")
+    tedsl.lower(schedule, arguments, simple_mode=True).show()
     kernel = tedsl.build(schedule, arguments)
     out = np.empty(OUT, "float32")
     kernel(image, out)
     np.testing.assert_allclose(out, expected, atol=2e-6)
-    times = []
-    for _ in range(9):
-        begin = time.perf_counter()
-        kernel(image, out)
-        times.append(time.perf_counter() - begin)
-    print(f"--- {title}: {statistics.median(times) * 1e3:.2f} ms, agrees with scipy")
-    return statistics.median(times), out
+    milliseconds = 1e3 * statistics.median(timeit.repeat(lambda: kernel(image, out), number=1, repeat=9))
+    print(f"--- {milliseconds:.2f} ms, agrees with scipy")
+    return milliseconds, out
 
 
 expected = reference()
@@ -63,8 +62,7 @@ expected = reference()
 # 1. Every stage on its own: blur_x and blur are whole images in memory.
 source, blur_x, blur, edges = filters()
 s = te.create_schedule(edges.op)
-print(tedsl.lower(s, [source, edges], simple_mode=True))
-naive, result = measure("each stage on its own", s, [source, edges])
+naive, result = measure("Each stage on its own", s, [source, edges])
 
 # 2. compute_at: the edges are computed in tiles, and the blur that a tile needs just before it, halo included.
 source, blur_x, blur, edges = filters()
@@ -72,9 +70,7 @@ s = te.create_schedule(edges.op)
 yo, xo, yi, xi = s[edges].tile(edges.op.axis[0], edges.op.axis[1], 32, 256)
 s[blur].compute_at(s[edges], xo)
 s[blur_x].compute_at(s[edges], xo)
-tiled_text = str(tedsl.lower(s, [source, edges], simple_mode=True))
-print(tiled_text)
-tiled, _ = measure("tiles, producers computed where they are used", s, [source, edges])
+tiled, _ = measure("Tiles, producers computed where they are used", s, [source, edges])
 
 # 3. The same with vector instructions along x, and rows of tiles on all cores.
 for stage in (blur_x, blur, edges):
@@ -82,12 +78,11 @@ for stage in (blur_x, blur, edges):
     _, lanes = s[stage].split(axis, factor=32)
     s[stage].vectorize(lanes)
 s[edges].parallel(yo)
-print(tedsl.lower(s, [source, edges], simple_mode=True))
-fast, result = measure("tiles, vectors, threads", s, [source, edges])
-print(f"{naive / fast:.1f} times faster than the first; scipy and numpy for comparison: ", end="")
-begin = time.perf_counter()
-reference()
-print(f"{(time.perf_counter() - begin) * 1e3:.2f} ms")
+fast, result = measure("Tiles, vectors, threads", s, [source, edges])
+scipys = 1e3 * min(timeit.repeat(reference, number=1, repeat=3))
+print(f"\nscipy and numpy need {scipys:.2f} ms for the same, {scipys / fast:.0f} times as long: they go through the memory")
+print("once for each filter and each operation. In tiles, what a stage makes is still in the cache when the next one reads")
+print("it; that is paid for with the halo, 38 rows of blur_x for 32 of edges.")
 
 out = pathlib.Path(__file__).parent / "out"
 out.mkdir(exist_ok=True)

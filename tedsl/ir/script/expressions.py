@@ -139,29 +139,37 @@ def is_slice(index: Expr) -> bool:
 
 def slice_parts(index: Ramp | Any, p: ScriptPrinter) -> list[Part]:
     stride, first = build.as_int(index.stride) or 1, build.as_int(index.base)
-    step = f" : {stride}" if stride != 1 else ""
+    step, count = f" : {stride}" if stride != 1 else "", index.lanes * stride
     if first is not None:
-        return [f"{first}:{first + index.lanes * stride}{step}"]
-    begin = named(index.base, p)
-    return [*begin, " : ", *end_of_slice(index.base, begin, index.lanes * stride, p), step]
+        return [f"{first}:{first + count}{step}"]
+    base, constant = apart(index.base)
+    alias = _alias(base, p)
+    begin: Part = base if alias is None else alias
+    sign = "{}{}" if alias is not None or level(base, p) > Level.SUM else " {} {}"
+    return [begin, _plus(constant, sign), " : ", begin, _plus(constant + count, sign), step]
 
 
-def end_of_slice(base: Expr, begin: list[Part], count: int, p: ScriptPrinter) -> list[Part]:
-    """`base + count`, close together where `base` is no sum itself."""
-    if begin != [base]:
-        return [*begin, f"+{count}"]
-    if isinstance(base, Add) and isinstance(base.b, IntImm) and base.b.value + count > 0:
-        return [base.a, f" + {base.b.value + count}"]
-    return [base, f" + {count}" if level(base, p) <= Level.SUM else f"+{count}"]
+def _plus(constant: int, sign: str) -> str:
+    """What adds a constant; nothing for 0."""
+    return sign.format("+" if constant > 0 else "-", abs(constant)) if constant else ""
+
+
+def apart(index: Expr) -> tuple[Expr, int]:
+    """An index as a sum and a constant."""
+    if isinstance(index, (Add, Sub)) and isinstance(index.b, IntImm):
+        return index.a, index.b.value if isinstance(index, Add) else -index.b.value
+    return index, 0
 
 
 def named(index: Expr, p: ScriptPrinter) -> list[Part]:
-    """`index`, or the name that its statement gives it."""
-    if p.aliases and not isinstance(index, (Var, IntImm)):
-        alias = p.aliases.get(p.print(index))
-        if alias is not None:
-            return [alias]
-    return [index]
+    """`index`, or the name that its statement gives it, with the constant that is added."""
+    base, constant = apart(index)
+    alias = _alias(base, p)
+    return [index] if alias is None else [alias, _plus(constant, " {} {}")]
+
+
+def _alias(base: Expr, p: ScriptPrinter) -> str | None:
+    return p.aliases.get(p.print(base)) if p.aliases and not isinstance(base, (Var, IntImm)) else None
 
 
 # --- reductions, of formulas ---

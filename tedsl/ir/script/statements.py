@@ -13,8 +13,9 @@ from tedsl.ir.expr import Add, BufferLoad, CommReducer, Expr, IntImm, Let, Load,
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
-from tedsl.ir.script.expressions import EXPRESSIONS, buffer_access, end_of, ends_of, flat_access, is_slice
+from tedsl.ir.script.expressions import EXPRESSIONS, apart, buffer_access, end_of, ends_of, flat_access, is_slice
 from tedsl.ir.script.printer import LINE, Handler, ScriptPrinter, lines, together
+from tedsl.ir.script.wrap import WIDTH
 from tedsl.ir.stmt import (
     BIND_SCOPE,
     LAUNCH,
@@ -144,7 +145,7 @@ def _assignment(s: Store | BufferStore, value: Expr, mask: Expr | None, p: Scrip
         value = value.body
     added = _added(s, value, mask)
     sign, right = (" = ", value) if added is None else (" += ", added)
-    aliases = _aliases(s, (right,) if mask is None else (right, mask), p)
+    aliases = _aliases(s, right, mask, p)
     for text, name in aliases.items():
         parts += [f"{name} = {text}", LINE]
     parts += [p.setting(mask=mask, aliases=aliases), partial(_target, s, p), sign, right, p.setting(mask=None)]
@@ -175,25 +176,48 @@ def _added(s: Store | BufferStore, value: Expr, mask: Expr | None) -> Expr | Non
     return None
 
 
-def _aliases(s: Store | BufferStore, right: tuple[Expr, ...], p: ScriptPrinter) -> dict[str, str]:
-    """Names for the long beginnings of slices that the statement has several times, by their text."""
+def _aliases(s: Store | BufferStore, right: Expr, mask: Expr | None, p: ScriptPrinter) -> dict[str, str]:
+    """Names for what the statement has several times, by its text: the long beginnings of slices, constants left out; if it
+    does not fit a line then, other indices and those of its mask, too."""
     seen: dict[Node, None] = {s: None}
-    for root in (*s.child_nodes()[1:], *right):
+    for root in (*s.child_nodes()[1:], right):
         seen.update(dict.fromkeys(post_order(root)))
-    texts = [p.print(index.base) for node in seen for index in _slices(node, p)]
+    indices = [index for node in seen for index in _indices(node, p)]
+    slices = [index.base for index in indices if isinstance(index, Ramp)]
+    others = [index for index in indices if index.dtype.lanes == 1]
+    if mask is not None:
+        others += [node.base for node in post_order(mask) if isinstance(node, Ramp)]
+    aliases, all_aliases = _repeated(slices, p), _repeated(slices + others, p)
+    return all_aliases if all_aliases != aliases and _columns(s, right, mask, aliases, p) > WIDTH else aliases
+
+
+def _repeated(indices: Sequence[Expr], p: ScriptPrinter) -> dict[str, str]:
+    """Names for the long ones of `indices` that come more than once."""
+    texts = [p.print(apart(index)[0]) for index in indices]
     used = [text for text in dict.fromkeys(texts) if len(text) > SHORT and texts.count(text) > 1]
     return {text: p.at_name(number) for number, text in enumerate(used)}
 
 
-def _slices(node: Node, p: ScriptPrinter) -> list[Ramp]:
+def _columns(s: Store | BufferStore, right: Expr, mask: Expr | None, aliases: dict[str, str], p: ScriptPrinter) -> int:
+    """How long the statement is."""
+    saved = p.mask, p.aliases
+    p.mask, p.aliases = mask, aliases
+    parts = [*_target(s, p), " += ", right, *([] if mask is None else [" where ", mask])]
+    length = p.column + sum(len(p.print(part) if isinstance(part, Node) else str(part)) for part in parts)
+    p.mask, p.aliases = saved
+    return length
+
+
+def _indices(node: Node, p: ScriptPrinter) -> tuple[Expr, ...]:
+    """The indices of an access as they are printed, without vectors that are no slices."""
     match node:
         case Load() | Store():
             indices: tuple[Expr, ...] = p.places.get(node, (node.index,))
         case BufferLoad() | BufferStore():
             indices = node.indices
         case _:
-            return []
-    return [index for index in indices if isinstance(index, Ramp) and is_slice(index)]
+            return ()
+    return tuple([index for index in indices if index.dtype.lanes == 1 or is_slice(index)])
 
 
 def _let(s: LetStmt, p: ScriptPrinter) -> list[Part]:

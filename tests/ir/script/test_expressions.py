@@ -91,7 +91,7 @@ class Tensor:
     (Load("float32", P, x), "P[x]"), (Load("float32x4", P, RAMP), "P[x : x+4]"),
     (Load("float32x4", P, Ramp(build.mul(x, 4), build.const(1), 4)), "P[x*4 : x*4+4]"),
     (Load("float32x4", P, Ramp(build.add(x, y), build.const(2), 4)), "P[x + y : x + y + 8 : 2]"),
-    (Load("float32x4", P, Ramp(build.add(x, 4), build.const(1), 4)), "P[x + 4 : x + 8]"),
+    (Load("float32x4", P, Ramp(build.add(x, 4), build.const(1), 4)), "P[x+4 : x+8]"),
     (Load("float32x4", P, Ramp(build.const(8), build.const(1), 4)), "P[8:12]"),
     (Load("float32x4", P, Ramp(x, build.const(-1), 4)), "P[x + arange(4)*-1]"),
     (Load("float32x4", P, Ramp(x, y, 4)), "P[x + arange(4)*y]"), (Load("float32x4", P, MASK.a), "P[x : x+4]"),

@@ -174,12 +174,20 @@ def test_a_thousand_levels():
 def test_long_lines_are_broken_where_a_reader_pauses():
     value = build.call("tir.exp", v)
     for k in range(6):
-        value = build.add(value, build.mul(Load("float32", P, build.add(build.mul(x, 1024), k)), Load("float32", Q, LONG)))
+        value = build.add(value, build.mul(Load("float32", P, build.add(y, k)), Load("float32", Q, build.sub(n, k))))
     assert script(loop(x, 9, Store(P, value, x))) == dedent("""\
         for x in range(9):
-            P[x] = exp(v) + P[x*1024]*Q[x*16384 + y*16] + P[x*1024 + 1]*Q[x*16384 + y*16]
-                    + P[x*1024 + 2]*Q[x*16384 + y*16] + P[x*1024 + 3]*Q[x*16384 + y*16]
-                    + P[x*1024 + 4]*Q[x*16384 + y*16] + P[x*1024 + 5]*Q[x*16384 + y*16]""")
+            P[x] = exp(v) + P[y]*Q[n] + P[y + 1]*Q[n - 1] + P[y + 2]*Q[n - 2] + P[y + 3]*Q[n - 3] + P[y + 4]*Q[n - 4]
+                    + P[y + 5]*Q[n - 5]""")
+
+
+def test_indices_that_do_not_fit_a_line_several_times_get_names():
+    value = build.mul(Load("float32", P, build.add(LONG, 3)), Load("float32", Q, build.sub(LONG, 1)))
+    assert script(Store(P, value, LONG)) == "P[x*16384 + y*16] = P[x*16384 + y*16 + 3]*Q[x*16384 + y*16 - 1]"
+    for k in range(4):
+        value = build.add(value, Load("float32", P, build.add(LONG, k)))
+    assert script(Store(P, value, LONG)) == (
+        "at = x*16384 + y*16\nP[at] = P[at + 3]*Q[at - 1] + P[at] + P[at + 1] + P[at + 2] + P[at + 3]")
 
 
 def test_a_broken_line_loses_nothing():
