@@ -2,6 +2,9 @@
 
 Each sequence of up to 15 directives is refused, or the interpreter of the loops, the machine code and numpy agree. Sequence
 number S is always the same one: --only S shows it. The exit status is 1 if there are findings.
+
+--malformed: instead, nodes made from wrong types, damaged journals, odd names and notations of targets. Each is refused by
+one of our errors, or works.
 """
 
 from __future__ import annotations
@@ -11,6 +14,9 @@ import itertools
 import sys
 import time
 
+from tedsl.fuzz.malformed.nodes import PRELUDE
+from tedsl.fuzz.malformed.run import outcome_of as malformed_outcome
+from tedsl.fuzz.malformed.run import run_script, script_of, summary
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.run import case_of, outcome_apart, run_many
@@ -19,20 +25,26 @@ from tedsl.fuzz.run import case_of, outcome_apart, run_many
 def run(options: argparse.Namespace) -> int:
     """Run the sequences that `options` ask for and print the report; 1 if there are findings, else 0."""
     if options.only is not None:
-        return _one(options.only)
+        return _one_malformed(options.only) if options.malformed else _one(options.only)
     seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
     seconds = options.seconds if options.seconds is not None else (60.0 if options.count is None else float("inf"))
-    report = run_many(seeds, jobs=options.jobs, seconds=seconds, progress=_Progress() if sys.stderr.isatty() else None)
-    print(report.text())
+    progress = _Progress() if sys.stderr.isatty() else None
+    if options.malformed:
+        report = run_many(seeds, step=run_script, jobs=options.jobs, seconds=seconds, progress=progress)
+        print(summary(report))
+    else:
+        report = run_many(seeds, jobs=options.jobs, seconds=seconds, progress=progress)
+        print(report.text())
     if report.findings:
         print(f"\n{report.found()}")
         for finding in _first_of_each_kind(report)[:options.show]:
-            print(f"\n# --- sequence {finding.seed}, reduced\n{_smaller(finding)}")
+            print(f"\n# --- number {finding.seed}\n{finding.script if options.malformed else _smaller(finding)}")
     return 1 if report.findings else 0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
+    parser.add_argument("--malformed", action="store_true", help="malformed input instead of programs")
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
     parser.add_argument("--count", type=int, help="how many sequences")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")
@@ -64,6 +76,13 @@ def _smaller(finding: Finding) -> str:
         return finding.detail
     case = case_of(finding.seed)
     return reduced(case).script()
+
+
+def _one_malformed(seed: int) -> int:
+    print(f"{PRELUDE}\n{script_of(seed)}")
+    outcome = malformed_outcome(script_of(seed))
+    print("# outcome: " + ("accepted" if outcome is None else f"{outcome[0]}: {outcome[1]}"))
+    return 0 if outcome is None or outcome[0] == "refused" else 1
 
 
 def _one(seed: int) -> int:

@@ -137,6 +137,9 @@ def _last_lines(error: Exception) -> str:
     return "".join(traceback.format_exception(error)[-4:])
 
 
+Step = Callable[[int, Report, Any], Any]
+
+
 # --- many -------------------------------------------------------------------------------------------------------------
 
 def preload() -> None:
@@ -146,8 +149,8 @@ def preload() -> None:
     outcome_of(draw_case(Draw(0)), compiled=False)
 
 
-def _work(seeds: Sequence[int], current: Any, until: float, queue: Any) -> None:
-    report, group, done = Report(), None, 0
+def _work(seeds: Sequence[int], current: Any, until: float, queue: Any, step: Step) -> None:
+    report, state, done = Report(), None, 0
     for done, seed in enumerate(seeds):
         if time.monotonic() > until:
             break
@@ -155,19 +158,19 @@ def _work(seeds: Sequence[int], current: Any, until: float, queue: Any) -> None:
             queue.put((done, report, False))
             report = Report()
         current[0], current[1] = seed, time.monotonic()
-        group = run_seed(seed, report, group)
+        state = step(seed, report, state)
     queue.put((done, report, True))
 
 
 class Worker:
     """A process with a batch of sequences."""
 
-    def __init__(self, seeds: Sequence[int], until: float) -> None:
+    def __init__(self, seeds: Sequence[int], until: float, step: Step) -> None:
         context = multiprocessing.get_context("fork")
         self.seeds = list(seeds)
         self.done = 0
         self.current, self.queue = context.Array("d", [-1.0, time.monotonic()]), context.SimpleQueue()
-        self.process = context.Process(target=_work, args=(self.seeds, self.current, until, self.queue))
+        self.process = context.Process(target=_work, args=(self.seeds, self.current, until, self.queue, step))
         self.process.start()
 
     def collect(self, total: Report) -> list[int] | None:
@@ -190,9 +193,12 @@ class Worker:
         return [one for one in self.seeds[self.done:] if one != seed]
 
 
-def run_many(seeds: Iterable[int], *, chunk: int = 400, jobs: int = 1, seconds: float = float("inf"),
+def run_many(seeds: Iterable[int], *, step: Step = run_seed, chunk: int = 400, jobs: int = 1, seconds: float = float("inf"),
              progress: Callable[[Report], None] | None = None) -> Report:
-    """Sequences number `seeds`, as many as `seconds` allow, in processes that may crash: that is a finding too."""
+    """Sequences number `seeds`, as many as `seconds` allow, in processes that may crash: that is a finding too.
+
+    step: draws and checks one of them; it gets the number, the report, and what it returned for the one before.
+    """
     preload()
     until = time.monotonic() + seconds
     total, source = Report(), iter(seeds)
@@ -203,7 +209,7 @@ def run_many(seeds: Iterable[int], *, chunk: int = 400, jobs: int = 1, seconds: 
             part = waiting.pop(0) if waiting else list(itertools.islice(source, chunk))
             if not part:
                 break
-            running.append(Worker(part, until))
+            running.append(Worker(part, until, step))
         if not running:
             return total
         for worker in list(running):

@@ -10,7 +10,7 @@ import numpy
 from tedsl.display.facts import facts_page
 from tedsl.display.markup import element
 from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
-from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
 
 _ALIGNMENT = 64  # a cache line, and the widest vector
@@ -160,8 +160,14 @@ def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any,
 
 
 def numpy_dtype(name: object) -> numpy.dtype[Any]:
-    """The numpy dtype of that name; bfloat16 is that of ml_dtypes if it can be imported, else uint16."""
+    """The numpy dtype of that name; bfloat16 is that of ml_dtypes if it can be imported, else uint16.
+
+    DTypeError for vectors and handles: arrays hold numbers.
+    """
     of = dtype(name)
+    if of.is_handle or of.is_vector:
+        raise DTypeError(f"an array holds numbers, one in each element, and {of} is not the dtype of one",
+                         hint=f"use one of {', '.join(KNOWN)}")
     if of != "bfloat16":
         return numpy.dtype(str(of))
     try:
