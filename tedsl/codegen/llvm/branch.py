@@ -5,7 +5,7 @@ Each is written in three steps, so that the walk with an explicit stack can do o
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.emitter import Emitter, Mask
 from tedsl.codegen.llvm.indices.lanes import splat_register
 from tedsl.codegen.llvm.types import int_splat, register_type
 from tedsl.ir.expr import Call, Load
@@ -51,15 +51,15 @@ class Masked:
     def start(self) -> None:
         out = self.out
         self.condition = out.value(self.e.args[0])
-        self.outer, self.outer_lanes = out.mask, out.mask_lanes
+        self.outer = out.mask
         self.memo = out.memo, out.index_memo
         self._enter(self.condition)
 
     def _enter(self, condition: str) -> None:
         out, t = self.out, register_type(self.e.args[0].dtype)
-        out.mask_lanes = self.e.args[0].dtype.lanes
         out.memo, out.index_memo = {}, {}  # what is loaded under a mask is of no use outside
-        out.mask = condition if self.outer is None else out.assign(f"and {t} {self.outer}, {condition}")
+        lanes_on = condition if self.outer is None else out.assign(f"and {t} {self.outer.register}, {condition}")
+        out.mask = Mask(lanes_on, self.e.args[0].dtype.lanes)
 
     def otherwise(self) -> None:
         out, d = self.out, self.e.args[0].dtype
@@ -69,7 +69,7 @@ class Masked:
     def finish(self) -> str:
         out, t = self.out, register_type(self.e.dtype)
         value = out.value(self.e.args[2])
-        out.mask, out.mask_lanes = self.outer, self.outer_lanes
+        out.mask = self.outer
         out.memo, out.index_memo = self.memo
         return out.assign(f"select {register_type(self.e.args[0].dtype)} {self.condition}, {t} {self.then_value}, {t} {value}")
 
@@ -126,8 +126,7 @@ def mask_for(out: Emitter, lanes: int) -> str | None:
     mask = out.mask
     if mask is None:
         return None
-    width = out.mask_lanes
-    if width == lanes:
-        return mask
-    some = any_lane(out, mask, width)
+    if mask.lanes == lanes:
+        return mask.register
+    some = any_lane(out, mask.register, mask.lanes)
     return some if lanes == 1 else splat_register(out, some, "i1", lanes, out.level)

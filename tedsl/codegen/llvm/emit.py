@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.codegen.llvm import abi, deep, expr, frame, memory, stmt, streaming
-from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText, Tables
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.indices import division, rules
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN
@@ -54,17 +54,16 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str,
 
 
 def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
-    module.noalias = bool(func.attrs.get("tir.noalias"))
-    module.messages = abi.assertion_messages(func)
-    out = Emitter(module, abi.kernel_name(func))
+    facts = FunctionFacts(abi.kernel_name(func), frame.arrays_on_stack(func.body), bool(func.attrs.get("tir.noalias")),
+                          tuple(abi.assertion_messages(func)))
+    out = Emitter(module, facts)
     parameters = _bind_arguments(func, out)
-    frame.plan_stack(out, func.body)
     if callbacks.calls_python(func.body):
         callbacks.prepare_errors(out)
-    streaming.find_large_outputs(func, out)
+    out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)
     frame.leave(out, str(abi.OK))
-    return out.text(f"define i32 {global_name(out.name)}({', '.join(parameters)}) {module.attributes}")
+    return out.text(f"define i32 {global_name(out.function.name)}({', '.join(parameters)}) {module.attributes}")
 
 
 def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
@@ -75,8 +74,8 @@ def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
     for var in abi.kernel_arguments(func):
         text = "%" + out.fresh(var.name)
         if var in pointers:
-            out.buffers[var] = BufferInfo(text, 0, 0)  # arrays of the user: numpy aligns to 16
-            parameters.append(f"ptr {'noalias ' if out.module.noalias else ''}{text}")
+            out.scope.buffers[var] = BufferInfo(text, 0, 0)  # arrays of the user: numpy aligns to 16
+            parameters.append(f"ptr {'noalias ' if out.function.noalias else ''}{text}")
             continue
         parameters.append(f"{abi.argument_type(var.dtype)} {text}")
         _bind_scalar(out, var, text, var in sizes)
@@ -86,10 +85,10 @@ def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
 def _bind_scalar(out: Emitter, var: ir.Var, text: str, is_size: bool) -> None:
     d = var.dtype
     if d.is_bool:
-        out.data_vars[var] = out.here(f"trunc i64 {text} to i1")
+        out.scope.data[var] = out.here(f"trunc i64 {text} to i1")
     elif d.is_float or d.is_handle or (d.is_uint and d.bits == 64):
-        out.data_vars[var] = text
+        out.scope.data[var] = text
     else:
         assert d.min_value is not None and d.max_value is not None
         low = 0 if is_size or isinstance(var, ir.SizeVar) else max(d.min_value, INT64_MIN)
-        out.index_vars[var] = ix.atom_index(out.atom(text, 0, low, min(d.max_value, INT64_MAX)))
+        out.scope.index[var] = ix.atom_index(out.atom(text, 0, low, min(d.max_value, INT64_MAX)))

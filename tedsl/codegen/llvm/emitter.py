@@ -1,28 +1,25 @@
-"""The state of writing one LLVM function: blocks, regions, names, what is computed already.
+"""The state of writing one LLVM function: its text (`sink`), the values that are computed already, what variables stand for.
 
-A region is the body of a loop or the side of a branch. Each region has a place just before the region inside it that is
-being written; an instruction without effects is put into the outermost region that defines all its operands, so
-invariant address arithmetic leaves the loops as it is written. Within a region equal instructions are written once, and
-within a block equal loads with no store between that may meet them. LLVM's own pass for this, NewGVN, ends the process on
-some programs (LLVM 22), and after all that finds next to nothing.
+Within a block equal loads with no store between that may meet them are written once. LLVM's own pass for this, NewGVN, ends
+the process on some programs (LLVM 22), and after all that finds next to nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Atom, Index
+from tedsl.codegen.llvm.sink import Sink
 from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub, Var
+from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.target import Target
 
 DEEP = 60  # nested calls of `value` after which `deep` takes over; each takes three Python frames
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
 
 
 @dataclass
@@ -57,8 +54,6 @@ class ModuleText:
 
     target: Target
     tables: Tables
-    noalias: bool = True
-    messages: list[str] = field(default_factory=list)
     declarations: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, str] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
@@ -97,6 +92,38 @@ class ModuleText:
         return self.cache["nontemporal"]
 
 
+@dataclass(frozen=True)
+class FunctionFacts:
+    """What is known of a function before it is written.
+
+    on_stack: the arrays that live on its stack. noalias: arrays of the user do not overlap. messages: of the assertions.
+    in_parallel: it is the body of a parallel loop of a function.
+    """
+
+    name: str
+    on_stack: frozenset[Allocate]
+    noalias: bool
+    messages: tuple[str, ...]
+    in_parallel: bool = False
+
+
+@dataclass
+class Scope:
+    """What variables stand for: index arithmetic, registers of data, buffers."""
+
+    index: dict[Var, Index] = field(default_factory=dict)
+    data: dict[Var, str] = field(default_factory=dict)
+    buffers: dict[Var, BufferInfo] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Mask:
+    """The lanes that are on, within a vector if_then_else."""
+
+    register: str
+    lanes: int
+
+
 _ARITHMETIC = frozenset((Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod))
 
 
@@ -105,73 +132,29 @@ def wraps(e: Expr) -> bool:
     return type(e) in _ARITHMETIC and not (e.dtype.is_int and e.dtype.bits >= 32)
 
 
-class Emitter:
-    """One LLVM function that is being written."""
+class Emitter(Sink):
+    """One LLVM function that is being written: the values that are computed already, and what variables stand for."""
 
-    def __init__(self, module: ModuleText, name: str) -> None:
-        self.module = module
-        self.target = module.target
-        self.name = name
-        self.tables = module.tables
-        self._data, self._index, self._index_leaf = module.tables.data, module.tables.index, module.tables.index_leaf
-        self.entry: list[str] = []  # allocas
-        self.lines: list[str] = []
-        self.out: list[list[str]] = [self.lines]
-        self.places: list[list[str]] = [self.lines]  # by region: where invariant instructions go
-        self.known: list[dict[str, str]] = [{}]  # by region: instruction -> register
-        self.level = 0
-        self.block = "entry"
+    def __init__(self, module: ModuleText, function: FunctionFacts) -> None:
+        super().__init__()
+        self.module, self.function = module, function
+        self.target, self.tables = module.target, module.tables
+        self.scope = Scope()
         self.memo: dict[Expr, str] = {}
-        self.loads: dict[str, tuple[str, BufferInfo]] = {}  # of this block, still valid: instruction -> register, buffer
         self.index_memo: dict[Expr, AnyIndex] = {}
+        self.loads: dict[str, tuple[str, BufferInfo]] = {}  # of this block, still valid: instruction -> register, buffer
         self.atoms: dict[str, Atom] = {}
         self.purity: dict[Expr, bool] = {}
-        self.index_vars: dict[Var, Index] = {}
-        self.data_vars: dict[Var, str] = {}
-        self.buffers: dict[Var, BufferInfo] = {}
-        self.mask: str | None = None  # lanes that are on, within a vector if_then_else
-        self.mask_lanes = 0
-        self.workspaces: list[str] = []
-        self.on_stack: set[Any] = set()  # the Allocates that live on the stack of this function
+        self.mask: Mask | None = None
+        self.workspaces: list[str] = []  # that are allocated here
         self.spare = ""  # a place on the stack for accesses of lanes that are off
-        self.in_parallel = False
-        self.stores_nontemporal = False  # whether an sfence must precede the return
-        self.streams: dict[Var, Var | None] = {}  # outputs to store past the cache: a flag, or None: always
+        self.streams: Mapping[Var, Var | None] = {}  # outputs to store past the cache: a flag, or None: always
         self.nontemporal: dict[Var, int] = {}  # those stored so now: the alignment that is sure
+        self.stores_nontemporal = False  # whether an sfence must precede the return
         self.depth = 0
         self.descent = Descent()
-        self._count = 0
-        self._names: set[str] = {"entry"}
 
-    # --- names and lines ---------------------------------------------------------------------------------------------
-
-    def fresh(self, wish: str) -> str:
-        """A local name like `wish` that is not in use, without the percent sign."""
-        base = name = _UNSAFE.sub("_", wish)[:64] or "x"  # LLVM cuts long names: two would become one
-        if base[0].isdigit() or (base[0] == "v" and base[1:].isdigit()):
-            base = name = "_" + base
-        k = 1
-        while name in self._names:
-            name, k = f"{base}.{k}", k + 1
-        self._names.add(name)
-        return name
-
-    def assign(self, rhs: str) -> str:
-        """The register that holds `rhs`, computed here."""
-        self._count += 1
-        name = f"%v{self._count}"
-        self.lines.append(f"  {name} = {rhs}")
-        return name
-
-    def pure(self, rhs: str, level: int) -> str:
-        """The register that holds `rhs`, an instruction without effects or traps whose operands stand in region `level`."""
-        known = self.known[level]
-        name = known.get(rhs)
-        if name is None:
-            self._count += 1
-            name = known[rhs] = f"%v{self._count}"
-            self.places[level].append(f"  {name} = {rhs}")
-        return name
+    # --- loads ------------------------------------------------------------------------------------------------------------
 
     def load(self, rhs: str, info: BufferInfo) -> str:
         """The register that holds what the load `rhs` of a buffer gives: one of this block, if memory is as it was then."""
@@ -182,66 +165,32 @@ class Emitter:
 
     def stored(self, info: BufferInfo) -> None:
         """After a store to a buffer: forgets the loads that may have given something else now."""
-        self.loads = {rhs: known for rhs, known in self.loads.items() if not known[1].may_meet(info, self.module.noalias)}
+        self.loads = {rhs: known for rhs, known in self.loads.items() if not known[1].may_meet(info, self.function.noalias)}
 
     def called(self) -> None:
         """After a call that may do anything."""
         self.loads.clear()
 
-    def here(self, rhs: str) -> str:
-        """`assign` of something without effects: equal instructions of this region are written once."""
-        return self.pure(rhs, self.level)
-
-    def line(self, text: str) -> None:
-        self.lines.append("  " + text)
-
     def start_block(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-        self.block = label
+        super().start_block(label)
         self.loads.clear()
-
-    def alloca(self, type_: str, alignment: int, name: str) -> str:
-        """Room on the stack for the whole call of the function."""
-        pointer = "%" + self.fresh(name)
-        self.entry.append(f"  {pointer} = alloca {type_}, align {alignment}")
-        return pointer
 
     # --- regions ----------------------------------------------------------------------------------------------------------
 
     def mark(self) -> tuple[int, int]:
-        """Call before the terminator that leaves for an inner region: invariant instructions are put here from now on."""
-        place: list[str] = []
-        self.out.append(place)
-        self.places[self.level] = place
-        self._new_lines()
+        """Call before the terminator that leaves for an inner region; the values that are known there are forgotten with it."""
+        self.place_before()
         return len(self.memo), len(self.index_memo)
-
-    def open_region(self) -> None:
-        """After the terminator: what follows is the inner region."""
-        self.level += 1
-        self._new_lines()
-        self.places.append(self.lines)
-        self.known.append({})
 
     def next_side(self, marks: tuple[int, int]) -> None:
         """Another inner region beside the one that ends here: the other side of a branch."""
         self._forget(marks)
-        self._new_lines()
-        self.places[self.level] = self.lines
-        self.known[self.level] = {}
+        self.region_beside()
 
     def close_region(self, marks: tuple[int, int]) -> None:
         """Back in the outer region: forget what was computed in the inner one."""
-        self.places.pop()
-        self.known.pop()
-        self.level -= 1
-        self._new_lines()
-        self.places[self.level] = self.lines
+        self.leave_region()
         self._forget(marks)
-
-    def _new_lines(self) -> None:
-        self.lines = []
-        self.out.append(self.lines)
 
     def _forget(self, marks: tuple[int, int]) -> None:
         """Values are forgotten in the reverse order of their computation."""
@@ -262,7 +211,7 @@ class Emitter:
                 self.tables.deep(self, e, False)
                 self.depth = DEEP + 1
             if e not in self.memo:
-                write = self._data.get(type(e))
+                write = self.tables.data.get(type(e))
                 if write is None:
                     raise InternalError(f"a {type(e).__name__} reached machine code: an earlier pass should have replaced it")
                 self.memo[e] = write(self, e)
@@ -275,8 +224,8 @@ class Emitter:
         kind = type(e)
         if kind is IntImm:  # the most frequent kinds, without a table
             return Index({}, e.value)  # type: ignore[attr-defined]
-        if kind is Var and e in self.index_vars:
-            return self.index_vars[e]  # type: ignore[index]
+        if kind is Var and e in self.scope.index:
+            return self.scope.index[e]  # type: ignore[index]
         found = self.index_memo.get(e)
         if found is None:
             self.depth += 1
@@ -285,7 +234,7 @@ class Emitter:
                 self.tables.deep(self, e, True)
                 self.depth = DEEP + 1
             if e not in self.index_memo:
-                emit = self._index_leaf if wraps(e) else self._index.get(kind, self._index_leaf)
+                emit = self.tables.index_leaf if wraps(e) else self.tables.index.get(kind, self.tables.index_leaf)
                 self.index_memo[e] = emit(self, e)
             self.depth -= 1
             found = self.index_memo[e]
@@ -326,13 +275,6 @@ class Emitter:
         if write is None:
             raise InternalError(f"a {type(s).__name__} reached machine code: an earlier pass should have replaced it")
         self.descent(write, self, s)
-
-    # --- the text -----------------------------------------------------------------------------------------------------
-
-    def text(self, header: str) -> str:
-        """The whole function; `header` is everything before the opening brace."""
-        body = [line for lines in self.out for line in lines]
-        return "\n".join([f"{header} {{", "entry:", *self.entry, *body, "}"])
 
 
 def _by_level(term: tuple[Atom, int]) -> int:

@@ -50,15 +50,15 @@ COMPARISONS = {EQ: ("eq", "eq", "oeq"), NE: ("ne", "ne", "une"), LT: ("slt", "ul
 
 
 def emit_var(out: Emitter, e: Var) -> str:
-    known = out.data_vars.get(e)
+    known = out.scope.data.get(e)
     if known is not None:
         return known
-    index = out.index_vars.get(e)
+    index = out.scope.index.get(e)
     if index is not None:
         return narrow(out, index, e.dtype)
-    if e in out.buffers:
-        return out.buffers[e].pointer
-    raise InternalError(f"variable {e.name} is used in {out.name} where it has no value")
+    if e in out.scope.buffers:
+        return out.scope.buffers[e].pointer
+    raise InternalError(f"variable {e.name} is used in {out.function.name} where it has no value")
 
 
 def emit_int(out: Emitter, e: IntImm) -> str:
@@ -140,11 +140,11 @@ def emit_select(out: Emitter, e: Select) -> str:
 def bind(out: Emitter, var: Var, value: Expr) -> None:
     """From here on `var` stands for `value`: index arithmetic stays index arithmetic."""
     if value.dtype.is_integer and value.dtype.lanes == 1 and is_index(out, value):
-        out.index_vars[var] = out.scalar_index(value)
-    elif value.dtype.is_handle and isinstance(value, Var) and value in out.buffers:
-        out.buffers[var] = out.buffers[value]
+        out.scope.index[var] = out.scalar_index(value)
+    elif value.dtype.is_handle and isinstance(value, Var) and value in out.scope.buffers:
+        out.scope.buffers[var] = out.scope.buffers[value]
     else:
-        out.data_vars[var] = out.value(value)
+        out.scope.data[var] = out.value(value)
 
 
 def emit_let(out: Emitter, e: Let) -> str:

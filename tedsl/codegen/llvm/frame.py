@@ -16,8 +16,11 @@ from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
 ERROR = Var("error", HANDLE)  # the word for the exception of a Python function that was called; absent if none is called
 
 
-def plan_stack(out: Emitter, body: Stmt) -> None:
-    """Decides which arrays of the function with that body live on its stack: the smallest first, for accumulators are small."""
+def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Allocate]:
+    """Which arrays of the function with that body live on its stack: the smallest first, for accumulators are small.
+
+    in_parallel: the function is the body of a parallel loop: those inside of it run serially, and are no functions.
+    """
     found: list[tuple[int, int, Allocate]] = []
     stack = [body]
     while stack:
@@ -26,15 +29,16 @@ def plan_stack(out: Emitter, body: Stmt) -> None:
             size = _room(s)
             if size is not None:
                 found.append((size, len(found), s))
-        elif isinstance(s, For) and s.kind is ForKind.PARALLEL and not out.in_parallel:
+        elif isinstance(s, For) and s.kind is ForKind.PARALLEL and not in_parallel:
             continue  # a function of its own
         stack.extend([child for child in s.child_nodes() if isinstance(child, Stmt)])
-    total = 0
+    total, chosen = 0, set()
     for size, _, s in sorted(found):
         total += size
         if total > abi.STACK_LIMIT:
             break
-        out.on_stack.add(s)
+        chosen.add(s)
+    return frozenset(chosen)
 
 
 def _room(s: Allocate) -> int | None:
@@ -49,14 +53,14 @@ def _room(s: Allocate) -> int | None:
 
 def emit_allocate(out: Emitter, s: Allocate) -> None:
     size = s.dtype.bytes * s.dtype.lanes
-    if s not in out.on_stack:
+    if s not in out.function.on_stack:
         _in_workspace(out, s, [out.scalar_index(e) for e in s.extents], size)
         return
     count = s.dtype.lanes
     for e in s.extents:
         count *= max(0, e.value)  # type: ignore[attr-defined]
     array = f"[{max(1, count)} x {memory_type(s.dtype.element)}]"
-    out.buffers[s.buffer_var] = BufferInfo(out.alloca(array, abi.WORKSPACE_ALIGNMENT, s.buffer_var.name), 0,
+    out.scope.buffers[s.buffer_var] = BufferInfo(out.alloca(array, abi.WORKSPACE_ALIGNMENT, s.buffer_var.name), 0,
                                            abi.WORKSPACE_ALIGNMENT, own=True)
     out.statement(s.body)
 
@@ -69,7 +73,7 @@ def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) ->
     pointer = "%" + out.fresh(s.buffer_var.name)
     out.line(f"{pointer} = call ptr {symbol}(i64 {text})")
     fail_unless(out, out.assign(f"icmp ne ptr {pointer}, null"), str(abi.NO_MEMORY))
-    out.buffers[s.buffer_var] = BufferInfo(pointer, out.level, abi.WORKSPACE_ALIGNMENT, own=True)
+    out.scope.buffers[s.buffer_var] = BufferInfo(pointer, out.level, abi.WORKSPACE_ALIGNMENT, own=True)
     out.workspaces.append(pointer)
     out.statement(s.body)
     out.workspaces.pop()
@@ -157,9 +161,9 @@ def leave(out: Emitter, status: str) -> None:
     if out.stores_nontemporal and out.target.arch == "x86-64":
         symbol = out.module.declare("llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
         out.line(f"call void {symbol}()")
-    if status != str(abi.OK) and ERROR in out.data_vars and not out.in_parallel:
+    if status != str(abi.OK) and ERROR in out.scope.data and not out.function.in_parallel:
         symbol = out.module.declare("tedsl_publish_error", "declare void @tedsl_publish_error(ptr)")
-        out.line(f"call void {symbol}(ptr {out.data_vars[ERROR]})")
+        out.line(f"call void {symbol}(ptr {out.scope.data[ERROR]})")
     out.line(f"ret i32 {status}")
 
 

@@ -12,7 +12,7 @@ from tedsl.ir.stmt import For
 
 def count_body(out: Emitter, s: For, var: Index) -> None:
     """The body of `s` for one value of its variable."""
-    out.index_vars[s.loop_var] = var
+    out.scope.index[s.loop_var] = var
     out.statement(s.body)
 
 

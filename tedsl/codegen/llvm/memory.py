@@ -19,9 +19,9 @@ from tedsl.ir.stmt import Store
 # --- addresses ------------------------------------------------------------------------------------------------------------
 
 def buffer_info(out: Emitter, var: Var) -> BufferInfo:
-    found = out.buffers.get(var)
+    found = out.scope.buffers.get(var)
     if found is None:
-        raise InternalError(f"buffer {var.name} is used in {out.name} where it does not exist")
+        raise InternalError(f"buffer {var.name} is used in {out.function.name} where it does not exist")
     return found
 
 

@@ -5,8 +5,10 @@ What the body uses of the function around travels in a struct on that function's
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, ModuleText
-from tedsl.codegen.llvm.frame import ERROR, fail_unless, leave, plan_stack
+from dataclasses import replace
+
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
+from tedsl.codegen.llvm.frame import ERROR, arrays_on_stack, fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
 from tedsl.codegen.llvm.streaming import emit_range
@@ -31,7 +33,7 @@ def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
     if extent.bounds()[0] < 0:
         symbol = out.module.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
         count = out.assign(f"call i64 {symbol}(i64 {count}, i64 0)")
-    name = f"{out.name}.parallel{out.module.next_number()}"
+    name = f"{out.function.name}.parallel{out.module.next_number()}"
     launch = out.module.declare("tedsl_parallel_launch", "declare i32 @tedsl_parallel_launch(ptr, ptr, i64)")
     status = out.assign(f"call i32 {launch}(ptr {global_name(name)}, ptr {env}, i64 {count})")
     fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
@@ -42,28 +44,27 @@ def _captured(out: Emitter, s: For) -> list[Field]:
     """The variables of the function around that the loop uses, with their values there."""
     fields: list[Field] = []
     for var in variables(s.body):
-        if var in out.buffers:
-            fields.append((var, "ptr", out.buffers[var].pointer))
-        elif var in out.data_vars:
-            fields.append((var, register_type(var.dtype), out.data_vars[var]))
-        elif var in out.index_vars and out.index_vars[var].terms:
-            fields.append((var, "i64", out.register(out.index_vars[var])[0]))
+        if var in out.scope.buffers:
+            fields.append((var, "ptr", out.scope.buffers[var].pointer))
+        elif var in out.scope.data:
+            fields.append((var, register_type(var.dtype), out.scope.data[var]))
+        elif var in out.scope.index and out.scope.index[var].terms:
+            fields.append((var, "i64", out.register(out.scope.index[var])[0]))
         flag = out.streams.get(var)
         if flag is not None:
-            fields.append((flag, "i1", out.data_vars[flag]))
-    if ERROR in out.data_vars:
-        fields.append((ERROR, "ptr", out.data_vars[ERROR]))
+            fields.append((flag, "i1", out.scope.data[flag]))
+    if ERROR in out.scope.data:
+        fields.append((ERROR, "ptr", out.scope.data[ERROR]))
     return fields
 
 
 def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field], first: Index, extent: Index) -> None:
-    inner = Emitter(out.module, name)
+    on_stack = arrays_on_stack(s.body, in_parallel=True)
+    inner = Emitter(out.module, replace(out.function, name=name, on_stack=on_stack, in_parallel=True))
     for parameter in ("env", "begin", "end"):
         inner.fresh(parameter)  # variables of these names get others
-    inner.in_parallel = True
-    plan_stack(inner, s.body)
-    inner.streams = dict(out.streams)
-    inner.index_vars = {v: i for v, i in out.index_vars.items() if not i.terms}
+    inner.streams = out.streams
+    inner.scope.index = {v: i for v, i in out.scope.index.items() if not i.terms}
     start = first
     for k, (var, t, _) in enumerate(fields):
         pointer = inner.assign(f"getelementptr {struct}, ptr %env, i64 0, i32 {k}")
@@ -71,14 +72,14 @@ def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field]
         inner.line(f"{value} = load {t}, ptr {pointer}, align 8")
         if var is s.loop_var:
             start = ix.atom_index(inner.atom(value, 0, *first.bounds()))
-        elif var in out.buffers:
-            old = out.buffers[var]
-            inner.buffers[var] = BufferInfo(value, 0, old.alignment, own=old.own)
-        elif var in out.data_vars:
-            inner.data_vars[var] = value
+        elif var in out.scope.buffers:
+            old = out.scope.buffers[var]
+            inner.scope.buffers[var] = BufferInfo(value, 0, old.alignment, own=old.own)
+        elif var in out.scope.data:
+            inner.scope.data[var] = value
         else:
-            inner.index_vars[var] = ix.atom_index(inner.atom(value, 0, *out.index_vars[var].bounds()))
-    _separate(out.module, inner.buffers)
+            inner.scope.index[var] = ix.atom_index(inner.atom(value, 0, *out.scope.index[var].bounds()))
+    _separate(inner)
     low, high = 0, min(extent.bounds()[1], INT64_MAX)
     begin, end = (ix.atom_index(inner.atom(f"%{which}", 0, low, high)) for which in ("begin", "end"))
     emit_range(inner, s, ix.add(start, begin), ix.add(start, end))
@@ -87,14 +88,15 @@ def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field]
                                            f"{out.module.attributes}"))
 
 
-def _separate(module: ModuleText, buffers: dict[Var, BufferInfo]) -> None:
+def _separate(out: Emitter) -> None:
     """Tells LLVM that the buffers do not overlap: pointers loaded from the environment carry no such promise themselves."""
+    module, buffers = out.module, out.scope.buffers
     if len(buffers) < 2:
         return
     domain = module.add_node("{self}")
     groups: dict[object, list[BufferInfo]] = {}
     for var, info in buffers.items():
-        groups.setdefault(var if module.noalias or info.own else "arguments", []).append(info)
+        groups.setdefault(var if out.function.noalias or info.own else "arguments", []).append(info)
     scopes = [module.add_node(f"{{self}}, {domain}") for _ in groups]
     for k, infos in enumerate(groups.values()):
         others = [scope for j, scope in enumerate(scopes) if j != k]

@@ -76,10 +76,10 @@ def emit_for(out: Emitter, s: For) -> None:
     first, extent = out.scalar_index(s.min), out.scalar_index(s.extent)
     if not extent.terms and extent.const <= 1:
         if extent.const == 1:
-            out.index_vars[s.loop_var] = first
+            out.scope.index[s.loop_var] = first
             out.statement(s.body)
         return
-    if s.kind is ForKind.PARALLEL and not out.in_parallel:
+    if s.kind is ForKind.PARALLEL and not out.function.in_parallel:
         emit_parallel(out, s, first, extent)
         return
     emit_range(out, s, first, ix.add(first, extent))
@@ -128,9 +128,9 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
 
 def emit_assert(out: Emitter, s: AssertStmt) -> None:
     message = s.message.value if isinstance(s.message, StringImm) else str(s.message)
-    if message not in out.module.messages:
+    if message not in out.function.messages:
         raise InternalError(f"the message {message!r} is not listed")
-    fail_unless(out, out.value(s.condition), str(abi.FIRST_ASSERTION + out.module.messages.index(message)))
+    fail_unless(out, out.value(s.condition), str(abi.FIRST_ASSERTION + out.function.messages.index(message)))
     out.statement(s.body)
 
 
@@ -144,11 +144,10 @@ def emit_attr(out: Emitter, s: AttrStmt) -> None:
     if s.attr_key == LAUNCH:
         raise LoweringError(f"loops are bound to threads of a GPU; target {out.target} has none")
     data = s.node.data if isinstance(s.node, Buffer) else s.node
-    if s.attr_key != "nontemporal" or data not in out.buffers or not may_stream(out):
+    if s.attr_key != "nontemporal" or data not in out.scope.buffers or not may_stream(out):
         out.statement(s.body)
         return
-    before = dict(out.streams)
-    out.streams[data] = None
+    before, out.streams = out.streams, {**out.streams, data: None}
     out.statement(s.body)
     out.streams = before
 

@@ -48,13 +48,14 @@ class Stream:
 
 def may_stream(out: Emitter) -> bool:
     """Whether stores may pass the cache: an output that overlaps an input must not be written twice."""
-    return out.target.arch == "x86-64" and out.module.noalias
+    return out.target.arch == "x86-64" and out.function.noalias
 
 
-def find_large_outputs(func: PrimFunc, out: Emitter) -> None:
-    """Fills `out.streams`: outputs that are written and never read, with the condition under which they are large."""
+def large_outputs(func: PrimFunc, out: Emitter) -> dict[Var, Var | None]:
+    """The outputs that are written and never read, with the condition under which they are large; None: they always are."""
+    outputs: dict[Var, Var | None] = {}
     if not may_stream(out):
-        return
+        return outputs
     read: set[Var] | None = None
     for buffer in func.buffers:
         size = ix.constant(buffer.dtype.bytes)
@@ -69,10 +70,11 @@ def find_large_outputs(func: PrimFunc, out: Emitter) -> None:
             continue
         if size.terms:
             flag = Var("is_large", dtype("bool"))
-            out.data_vars[flag] = out.here(f"icmp sge i64 {out.register(size)[0]}, {LARGE}")
-            out.streams[buffer.data] = flag
+            out.scope.data[flag] = out.here(f"icmp sge i64 {out.register(size)[0]}, {LARGE}")
+            outputs[buffer.data] = flag
         else:
-            out.streams[buffer.data] = None
+            outputs[buffer.data] = None
+    return outputs
 
 
 def _times(out: Emitter, a: Index, b: Index) -> Index:
@@ -161,7 +163,7 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
     wanted = emit_condition(out, "sge", count, ix.constant(_FEWEST))
     flag = out.streams[stream.store.buffer_var]
     if flag is not None:
-        wanted = out.here(f"and i1 {wanted}, {out.data_vars[flag]}")
+        wanted = out.here(f"and i1 {wanted}, {out.scope.data[flag]}")
     past, plain, join = (out.fresh(name) for name in ("past_cache", "ordinary", "join"))
     marks = out.mark()
     out.line(f"br i1 {wanted}, label %{past}, label %{plain}")

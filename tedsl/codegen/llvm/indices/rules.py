@@ -24,7 +24,7 @@ def index_int(out: Emitter, e: ir.IntImm) -> AnyIndex:
 
 
 def index_var(out: Emitter, e: ir.Var) -> AnyIndex:
-    known = out.index_vars.get(e)
+    known = out.scope.index.get(e)
     return known if known is not None else index_leaf(out, e)
 
 

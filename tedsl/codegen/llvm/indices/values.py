@@ -13,7 +13,7 @@ from tedsl.ir.walk.index_arithmetic import is_index_arithmetic
 def is_index(out: Emitter, e: ir.Expr) -> bool:
     """Whether `e` is made of constants, loop variables and sizes alone, in int32 or int64: then no step of it can wrap."""
     known = out.purity.get(e)
-    return known if known is not None else is_index_arithmetic(e, out.index_vars.__contains__, out.purity)
+    return known if known is not None else is_index_arithmetic(e, out.scope.index.__contains__, out.purity)
 
 
 def leaves_its_dtype(out: Emitter, *operands: ir.Expr) -> bool:

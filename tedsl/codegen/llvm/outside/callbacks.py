@@ -65,7 +65,8 @@ class _Arguments:
         d = arg.dtype
         if d.lanes > 1:
             raise LoweringError(f"call_packed with a vector, {arg!r}: it takes numbers, strings and buffers")
-        value = self.out.value(arg) if not (isinstance(arg, Var) and arg in self.out.buffers) else self.out.buffers[arg].pointer
+        buffers = self.out.scope.buffers
+        value = buffers[arg].pointer if isinstance(arg, Var) and arg in buffers else self.out.value(arg)
         if d.is_handle:
             self.kinds.append("p")
             self.words.append(("ptr", value))
@@ -91,7 +92,7 @@ def emit_packed(out: Emitter, e: Call) -> str:
     for k, (t, value) in enumerate(arguments.words):
         out.line(f"store {t} {value}, ptr {out.assign(f'getelementptr i64, ptr {slots}, i64 {k}')}, align 8")
     symbol = out.module.declare("tedsl_call_packed", "declare i32 @tedsl_call_packed(ptr, ptr, ptr)")
-    status = out.assign(f"call i32 {symbol}(ptr {text}, ptr {slots}, ptr {out.data_vars[ERROR]})")
+    status = out.assign(f"call i32 {symbol}(ptr {text}, ptr {slots}, ptr {out.scope.data[ERROR]})")
     fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
     return _result(out, slots, d)
 
@@ -128,7 +129,7 @@ def prepare_errors(out: Emitter) -> None:
     frame = out.alloca(FRAME, 8, "error")
     symbol = out.module.declare("tedsl_begin_callbacks", "declare void @tedsl_begin_callbacks(ptr)")
     out.entry.append(f"  call void {symbol}(ptr {frame})")
-    out.data_vars[ERROR] = frame
+    out.scope.data[ERROR] = frame
 
 
 def calls_python(root: Node) -> bool:
