@@ -3,6 +3,7 @@
 Run it: `python tutorials/07_reading_the_compiler.py`. It prints what it looks at, and writes a page for a browser.
 """
 
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ assert "07_reading_the_compiler.py:" in s.journal[0].origin
 # `explain` asks the compiler: how much of each stage exists at a time, and why the loops still ask questions.
 explained = s.explain()
 print("\nThe schedule explained:\n")
-print(explained)
+print(*(part for line in explained.splitlines() for part in textwrap.wrap(line, 110) or [""]), sep="\n")
 assert "memory: 8 x 100 float32, 800 elements, 3200 bytes, for each iteration of i.outer of C" in explained
 assert "guard: k.outer*16 + k.inner < 100: 16 does not divide 100" in explained
 assert "guard: i.outer*8 + i.inner < n: nothing says that 8 divides n" in explained
@@ -97,8 +98,8 @@ print(f"\nThe journal as JSON has {len(kept)} characters, and makes the same loo
 # --- 7. Machine code --------------------------------------------------------------------------------------------------
 kernel = tedsl.build(s, [A, C])
 llvm = kernel.get_source("ll")  # "asm" is the assembly, "tir" the loops after the passes that know the machine
-print("\nIn LLVM's language, the beginning:\n")
-print("\n".join(line[:110] for line in llvm.splitlines()[:12]))
+print("\nIn LLVM's language, the beginning of the first function:\n")
+print("\n".join(line[:110] for line in llvm[llvm.index("define"):].splitlines()[:5]))
 assert "define" in llvm
 
 a = np.random.default_rng(0).random((37, 100), dtype="float32")  # 37 rows: 8 does not divide that either

@@ -9,7 +9,6 @@ import functools
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from tedsl.errors import OptionError
@@ -127,6 +126,8 @@ def refuse_needed(disabled: Iterable[str]) -> None:
             raise OptionError(f"disabled_pass: {name} cannot be disabled: {NEEDED[name]}",
                               hint=f"these can be: {', '.join(one for one in known if one not in NEEDED)}")
         if name.startswith("tir.") and name not in known:
+            from difflib import get_close_matches  # the import of tedsl does without it
+
             near = get_close_matches(name, known)
             warnings.warn(f"disabled_pass: lowering has no pass {name!r}" + (f"; did you mean {near[0]}?" if near else ""),
                           UserWarning, stacklevel=3)
