@@ -17,10 +17,10 @@ from tedsl.ir.func import Accesses, IRModule, PrimFunc
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.arguments import BufferOptions
+from tedsl.lower.explained.report import Report
+from tedsl.lower.explained.report import report as report_of
 from tedsl.lower.inputs import FunctionOptions, functions_of
 from tedsl.lower.lower import check_function
-from tedsl.lower.report import Report
-from tedsl.lower.report import report as report_of
 from tedsl.lower.written.function import vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import PassContext

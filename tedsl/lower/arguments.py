@@ -21,7 +21,7 @@ from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.in_place import check_in_place
 from tedsl.lower.plan import Key, Placement, StagePlan
-from tedsl.lower.scan.stages import check_shared, shared_memory
+from tedsl.lower.scan.step_regions import check_shared, shared_memory
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
 from tedsl.schedule.threads import memory_scope
@@ -175,7 +175,7 @@ def argument_buffer(tensor: Tensor, shape: Sequence[Expr], options: BufferOption
                        offset_factor=options.offset_factor, buffer_type="auto")
 
 
-class Memory:
+class TensorBuffers:
     """The buffer of each tensor: that of the argument, or one that the function allocates itself."""
 
     def __init__(self, schedule: ScheduleState, arguments: Arguments) -> None:

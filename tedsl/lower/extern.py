@@ -22,7 +22,7 @@ from tedsl.lang.inline import Inliner
 from tedsl.lower.checks import Requirement
 from tedsl.lower.plan import Computation, Read
 from tedsl.lower.site import Site
-from tedsl.lower.threads.statements import check_launches
+from tedsl.lower.threads.written_memory import check_launches
 from tedsl.lower.written.function import checked_accesses
 from tedsl.schedule.causes import said as said_of
 from tedsl.schedule.state import StageState

@@ -20,21 +20,21 @@ from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import (
     Arguments,
     BufferOptions,
-    Memory,
+    TensorBuffers,
     bind_requirements,
     bound_symbols,
     check_arguments,
     make_arguments,
 )
-from tedsl.lower.attach import Guards, place_stages
 from tedsl.lower.checks import Requirement
-from tedsl.lower.lanes import check_lanes
+from tedsl.lower.computations import placed_computations
+from tedsl.lower.in_vectors import check_lanes
 from tedsl.lower.legality import check_legality
-from tedsl.lower.normalize import placed_computations
+from tedsl.lower.place_stages import Guards, place_stages
 from tedsl.lower.plan import Program
 from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.regions.counts import count_requirements
-from tedsl.lower.tails import check_tails
+from tedsl.lower.uneven_splits import check_tails
 from tedsl.lower.written.function import check_parts, check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule
 
@@ -67,7 +67,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
         notes = check_tails(program.plans, arguments)
         check_lanes(program.plans)
         check_legality(state, program, analyzer)
-        body, guards = place_stages(program, Memory(state, arguments), analyzer, accesses=accesses)
+        body, guards = place_stages(program, TensorBuffers(state, arguments), analyzer, accesses=accesses)
         if observe is not None:
             observe(program, guards, analyzer)
     body = _with_requirements(body, [*bind_requirements(binds), *requirements])

@@ -22,13 +22,13 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lang.reads import is_ragged, loads_of
 from tedsl.lower.compute import Translator, store_init, store_update, store_values
 from tedsl.lower.intrinsics.region import outer_conditions, tensorized_at
-from tedsl.lower.intrinsics.statements import TensorizedNest
+from tedsl.lower.intrinsics.tensorized_nest import TensorizedNest
 from tedsl.lower.plan import Guard, Loop, StagePlan
 from tedsl.lower.regions.propagate import compared
 from tedsl.lower.site import Site
-from tedsl.lower.tails import PaddedTranslator, is_masked, short_tiles
 from tedsl.lower.threads.cross_thread import cross_thread, crosses_threads
 from tedsl.lower.threads.wrap import around_thread, exceeded, on_named_threads, store_predicate
+from tedsl.lower.uneven_splits import PaddedTranslator, is_masked, short_tiles
 from tedsl.lower.versions import specialized
 from tedsl.schedule.causes import attached, said
 from tedsl.schedule.domains import indices_up

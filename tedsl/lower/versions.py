@@ -26,12 +26,12 @@ from tedsl.schedule.domains import known_values
 from tedsl.schedule.state import StageState, find
 
 if TYPE_CHECKING:
-    from tedsl.lower.arguments import Memory
+    from tedsl.lower.arguments import TensorBuffers
 
-Place = tuple[StageState, int]  # inside loop number k of a stage
+HostLoop = tuple[StageState, int]  # loop number k of a stage, inside which another one is computed
 
 
-def placements(computations: Mapping[StageState, Computation], places: Mapping[StageState, Place]) -> list[Placement]:
+def placements(computations: Mapping[StageState, Computation], places: Mapping[StageState, HostLoop]) -> list[Placement]:
     """The placements of all stages, producers first; versions before the general loops, and those inside of versions of their
     hosts before those inside of the general loops.
     """
@@ -123,7 +123,7 @@ def specialized(plan: Placement, region: Sequence[Ends]) -> list[Ends]:
     return [(substitute(low, values), substitute(extent, values)) for low, extent in region] if values else list(region)
 
 
-def memory_of(plan: StagePlan, program: Program, memory: Memory) -> Memory:
+def memory_of(plan: StagePlan, program: Program, memory: TensorBuffers) -> TensorBuffers:
     """The memory inside of a version: buffers of its own for the stages that are computed there, the others as outside."""
     inside = copy.copy(memory)
     inside.buffers = _Overlay(memory.buffers, {guest.op for guest in program.inside(plan)}, memory.is_argument)

@@ -295,7 +295,7 @@ def _never_the_last_lane(right, out, name, stride, limit, lanes):
     return out.assign(f"and <{lanes} x i1> {mask}, <{lanes_but_one}>")
 
 
-@_fault("lanes not reversed", "codegen.llvm.memory:_backwards", machine=True)
+@_fault("lanes not reversed", "codegen.llvm.loads_stores:_backwards", machine=True)
 def _forwards(right, lanes):
     return "<" + ", ".join(f"i32 {k}" for k in range(lanes)) + ">"
 

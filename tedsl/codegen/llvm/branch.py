@@ -6,7 +6,7 @@ Each is written in three steps, so that the walk with an explicit stack can do o
 from __future__ import annotations
 
 from tedsl.codegen.llvm.emitter import Emitter, Mask
-from tedsl.codegen.llvm.indices.lanes import splat_register
+from tedsl.codegen.llvm.indices.vectors import splat_register
 from tedsl.codegen.llvm.types import int_splat, register_type
 from tedsl.ir.expr import Call, Load
 

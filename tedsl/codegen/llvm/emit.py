@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tedsl.codegen.llvm import abi, deep, expr, frame, memory, stmt, streaming
+from tedsl.codegen.llvm import abi, deep, expr, frame, loads_stores, stmt, streaming
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.indices import division, rules
 from tedsl.codegen.llvm.indices import forms as ix
@@ -26,7 +26,7 @@ _DATA: dict[type, Callable[[Any, Any], str]] = {
     ir.Min: expr.emit_extremum, ir.Max: expr.emit_extremum, **dict.fromkeys(expr.COMPARISONS, expr.emit_compare),
     ir.And: expr.emit_logical, ir.Or: expr.emit_logical, ir.Not: expr.emit_not, ir.Select: expr.emit_select,
     ir.Let: expr.emit_let, ir.Cast: emit_cast, ir.Call: call.emit_call, ir.Ramp: vector.emit_ramp,
-    ir.Broadcast: vector.emit_broadcast, ir.Shuffle: vector.emit_shuffle, ir.Load: memory.emit_load,
+    ir.Broadcast: vector.emit_broadcast, ir.Shuffle: vector.emit_shuffle, ir.Load: loads_stores.emit_load,
 }
 _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
     ir.IntImm: rules.index_int, ir.Var: rules.index_var, ir.SizeVar: rules.index_var, ir.Add: rules.index_add,
@@ -36,7 +36,7 @@ _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
     ir.Ramp: rules.index_ramp, ir.Broadcast: rules.index_broadcast, ir.Select: rules.index_choice,
     ir.Call: rules.index_call,
 }
-TABLES = Tables(_DATA, _INDEX, rules.index_leaf, {**stmt.STATEMENTS, Store: memory.emit_store}, deep.emit_deep)
+TABLES = Tables(_DATA, _INDEX, rules.index_leaf, {**stmt.STATEMENTS, Store: loads_stores.emit_store}, deep.emit_deep)
 
 
 def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None) -> str:

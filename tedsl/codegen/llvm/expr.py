@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.conditions import emit_condition
-from tedsl.codegen.llvm.indices.lanes import narrow
 from tedsl.codegen.llvm.indices.values import as_value, is_index, leaves_its_dtype
+from tedsl.codegen.llvm.indices.vectors import narrow
 from tedsl.codegen.llvm.types import float_splat, int_splat, register_type, vector_of
 from tedsl.codegen.llvm.values.floats import emit_minmax, rounded
 from tedsl.codegen.llvm.values.integer import Integers

@@ -20,8 +20,8 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.conditions import emit_condition
 from tedsl.codegen.llvm.indices.forms import Atom, Index
+from tedsl.codegen.llvm.loads_stores import address, buffer_info
 from tedsl.codegen.llvm.loop import count_body, emit_counted
-from tedsl.codegen.llvm.memory import address, buffer_info
 from tedsl.codegen.llvm.types import memory_type
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Shuffle, Sub, Var

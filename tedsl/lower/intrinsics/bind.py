@@ -40,7 +40,7 @@ def instance(part: str, use: Use, plan: StagePlan, buffer_of: BufferOf) -> Stmt:
 def _bound(stmt: Stmt, part: str, use: Use, buffer_of: BufferOf) -> Stmt:
     intrin = use.intrin
     regions = list(zip(intrin.buffers, (*(use.inputs[t] for t in intrin.inputs), *use.outputs)))
-    place = _Place(use, [buffer for buffer, _ in regions])
+    place = _RegionBuffers(use, [buffer for buffer, _ in regions])
     body: Stmt = place(fresh_copy(stmt))
     used = {*variables(body), *_buffers_in(body)}
     inputs = len(intrin.inputs)
@@ -69,7 +69,7 @@ def _extents(region: Region, window: Buffer) -> Expr:
     return build.call("tir.tvm_tuple", *parts, *region.dims, dtype_="handle")
 
 
-class _Place(Substitution):
+class _RegionBuffers(Substitution):
     """Buffers of the intrinsic's for one place: variables of their own for pointers, offsets and strides, the shape as it is
     there. A flat access counts from the first element of the buffer."""
 

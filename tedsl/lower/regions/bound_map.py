@@ -21,12 +21,12 @@ from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.arguments import Arguments, Memory
-from tedsl.lower.attach import place_stages
-from tedsl.lower.normalize import placed_computations
+from tedsl.lower.arguments import Arguments, TensorBuffers
+from tedsl.lower.computations import placed_computations
+from tedsl.lower.place_stages import place_stages
 from tedsl.lower.plan import Key, Program
 from tedsl.lower.regions.bounds import infer_bounds
-from tedsl.lower.tails import check_tails
+from tedsl.lower.uneven_splits import check_tails
 from tedsl.schedule.handles import Schedule
 from tedsl.schedule.state import ScheduleState
 
@@ -55,7 +55,7 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
             raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {found!r}, and bounds say {given!r}",
                                 hint="give te.schedule.InferBound(s) of the same schedule")
     check_tails(program.plans, NOTHING)
-    memory = Memory(sch.state, NOTHING)
+    memory = TensorBuffers(sch.state, NOTHING)
     body, _ = place_stages(program, memory, analyzer)
     for key, buffer in memory.buffers.items():
         _STANDS_FOR[buffer] = sch.state, key

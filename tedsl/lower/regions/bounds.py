@@ -21,10 +21,10 @@ from tedsl.lang.operation import Operation, extent_of
 from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Ends, Loop, Placement, Program, Read, StagePlan
 from tedsl.lower.regions.propagate import Reach, point, reaches_up, whole
-from tedsl.lower.tails import padded_extents, tail_of
 from tedsl.lower.threads.around import bind_outer_threads, outer_threads, spans
 from tedsl.lower.threads.axes import thread_loop
 from tedsl.lower.threads.launches import launches_of
+from tedsl.lower.uneven_splits import padded_extents, tail_of
 from tedsl.lower.versions import readers_inside, specialized, under_conditions
 from tedsl.schedule.domains import Fitted, Tiling, counted_by_threads, indices_up, tile_down
 from tedsl.schedule.state import ScheduleState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Index, Ramp
-from tedsl.codegen.llvm.indices.lanes import as_lanes, common_bits, splat_register
+from tedsl.codegen.llvm.indices.vectors import as_lanes, common_bits, splat_register
 from tedsl.codegen.llvm.types import int_splat, steps, vector_of
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, AnyIndex, Index, Lanes, Ramp
-from tedsl.codegen.llvm.indices.lanes import as_lanes, common_bits
+from tedsl.codegen.llvm.indices.vectors import as_lanes, common_bits
 from tedsl.codegen.llvm.values.integer import Integers
 from tedsl.ir import expr as ir
 

@@ -10,8 +10,8 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, AnyIndex, Index, Lanes, Ramp
-from tedsl.codegen.llvm.indices.lanes import as_lanes, common_bits, lanes_op, splat_register
 from tedsl.codegen.llvm.indices.values import is_index
+from tedsl.codegen.llvm.indices.vectors import as_lanes, common_bits, lanes_op, splat_register
 from tedsl.codegen.llvm.types import steps, suffix, vector_of
 from tedsl.ir import expr as ir
 from tedsl.ir.dtype import DType, dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Index, Ramp
-from tedsl.codegen.llvm.indices.lanes import as_lanes, narrow, ramp_lanes
+from tedsl.codegen.llvm.indices.vectors import as_lanes, narrow, ramp_lanes
 from tedsl.ir import expr as ir
 from tedsl.ir.dtype import DType
 from tedsl.ir.walk.index_arithmetic import is_index_arithmetic

@@ -1,4 +1,4 @@
-"""Mathematical functions on scalars and vectors as LLVM text: formulas over `lanes.Lanes`, listed in `table`."""
+"""Mathematical functions on scalars and vectors as LLVM text: formulas over `lanes.FunctionBody`, listed in `table`."""
 
 from tedsl.codegen.llvm.math.table import MathFunction, has_function, math_function
 

@@ -7,7 +7,7 @@ factors, so that results overflow and become denormal with one rounding.
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
 
 # (exp(r) - 1 - r) / r**2 on [-ln2/2, ln2/2]: errors 6.5e-8 and 1.4e-18
 EXP = {
@@ -54,17 +54,17 @@ def power_of_two(n: Value) -> Value:
     return ((n + bias) << shift).as_float()
 
 
-def exp_minus_one(out: Lanes, r: Value) -> Value:
+def exp_minus_one(out: FunctionBody, r: Value) -> Value:
     """exp(r) - 1 for |r| <= ln2 / 2 (and a little beyond), good beside 1."""
     return out.fma(out.horner(r, EXP[r.bits]) * r, r, r)
 
 
-def reduced_exp(out: Lanes, r: Value) -> Value:
+def reduced_exp(out: FunctionBody, r: Value) -> Value:
     """exp(r) for |r| <= ln2 / 2 (and a little beyond)."""
     return exp_minus_one(out, r) + 1.0
 
 
-def exp(out: Lanes, x: Value, *, halved: bool = False) -> Value:
+def exp(out: FunctionBody, x: Value, *, halved: bool = False) -> Value:
     """exp(x), or exp(x) / 2, which overflows later."""
     low, top = RANGE["exp"][x.bits]
     x = clamp(x, low, top + 1.0 if halved else top)
@@ -74,13 +74,13 @@ def exp(out: Lanes, x: Value, *, halved: bool = False) -> Value:
     return scale(reduced_exp(out, r), integer - 1 if halved else integer)
 
 
-def exp2(out: Lanes, x: Value) -> Value:
+def exp2(out: FunctionBody, x: Value) -> Value:
     x = clamp(x, *RANGE["exp2"][x.bits])
     n, integer = x.nearest()
     return scale(reduced_exp(out, (x - n) * LN_2), integer)
 
 
-def exp10(out: Lanes, x: Value) -> Value:
+def exp10(out: FunctionBody, x: Value) -> Value:
     x = clamp(x, *RANGE["exp10"][x.bits])
     n, integer = (x * LOG2_10).nearest()
     high, low = LOG10_2[x.bits]
@@ -88,7 +88,7 @@ def exp10(out: Lanes, x: Value) -> Value:
     return scale(reduced_exp(out, r * LN_10), integer)
 
 
-def exp_below_one(out: Lanes, x: Value) -> Value:
+def exp_below_one(out: FunctionBody, x: Value) -> Value:
     """exp(x) for x <= 0, with fewer instructions: no overflow, and one factor for results that become denormal.
 
     n is rounded by a constant that has the bias of the exponent in its low bits: shifted up, the sum is 2**(n + UP).
@@ -105,7 +105,7 @@ def exp_below_one(out: Lanes, x: Value) -> Value:
     return out.fma(exp_minus_one(out, r), power, power) * 2.0**-UP  # rounded as exp(r) is, and by the last factor if denormal
 
 
-def sigmoid(out: Lanes, x: Value) -> Value:
+def sigmoid(out: FunctionBody, x: Value) -> Value:
     """1 / (1 + exp(-x)), with the exponential of a value that is not positive: no overflow, denormal results kept.
 
     For negative x it is e / (1 + e), and the rounding error of 1 + e is taken back out of the quotient: times
@@ -119,7 +119,7 @@ def sigmoid(out: Lanes, x: Value) -> Value:
     return positive.choose(quotient, out.fma(-(quotient * lost), 1.0 - quotient, quotient))
 
 
-def tanh(out: Lanes, x: Value) -> Value:
+def tanh(out: FunctionBody, x: Value) -> Value:
     """x + x**3 * P(x**2) near 0, else 1 - 2 / (exp(2 |x|) + 1) with the sign of x."""
     magnitude = x.abs()
     square = x * x
@@ -128,7 +128,7 @@ def tanh(out: Lanes, x: Value) -> Value:
     return (magnitude < TANH_SMALL[x.bits]).choose(near, far).with_sign_of(x)  # near of -0 is +0: P is negative
 
 
-def sinh(out: Lanes, x: Value) -> Value:
+def sinh(out: FunctionBody, x: Value) -> Value:
     """x + x**3 * P(x**2) for |x| < 1, else (e - 1 / e) / 2 for e = exp(|x|); beyond 22 exp(|x|) / 2."""
     magnitude = x.abs()
     square = x * x
@@ -138,7 +138,7 @@ def sinh(out: Lanes, x: Value) -> Value:
     return (magnitude < 1.0).choose(near, far.with_sign_of(x))
 
 
-def cosh(out: Lanes, x: Value) -> Value:
+def cosh(out: FunctionBody, x: Value) -> Value:
     """(e + 1 / e) / 2 for e = exp(|x|); beyond 22 exp(|x|) / 2."""
     magnitude = x.abs()
     e = exp(out, magnitude)

@@ -7,7 +7,7 @@ log(1 + f) = f - f*f/2 + s * (f*f/2 + R), R = s**2 * P(s**2): the large terms ar
 from __future__ import annotations
 
 from tedsl.codegen.llvm.math.exponential import LN2
-from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
 
 # (2 atanh(s) / s - 2) / s**2 as a polynomial in s**2 on s**2 < 0.0295: errors 1.9e-7 and 2.1e-18
 LOG = {
@@ -38,7 +38,7 @@ def small_integer_to_float(n: Value) -> Value:
     return (n + magic.as_bits()).as_float() - magic
 
 
-def tail(out: Lanes, f: Value) -> tuple[Value, Value]:
+def tail(out: FunctionBody, f: Value) -> tuple[Value, Value]:
     """(f*f/2, s * (f*f/2 + R)): log(1 + f) is f minus the first plus the second."""
     s = f / (f + 2.0)
     square = s * s
@@ -54,7 +54,7 @@ def with_special_cases(x: Value, result: Value) -> Value:
     return x.is_nan().choose(x, result)
 
 
-def log(out: Lanes, x: Value) -> Value:
+def log(out: FunctionBody, x: Value) -> Value:
     e, m = split(x)
     f = m - 1.0
     half, rest = tail(out, f)
@@ -62,7 +62,7 @@ def log(out: Lanes, x: Value) -> Value:
     return with_special_cases(x, out.fma(e, high, f - (half - out.fma(e, low, rest))))
 
 
-def log_parts(out: Lanes, x: Value) -> tuple[Value, Value, Value]:
+def log_parts(out: FunctionBody, x: Value) -> tuple[Value, Value, Value]:
     """(e, high, low): log(m) = high + low, high with half the bits cut so that products with it are exact."""
     e, m = split(x)
     f = m - 1.0
@@ -71,7 +71,7 @@ def log_parts(out: Lanes, x: Value) -> tuple[Value, Value, Value]:
     return e, high, ((f - high) - half) + rest
 
 
-def log2(out: Lanes, x: Value) -> Value:
+def log2(out: FunctionBody, x: Value) -> Value:
     """e + log(m) / ln2, the quotient in two parts (float64)."""
     e, high, low = log_parts(out, x)
     c_high, c_low = 1.4426950407214463, 1.6751713164886512e-10  # 1 / ln2 with 32 bits, and the rest
@@ -81,7 +81,7 @@ def log2(out: Lanes, x: Value) -> Value:
     return with_special_cases(x, total + (second + error))
 
 
-def log10(out: Lanes, x: Value) -> Value:
+def log10(out: FunctionBody, x: Value) -> Value:
     """e * log10(2) + log(m) / ln10, each in two parts (float64)."""
     e, high, low = log_parts(out, x)
     c_high, c_low = 0.4342944818781689, 2.5082946711645275e-11  # 1 / ln10 with 32 bits, and the rest
@@ -92,7 +92,7 @@ def log10(out: Lanes, x: Value) -> Value:
     return with_special_cases(x, total + (second + error))
 
 
-def log1p(out: Lanes, x: Value) -> Value:
+def log1p(out: FunctionBody, x: Value) -> Value:
     """log(u) + (x - (u - 1)) / u for u = 1 + x; near 0 f is x itself."""
     u = x + 1.0
     e, m = split(u)
@@ -110,7 +110,7 @@ def log1p(out: Lanes, x: Value) -> Value:
     return (x.abs() < 2.0**-54).choose(x, result)  # also keeps the sign of zero
 
 
-def asinh(out: Lanes, x: Value) -> Value:
+def asinh(out: FunctionBody, x: Value) -> Value:
     """log1p(a + a*a / (1 + sqrt(1 + a*a))) for a = |x|; log(a) + ln2 for large a."""
     a = x.abs()
     large = a > 2.0**27
@@ -120,7 +120,7 @@ def asinh(out: Lanes, x: Value) -> Value:
     return large.choose(log(out, a) + 0.6931471805599453, near).with_sign_of(x)
 
 
-def acosh(out: Lanes, x: Value) -> Value:
+def acosh(out: FunctionBody, x: Value) -> Value:
     """log1p(t + sqrt(2 t + t*t)) for t = x - 1; log(x) + ln2 for large x; NaN below 1."""
     large = x > 2.0**27
     t = large.choose(1.0, x) - 1.0
@@ -128,7 +128,7 @@ def acosh(out: Lanes, x: Value) -> Value:
     return (x >= 1.0).choose(large.choose(log(out, x) + 0.6931471805599453, near), float("nan"))
 
 
-def atanh(out: Lanes, x: Value) -> Value:
+def atanh(out: FunctionBody, x: Value) -> Value:
     """log1p(2 a / (1 - a)) / 2 for a = |x|; NaN beyond 1."""
     a = x.abs()
     return (0.5 * log1p(out, (a + a) / (1.0 - a))).with_sign_of(x)

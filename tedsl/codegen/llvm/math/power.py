@@ -7,7 +7,7 @@ logarithm as an unevaluated sum of two doubles (about 68 bits), for y multiplies
 from __future__ import annotations
 
 from tedsl.codegen.llvm.math.exponential import LN2, LOG2_E, reduced_exp, scale
-from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
 from tedsl.codegen.llvm.math.logarithm import split
 
 # (2 atanh(s) / s - 2 - 2/3 s**2) / s**4 in s**2 on s**2 < 0.0295: error 1.3e-20
@@ -18,7 +18,7 @@ LN_2 = (0.6931471803691238, 1.9082149292705877e-10)  # the first of 32 bits: its
 INFINITY = float("inf")
 
 
-def log_pair(out: Lanes, x: Value) -> tuple[Value, Value]:
+def log_pair(out: FunctionBody, x: Value) -> tuple[Value, Value]:
     """log(x) for finite x > 0 as high + low: 2 atanh(s), s = (m - 1) / (m + 1), in double-double up to the cubic term."""
     e, m = split(x)
     f, d = m - 1.0, m + 1.0  # f is exact (Sterbenz)
@@ -43,7 +43,7 @@ def log_pair(out: Lanes, x: Value) -> tuple[Value, Value]:
     return out.quick_total(b, b_low + (a_low + e * LN_2[1]))
 
 
-def exp_pair(out: Lanes, high: Value, low: Value) -> Value:
+def exp_pair(out: FunctionBody, high: Value, low: Value) -> Value:
     """exp(high + low)."""
     clamped = (high > 710.0).choose(710.0, high)
     clamped = (clamped < -746.0).choose(-746.0, clamped)
@@ -54,7 +54,7 @@ def exp_pair(out: Lanes, high: Value, low: Value) -> Value:
     return scale(reduced_exp(out, r), integer)
 
 
-def power(out: Lanes, x: Value, y: Value) -> Value:
+def power(out: FunctionBody, x: Value, y: Value) -> Value:
     """pow of float64, special cases as in C99 annex F."""
     a = x.abs()
     ordinary = (a > 0.0).choose(a, 1.0)
@@ -71,7 +71,7 @@ def clamp_magnitude(y: Value, bound: float) -> Value:
     return (y < -bound).choose(-bound, y)
 
 
-def special_cases(out: Lanes, x: Value, y: Value, a: Value, magnitude: Value) -> Value:
+def special_cases(out: FunctionBody, x: Value, y: Value, a: Value, magnitude: Value) -> Value:
     """The sign of odd powers, zeros, infinities, NaN; a is |x| and `magnitude` is right for ordinary x and y."""
     ay = y.abs()
     whole = (ay >= 2.0**52) | nearest_below(ay).equals(ay)
@@ -96,7 +96,7 @@ def nearest_below(a: Value) -> Value:
     return (a < 2.0**51).choose(a.nearest()[0], (a + 2.0**52) - 2.0**52)
 
 
-def hypot(out: Lanes, x: Value, y: Value) -> Value:
+def hypot(out: FunctionBody, x: Value, y: Value) -> Value:
     """sqrt(x*x + y*y) of float64 that came from float32: squares neither overflow nor vanish."""
     total = (x * x + y * y).sqrt()
     infinite = x.abs().equals(INFINITY).choose(INFINITY, total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tedsl.codegen.llvm.math.exponential import exp
-from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
 
 # erf(x) / x - 1 in x**2 on |x| < 1: errors 1.3e-9 and 2.2e-21
 ERF = {
@@ -39,7 +39,7 @@ QUARTER_PI = (0.7853981633974483, 3.061616997868383e-17)
 TAN_EIGHTH, TAN_THREE_EIGHTHS = 0.41421356237309503, 2.414213562373095
 
 
-def erf(out: Lanes, x: Value) -> Value:
+def erf(out: FunctionBody, x: Value) -> Value:
     """x + x * P(x**2) for |x| < 1, else 1 - erfc(|x|) with the sign of x."""
     magnitude = x.abs()
     near = out.fma(out.horner(x * x, ERF[x.bits]), x, x)
@@ -50,7 +50,7 @@ def erf(out: Lanes, x: Value) -> Value:
     return (magnitude < 1.0).choose(near, far.with_sign_of(x))
 
 
-def asin(out: Lanes, x: Value) -> Value:
+def asin(out: FunctionBody, x: Value) -> Value:
     """The series for |x| <= 1/2, else pi/2 - 2 asin(sqrt((1 - |x|) / 2)); NaN beyond 1."""
     a = x.abs()
     small = a <= 0.5
@@ -64,13 +64,13 @@ def asin(out: Lanes, x: Value) -> Value:
     return small.choose(y + rest, far).with_sign_of(x)
 
 
-def root_error(out: Lanes, z: Value, y: Value) -> Value:
+def root_error(out: FunctionBody, z: Value, y: Value) -> Value:
     """sqrt(z) - y for the rounded root y."""
     p, p_low = out.product(y, y)
     return ((z - p) - p_low) / (y + y + 1e-300)
 
 
-def acos(out: Lanes, x: Value) -> Value:
+def acos(out: FunctionBody, x: Value) -> Value:
     """pi/2 - asin(x) near 0; 2 asin(sqrt((1 - x) / 2)) for x > 1/2; pi minus that of -x for x < -1/2."""
     a = x.abs()
     small = a <= 0.5
@@ -82,7 +82,7 @@ def acos(out: Lanes, x: Value) -> Value:
     return small.choose(middle, (x > 0.0).choose(twice, 2.0 * (HALF_PI[0] - (y + (rest - HALF_PI[1])))))
 
 
-def atan(out: Lanes, x: Value) -> Value:
+def atan(out: FunctionBody, x: Value) -> Value:
     """Reduced to |t| <= tan(pi/8) by atan(a) = pi/4 + atan((a - 1) / (a + 1)) and pi/2 - atan(1 / a)."""
     a = x.abs()
     middle, large = a > TAN_EIGHTH, a > TAN_THREE_EIGHTHS
@@ -98,7 +98,7 @@ def atan(out: Lanes, x: Value) -> Value:
     return (base + (t + (rest + low))).with_sign_of(x)
 
 
-def atan2(out: Lanes, y: Value, x: Value) -> Value:
+def atan2(out: FunctionBody, y: Value, x: Value) -> Value:
     """The angle of the point (x, y), with the conventions of C for zeros and infinities."""
     ax, ay = x.abs(), y.abs()
     steep = ay > ax

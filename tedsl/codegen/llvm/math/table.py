@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tedsl.codegen.llvm.math import exponential, logarithm, power, special, trigonometric
-from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
 from tedsl.errors import InternalError
 from tedsl.ir.dtype import DType
 
@@ -62,13 +62,13 @@ def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:
     if dtype.code != "float" or dtype.bits not in (32, 64):
         raise InternalError(f"math functions work on float32 and float64, not {dtype}: convert before")
     bits, lanes = dtype.bits, dtype.lanes
-    symbol = f"tedsl.{name}.{Lanes(lanes, fma).suffix('f', bits)}"
+    symbol = f"tedsl.{name}.{FunctionBody(lanes, fma).suffix('f', bits)}"
     if (name, bits) in LIBM:
         return _libm(name, lanes, bits, symbol)
     if name in TRIGONOMETRIC:
         return MathFunction(symbol, trigonometric.body(name, lanes, bits, fma, symbol),
                             ((trigonometric.LARGE, trigonometric.large_reduction()),))
-    out = Lanes(lanes, fma)
+    out = FunctionBody(lanes, fma)
     arguments = [Value(out, f"%{letter}", "f", bits) for letter in ("x", "y")[:2 if name in BINARY else 1]]
     result = _formula(name, bits, out, arguments)
     t = arguments[0].type
@@ -78,7 +78,7 @@ def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:
                                 f"  ret {t} {result.name}\n}}\n")
 
 
-def _formula(name: str, bits: int, out: Lanes, arguments: list[Value]) -> Value:
+def _formula(name: str, bits: int, out: FunctionBody, arguments: list[Value]) -> Value:
     if name == "rsqrt":
         return 1.0 / arguments[0].sqrt()
     if bits == 64:

@@ -7,7 +7,7 @@ lane by lane in integers, in a branch that ordinary arguments never take. float3
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.math.lanes import Lanes, Value
+from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
 
 # (sin(x) / x - 1) / x**2 and (cos(x) - 1 + x**2 / 2) / x**4 in x**2 on |x| < 0.79: errors below 2.1e-8 and 2.2e-17
 SIN = {32: (-0.166666641831398, 0.008332736790180206, -0.0001958537322934717),
@@ -160,7 +160,7 @@ define private {{ i64, double, double }} @{LARGE}(double %x) noinline nounwind {
 }}"""
 
 
-def reduce(out: Lanes, x: Value) -> tuple[Value, Value, Value]:
+def reduce(out: FunctionBody, x: Value) -> tuple[Value, Value, Value]:
     """(n mod 4 in the low bits, high, low) of x = n * pi/2 + high + low, for |x| < LIMIT, in float64."""
     n, integer = (x * TWO_OVER_PI).nearest()
     a = x - n * HALF_PI[0]
@@ -175,7 +175,7 @@ def reduce(out: Lanes, x: Value) -> tuple[Value, Value, Value]:
     return integer, high, (r2 - high) + rest
 
 
-def quadrant_sin(out: Lanes, quadrant: Value, high: Value, low: Value | None) -> Value:
+def quadrant_sin(out: FunctionBody, quadrant: Value, high: Value, low: Value | None) -> Value:
     """sin(quadrant * pi/2 + high + low), the polynomials in the precision of `high`."""
     s, c = kernels(out, high, low)
     odd = (quadrant & 1).equals(1)
@@ -184,13 +184,13 @@ def quadrant_sin(out: Lanes, quadrant: Value, high: Value, low: Value | None) ->
     return (result.as_bits() ^ ((quadrant & 2) << shift)).as_float()
 
 
-def kernels(out: Lanes, high: Value, low: Value | None) -> tuple[Value, Value]:
+def kernels(out: FunctionBody, high: Value, low: Value | None) -> tuple[Value, Value]:
     """(sin, cos) of high + low, |high| <= pi/4."""
     sine, cosine = kernel_parts(out, high, low)
     return sine[0] + sine[1], cosine[0] + cosine[1]
 
 
-def kernel_parts(out: Lanes, high: Value, low: Value | None) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+def kernel_parts(out: FunctionBody, high: Value, low: Value | None) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
     """sin and cos of high + low, each as a large part that is exact and a small one to be added to it."""
     z = high * high
     half = z * 0.5
@@ -205,7 +205,7 @@ def kernel_parts(out: Lanes, high: Value, low: Value | None) -> tuple[tuple[Valu
     return (high, sine_rest), (w, rest - high * low)
 
 
-def tan_of(out: Lanes, quadrant: Value, high: Value, low: Value) -> Value:
+def tan_of(out: FunctionBody, quadrant: Value, high: Value, low: Value) -> Value:
     """sin / cos, or -cos / sin in odd quadrants; the rounding errors of both are put back into the quotient."""
     (s_large, s_small), (c_large, c_small) = kernel_parts(out, high, low)
     s, s_low = out.quick_total(s_large, s_small)
@@ -217,7 +217,7 @@ def tan_of(out: Lanes, quadrant: Value, high: Value, low: Value) -> Value:
     return quotient + (top_low - quotient * bottom_low) / bottom
 
 
-def finish(out: Lanes, name: str, quadrant: Value, high: Value, low: Value, single: bool) -> Value:
+def finish(out: FunctionBody, name: str, quadrant: Value, high: Value, low: Value, single: bool) -> Value:
     """The function from the reduced argument; `single`: for a float32 result."""
     if name == "tan":
         result = tan_of(out, quadrant, high, low)
@@ -231,7 +231,7 @@ def finish(out: Lanes, name: str, quadrant: Value, high: Value, low: Value, sing
 
 def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     """The definition of sin, cos or tan on `lanes` floats of `bits`."""
-    fast = Lanes(lanes, fma)
+    fast = FunctionBody(lanes, fma)
     x = Value(fast, "%x", "f", bits)
     wide = x.widen() if bits == 32 else x
     result = finish(fast, name, *reduce(fast, wide), single=bits == 32)
@@ -247,7 +247,7 @@ def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
             f"done:\n  %r = phi {t} [ {zero_safe.name}, %0 ], [ %s, %slow ]\n  ret {t} %r\n}}\n{slow}")
 
 
-def _any(out: Lanes, flags: Value) -> str:
+def _any(out: FunctionBody, flags: Value) -> str:
     if out.lanes == 1:
         return flags.name
     packed = out.emit(f"bitcast {flags.type} {flags.name} to i{out.lanes}", "b", 1)
@@ -256,7 +256,7 @@ def _any(out: Lanes, flags: Value) -> str:
 
 def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     """Every lane on its own: small arguments as before, large ones by `large_reduction`."""
-    out = Lanes(1, fma)
+    out = FunctionBody(1, fma)
     t = "float" if bits == 32 else "double"
     vector = t if lanes == 1 else f"<{lanes} x {t}>"
     one = f"{symbol}.one"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import ERROR, fail_unless
-from tedsl.codegen.llvm.memory import address, buffer_info
+from tedsl.codegen.llvm.loads_stores import address, buffer_info
 from tedsl.codegen.llvm.types import memory_type, register_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.indices.forms import Ramp as IndexRamp
-from tedsl.codegen.llvm.indices.lanes import ramp_lanes, splat_register
 from tedsl.codegen.llvm.indices.values import is_index
+from tedsl.codegen.llvm.indices.vectors import ramp_lanes, splat_register
 from tedsl.codegen.llvm.types import register_type, steps
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Broadcast, IntImm, Ramp, Shuffle

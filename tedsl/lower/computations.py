@@ -15,8 +15,8 @@ from tedsl.lang.operation import ComputeOp
 from tedsl.lower.checks import Requirement, check_reads
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import Computation, Placement
-from tedsl.lower.scan.stages import step_domains
-from tedsl.lower.versions import Place, placements
+from tedsl.lower.scan.step_regions import step_domains
+from tedsl.lower.versions import HostLoop, placements
 from tedsl.schedule.attach import misplaced
 from tedsl.schedule.causes import attached
 from tedsl.schedule.scan.stages import scans_of
@@ -53,10 +53,10 @@ def placed_computations(schedule: ScheduleState, *, accesses: Accesses = Accesse
     return placements(computations, _places(schedule, computations)), requirements
 
 
-def _places(schedule: ScheduleState, stages: Collection[StageState]) -> dict[StageState, Place]:
+def _places(schedule: ScheduleState, stages: Collection[StageState]) -> dict[StageState, HostLoop]:
     """Inside which loop each attached stage is computed; refuses places that do not cover every reader."""
     scans = scans_of(schedule)
-    places: dict[StageState, Place] = {}
+    places: dict[StageState, HostLoop] = {}
     for stage in stages:
         place = scans.place_of(stage)
         if place is None:
@@ -81,7 +81,7 @@ def _places(schedule: ScheduleState, stages: Collection[StageState]) -> dict[Sta
     return places
 
 
-def _refuse_cycles(places: Mapping[StageState, Place]) -> None:
+def _refuse_cycles(places: Mapping[StageState, HostLoop]) -> None:
     for stage in places:
         place, steps = places.get(stage), 0
         while place is not None:

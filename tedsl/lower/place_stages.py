@@ -18,12 +18,12 @@ from tedsl.ir.source_line import READ_SOURCE, STAGE_SOURCE
 from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, seq
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.arguments import Memory
+from tedsl.lower.arguments import TensorBuffers
 from tedsl.lower.kinds import kind_of
 from tedsl.lower.plan import Guard, Program, StagePlan
-from tedsl.lower.scan.stages import check_rows
+from tedsl.lower.scan.step_regions import check_rows
 from tedsl.lower.site import Site
-from tedsl.lower.storage import check_argument, prefetching, produced, realized
+from tedsl.lower.storage_attributes import check_argument, prefetching, produced, realized
 from tedsl.lower.threads.around import bind_threads
 from tedsl.lower.versions import memory_of, under_conditions
 from tedsl.schedule.state import AttachType
@@ -31,7 +31,7 @@ from tedsl.schedule.state import AttachType
 Guards = Mapping[StagePlan, Sequence[Guard]]  # the conditions that the loops of each stage put on its statements
 
 
-def place_stages(program: Program, memory: Memory, analyzer: Analyzer, *,
+def place_stages(program: Program, memory: TensorBuffers, analyzer: Analyzer, *,
                  accesses: Accesses = Accesses.PROVED) -> tuple[Stmt, Guards]:
     """The loops of all stages; under attributes that say which stage they compute, if accesses are checked at run time."""
     placer = _Placer(program, memory, analyzer, accesses, {plan: [] for plan in program.plans})
@@ -41,7 +41,7 @@ def place_stages(program: Program, memory: Memory, analyzer: Analyzer, *,
 @dataclass(frozen=True)
 class _Placer:
     program: Program
-    memory: Memory
+    memory: TensorBuffers
     analyzer: Analyzer
     accesses: Accesses
     guards: dict[StagePlan, list[Guard]]

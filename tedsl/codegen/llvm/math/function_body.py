@@ -13,7 +13,7 @@ from tedsl.ir.dtype import FLOAT32, round_float
 _FLOAT_NAMES = {32: "float", 64: "double"}
 
 
-class Lanes:
+class FunctionBody:
     """Collects the lines of one function body. `fma`: whether the target has the instruction."""
 
     def __init__(self, lanes: int, fma: bool) -> None:
@@ -93,7 +93,7 @@ class Value:
 
     __slots__ = ("bits", "kind", "name", "out")
 
-    def __init__(self, out: Lanes, name: str, kind: str, bits: int) -> None:
+    def __init__(self, out: FunctionBody, name: str, kind: str, bits: int) -> None:
         self.out, self.name, self.kind, self.bits = out, name, kind, bits
 
     @property

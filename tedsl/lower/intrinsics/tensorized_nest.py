@@ -20,9 +20,9 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
 from tedsl.lang.intrinsics.tensor_intrin import Region
 from tedsl.lower.intrinsics.bind import BODY, RESET, UPDATE, instance
+from tedsl.lower.intrinsics.check_part import check_part
 from tedsl.lower.intrinsics.match import Matcher, Use, use_of_call
 from tedsl.lower.intrinsics.region import check_inside, covered
-from tedsl.lower.intrinsics.written import check_part
 from tedsl.schedule.causes import annotated, said
 from tedsl.schedule.domains import indices_up
 

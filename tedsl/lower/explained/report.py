@@ -18,10 +18,10 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Var
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.attach import Guards
 from tedsl.lower.explained.guards import GuardReport, Owners, guard_reports
-from tedsl.lower.explained.memory import Allocated, Sizes, is_laid_out, memory_text
+from tedsl.lower.explained.sizes import Allocated, Sizes, is_laid_out, memory_text
 from tedsl.lower.lower import lower_schedule
+from tedsl.lower.place_stages import Guards
 from tedsl.lower.plan import Program, StagePlan
 from tedsl.schedule.causes import attached, blaming, directive_behind
 from tedsl.schedule.handles import Schedule

@@ -24,7 +24,7 @@ from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lower.intrinsics.match import Use
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.threads.around import hosts
-from tedsl.lower.threads.statements import check_launches
+from tedsl.lower.threads.written_memory import check_launches
 from tedsl.lower.written.known_memory import BoundedIndex, MemoryTable, position
 from tedsl.lower.written.statements import StatementChecker
 from tedsl.schedule.causes import annotated

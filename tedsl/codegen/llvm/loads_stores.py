@@ -7,7 +7,7 @@ from math import gcd
 from tedsl.codegen.llvm.branch import guarded, mask_for
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Index, Lanes, Ramp
-from tedsl.codegen.llvm.indices.lanes import splat_register
+from tedsl.codegen.llvm.indices.vectors import splat_register
 from tedsl.codegen.llvm.types import memory_type, steps, vector_of
 from tedsl.codegen.llvm.values.convert import from_memory, to_memory
 from tedsl.errors import InternalError
