@@ -300,12 +300,12 @@ def _forwards(right, lanes):
     return "<" + ", ".join(f"i32 {k}" for k in range(lanes)) + ">"
 
 
-@_fault("loop runs once more", "codegen.llvm.stmt:emit_counted", machine=True)
+@_fault("loop runs once more", "codegen.llvm.loop:emit_counted", machine=True)
 def _one_iteration_more(right, out, s, first, end, shift):
     return right(out, s, first, forms.add(end, forms.constant(1)), shift)
 
 
-@_fault("parallel chunks that leave a gap", "codegen.llvm.stmt:emit_range", machine=True)
+@_fault("parallel chunks that leave a gap", "codegen.llvm.streaming:emit_range", machine=True)
 def _first_of_the_chunk_left_out(right, out, s, first, end):
     return right(out, s, forms.add(first, forms.constant(1)) if s.kind is ForKind.PARALLEL else first, end)
 
