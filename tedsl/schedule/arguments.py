@@ -1,4 +1,4 @@
-"""What users give to directives."""
+"""Numbers that users give to directives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_A_CALL = "what a call decides: sizes, strides, scalar arguments"
 
 
 def whole_number(value: Any) -> int | None:
-    """The int that `value` is: an int, a constant expression, an integer of numpy. None for all else, also for a bool."""
+    """`value` as an int if it is an int, a constant integer expression or an integer of numpy; None for all else, bools too."""
     if isinstance(value, (bool, Expr)):
         return None if isinstance(value, bool) else build.as_int(value)
     try:
@@ -27,7 +27,7 @@ def whole_number(value: Any) -> int | None:
 
 
 def why_many(value: Expr, schedule: ScheduleState) -> str:
-    """Why `value` is not one number for a whole call: it reads a tensor, or speaks of an axis. "" if it is one."""
+    """The reason why `value` is not the same number throughout a call: it reads a tensor or an axis. "" if it is the same."""
     if any(isinstance(node, (ProducerLoad, Reduce)) for node in post_order(value)):
         return f"{value!r} reads a tensor: its elements differ from iteration to iteration"
     axes = {loop.var: loop.name for stage in schedule.stages for loop in (*stage.all_iter_vars, *stage.retired)}

@@ -1,4 +1,4 @@
-"""Where stages are computed: the path of loops around each, and whether a producer stands before all its readers."""
+"""Where stages are computed and where they can be: the loops around each, and whether a producer precedes all its readers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _walk_out(stage: StageState, scans: Scans) -> Iterator[tuple[StageState, Ite
 
 @dataclass(frozen=True, eq=False)
 class Misplaced:
-    """A reader that stands outside the loop at which its producer is computed."""
+    """An attached producer and a reader of it that stands outside the loop at which the producer is computed."""
 
     producer: StageState
     consumer: StageState
@@ -36,9 +36,9 @@ class Misplaced:
 
 
 def misplaced(schedule: ScheduleState) -> list[Misplaced]:
-    """The pairs of an attached producer and a reader of it that its place does not cover.
+    """The readers that the places of their producers do not cover.
 
-    While a schedule is being written there may be some: the reader is yet to be attached. Lowering wants none.
+    While a schedule is written there may be some, which are attached later. Lowering refuses them.
     """
     scans = scans_of(schedule)
     places = {stage: place for stage in schedule.stages if (place := scans.place_of(stage)) is not None}
@@ -74,9 +74,9 @@ def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]
 
 
 def escapes(producer: StageState, host: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> StageState | None:
-    """A reader of `producer` from which a way leads past `host`, or None: every use passes through `host`.
+    """A reader of `producer` whose values are used other than through `host`; None if every use passes through `host`.
 
-    An output on the way is the end of one: it is computed outside every other stage.
+    The value of an output is always used otherwise: by the caller.
     """
     seen = {producer, host}
     for reader in reversed(consumers[producer]):
@@ -115,22 +115,24 @@ def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence
 
 
 def at_reader(producer: StageState) -> str:
-    """The call that computes `producer` at a loop of a stage where that can be, or else of one that reads it: for a hint."""
+    """The text of a compute_at for a hint: at a stage where `producer` can be computed, else at one that reads it."""
     consumers = producer.schedule.consumers()
     found = possible_hosts(producer, consumers) or consumers[producer]
     return f"{producer.written}.compute_at({found[0].written if found else 's[READER]'}, loop)"
 
 
 def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:
-    """The loops at which `producer` can be computed now, host by host, outermost first: a vector around has room for it, all
-    its readers stand inside, and what it reads itself is still there."""
+    """The loops at which `producer` can be computed now, host by host, outermost first.
+
+    There all its readers are inside, what it reads is available, and a vectorized loop around it has room for it.
+    """
     hosts = possible_hosts(producer, producer.schedule.consumers())
     plain = not why_not_in_lanes(producer)
     return [(host, loop) for host in hosts for loop in _room_in(host, plain) if not _breaks(producer, host, loop)]
 
 
 def _room_in(host: StageState, plain: bool) -> list[IterVar]:
-    """The loops of `host` at which a stage can be computed. One that is not `plain` stands outside of vectors."""
+    """The loops of `host` at which a stage can be computed; of a stage that is not `plain`, those outside vectorized loops."""
     loops = [loop for loop in host.leaf_iter_vars if all(find(v.leaf_iter_vars, loop) is not None for v in host.versions)]
     if plain:
         return loops
@@ -140,7 +142,7 @@ def _room_in(host: StageState, plain: bool) -> list[IterVar]:
 
 
 def _breaks(producer: StageState, host: StageState, loop: IterVar) -> bool:
-    """Whether a reader of `producer`, or `producer` as a reader, would find nothing if it stood at `loop` of `host`."""
+    """Whether, with `producer` at `loop` of `host`, it or one of its readers would read values that are not computed yet."""
     before = producer.attach_type, producer.attach_stage, producer.attach_ivar
     producer.attach_type, producer.attach_stage, producer.attach_ivar = AttachType.SCOPE, host, loop
     try:

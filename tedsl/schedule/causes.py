@@ -1,7 +1,7 @@
-"""Which directive is behind a fact: what errors of lowering and explanations point at.
+"""The directive behind a fact: errors of lowering and explanations point at it.
 
-Lowering knows what is wrong with which stage and loop, not who said so. It tags its error with a `Cause`; here the history
-of the schedule is asked which directive made that so.
+Lowering knows what is wrong with which stage and loop, and not which directive caused it. It tags its error with a `Cause`,
+and the history of the schedule tells the directive.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ class Cause:
 
 
 def said(stage: StageState, *names: StageField) -> Cause:
-    """What these fields of the stage hold; of a list, its items."""
+    """A fact that stands in fields of the stage; of a list, in its items."""
     return Cause(stage, lambda fields: tuple([item for name in names for item in _items(fields[name])]))
 
 
 def attached(stage: StageState) -> Cause:
-    """Where the stage is computed: compute_at, compute_inline, ..."""
+    """The place of the stage, which compute_at, compute_inline, ... choose."""
     return said(stage, "attach_type", "attach_stage", "attach_ivar")
 
 
 def kept(stage: StageState, name: MemoryField) -> Cause:
-    """How the memory of the stage is kept: storage_align, double_buffer, rolling_buffer."""
+    """How the memory of the stage is kept, which storage_align, double_buffer and rolling_buffer choose."""
     return Cause(stage, lambda fields: (vars(fields["storage"])[name],))
 
 
 def annotated(stage: StageState, loop: IterVar, name: LoopField | None = None) -> Cause:
-    """What was said about one loop: vectorize, parallel, pragma, ...; name: only what is in that field of IterVarAttr."""
+    """The annotations of one loop, by vectorize, parallel, pragma, ...; name: only that field of IterVarAttr."""
 
     def read(fields: Fields) -> tuple[object, ...]:
         attr = fields["iter_var_attrs"].get(loop)
@@ -73,12 +73,12 @@ def annotated(stage: StageState, loop: IterVar, name: LoopField | None = None) -
 
 
 def related(stage: StageState, relation: Relation) -> Cause:
-    """Who cut or fused: split, tile, fuse."""
+    """A relation of the stage, which split, tile or fuse made."""
     return Cause(stage, holds=lambda fields: any(one is relation for one in fields["relations"]))
 
 
 def imported(stage: StageState, code: str) -> Cause:
-    """The pragma that gave the text of a function."""
+    """The pragma that gave the source `code` of a function."""
     return Cause(stage, holds=lambda fields: _imports(fields["iter_var_attrs"], code))
 
 
@@ -115,9 +115,9 @@ def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:
 
 
 def _of_loop(state: ScheduleState, loop: For) -> list[Cause]:
-    """The annotations of the loops that can have become `loop`: of its name and kind, of stages that are computed in there.
+    """The annotations of the loops that can have become `loop`: those of its name and kind, of stages that store inside it.
 
-    A serial loop of which passes speak is there for a pragma (auto_unroll_max_step).
+    Of serial loops passes report only those with a pragma (auto_unroll_max_step).
     """
     name, kind = loop.loop_var.name.removesuffix(".init"), KINDS.get(loop.kind)
     part: LoopField = "pragma_keys" if kind is None else "iter_type"
@@ -141,7 +141,7 @@ def _memory_of(stage: StageState) -> set[str]:
 
 
 def _of_code(state: ScheduleState, code: StringImm) -> Cause | None:
-    """The pragma that gave that code."""
+    """The fact that a pragma gave `code`, if one did."""
     return next((imported(stage, code.value) for stage in state.with_versions()
                  if _imports(stage.iter_var_attrs, code.value)), None)
 
@@ -151,7 +151,7 @@ def _imports(attrs: Mapping[IterVar, IterVarAttr], code: str) -> bool:
 
 
 def _of_variable(state: ScheduleState, var: Var) -> Cause | None:
-    """What speaks of a variable first: a split, the condition of a version, ..."""
+    """The first fact that reads `var`: the factor of a split, the condition of a version, ..."""
     for stage in state.with_versions():
         for relation in stage.relations:
             part = (relation.factor, relation.nparts) if isinstance(relation, Split) else ()
@@ -168,7 +168,7 @@ def _of_variable(state: ScheduleState, var: Var) -> Cause | None:
 
 
 def _of_threads(state: ScheduleState, tag: str) -> Cause | None:
-    """What put the last stage that runs on the threads `tag` there; the last stage stands for all."""
+    """The binding to the threads `tag` of the last stage that has one."""
     for stage in reversed(state.with_versions()):
         for loop in stage.leaf_iter_vars:
             thread = stage.attr_of(loop).bind_thread
@@ -180,14 +180,14 @@ def _of_threads(state: ScheduleState, tag: str) -> Cause | None:
 
 
 def _of_intrinsic(state: ScheduleState, name: str) -> Cause | None:
-    """The one intrinsic that has a buffer of that name."""
+    """The tensorize of the intrinsic with a buffer of that name, if there is just one."""
     found = [annotated(stage, loop) for stage in state.with_versions() for loop in stage.leaf_iter_vars
              if any(buffer.name == name for buffer in getattr(stage.attr_of(loop).tensor_intrin, "buffers", ()))]
     return found[0] if len(found) == 1 else None
 
 
 def _script_line(state: ScheduleState, loop: object) -> str:
-    """Where a hybrid script writes that loop, parallel or the like; "" if none does."""
+    """The line of a hybrid script that has the annotated loop `loop`; "" if it is of no script."""
     found = _of_loop(state, loop) if isinstance(loop, For) else []
     ops = {one.stage.op for one in found}
     op = ops.pop() if len(ops) == 1 else None

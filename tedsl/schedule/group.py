@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def members(schedule: ScheduleState, group: Group) -> list[StageState]:
-    """The stages of `group` and of the groups in it, producers first."""
+    """The stages of `group` and of the groups inside it, producers first."""
     return [stage for stage in schedule.stages if stage.group is not None and group in stage.group.chain()]
 
 
@@ -33,13 +33,13 @@ def place_of(schedule: ScheduleState, group: Group | None) -> tuple[StageState, 
 
 
 def followers(schedule: ScheduleState, group: Group) -> list[StageState]:
-    """The members that no directive of their own, or of a group inside of `group`, has placed: they are where the group is."""
+    """The members that are computed where `group` is: no directive of theirs, or of a group inside `group`, has placed them."""
     return [stage for stage in members(schedule, group) if not stage.is_placeholder and _follows(stage)
             and not any(one in schedule.group_hosts for one in _up_to(stage, group))]
 
 
 def _up_to(stage: StageState, group: Group) -> list[Group]:
-    """The groups around a member of `group` that lie in it, innermost first."""
+    """The groups inside `group` that `stage`, a member, belongs to, innermost first."""
     chain = list(stage.group.chain()) if stage.group is not None else []
     return chain[:chain.index(group)]
 
@@ -88,13 +88,13 @@ def group_compute_root(schedule: ScheduleState, group: Group) -> None:
 
 
 def return_to_group(stage: StageState) -> None:
-    """Takes back the place of `stage` alone; refuses where its group is computed at a loop at which it cannot be."""
+    """Takes back the place of `stage` alone; refused if it cannot be computed at the loop at which its group is."""
     _must_fit(stage, stage.group)
     put_with_group(stage)
 
 
 def _must_fit(stage: StageState, group: Group | None) -> None:
-    """Refuses to let go of a stage that cannot be where `group` is."""
+    """Refuses if `stage` cannot be computed where `group` is."""
     place = place_of(stage.schedule, group)
     if place is None or group is None or stage.is_placeholder or _is_at(stage, place):
         return
@@ -111,14 +111,14 @@ def put_with_group(stage: StageState) -> None:
 
 
 def join_group(stage: StageState, other: StageState) -> None:
-    """A stage that was made of `other` belongs to the group of it, and is where it is if it followed the group."""
+    """Adds `stage`, which was made from `other`, to the group of `other`; it is computed there if `other` is."""
     stage.group = other.group
     if other.group is not None and not other.is_placeholder and _follows(other):
         put_with_group(stage)
 
 
 class StageGroup:
-    """Several stages as one for compute_at: what `create_group` returns. It has no loops of its own."""
+    """Several stages that compute_at places together: what `create_group` returns. It has no loops of its own."""
 
     __slots__ = ("schedule", "state")
     _directives: ClassVar[frozenset[str]] = OF_GROUPS
@@ -134,7 +134,7 @@ class StageGroup:
 
     @directive
     def compute_root(self) -> None:
-        """Compute the stages of this group that have no place of their own before their readers."""
+        """Take back compute_at: the stages of this group that have no place of their own are computed before their readers."""
         group_compute_root(self.schedule.state, self.state)
 
     def _owner(self, directive: str, args: Sequence[Any]) -> Owner:

@@ -1,4 +1,4 @@
-"""What users hold of a schedule, and how they get it: `Schedule` and `create_schedule`. Like `Stage` it keeps nothing: the
+"""The handle of a schedule, and how users get it: `Schedule` and `create_schedule`. Like `Stage` it keeps nothing: the
 directives stand in `primitives`, the data in `state.py`; here they are called, checked and recorded by `directive`."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tedsl.schedule.state import ScheduleState, StageState, describe
 
 
 class Schedule:
-    """How a computation is done: one stage per operation, producers first. `s[C]` is the stage of tensor or operation C."""
+    """How a computation is done: a stage for each operation, producers first. `s[C]` is the stage of tensor or operation C."""
 
     __slots__ = ("_handles", "state")
     _directives: ClassVar[frozenset[str]] = OF_SCHEDULES
@@ -45,7 +45,7 @@ class Schedule:
         return Owner(SCHEDULE, self.state)
 
     def handle(self, state: StageState) -> Stage:
-        """The one handle of a stage."""
+        """The handle of a stage: one for each stage."""
         if state not in self._handles:
             self._handles[state] = Stage(self, state)
         return self._handles[state]
@@ -61,7 +61,7 @@ class Schedule:
 
     @directive
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
-        """A copy of `tensor` in memory of `scope`, read by `readers` (operations or tensors) in its place.
+        """Copy `tensor` into memory of `scope`; `readers` (operations or tensors) read the copy. Returns the copy, a new stage.
 
         Example (matmul):
             AA = s.cache_read(A, "global", [C])
@@ -74,7 +74,9 @@ class Schedule:
 
     @directive
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
-        """Compute `tensor` (or all tensors of one operation) in memory of `scope`; the old stage copies. Returns the new.
+        """Compute `tensor` in a new stage in memory of `scope`, from which the old stage copies. Returns the new tensor.
+
+        Of an operation with several tensors all are given, as a list, and a list is returned.
 
         Example (matmul):
             CC = s.cache_write(C, "global")
@@ -90,9 +92,10 @@ class Schedule:
 
     @directive
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
-        """Make the reduction loop `axis` of `tensor` an axis of a new stage, over which `tensor` then reduces.
+        """Reduce in two steps: a new stage has a partial result for each value of the loop `axis`; `tensor` reduces over these.
 
-        Returns the new tensor; of a tuple reduction the list of them.
+        factor_axis: the place of the new axis among those of the new stage. Returns the new tensor; for a reduction of several
+        values the list of them.
 
         Example (rowsum):
             ko, ki = s[B].split(k, factor=16)
@@ -104,7 +107,7 @@ class Schedule:
 
     @directive(by_name=("include_inputs",))
     def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> StageGroup:
-        """The stages between `inputs` and `outputs` (tensors or operations) as a group: its compute_at places all of them.
+        """Group the stages between `inputs` and `outputs` (tensors or operations); compute_at of the group places all of them.
 
         Example (chain):
             group = s.create_group(outputs=B, inputs=A)
@@ -135,21 +138,21 @@ class Schedule:
 
     @property
     def outputs(self) -> list[Operation]:
-        """The operations given to create_schedule, as they were then; `s[op].op` is what each has become."""
+        """The operations that were given to create_schedule; `s[op].op` is what each has become."""
         return list(self.state.outputs)
 
     @property
     def stage_map(self) -> dict[Operation, Stage]:
-        """The stage of every operation, also of those that were replaced."""
+        """The stage of each operation, also of operations that were replaced."""
         return {op: self.handle(stage) for op, stage in self.state.stage_map.items()}
 
     @property
     def journal(self) -> Journal:
-        """The directives so far; printed, a Python program over `s`."""
+        """The directives so far. Printed, they are a Python program over `s`."""
         return self.state.recorder.journal(self.state)
 
     def undo(self, n: int = 1) -> Journal:
-        """Take back the last `n` directives and return them. Tensors and loops of before are what they were."""
+        """Take back the last `n` directives and return them. Tensors and loops from before are valid again."""
         recorder = self.state.recorder
         count = whole_number(n)
         if count is None:
@@ -161,19 +164,22 @@ class Schedule:
         return recorder.take_back(self.state, count)
 
     def replay(self, journal: Journal) -> None:
-        """Apply the directives of `journal`, in order; if one of them is refused, none.
+        """Apply the directives of `journal`, in order: all of them or, if one is refused, none.
 
-        A journal is a recipe. It names stages by name, axes by their number and sizes by name, and fits every program that
-        has these: shapes, dtypes and formulas may be others than those it was written for. Factors stay as they were written.
+        A journal names stages and sizes by their names and axes by their numbers. It fits every program that has these,
+        whatever its shapes, dtypes and formulas. Factors stay as they were written.
         """
         replay(self, journal)
 
     def explain(self) -> Text:
-        """The loops of every stage with their extents, places and memory; for each guard that stays, why. A str."""
+        """Report the loops of every stage with extents, places and memory, and for each guard the reason why it is there.
+
+        Returns a str that shows itself: `s.explain()` in a notebook or at the prompt needs no print.
+        """
         return explain(self)
 
     def copy(self) -> Schedule:
-        """The same schedule, changed independently from now on."""
+        """A copy of this schedule; directives on one do not change the other."""
         return Schedule(self.state.copy())
 
     def normalize(self) -> Schedule:
@@ -203,7 +209,10 @@ class Schedule:
 
 
 def stage_of(state: ScheduleState, key: Any, directive: str, argument: str = "the key") -> StageState:
-    """The stage of a tensor or operation, given as `argument`; refuses what this schedule does not compute."""
+    """The stage of the tensor or operation `key`; refuses what this schedule does not compute.
+
+    directive, argument: what `key` was given to, for the error.
+    """
     op = key.op if isinstance(key, Tensor) else key
     if isinstance(op, Operation) and op in state.stage_map:
         return state.stage_map[op]

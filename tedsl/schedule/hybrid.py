@@ -1,4 +1,4 @@
-"""What directives may do to the loops of a hybrid script: they are statements of the user's, whose order may matter."""
+"""Checks of directives on the loops of a hybrid script: these are statements of the user's, whose order may matter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def axes_of(stage: StageState, loop: IterVar) -> list[IterVar]:
 
 
 def check_new_loop(stage: StageState, made: str, directive: str) -> None:
-    """Refuses loops around those of a script: its statements have no place for them. `made`: what they would be."""
+    """Refuses more loops around those of a script: its statements have no place for them. made: what they are."""
     if isinstance(stage.op, HybridOp):
         loops = ", ".join(loop.name for loop in stage.leaf_iter_vars)
         raise stage.refuse(directive, f"{stage.name} is a hybrid script, whose loops are those that are written in it: "

@@ -15,7 +15,7 @@ SHARED = (IterType.VECTORIZED, IterType.PARALLELIZED)
 
 
 def why_not_in_lanes(stage: StageState) -> str:
-    """Why `stage`, with what is computed inside of it, cannot be computed for several lanes at a time; "" if it can."""
+    """The reason why `stage` and its guests cannot be computed for several lanes at a time; "" if they can."""
     if type(stage.op) is not ComputeOp:
         return f"{stage.name} is not made by a formula of te.compute, and vectors have no place for its statements"
     for loop in stage.leaf_iter_vars:
@@ -46,7 +46,7 @@ def vectorized(stage: StageState, loops: Iterable[IterVar]) -> IterVar | None:
 
 
 def must_fit_in_lanes(stage: StageState, order: list[IterVar], directive: str) -> None:
-    """Refuses if, with the loops of `stage` in `order`, a guest that cannot be is computed inside a vector."""
+    """Refuses an order of the loops of `stage` that puts a guest into a vectorized loop which has no room for it."""
     first = vectorized(stage, order)
     inside = order[find(order, first) or 0:] if first is not None else []
     for guest in stage.guests():

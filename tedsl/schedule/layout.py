@@ -24,7 +24,7 @@ PLACES = "each element needs a place of its own: permute, split (c // 4, c % 4) 
 
 
 class NotInvertible(Exception):
-    """A map that does not say for each element of the memory which element of the tensor it is; the text says why."""
+    """A map that cannot be inverted: the message says why an element of the memory is not one element of the tensor."""
 
     def __init__(self, problem: str, hint: str = PLACES) -> None:
         super().__init__(problem)
@@ -33,7 +33,7 @@ class NotInvertible(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """`axis // lower % count`, times `scale`: what a final index takes of one axis."""
+    """A summand of a final index: `axis // lower % count * scale`."""
 
     axis: Var
     lower: Expr
@@ -43,8 +43,11 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """finals: the indices of the memory over `axes`; extents: its shape. inverse: each axis over `places`, the variables that
-    stand for the final indices. conditions: which elements of the memory are elements of the tensor (none: all of them)."""
+    """A map from the indices `axes` of a tensor to the indices `finals` of its memory, and its inverse.
+
+    extents: the shape of the memory. inverse: each of `axes` in terms of `places`, the variables of the final indices.
+    conditions: those over `places` under which an element of the memory is one of the tensor; empty if all are.
+    """
 
     axes: tuple[Var, ...]
     finals: tuple[Expr, ...]
@@ -54,7 +57,7 @@ class Layout:
     conditions: tuple[Expr, ...]
 
     def forward(self, indices: Sequence[Expr], analyzer: Analyzer) -> tuple[Expr, ...]:
-        """Where the element at `indices` stands in memory."""
+        """The indices in memory of the element at `indices`."""
         values = {axis: build.cast(axis.dtype, index) for axis, index in zip(self.axes, indices)}
         return tuple([analyzer.simplify(substitute(final, values)) for final in self.finals])
 
@@ -83,7 +86,7 @@ def layout_of(axes: Sequence[Var], shape: Sequence[Expr], finals: Sequence[Expr]
 
 
 def _parts_of(place: Var, parts: Sequence[Part]) -> Mapping[Part, Expr]:
-    """What each part is in terms of the final index; `parts` with the smallest scale first."""
+    """The value of each part in terms of the final index `place`; `parts` with the smallest scale first."""
     found = {}
     for at, part in enumerate(parts):
         value = build.floordiv(place, build.cast(place.dtype, part.scale))
@@ -150,7 +153,7 @@ class _Reader:
                 raise NotInvertible(f"{e!r} divides by {by}: tiles have at least one element")
             case FloorDiv(a=a, b=by) | FloorMod(a=a, b=by) if not self.depends(by):
                 return self.divided(e, self.parts(a), by)
-        raise NotInvertible(f"{e!r} is no index made of axes by +, *, // and %")
+        raise NotInvertible(f"{e!r} is not made of axes by +, *, // and %")
 
     def divided(self, e: FloorDiv | FloorMod, parts: list[Part], by: Expr) -> list[Part]:
         if not parts:
@@ -176,7 +179,7 @@ class _Reader:
                              hint=f"call transform_layout twice, first with {e.a!r} as an index, then with the parts of that")
 
     def kept(self, parts: list[Part]) -> list[Part]:
-        """Without parts that are always 0."""
+        """`parts` without those that are always 0."""
         return [part for part in parts if build.as_int(part.count) != 1]
 
     def depends(self, e: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""What lowering asks for first: inlined formulas written into their readers, and loops that start at 0."""
+"""The normal form of a schedule, `s.normalize()`: inlined formulas stand in their readers, and all loops start at 0."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _inlined_into(op: Operation, inliner: Inliner) -> Operation:
 
 
 def _rebase(state: ScheduleState) -> None:
-    """Gives each axis that is still a loop a twin that starts at 0: the region of an attached stage need not."""
+    """Replaces each axis that is still a loop by one that starts at 0; the region of an attached stage need not start there."""
     twins: dict[tuple[StageState, IterVar], IterVar] = {}
     for stage in state.with_versions():
         if stage.attach_type == AttachType.INLINED:

@@ -1,4 +1,4 @@
-"""What users hold of one step of a computation: `s[C]`. A handle keeps nothing: the directives stand in `primitives`, the data
+"""The handle of one operation of a schedule: `s[C]`. It keeps nothing: the directives stand in `primitives`, the data
 in `state.py`; here they are called, checked and recorded by `directive`."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class Stage:
-    """One step of the computation and its loops: `s[C]`. Each method changes how it is computed, never what."""
+    """One operation of a schedule and its loops: `s[C]`. Each directive changes how it is computed, never the result."""
 
     __slots__ = ("schedule", "state")
     _directives: ClassVar[frozenset[str]] = OF_STAGES
@@ -67,19 +67,19 @@ class Stage:
 
     @directive(by_name=("factor", "nparts"))
     def split(self, parent: IterVar, factor: Any = None, nparts: Any = None, *, tail: str = GUARD) -> tuple[IterVar, IterVar]:
-        """Cut the loop `parent` in two, `factor` iterations inside or `nparts` outside; returns outer, inner.
+        """Split the loop `parent` in two: `factor` inner iterations or `nparts` outer ones; returns (outer, inner).
 
-        Sizes and scalar arguments may give the number, as in factor=n // 4: a call in which it is below 1 is refused.
+        The number may depend on sizes and scalar arguments, as in factor=n // 4; a call in which it is below 1 is refused.
 
-        tail: what is done with the last tile where the factor does not divide the extent. The results are the same:
+        tail: what is done about the last tile where the factor does not divide the extent. The results are the same:
 
-        - "guard", the default: every iteration asks whether it exists. Always right; nothing is computed twice.
-        - "mask": one loop. Where it is vectorized, its vectors are masked: no copy of the loop, no branch; else as "guard".
-        - "partition": a main loop that asks nothing, and a loop for the rest, also where the extent is a constant.
-        - "shift_inwards": the last tile is moved inwards until it is full; it computes some elements again, so reductions
-          and results computed in place are refused.
-        - "round_up": full tiles, in memory that is enlarged for them; what does not exist is computed and never read. Outputs
-          and arguments, whose memory is the caller's, are refused.
+        - "guard", the default: a condition in each iteration. Always correct; nothing is computed twice.
+        - "mask": masked vectors where the loop is vectorized, without a second loop and without branches; else as "guard".
+        - "partition": a main loop without conditions and a loop for the rest, also where the extent is constant.
+        - "shift_inwards": the last tile is moved inwards until it is full. It computes some elements again, so reductions and
+          results computed in place are refused.
+        - "round_up": full tiles, in memory that is enlarged for them; the additional elements are computed and never read.
+          Outputs and arguments, whose memory is the caller's, are refused.
 
         Example (add_n):
             xo, xi = s[C].split(i, factor=4)
@@ -94,7 +94,7 @@ class Stage:
 
     @directive
     def fuse(self, *args: IterVar) -> IterVar:
-        """One loop for the neighbouring loops `args`; of nothing, a new outermost loop of one iteration.
+        """Fuse the neighbouring loops `args` into one and return it. Without arguments, add an outermost loop of one iteration.
 
         Example (table):
             s[C].fuse(y, x)
@@ -113,7 +113,7 @@ class Stage:
     @directive
     def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: Any, y_factor: Any) \
             -> tuple[IterVar, IterVar, IterVar, IterVar]:
-        """Cut two loops into tiles; returns x_outer, y_outer, x_inner, y_inner.
+        """Split two loops into tiles; returns (x_outer, y_outer, x_inner, y_inner), which is also their new order.
 
         Example (table):
             yo, xo, yi, xi = s[C].tile(y, x, 4, 4)
@@ -122,7 +122,7 @@ class Stage:
 
     @directive
     def decompose_reduction(self, loop: IterVar) -> None:
-        """Store the start values of a reduction in loops of their own, right before `loop`.
+        """Initialize a reduction in loops of their own, right before `loop`.
 
         Example (rowsum):
             s[B].decompose_reduction(i)
@@ -133,7 +133,7 @@ class Stage:
 
     @directive
     def vectorize(self, var: IterVar) -> None:
-        """Run the loop `var`, of constant extent, as vector instructions.
+        """Run the loop `var`, whose extent is constant, as vector instructions.
 
         Example (add):
             xo, xi = s[C].split(i, factor=4)
@@ -153,7 +153,7 @@ class Stage:
 
     @directive
     def parallel(self, var: IterVar) -> None:
-        """Share the iterations of the loop `var` out among threads.
+        """Distribute the iterations of the loop `var` over threads.
 
         Example (table):
             s[C].parallel(y)
@@ -162,7 +162,7 @@ class Stage:
 
     @directive
     def bind(self, ivar: IterVar, thread_ivar: IterVar) -> None:
-        """Run the iterations of `ivar` as threads of a device.
+        """Bind the loop `ivar` to a thread axis: its iterations run as threads of a device.
 
         Example (add):
             bx, tx = s[C].split(i, factor=4)
@@ -184,8 +184,8 @@ class Stage:
     def set_store_predicate(self, predicate: Any) -> None:
         """Store the elements of this stage only where the condition `predicate`, over thread axes, holds.
 
-        It chooses which of several threads stores what all of them have, as after a reduction across threads. A condition
-        that leaves elements to no thread is refused by lowering.
+        It chooses the thread that stores a value which several threads have, as after a reduction across threads. Lowering
+        refuses a condition under which an element is stored by no thread.
 
         Example (rowsum):
             tx = te.thread_axis("threadIdx.x")
@@ -196,7 +196,7 @@ class Stage:
 
     @directive
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
-        """Replace the loop `var` and all loops inside it by one use of an intrinsic whose formula they compute.
+        """Replace the loop `var` and all loops inside it by one use of an intrinsic, whose formula must be what they compute.
 
         Example (add):
             x, y = te.placeholder((4,), name="x"), te.placeholder((4,), name="y")
@@ -211,16 +211,16 @@ class Stage:
 
     @directive
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
-        """Put a note for the passes on the loop `var`. `pragma_type` is one of
+        """Attach a pragma, a note for the passes, to the loop `var`. `pragma_type` is one of
 
-        - "auto_unroll_max_step", with a number: loops inside that make no more than so many statements become copies.
-        - "unroll_explicit", 0 or 1: whether these become copies (1, the default) or loops marked as unrolled.
+        - "auto_unroll_max_step", with a number: loops inside are unrolled where that makes at most so many statements.
+        - "unroll_explicit", 0 or 1: whether these are replaced by copies (1, the default) or marked as unrolled loops.
         - "unroll", "vectorize": what `unroll` and `vectorize` do.
         - "import_c", "import_llvm", with C or LLVM IR (the text, or the name of a .ll file): functions that intrinsics and
           tir.call_extern may call.
-        - "loop_partition_hint": the loop is split where its guards cease to hold, also at a constant extent.
-        - "parallel_stride_pattern": each thread of a parallel loop takes every so many-th iteration instead of one piece.
-        - "parallel_launch_point", "parallel_barrier_when_finish": taken as they are in TVM's programs; nothing needs doing.
+        - "loop_partition_hint": the loop is partitioned where its conditions cease to hold, also if its extent is constant.
+        - "parallel_stride_pattern": thread t of T takes the iterations t, t + T, t + 2T, ... instead of a contiguous range.
+        - "parallel_launch_point", "parallel_barrier_when_finish": accepted, for programs written for TVM; without effect.
         - "debug_skip_region": the loop is left out.
 
         Example (table):
@@ -233,7 +233,7 @@ class Stage:
 
     @directive
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
-        """Compute this stage at the loop `scope` of `parent`, as much of it as an iteration needs.
+        """Compute this stage at the loop `scope` of `parent`: in each iteration the part that the iteration reads.
 
         Example (blur):
             xo, xi = s[C].split(x, factor=4)
@@ -243,7 +243,7 @@ class Stage:
 
     @directive
     def reverse_compute_at(self, parent: Stage, scope: IterVar) -> tuple[IterVar, ...]:
-        """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns its loops.
+        """Compute this stage at the loop `scope` of `parent`, the stage that it reads; returns the loops of this stage.
 
         Example (chain):
             s[C].reverse_compute_at(s[B], B.op.axis[0])
@@ -252,7 +252,7 @@ class Stage:
 
     @directive
     def compute_inline(self) -> None:
-        """Write the formula of this stage into its readers.
+        """Inline this stage: its formula takes the place of each read of it.
 
         Example (chain):
             s[B].compute_inline()
@@ -261,7 +261,7 @@ class Stage:
 
     @directive
     def compute_root(self) -> None:
-        """Compute this stage on its own, before its readers.
+        """Compute this stage in a loop nest of its own, before the stages that read it.
 
         Example (chain):
             s[B].compute_at(s[C], y)
@@ -271,7 +271,7 @@ class Stage:
 
     @directive
     def set_scope(self, scope: str) -> Stage:
-        """Keep the values of this stage in memory of that scope; returns this stage.
+        """Keep this stage in memory of `scope`: "global", "shared", "local", "warp", ...; returns this stage.
 
         Example (chain):
             s[B].set_scope("local")
@@ -281,7 +281,7 @@ class Stage:
 
     @directive
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
-        """Make the stride of `axis` in the memory of this stage `offset` modulo `factor`, in elements.
+        """Pad the memory of this stage so that the stride of `axis`, in elements, is `offset` modulo `factor`.
 
         Example (chain):
             s[B].storage_align(B.op.axis[0], 16, 1)
@@ -290,7 +290,7 @@ class Stage:
 
     @directive
     def double_buffer(self) -> None:
-        """Fill this stage for the next iteration of its loop while the values of this one are read.
+        """Keep two copies of this stage: one is filled for the next iteration of its loop while the other is read.
 
         Example (blur):
             xo, xi = s[C].split(x, factor=4)
@@ -301,7 +301,7 @@ class Stage:
 
     @directive
     def rolling_buffer(self) -> None:
-        """Keep what the next iteration of its loop needs of this stage too, instead of computing it again.
+        """Keep the elements of this stage that the next iteration of its loop reads too, instead of computing them again.
 
         Example (blur):
             xo, xi = s[C].split(x, factor=4)
@@ -311,7 +311,7 @@ class Stage:
         rolling_buffer(self.state)
 
     def transform_layout(self, mapping_function: Callable[..., Any]) -> list[IterVar] | None:
-        """Put the elements of this stage elsewhere in its memory, `lambda n, c: [n, c // 4, c % 4]`; returns the new loops.
+        """Store this stage in another layout, `lambda n, c: [n, c // 4, c % 4]`; returns the new loops, None for an input.
 
         Example (chain):
             s[B].transform_layout(lambda y, x: [x // 4, y, x % 4])
@@ -324,7 +324,7 @@ class Stage:
 
     @directive
     def prefetch(self, tensor: Tensor, var: IterVar, offset: Any) -> None:
-        """In each iteration of `var`, ask the cache for what the iteration `offset` later reads of `tensor`.
+        """In each iteration of `var`, prefetch into the cache what the iteration `offset` later reads of `tensor`.
 
         Example (table):
             s[C].prefetch(A, y, 1)
@@ -333,7 +333,7 @@ class Stage:
 
     @directive
     def nontemporal(self) -> None:
-        """Store this output past the cache.
+        """Write this output with non-temporal stores, past the cache.
 
         Example (table):
             s[C].nontemporal()
@@ -342,7 +342,9 @@ class Stage:
 
     @directive
     def specialize(self, condition: Any) -> Specialized:
-        """Other loops where `condition`, on sizes and scalar arguments, holds; returns the handle of that version.
+        """Add a version of this stage, with loops of its own, for calls in which `condition` holds; returns its handle.
+
+        The condition is over sizes and scalar arguments. The first version whose condition holds runs.
 
         Example (add_n):
             xo, xi = s[C].split(i, factor=4)
@@ -354,7 +356,7 @@ class Stage:
 
     @property
     def versions(self) -> list[Specialized]:
-        """The versions that specialize made; the first one whose condition holds runs."""
+        """The versions that `specialize` added, in that order."""
         return [Specialized(self.schedule, version) for version in self.state.versions]
 
     @property
@@ -363,7 +365,7 @@ class Stage:
 
     @property
     def op(self) -> Any:
-        """The operation now: after cache_write, cache_read or rfactor another than `origin_op`. Usually a ComputeOp."""
+        """The operation that is computed now; cache_write, cache_read and rfactor replace it. Usually a ComputeOp."""
         return self.state.op
 
     @property
@@ -377,7 +379,7 @@ class Stage:
 
     @property
     def all_iter_vars(self) -> list[IterVar]:
-        """The axes and every loop that was made of them."""
+        """The axes of the operation and every loop that was made of them, in the order in which they were made."""
         return list(self.state.all_iter_vars)
 
     @property
@@ -415,7 +417,7 @@ class Stage:
 
     @property
     def group(self) -> StageGroup | None:
-        """The innermost group of this stage."""
+        """The innermost group that this stage belongs to, if any."""
         return None if self.state.group is None else StageGroup(self.schedule, self.state.group)
 
     @property
@@ -445,7 +447,7 @@ class Stage:
 
 
 def _elsewhere(stage: StageState) -> dict[str, str]:
-    """What to write for names that a stage does not have, but its operation or its schedule."""
+    """What to write for names that the operation or the schedule of `stage` has, and not its handle."""
     fields = {name: f"{stage.handle}.op.{name}" for name in dir(stage.op) if not name.startswith("_")}
     return {**fields, **{name: f"s.{name}({stage.tensor_written}, ...)" for name in OF_SCHEDULES}}
 
@@ -461,7 +463,7 @@ def _on_the_stage(version: StageState, name: str, args: Sequence[Any]) -> str:
 
 
 class Specialized(Stage):
-    """The version of a stage for calls in which a condition holds. Directives on loops change it alone."""
+    """The version of a stage for calls in which a condition holds, made by `specialize`. It has directives on loops only."""
 
     __slots__ = ()
 
@@ -474,7 +476,7 @@ class Specialized(Stage):
 
     @property
     def condition(self) -> Expr:
-        """Where this version runs."""
+        """The version is taken in calls in which this condition holds."""
         assert self.state.condition is not None
         return self.state.condition
 

@@ -41,7 +41,7 @@ ANNOTATIONS = {IterType.UNROLLED: "unrolled", IterType.VECTORIZED: "vectorized",
 
 @dataclass(frozen=True, eq=False)
 class IterVarAttr:
-    """What the user said about one loop. `iter_type` is UNROLLED, VECTORIZED, PARALLELIZED, or DATA_PAR: nothing."""
+    """The annotations of one loop. iter_type: UNROLLED, VECTORIZED, PARALLELIZED, or DATA_PAR for none of these."""
 
     iter_type: IterType = IterType.DATA_PAR
     bind_thread: IterVar | None = None
@@ -51,7 +51,7 @@ class IterVarAttr:
     prefetched: tuple[Prefetched, ...] = ()
 
     def describe(self) -> str | None:
-        """How a sentence calls it ("vectorized"), or None if nothing was said that changes the loop."""
+        """The annotation in words ("vectorized", "bound to threadIdx.x"), None if there is none that changes the loop."""
         if self.bind_thread is not None:
             return f"bound to {self.bind_thread.thread_tag}"
         return ANNOTATIONS.get(self.iter_type)
@@ -132,22 +132,22 @@ class StageState:
 
     @property
     def written(self) -> str:
-        """How Python writes this stage, or that of which it is a version: `s[C]`, `s[C_local]`, `s.stages[2]`."""
+        """The Python of this stage, or of the stage that it is a version of: `s[C]`, `s[C_local]`, `s.stages[2]`."""
         return self.schedule.recorder.written(self.version_of or self)
 
     @property
     def handle(self) -> str:
-        """How Python writes what directives about its loops are called on: a version has a handle of its own."""
+        """The Python of the handle on which its directives are called: of a version, its name."""
         return self.written if self.version_of is None else self.schedule.recorder.names.get(self, self.name)
 
     @property
     def early(self) -> str:
-        """What a hint adds to a directive that makes a new stage of this one: versions would be lost."""
+        """The words that a hint adds to a directive which makes a new stage of this one, where that would lose versions."""
         return ", written before specialize" if self.versions or self.version_of is not None else ""
 
     @property
     def tensor_written(self) -> str:
-        """How Python writes the tensor of this stage, the first of several."""
+        """The Python of the tensor of this stage, the first of several."""
         stage = self.version_of or self
         return text_of(stage.schedule.recorder.tensor(stage.origin_op.output(0), stage))
 
@@ -196,13 +196,13 @@ class StageState:
                                    f's.cache_read({self.tensor_written}, "local", readers)')
 
     def must_not_be_extern(self, directive: str) -> None:
-        """Refuses a stage whose loops are statements of the user's."""
+        """Refuses a stage of te.extern, whose loops are statements of the user's."""
         if isinstance(self.op, ExternOp):
             problem, hint = self._why_not_a_loop(None)
             raise self.refuse(directive, problem, hint=hint)
 
     def position_of(self, loop: Any, directive: str) -> int:
-        """The place of `loop` among the loops now. Refuses what is no loop now, and says what became of it."""
+        """The position of `loop` among the present loops. The error for what is not one says what became of it."""
         self.must_have_loops(directive)
         at = find(self.leaf_iter_vars, loop)
         if at is None:
@@ -239,15 +239,15 @@ class StageState:
         if any(one.name == loop.name for one in self.all_iter_vars):
             return (f"the loop {loop.name} given is not the {loop.name} of this stage: it was made by another schedule or "
                     "belongs to another operation", take)
-        return f"{loop.name} is no loop of this schedule", take
+        return f"{loop.name} is not a loop of this schedule", take
 
     def retire(self, loop: IterVar, fate: str, hint: str = "") -> None:
-        """Notes what became of a loop that this stage has no more, and what to write instead of it."""
+        """Notes what became of a loop that this stage no longer has, and what to write in its place."""
         new = f"use {self.written}.op.axis and {self.written}.op.reduce_axis of the new operation"
         self.retired[loop] = f"{loop.name} {fate}", hint or new
 
     def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
-        """Refuses a loop that was annotated, bound or given a pragma: what was said would be lost."""
+        """Refuses a loop that is annotated, bound or has a pragma, which would be lost."""
         said = self.annotation_of(loop)
         if said is None and self.attr_of(loop).pragma_keys:
             said = f"marked with the pragma {self.attr_of(loop).pragma_keys[0].value}"
@@ -281,14 +281,14 @@ class StageState:
         return [s for s in self.schedule.stages if s.attach_type == AttachType.SCOPE and s.attach_stage is host]
 
     def version(self, condition: Expr) -> StageState:
-        """A version of this stage with the loops of now; it is not among the versions yet."""
+        """A version of this stage with the present loops; the caller adds it to the versions."""
         twin = replace(self, versions=[], version_of=self, condition=condition)
         twin.__dict__.update({name: value for name, value in fields_of(self).items()
                               if name not in ("versions", "version_of", "condition")})
         return twin
 
     def become(self, op: Operation) -> None:
-        """Makes `op`, which has the axes of the operation now, that of this stage and its versions."""
+        """Makes `op`, which has the axes of the present operation, the operation of this stage and its versions."""
         for stage in (self, *self.versions):
             stage.op = op
 
@@ -323,7 +323,7 @@ class ScheduleState:
         return [one for stage in self.stages for one in (stage, *stage.versions)]
 
     def sync_versions(self) -> None:
-        """What is said of a stage as a whole, such as its place, is said of its versions."""
+        """Gives the versions of each stage the fields that hold for the stage as a whole, such as its place."""
         for stage in self.stages:
             for version in stage.versions:
                 version.__dict__.update({name: getattr(stage, name) for name in OF_STAGE})
@@ -375,7 +375,7 @@ def outputs_of(old: Operation, new: Operation) -> dict[Tensor, Tensor]:
 
 
 def describe(value: Any) -> str:
-    """What a wrong argument is, for an error: "the int 0", "the tensor A"."""
+    """The words of an error for a wrong argument: "the int 0", "the tensor A"."""
     if isinstance(value, Tensor):
         return f"the tensor {value.name}"
     if isinstance(value, Operation):

@@ -1,14 +1,13 @@
 """The tail of a split: what is done with the last tile where the factor does not divide the extent.
 
-    guard          every iteration asks whether it exists: `if io*f + ii < n`. The default, as in TVM: always right, nothing is
-                   computed twice. Passes that know more drop the question, split the loop there, or make it a mask
-    mask           one loop whose vectors are masked: no copy of the loop, no branch per lane. A loop that is not vectorized
-                   has the guard
-    partition      a main loop without the question and a loop for the rest, also where the extent is a constant
+    guard          a condition in each iteration: `if io*f + ii < n`. The default, as in TVM: always right, nothing is computed
+                   twice. Passes that can, drop the condition, partition the loop there, or turn it into a mask
+    mask           one loop with masked vectors: no second loop, no branch per lane. A loop that is not vectorized has the guard
+    partition      a main loop without conditions and a loop for the rest, also if the extent is constant
     shift_inwards  the last tile is moved inwards, so that it is full: it computes some elements again, to the same values.
-                   An extent below the factor is one tile with a question about the lane alone
-    round_up       the loop runs full tiles and the memory of the stage is enlarged; what does not exist is computed and never
-                   read. Reads that would leave their tensors there give 0 instead
+                   An extent below the factor is one tile with a condition on the lane alone
+    round_up       full tiles, in memory that is enlarged for them; the additional elements are computed and never read.
+                   Reads that would leave their tensors there give 0 instead
 
 The results are the same. The last two say something about the stage as a whole, and are refused where that cannot hold.
 """
@@ -39,7 +38,7 @@ from tedsl.schedule.state import StageState, describe
 
 
 def check_tail(stage: StageState, loop: IterVar, part: Expr, tail: Any, directive: str) -> None:
-    """Refuses what is no tail, and a tail that this stage or loop cannot have."""
+    """Refuses what is not a tail, and a tail that this stage or loop cannot have."""
     if not isinstance(tail, str) or tail not in TAILS:
         raise stage.refuse(directive, f"there is no tail {describe(tail)}", hint=f"choose one of {', '.join(TAILS)}")
     if tail == GUARD:
@@ -78,7 +77,7 @@ def _check_enlarging(stage: StageState, loop: IterVar, part: Expr, directive: st
 
 
 def _why_inner(loop: IterVar, relations: list[Relation]) -> str:
-    """What makes the end of `loop` an end inside of the tensor; "" if it is that of an axis."""
+    """What the end of `loop` is if it is not that of an axis, but inside the tensor; "" if it is that of an axis."""
     at = loop
     for relation in reversed(relations):
         if not any(one is at for one in children_of(relation)):
@@ -99,7 +98,7 @@ def comes_out_even(stage: StageState, loop: IterVar, part: Expr) -> bool:
 
 
 def must_not_recompute(stage: StageState, loop: IterVar, directive: str) -> None:
-    """Refuses to share out among threads the tiles of a split of which two compute the same elements."""
+    """Refuses to distribute over threads the tiles of a split of which two compute the same elements."""
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.tail == SHIFT_INWARDS and loop in below(relation.outer, stage.relations):
             raise stage.refuse(

@@ -1,4 +1,4 @@
-"""Threads of a device and the memories that they share: how far a thread axis reaches, and in which memory a stage is kept.
+"""Threads of a device and the memories that they share: the rank of each, and the memory in which a stage is kept.
 
     blockIdx   (rank 0)   the blocks of a launch          "global" memory (rank 0) is shared by all of them
     threadIdx  (rank 1)   the threads of one block        "shared" (1) by the threads of a block, "warp" (2) by threadIdx.x
@@ -35,7 +35,7 @@ def thread_rank(tag: str) -> int:
 
 
 def memory_rank(scope: str) -> int:
-    """How private memory of `scope` is, 0 for the memory of all; scopes unknown here ("wmma...") belong to one thread."""
+    """The rank of the memory `scope`: 0 for memory of all threads; unknown scopes ("wmma...") belong to one thread."""
     return RANKS.get(scope.split(".")[0], RANKS["local"])
 
 

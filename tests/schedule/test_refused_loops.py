@@ -47,7 +47,7 @@ def test_a_loop_of_another_schedule(chain, refused):
 
 
 def test_a_loop_of_another_program(chain, refused):
-    refused(chain.s, lambda: chain.s[chain.D].parallel(te.reduce_axis((0, 4), "r")), "r is no loop of this schedule")
+    refused(chain.s, lambda: chain.s[chain.D].parallel(te.reduce_axis((0, 4), "r")), "r is not a loop of this schedule")
 
 
 @pytest.mark.parametrize("value, words", [(0, "expected an axis, got the int 0"), (None, "got None"), ("i", "got the str 'i'"),
@@ -271,7 +271,8 @@ def test_an_output_is_in_global_memory(chain, refused):
 
 
 def test_nontemporal_is_for_outputs(chain, refused):
-    refused(chain.s, lambda: chain.s[chain.C].nontemporal(), "nontemporal() on stage C", "C is no output", "create_schedule: D")
+    refused(chain.s, lambda: chain.s[chain.C].nontemporal(), "nontemporal() on stage C", "C is not an output",
+            "create_schedule: D")
 
 
 # --- the schedule itself ------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_numbers_of_storage_align(chain, refused, factor, offset, words):
 def test_strides_belong_to_axes(chain, refused):
     outer, _ = chain.s[chain.C].split(chain.C.op.axis[0], 8)
     refused(chain.s, lambda: chain.s[chain.C].storage_align(outer, 8, 0), "i.outer is a loop", "s[C].op.axis: i, j")
-    refused(chain.s, lambda: chain.s[chain.C].storage_align(chain.B.op.axis[0], 8, 0), "i is no axis of C")
+    refused(chain.s, lambda: chain.s[chain.C].storage_align(chain.B.op.axis[0], 8, 0), "i is not an axis of C")
     refused(chain.s, lambda: chain.s[chain.C].storage_align(0, 8, 0), "expected an axis, got the int 0")
 
 
@@ -143,9 +143,9 @@ def test_a_new_layout_gives_new_loops(chain):
     (lambda i, j: [i + j], "overlap with the rest, or leave gaps"),
     (lambda i, j: [(i * 48 + j) // 16, (i * 48 + j) % 16], "divides a sum"),
     (lambda i, j: [(i + j) // 2, (i + j) % 2, j], "divides (i + j), in which several elements have one place"),
-    (lambda i, j: [i * j, j], "is no index made of axes by +, *, // and %"),
+    (lambda i, j: [i * j, j], "is not made of axes by +, *, // and %"),
     (lambda i, j: [i + 1, j], "1 is added: the memory begins with the first element, at index 0"),
-    (lambda i, j: [te.max(i, j), j], "is no index made of axes"),
+    (lambda i, j: [te.max(i, j), j], "is not made of axes"),
     (lambda i, j: [i, "j"], "an index of the map is an integer expression, got the str 'j'"),
     (lambda i, j: [i, j * 0.5], "an index of the map is an integer expression"),
     (lambda i, j: i * 48 + j, "the map returns a list of indices"),

@@ -1,1 +1,1 @@
-"""The directives, one file each. A directive looks, checks everything, then changes: when it raises, nothing has changed."""
+"""The directives, one file each. Each checks everything before it changes the schedule."""

@@ -9,7 +9,7 @@ from tedsl.schedule.state import Group, ScheduleState, StageState
 
 def create_group(schedule: ScheduleState, outputs: Sequence[StageState], inputs: Sequence[StageState],
                  include_inputs: bool) -> Group:
-    """Make a group of the stages on the ways from `inputs` to `outputs`, these included, those if `include_inputs`.
+    """Make a group of the stages between `inputs` and `outputs`, with the outputs, and the inputs if `include_inputs`.
 
     A group can be computed at a loop as one: its compute_at moves every stage in it that has no place of its own.
     """
@@ -26,7 +26,7 @@ def create_group(schedule: ScheduleState, outputs: Sequence[StageState], inputs:
 
 def _between(schedule: ScheduleState, outputs: Sequence[StageState], inputs: Sequence[StageState], include_inputs: bool,
              directive: str) -> list[StageState]:
-    """The stages on the ways from inputs to outputs, producers first; refuses ends between which there is no way."""
+    """The stages that depend on `inputs` and on which `outputs` depend, producers first; refused if there are none."""
     consumers = schedule.consumers()
     below = _reached(inputs, lambda stage: consumers[stage])
     producers = {stage: [p for p in schedule.stages if stage in consumers[p]] for stage in schedule.stages}
@@ -60,7 +60,7 @@ def _reached(start: Sequence[StageState], near: Callable[[StageState], list[Stag
 
 
 def _check_uses(schedule: ScheduleState, inside: list[StageState], outputs: Sequence[StageState], directive: str) -> None:
-    """Only outputs are used outside of the group."""
+    """Refuses a group of which a stage other than an output is read outside."""
     consumers = schedule.consumers()
     for stage in inside:
         outside = [reader.name for reader in consumers[stage] if reader not in inside]
@@ -70,7 +70,7 @@ def _check_uses(schedule: ScheduleState, inside: list[StageState], outputs: Sequ
 
 
 def _group_around(inside: list[StageState], directive: str) -> Group | None:
-    """The group to which all of `inside` belong."""
+    """The innermost group to which all of `inside` belong."""
     around = inside[0].group
     for stage in inside:
         if stage.group is not around:

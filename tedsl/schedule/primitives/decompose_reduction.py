@@ -1,4 +1,4 @@
-"""decompose_reduction: where the start values of a reduction are stored."""
+"""decompose_reduction: a reduction is initialized in loops of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tedsl.schedule.state import StageState, find, show
 
 
 def decompose_reduction(stage: StageState, loop: Any) -> None:
-    """Store all start values in a nest of their own, right before `loop`; without it, before the first reduction loop.
+    """Initialize the results in a loop nest of their own, right before `loop`; by default before the first reduction loop.
 
         for i: { B[i] = 0; for k: B[i] += A[i, k] }   →   for i: B[i] = 0;  for i: for k: B[i] += A[i, k]        (at i)
     """
@@ -40,7 +40,7 @@ def first_reduction(loops: Sequence[IterVar]) -> int | None:
 
 
 def check_init_place(stage: StageState, directive: str, after: list[IterVar]) -> None:
-    """Refuses an order of the loops in which the start values would stand inside of the reduction, or outside of threads."""
+    """Refuses an order of the loops in which the initialization would stand inside the reduction, or outside of threads."""
     first = first_reduction(after)
     if first is None:
         return
@@ -55,7 +55,7 @@ def check_init_place(stage: StageState, directive: str, after: list[IterVar]) ->
 
 
 def _must_stay_in_threads(stage: StageState, directive: str, inside: Sequence[IterVar]) -> None:
-    """Refuses start values outside of threads launched around the stage: `inside` are the loops behind their place."""
+    """Refuses an initialization outside the threads that are launched around the stage. inside: the loops after its place."""
     thread = next((one for one in inside if one in stage.env_threads), None)
     if thread is not None:
         raise stage.refuse(directive, f"the start values would stand outside of the threads {thread.name}, which env_threads "

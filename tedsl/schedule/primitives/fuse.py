@@ -16,7 +16,7 @@ from tedsl.schedule.state import StageState, find, show
 
 
 def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
-    """Turn neighbouring loops, given from the outermost in, into one.
+    """Turn neighbouring loops, given from the outermost to the innermost, into one.
 
         for i in 0..n: for j in 0..m: body(i, j)   →   for f in 0..n * m: body(f // m, f % m)
 

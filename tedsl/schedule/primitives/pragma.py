@@ -1,4 +1,4 @@
-"""pragma: a note on a loop for the passes."""
+"""pragma: a note for the passes on a loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHOICES = ("unroll", "vectorize", *PRAGMAS)
 
 
 def pragma(stage: StageState, loop: Any, kind: Any, value: Any = None) -> None:
-    """Put the note `kind` with `value` (a number, a string or nothing) on `loop`."""
+    """Attach the pragma `kind` with `value` (a number, a string or None) to `loop`."""
     directive = f"pragma({show(loop)}, {show(kind)}{'' if value is None else f', {show(value)}'})"
     stage.position_of(loop, directive)
     if not isinstance(kind, str):

@@ -15,7 +15,7 @@ from tedsl.schedule.state import StageState, find, show
 
 
 def reorder(stage: StageState, order: Sequence[Any]) -> None:
-    """Nest the loops of `order` so, outermost first, in the places that they hold together; others stay where they are.
+    """Put the loops of `order`, outermost first, into the places that they have together; the other loops stay in theirs.
 
         for i: for j: for k: body   → reorder(k, i) →   for k: for j: for i: body
     """

@@ -22,12 +22,13 @@ from tedsl.schedule.tails import must_have_plain_tails
 
 
 def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> list[Tensor]:
-    """Compute partial results per iteration of the reduction loop `loop` in a new stage, over which `stage` then reduces.
+    """Add a stage with a partial result for each iteration of the reduction loop `loop`; `stage` reduces over these.
 
         B[i] = sum(A[i, k], k)  with ko, ki = split(k, 16)   → rfactor(B, ki) →
         B.rf[k.inner, i] = sum(A[i, k.outer * 16 + k.inner], k.outer);  B[ax0] = sum(B.rf[k.inner.v, ax0], k.inner.v)
 
-    `factor_axis` is the place of the new axis in B.rf. What a split overshoots is excluded by the condition of the reduction.
+    `factor_axis` is the place of the new axis in B.rf. Iterations
+    beyond the extent of a split are excluded by the condition of the reduction.
     """
     named = "" if whole_number(factor_axis) == 0 else f", factor_axis={show(factor_axis)}"
     directive = f"rfactor({show(tensor)}, {show(loop)}{named})"
@@ -140,7 +141,7 @@ def _plan(stage: StageState, op: ComputeOp, loop: IterVar) -> _Plan:
 
 
 def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeOp:
-    """B.rf: the factored loop is an axis of elements; the other loops of its reduction axes reduce."""
+    """The operation of B.rf: the factored loop is an axis of its elements, the other loops of the reduction axes reduce."""
     source: Reduce = substitute(whole, plan.values)
     condition = source.condition
     if plan.conditions:
@@ -156,7 +157,7 @@ def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeO
 
 
 def _final(op: ComputeOp, whole: Reduce, factored: ComputeOp, plan: _Plan, place: int) -> ComputeOp:
-    """What B becomes: the reduction of B.rf over the axis that it got."""
+    """The new operation of B: the reduction of B.rf over the new axis."""
     axes = tuple([note_axis(IterVar(axis.dom, Var(f"ax{at}", axis.dtype))) for at, axis in enumerate(op.axis)])
     over = note_axis(IterVar(plan.own.dom, Var(f"{plan.own.name}.v", plan.own.dtype), IterType.COMM_REDUCE))
     indices = (*axes[:place], over, *axes[place:])

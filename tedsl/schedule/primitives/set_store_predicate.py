@@ -16,7 +16,7 @@ def set_store_predicate(stage: StageState, predicate: Any) -> None:
 
         B[i] = value   →   if threadIdx.x == 0: B[i] = value
 
-    The condition is over thread axes, tx.var.equal(0). What it excludes must be stored by another thread: lowering sees to it
+    The condition is over thread axes, tx.var.equal(0). Each element must be stored by some thread, which lowering checks
     (`lower/threads/predicates.py`).
     """
     directive = f"set_store_predicate({show(predicate)})"

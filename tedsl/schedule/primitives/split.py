@@ -42,9 +42,9 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
 
 
 def positive_count(stage: StageState, directive: str, what: str, value: Any, loop: IterVar) -> Expr:
-    """`value` as an integer expression of the dtype of `loop`; refuses what is no integer, not one for a call, or below 1.
+    """`value` as an integer of the dtype of `loop`; refuses what is not an integer, changes during a call, or is below 1.
 
-    Where the call decides, lowering asks it (`lower/regions/counts.py`).
+    What only a call knows to be below 1 is checked in each call (`lower/regions/counts.py`).
     """
     try:
         count = None if isinstance(value, (bool, str)) else build.as_expr(value)

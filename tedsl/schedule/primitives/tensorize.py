@@ -47,7 +47,7 @@ def tensorize(stage: StageState, loop: Any, intrin: Any) -> None:
 
 
 def _check_formula(stage: StageState, op: ComputeOp, intrin: TensorIntrin, directive: str) -> None:
-    """What needs no loops to be seen: the number of outputs and their dtypes, whether there is a reduction."""
+    """Refuses an intrinsic with other outputs, dtypes or reductions than the stage; lowering compares the formulas."""
     ours, theirs = intrin.op, op
     if ours.num_outputs != theirs.num_outputs:
         raise stage.refuse(directive, f"the intrinsic has {ours.num_outputs} outputs, {stage.name} has {theirs.num_outputs}")

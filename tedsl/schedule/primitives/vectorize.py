@@ -14,7 +14,7 @@ from tedsl.schedule.state import AttachType, StageState, find, show
 
 
 def vectorize(stage: StageState, loop: Any) -> None:
-    """Mark `loop`, of constant extent, to be run as vector instructions.
+    """Mark `loop`, whose extent is constant, to be run as vector instructions.
 
         for i in 0..8: B[i] = A[i] + 1   →   B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + broadcast(1, 8)
     """

@@ -44,7 +44,7 @@ class _NoForm(Exception):
 
 
 def formula(expr: Expr, term_of_var: Callable[[Var], Term]) -> Term:
-    """`expr` as a term over those of its variables. None where it cannot be said, or not briefly; None is no formula."""
+    """`expr` as a term over the terms of its variables; None where the language has no form for it, or not a short one."""
     try:
         term = _formula(expr, term_of_var, 0)
     except _NoForm:

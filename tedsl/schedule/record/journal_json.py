@@ -104,4 +104,4 @@ def _is_text(value: str) -> bool:
 
 
 def _broken(problem: str) -> ArgumentError:
-    return ArgumentError(f"this is no journal: {problem}", hint="te.Journal.from_json reads what journal.to_json() wrote")
+    return ArgumentError(f"this is not a journal: {problem}", hint="te.Journal.from_json reads what journal.to_json() wrote")

@@ -1,4 +1,4 @@
-"""The variables of a program that are no axes: its sizes and scalar arguments, which journals know by their names."""
+"""The variables of a program that are not axes: its sizes and scalar arguments, which journals know by their names."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def must_not_be_steps(stage: StageState, loop: IterVar, directive: str) -> None:
 
 
 def must_leave_steps(stage: StageState, inverse: Sequence[Expr], directive: str) -> None:
-    """Refuses a layout in which the rows of different steps lie in one another: a step would compute rows of other steps.
+    """Refuses a layout that interleaves the rows of different steps: a step would compute rows of other steps.
 
     inverse: each axis of the stage over the indices of the memory.
     """

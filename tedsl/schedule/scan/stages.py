@@ -1,6 +1,6 @@
 """Scans in a schedule: which stages are computed step by step, and which hold the rows of a state.
 
-Nothing is kept: cache_read, cache_write and rfactor change the graph, and it tells.
+This is found anew each time it is asked, as cache_read, cache_write and rfactor change the graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
 @dataclass(frozen=True, eq=False)
 class Scans:
-    """What stages are to the scans of a schedule; each maps a stage to that of the scan.
+    """The roles of stages in the scans of a schedule. Each field maps stages of one role to the stage of their scan.
 
     steps: computed in each step, inside the innermost loop of the scan unless attached elsewhere; updates among them.
     stateful: those of the steps that depend on the state. updates, states: the stages of the updates and the placeholders.
@@ -49,7 +49,7 @@ NONE = Scans()
 
 
 def scans_of(schedule: ScheduleState) -> Scans:
-    """What the stages of `schedule` are to its scans."""
+    """The roles of the stages of `schedule` in its scans."""
     scans = [stage for stage in schedule.stages if isinstance(stage.op, ScanOp)]
     if not scans:
         return NONE
@@ -75,7 +75,7 @@ def scans_of(schedule: ScheduleState) -> Scans:
 
 
 def needed_first(stage: StageState, scan: StageState, scans: Scans) -> bool:
-    """Whether `stage` is what `scan` begins with, or a part of that: then it is needed before the loops of the scan."""
+    """Whether the first rows of `scan` depend on `stage`, which then is computed before the loops of the scan."""
     if not isinstance(scan.op, ScanOp) or stage in scans.steps:
         return False
     schedule = scan.schedule
@@ -83,7 +83,7 @@ def needed_first(stage: StageState, scan: StageState, scans: Scans) -> bool:
 
 
 def step_axes(stage: StageState) -> list[int]:
-    """The dimensions of a stage in the steps of a scan that count the steps: those that its readers index by the step."""
+    """The dimensions of a stage that its readers in a scan index by the step."""
     scans = scans_of(stage.schedule)
     found: dict[Operation, set[int]] = {one.op: {0} for one in scans.updates}
     for reader in reversed(stage.schedule.stages):

@@ -1,4 +1,4 @@
-"""Stages that are cheaper to compute where they are read: inlined in one call, by what their formulas look like."""
+"""Inlining of all stages whose formulas are of a kind: element-wise, broadcasts, or without reductions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
 
 
 def _may_inline(stage: StageState) -> bool:
-    """Whether the stage is as it was made, and compute_inline would not refuse it."""
+    """Whether no directive has changed the stage, and compute_inline would not refuse it."""
     readers = stage.schedule.consumers()[stage]
     return not (stage.is_output or is_scheduled(stage) or stage.op.num_outputs > 1 or stage.guests()
                 or stage in stage.schedule.group_hosts.values()) \

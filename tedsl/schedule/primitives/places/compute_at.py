@@ -13,7 +13,7 @@ from tedsl.schedule.state import AttachType, StageState, describe, find, show
 
 
 def compute_at(stage: StageState, host: Any, loop: Any) -> None:
-    """Compute what an iteration of `loop` of `host` needs of `stage` at the start of that iteration.
+    """Compute, at the start of each iteration of `loop` of `host`, the part of `stage` that the iteration reads.
 
         for i: P[i] = f(i);  for i: C[i] = g(P[i])   →   for i: P[i] = f(i); C[i] = g(P[i])
     """
@@ -22,7 +22,7 @@ def compute_at(stage: StageState, host: Any, loop: Any) -> None:
 
 
 def must_be_possible(stage: StageState, host: Any, loop: Any, said: str = "") -> None:
-    """Refuses a place at which a use of `stage` would not find it. `said`: the directive, if it is another than compute_at."""
+    """Refuses a place where `stage` would not be computed before each use of it. said: the directive, by default compute_at."""
     directive = said or f"compute_at({show(host)}, {show(loop)})"
     stage.must_have_loops(directive)
     _check_host(stage, host, directive)
@@ -72,7 +72,7 @@ def _check_host(stage: StageState, host: Any, directive: str) -> None:
 
 
 def _places(stage: StageState) -> str:
-    """The loops at which `stage` could be computed now; where there are none, the stages at which it could in the end."""
+    """A list, for a hint, of the loops at which `stage` can be computed now; without any, of the stages that may offer some."""
     hosts = possible_hosts(stage, stage.schedule.consumers()) if not stage.is_output else []
     if not hosts:
         scans = scans_of(stage.schedule)

@@ -10,7 +10,7 @@ from tedsl.schedule.tails import must_have_one_version
 
 
 def compute_inline(stage: StageState) -> None:
-    """Have no loops for `stage`: every read of it becomes its formula.
+    """Replace every read of `stage` by its formula, so that it has no loops.
 
         for i: P[i] = f(i);  for i: C[i] = g(P[i])   →   for i: C[i] = g(f(i))
     """

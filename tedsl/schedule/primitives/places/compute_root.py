@@ -7,8 +7,8 @@ from tedsl.schedule.state import StageState
 
 
 def compute_root(stage: StageState) -> None:
-    """Take back compute_at and compute_inline. Harmless on a placeholder, which is there from the start.
+    """Take back compute_at and compute_inline; without effect on a placeholder.
 
-    A stage of a group that has a place goes to that place.
+    A stage of a group that is computed at a loop is computed there.
     """
     return_to_group(stage)

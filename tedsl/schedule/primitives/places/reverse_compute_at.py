@@ -34,7 +34,7 @@ Axes = dict[IterVar, IterVar]
 
 
 def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[IterVar, ...]:
-    """Compute the elements of `stage` that an iteration of `loop` of `producer` makes possible at the end of that iteration.
+    """Compute, at the end of each iteration of `loop` of `producer`, the elements of `stage` that read what it has computed.
 
     Returns the loops of `stage`, those of the producer first. Schedule the producer first: its loops are taken as they are.
     """
@@ -59,7 +59,7 @@ def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[Ite
 
 def _other_way(stage: StageState, producer: StageState) -> str:
     if isinstance(stage.op, ExternOp):
-        return f"leave {stage.name} where it is: its statements are no loops that others could be computed in"
+        return f"leave {stage.name} where it is: no stage can be computed inside its statements"
     return f"split the loops of {stage.name} as wanted and call {producer.written}.compute_at({stage.written}, loop)"
 
 
@@ -170,18 +170,18 @@ class Mirror:
         self.moved = {one for one, those in inside.items() if any(those)}
 
     def problem(self) -> str:
-        """Why an iteration of the place does not see a block of `stage`; "" if it does."""
+        """The reason why one iteration of the place does not compute a block of `stage`; "" if it does."""
         for relation in self.stage.relations:
             match relation:
                 case Fuse(fused=f) if f in self.moved and f not in self.fixed:
-                    return f"{f.name}, a fused loop, is cut by the place: what an iteration computes is no block"
+                    return f"{f.name}, a fused loop, is cut by the place: what an iteration computes is not a block"
                 case Split(parent=p, outer=o, inner=i) if i in self.moved and o not in self.fixed:
                     return f"{i.name} is outside of the place and {o.name}, the outer part of {p.name}, inside: what an " \
-                           "iteration computes is no block"
+                           "iteration computes is not a block"
         return ""
 
     def apply(self, other: StageState) -> None:
-        """Make it so: `other` gets the outer loops, `stage` is computed inside the innermost of them."""
+        """Gives `other` the outer loops and computes `stage` inside the innermost of them."""
         self._give(other)
         attrs = self.stage.iter_var_attrs
         for loop in self.outer:
@@ -202,7 +202,7 @@ class Mirror:
         stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, other, self.copies[self.outer[-1]]
 
     def _give(self, other: StageState) -> None:
-        """The relations that end in outer loops, over the axes of `other`; its loops."""
+        """Gives `other` the relations that end in outer loops, over its own axes; returns its loops."""
         leaves = list(other.leaf_iter_vars)
         for relation in self.stage.relations:
             if not any(child in self.moved for child in children_of(relation)):
@@ -236,7 +236,7 @@ class Mirror:
         raise AssertionError("only lowering makes other relations")
 
     def _keep_inner(self) -> None:
-        """`stage` keeps what ends in inner loops; of an axis that is fixed there is one iteration."""
+        """Leaves `stage` what ends in inner loops; an axis that is fixed has one iteration."""
         stage = self.stage
         extents = written_tiling(stage).extents
         kept: list[Relation] = []
@@ -262,7 +262,7 @@ def _is_used(attr: IterVarAttr) -> bool:
 
 
 def _ends(stage: StageState) -> dict[IterVar, list[IterVar]]:
-    """The loops in which each iteration variable ends."""
+    """The loops that each iteration variable was split into."""
     ends: dict[IterVar, list[IterVar]] = {loop: [loop] for loop in stage.leaf_iter_vars}
     for relation in reversed(stage.relations):
         found = [leaf for child in children_of(relation) for leaf in ends[child]]

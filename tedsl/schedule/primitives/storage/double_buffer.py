@@ -1,4 +1,4 @@
-"""double_buffer: the next iteration is filled in while this one is used."""
+"""double_buffer: a stage has two copies; one is filled for the next iteration while the other is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which stages keep their values in memory of our own, so that a directive may say how."""
+"""Stages that are kept in memory which the kernel allocates, so that directives may choose its layout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def must_own_memory(stage: StageState, directive: str, what: str) -> None:
 
 
 def copied_from(stage: StageState, scope: str, where: str) -> str:
-    """What to do, for a hint, so that `stage` is computed in memory of `scope` and copied from there."""
+    """The text of a cache_write for a hint, with which `stage` is computed in memory of `scope` and copied from there."""
     op = stage.op
     if type(op) is not ComputeOp:  # cache_write takes formulas only
         return f"put a te.compute that copies {stage.name} in its place: {stage.name} is then computed {where}"

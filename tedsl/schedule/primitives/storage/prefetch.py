@@ -1,4 +1,4 @@
-"""prefetch: what a later iteration reads is brought near now."""
+"""prefetch: what a later iteration reads is loaded into the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.schedule.storage import Prefetched
 
 
 def prefetch(stage: StageState, tensor: Any, loop: Any, offset: Any) -> None:
-    """In each iteration of `loop`, ask the cache for what the iteration `offset` later reads of `tensor`.
+    """In each iteration of `loop`, prefetch what the iteration `offset` later reads of `tensor`.
 
         for i: B[i] = f(A[i, :])   →   for i: prefetch(A[i + offset, :]); B[i] = f(A[i, :])
     """

@@ -1,4 +1,4 @@
-"""rolling_buffer: what the next iteration needs too is kept."""
+"""rolling_buffer: elements that the next iteration reads too are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tedsl.schedule.tails import must_have_one_version
 
 
 def rolling_buffer(stage: StageState) -> None:
-    """Compute only what the iteration before has not computed, in a buffer that wraps around.
+    """Compute in each iteration only the elements that the one before has not computed, in a circular buffer.
 
         for y: P[y], P[y + 1], P[y + 2] = ...; use(P[y .. y + 2])
         →   P of three rows;  for y: P[(y + 2) % 3] = ... (at first all three); use(P[y % 3 .. (y + 2) % 3])

@@ -1,4 +1,4 @@
-"""storage_align: room between the rows of a stage's memory."""
+"""storage_align: padding between the rows of a stage in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
 
         B of shape (4, 30), storage_align(i, 32, 0):   B[i*30 + j]   →   B[i*32 + j]
 
-    Rows that start at multiples of a cache line, or (offset 1) columns that do not all fall into one set of the cache.
+    So rows start at multiples of a cache line, or (offset 1) the elements of a column fall into different sets of the cache.
     """
     directive = f"storage_align({show(axis)}, {show(factor)}, {show(offset)})"
     _must_have_strides(stage, directive)
@@ -33,7 +33,7 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
     if dim is None:
         names = ", ".join(one.name for one in axes)
         what = f"expected an axis, got {describe(axis)}" if not isinstance(axis, IterVar) \
-            else f"{axis.name} is no axis of {stage.name}" if find(stage.all_iter_vars, axis) is None \
+            else f"{axis.name} is not an axis of {stage.name}" if find(stage.all_iter_vars, axis) is None \
             else f"{axis.name} is a loop, and strides belong to the axes of {stage.name}"
         raise stage.refuse(directive, what, hint=f"use one of {stage.written}.op.axis: {names}")
     every, rest = whole_number(factor), whole_number(offset)
@@ -50,7 +50,7 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
 
 
 def _must_have_strides(stage: StageState, directive: str) -> None:
-    """Refuses what is never laid out in another way."""
+    """Refuses a stage whose memory has one dimension, or none, and so no strides to choose."""
     op = stage.op
     if isinstance(op, ScanOp):
         raise stage.refuse(directive, f"{stage.name} is a scan: its rows follow one another without gaps",

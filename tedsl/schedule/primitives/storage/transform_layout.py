@@ -1,4 +1,4 @@
-"""transform_layout: the elements of a tensor stand elsewhere in its memory."""
+"""transform_layout: a tensor is stored in another layout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Mapped:
 
 
 def call_map(stage: StageState, fn: Any) -> Mapped:
-    """The indices that `fn` gives for the axes of `stage`; refuses what is no map."""
+    """Calls `fn` with variables for the indices of `stage`; refuses what is not a map of indices."""
     if not callable(fn):
         raise stage.refuse(DIRECTIVE, f"the map is a function of the indices, got {describe(fn)}",
                            hint="for example lambda n, c: [n, c // 4, c % 4]")
@@ -60,7 +60,7 @@ def call_map(stage: StageState, fn: Any) -> Mapped:
 
 
 def _called(stage: StageState, fn: Callable[..., Any], axes: Sequence[Var]) -> Any:
-    """What `fn` returns. Whatever it raises instead is told as what it is: a mistake in the map."""
+    """The result of `fn`; whatever it raises is reported as a mistake in the map."""
     try:
         return fn(*axes)
     except TedslError as error:
@@ -94,7 +94,7 @@ def _index(stage: StageState, value: Any) -> Expr:
 
 
 def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
-    """Keep the element `axes` of the tensor at `finals` of its memory, and compute it in the order of the memory.
+    """Store the element at `axes` of the tensor at `finals` of its memory, and compute it in the order of the memory.
 
         for c: B[c] = f(c)   with lambda c: [c // 4, c % 4]   →   for c_0: for c_1: B[c_0, c_1] = f(c_0*4 + c_1)
 
@@ -199,7 +199,7 @@ def _rewired(stage: StageState, old: Operation, new: Operation, layout: Layout) 
 
 
 def _reading(stage: StageState, op: Operation, outputs: Mapping[Tensor, Tensor], layout: Layout) -> Operation:
-    """`op` with its reads of the tensor in the new places."""
+    """`op` with its reads of the tensor at the new indices."""
     if type(op) is not ComputeOp:
         raise stage.refuse(DIRECTIVE, f"{op.name} reads {stage.name} in memory as it was laid out, not by a formula",
                            hint=f"have {op.name} read a te.compute that copies {stage.name}")
@@ -240,13 +240,13 @@ def _known(op: ComputeOp) -> Analyzer:
 
 
 def _clamped(index: Expr, extent: Expr) -> Expr:
-    """`index`, or the nearest one that exists: what a place that is read from a tensor means."""
+    """`index`, which is read from a tensor, clamped to the extent."""
     last = build.sub(build.cast(index.dtype, extent), 1)
     return build.maximum(build.minimum(index, last), build.const(0, index.dtype))
 
 
 class _Places(Rewriter):
-    """Sends loads of the old tensors to the places of their elements in the new ones."""
+    """Rewrites loads of the old tensors to loads of the same elements of the new ones."""
 
     def __init__(self, outputs: Mapping[Tensor, Tensor], layout: Layout, analyzer: Analyzer) -> None:
         super().__init__()
