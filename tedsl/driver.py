@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, entry
 from tedsl.ir import build as build_expr
 from tedsl.ir.expr import Expr
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
@@ -37,6 +37,7 @@ OF_DATA = {"clamp": Accesses.PROVED, "check": Accesses.DATA_AT_RUN_TIME, "trust"
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")  # what TEDSL_CHECKED may say
 
 
+@entry
 def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None, name: str = "main",
           binds: Mapping[Any, Any] | None = None, simple_mode: bool = False) -> IRModule:
     """The loops of a schedule (or of functions) as a module; print it to read them.
@@ -52,6 +53,7 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
         return IRModule({key: _after(pipeline, func, accesses) for key, func in functions.items()})
 
 
+@entry
 def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule] | Mapping[Any, Any],
           args: Sequence[Any] | None = None, target: Any = None, target_host: Any = None, name: str = "default_function",
           binds: Mapping[Any, Any] | None = None, *, checked: bool | None = None) -> Module:

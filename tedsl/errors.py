@@ -2,12 +2,62 @@
 
 Mistakes of users are `TedslError`s; they also derive from the built-in class that fits, so that
 `except ValueError` written for another library keeps working. `InternalError` is a bug of ours.
+
+The traceback of a `TedslError` shows the lines of the user's program: `entry`, on the functions that programs call, takes the
+frames of tedsl out of it, and notebooks show it so in any case. The environment variable TEDSL_TRACEBACK=full keeps them all.
+An `InternalError` and every other exception keeps its frames.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OURS = tuple(str(Path(__file__).parents[1] / package) + "/" for package in ("tedsl", "topi"))  # how the files of tedsl begin
+
+
+def entry(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` as programs call it: what it refuses has a traceback without the frames of tedsl that it went through."""
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True  # pytest and IPython leave this frame out
+        try:
+            return function(*args, **kwargs)
+        except TedslError as refusal:
+            raise shortened(refusal) from refusal.__cause__  # TEDSL_TRACEBACK=full shows the frames inside of tedsl
+
+    return call
+
+
+def shortened(refusal: TedslError) -> TedslError:
+    """`refusal` and what caused it, with tracebacks of the frames outside of tedsl alone unless TEDSL_TRACEBACK=full."""
+    if os.environ.get("TEDSL_TRACEBACK", "").strip().lower() == "full":
+        return refusal
+    error: BaseException | None = refusal
+    while error is not None:
+        error.__traceback__ = _outside(error.__traceback__)
+        error = error.__cause__
+    return refusal
+
+
+def _outside(trace: TracebackType | None) -> TracebackType | None:
+    """The frames of `trace` that run files of others."""
+    frames = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(OURS):
+            frames.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    for frame in reversed(frames):
+        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return kept
 
 
 class TedslError(RuntimeError):
@@ -17,6 +67,13 @@ class TedslError(RuntimeError):
         RuntimeError.__init__(self, f"{problem}\n  hint: {hint}" if hint else problem)
         self.problem = problem
         self.hint = hint
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: its own form, without the frames of tedsl also where no `entry` stood between."""
+        shell: Any = sys.modules["IPython"].get_ipython()
+        formatter = shell.InteractiveTB
+        shortened(self)
+        return list(formatter.structured_traceback(type(self), self, self.__traceback__, tb_offset=formatter.tb_offset))
 
 
 class DTypeError(TedslError, TypeError):

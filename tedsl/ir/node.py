@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import IntEnum
 from operator import is_
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
@@ -58,7 +59,8 @@ def _make_init(cls: type) -> Callable[..., None]:
     if hasattr(cls, "__post_init__"):
         lines += ["try: self.__post_init__()", "except TedslError: raise",
                   "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
-    exec(f"def {prefix}init(self, {header}):\n    " + "\n    ".join(lines or ["pass"]), scope)  # names are ours alone
+    text = f"def {prefix}init(self, {header}):\n    " + "\n    ".join(lines or ["pass"])
+    exec(compile(text, f"{Path(__file__).parent}/<constructor of {cls.__name__}>", "exec"), scope)  # names are ours alone
     made: Callable[..., None] = scope.pop(f"{prefix}init")
     made.__name__, made.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
     return made

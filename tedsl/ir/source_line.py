@@ -6,11 +6,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
+
+from tedsl.errors import OURS
 
 STAGE_SOURCE = "stage_source"  # AttrStmt key: the name of the stage that the body computes, and the line that wrote its formula
 READ_SOURCE = "read_source"  # AttrStmt key: the name and line of the stage, inlined into that of the body, that reads a buffer
 SCRIPT_LINE = "script_line"  # AttrStmt key: the line of a hybrid script that the body was written as; gone once it is checked
-OURS = tuple(str(Path(__file__).parents[2] / package) + "/" for package in ("tedsl", "topi"))
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,13 @@ class SourceLine:
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return self.short if _notebook_cell(self.file) else f"{self.file}:{self.line}"
 
     @property
     def short(self) -> str:
-        """`prog.py:12`, without the folder."""
-        return f"{Path(self.file).name}:{self.line}"
+        """`prog.py:12`, without the folder; `Cell In[3], line 2` in a notebook."""
+        cell = _notebook_cell(self.file)
+        return f"{cell}, line {self.line}" if cell else f"{Path(self.file).name}:{self.line}"
 
 
 def user_line() -> SourceLine | None:
@@ -38,3 +41,21 @@ def user_line() -> SourceLine | None:
             return SourceLine(file, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def user_level() -> int:
+    """The `stacklevel` with which the caller warns about the innermost line outside of tedsl and topi."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _notebook_cell(file: str) -> str:
+    """`Cell In[3]` for the file name that IPython gave to a cell; "" for files."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    label = name_of(file) if name_of is not None else None  # ("Cell", "In[3]"), or None for what is not a cell
+    return " ".join(label) if label else ""

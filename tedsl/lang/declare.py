@@ -19,7 +19,7 @@ from inspect import CO_VARARGS
 from types import FunctionType
 from typing import Any, overload
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError, TedslError, entry
 from tedsl.ir import build
 from tedsl.ir.dtype import FLOAT32, INT32
 from tedsl.ir.dtype import dtype as as_dtype
@@ -41,16 +41,19 @@ Value = Expr | TensorSlice | LazyEqual | IterVar | TensorIntrinCall | float  # w
 Values = tuple[Value, ...] | list[Value]
 
 
+@entry
 def var(name: str = "tindex", dtype: object = INT32) -> Var:
     """A scalar that the caller passes or, in shapes, that the arrays of the call decide."""
     return Var(name, as_dtype(dtype))
 
 
+@entry
 def size_var(name: str = "size", dtype: object = INT32) -> SizeVar:
     """A `var` that is known to be at least 0."""
     return SizeVar(name, as_dtype(dtype))
 
 
+@entry
 def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> Tensor[PlaceholderOp]:
     """A tensor that the caller passes. shape: a sequence of ints and integer expressions, or one of them; () is a scalar.
 
@@ -63,6 +66,7 @@ def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> 
     return Tensor(PlaceholderOp(name, check_shape(shape, where), of))
 
 
+@entry
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
     """An axis to reduce over, for `axis=` of te.sum and its kin. dom: (begin, end), or a Range."""
     where = opening("reduce_axis", name)
@@ -85,6 +89,7 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
     return note_axis(IterVar(made, Var(name, made.extent.dtype), IterType.COMM_REDUCE, thread_tag))
 
 
+@entry
 def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
     """An axis of threads, to bind loops to: te.thread_axis("threadIdx.x"), or with its range first. A str first is the tag."""
     if isinstance(dom, str):
@@ -110,6 +115,7 @@ def compute(shape: Any, fcompute: Callable[..., Value], name: str = "compute", t
 def compute(shape: Any, fcompute: Callable[..., Values], name: str = "compute", tag: str = "",
             attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str | Sequence[str] = "") \
         -> tuple[Tensor[ComputeOp], ...]: ...
+@entry
 def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",
             attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str | Sequence[str] = "") -> Any:
     """A new tensor by a formula: its element [i, j] is `fcompute(i, j)`.

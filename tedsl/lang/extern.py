@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError, entry
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import DType
@@ -100,6 +100,7 @@ def extern(shape: int | Expr | Sequence[int | Expr], inputs: Any, fcompute: Call
 def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
            in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
            info: Any = None) -> Any: ...
+@entry
 def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
            in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
            info: Any = None) -> Any:

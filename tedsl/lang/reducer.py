@@ -10,7 +10,7 @@ from collections.abc import Callable
 from inspect import CO_VARARGS
 from typing import Any, Protocol
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, entry
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import CommReducer, Expr, Reduce, Var
@@ -25,6 +25,7 @@ class Reducer(Protocol):
         """The reduction of `expr` over `axis`; without an axis the combination of the arguments."""
 
 
+@entry
 def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce") -> Callable[..., Any]:
     """A reduction with a combiner of your own, associative and commutative.
 

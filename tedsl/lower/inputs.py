@@ -9,6 +9,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
+from tedsl.ir.source_line import user_level
 from tedsl.ir.wellformed import check_name
 from tedsl.lower.arguments import BufferOptions, dropped_outputs
 from tedsl.lower.lower import check_function, lower_schedule
@@ -56,7 +57,7 @@ def _of_schedule(sch: Schedule, args: Any, name: str, binds: Mapping[Any, Any] |
     if options.to_run:
         for output in dropped_outputs(sch.state, args, binds):
             warnings.warn(f"build: {output} is computed and dropped: it is an output of the schedule and not an argument; "
-                          f"add it to the arguments, build(s, [..., {output}])", UserWarning, stacklevel=4)
+                          f"add it to the arguments, build(s, [..., {output}])", UserWarning, stacklevel=user_level())
     return func
 
 
@@ -84,4 +85,4 @@ def _ignore_args(inp: object, args: object) -> None:
     if isinstance(args, Target) or (isinstance(args, str) and args.strip() != ""):
         raise ArgumentTypeError(f"args belong to a schedule; {what} arguments already",
                                 hint=f'a target is named: build(..., target="{args}")')
-    warnings.warn(f"args are ignored: {what} arguments already", UserWarning, stacklevel=4)
+    warnings.warn(f"args are ignored: {what} arguments already", UserWarning, stacklevel=user_level())

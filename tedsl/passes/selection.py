@@ -13,6 +13,7 @@ from typing import Any
 
 from tedsl.errors import OptionError
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.source_line import user_level
 from tedsl.passes.info import PassInfo
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name
 
@@ -130,4 +131,4 @@ def refuse_needed(disabled: Iterable[str]) -> None:
 
             near = get_close_matches(name, known)
             warnings.warn(f"disabled_pass: lowering has no pass {name!r}" + (f"; did you mean {near[0]}?" if near else ""),
-                          UserWarning, stacklevel=3)
+                          UserWarning, stacklevel=user_level())

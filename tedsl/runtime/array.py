@@ -9,7 +9,7 @@ import numpy
 
 from tedsl.display.facts import facts_page
 from tedsl.display.markup import element
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, entry
 from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
 
@@ -118,6 +118,7 @@ def array_type_address() -> int:
     return id(NDArray)
 
 
+@entry
 def empty(shape: Any, dtype: object = "float32", device: Device | None = None, mem_scope: str | None = None) -> NDArray:
     """A new array with undefined content, aligned to 64 bytes."""
     _require_cpu(device)
@@ -130,6 +131,7 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
     return NDArray(_aligned(dims, numpy_dtype(dtype)))
 
 
+@entry
 def array(arr: Any, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
     """A new array with the content (and dtype, as numpy sees it) of `arr`."""
     _require_cpu(device)

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError
+from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, entry
 from tedsl.ir.expr import Var
 from tedsl.runtime.arguments import Prepared, prepare
 from tedsl.runtime.callbacks import take_error
@@ -45,6 +45,7 @@ class CheckedCall:
         self._timer = timer
         self._method: _MethodDef | None = None  # lives as long as the function made from it, which holds this object
 
+    @entry
     def __call__(self, *args: Any, **named: Any) -> None:
         if named:
             self.refuse_names(*named)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.display.text import Text
-from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, missing_attribute
+from tedsl.errors import ArgumentError, ArgumentTypeError, ScheduleError, entry, missing_attribute
 from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
@@ -230,6 +230,7 @@ def stage_of(state: ScheduleState, key: Any, directive: str, argument: str = "th
                         hint=f"stages of this schedule: {', '.join(names)}")
 
 
+@entry
 def create_schedule(ops: Any) -> Schedule:
     """A schedule for the outputs `ops`: an operation, a tensor, or a list of them. Every stage starts with plain loops."""
     given = list(ops) if isinstance(ops, (list, tuple)) else [ops]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from tedsl.errors import ArgumentTypeError, TedslError
+from tedsl.errors import ArgumentTypeError, TedslError, entry
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
@@ -32,6 +32,7 @@ _TYPES = {ForKind.SERIAL: IterType.DATA_PAR, ForKind.PARALLEL: IterType.PARALLEL
           ForKind.UNROLLED: IterType.UNROLLED}
 
 
+@entry
 def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: the function as a program of loops.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entry
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
@@ -95,6 +95,7 @@ def _check_counts(intrin: TensorIntrin, where: str, regions: int, scalars: int) 
                             hint="scalar_params=[...] of decl_tensor_intrin declares them")
 
 
+@entry
 def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tensor_intrin",
                        binds: Mapping[Tensor, Buffer] | None = None, scalar_params: Sequence[Var] | None = None,
                        default_buffer_params: Mapping[str, Any] | None = None) -> TensorIntrin:

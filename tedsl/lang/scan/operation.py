@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError, entry
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, Var
@@ -81,6 +81,7 @@ def scan(init: Tensor, update: Tensor, state_placeholder: Tensor, inputs: Any = 
 @overload
 def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, name: str = "scan", tag: str = "",
          attrs: Mapping[str, Any] | None = None) -> Any: ...
+@entry
 def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, name: str = "scan", tag: str = "",
          attrs: Mapping[str, Any] | None = None) -> Any:
     """The tensor whose first rows are `init` and whose row t is `update[t, ...]`, a te.compute that reads earlier rows as

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentTypeError, entry
 from tedsl.schedule.record.directive import Directive
 from tedsl.schedule.record.term import Term, text_of
 from tedsl.schedule.record.writing import Writer
@@ -65,7 +65,6 @@ def _directive(method: Callable[Concatenate[H, P], R], *, name: str, by_name: Se
 
     @functools.wraps(method)
     def apply(self: H, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        __tracebackhide__ = True
         owner = self._owner(name, args)
         recorder = owner.schedule.recorder
         try:
@@ -86,7 +85,7 @@ def _directive(method: Callable[Concatenate[H, P], R], *, name: str, by_name: Se
             raise
         return result
 
-    return apply
+    return entry(apply)
 
 
 def _arguments(given: inspect.BoundArguments, owner: Owner, name: str, by_name: Sequence[str]) \
