@@ -95,7 +95,7 @@ def test_the_search_for_an_index_outside_keeps_nothing(bits):
     lambda: tir.Reduce(1, 2, 3, 4, 5), lambda: tir.IntImm("int32", "x"),
 ])
 def test_nodes_say_what_they_take(make):
-    with pytest.raises(tedsl.TedslError, match=r"\w+ takes \(\w+: .*, and got \("):
+    with pytest.raises(tedsl.TedslError, match=r"\w+: the field \w+ is an? .*, not "):
         make()
 
 
@@ -123,7 +123,7 @@ def test_names_that_no_text_can_hold_are_refused_where_they_are_given(name):
                  lambda: tedsl.build(tedsl.IRModule({name: func})), lambda: te.placeholder((4,), name=name),
                  lambda: te.compute((4,), lambda i: i, name=name), lambda: te.var(name),
                  lambda: tir.decl_buffer((4,), name=name), lambda: te.reduce_axis((0, 4), name)):
-        with pytest.raises(ArgumentError, match="has no NUL and no lone surrogate"):
+        with pytest.raises(ArgumentError, match=r"no lone surrogate|has no NUL"):
             give()
     tedsl.build(s, args, name="größe→名")(np.zeros(4, "float32"), np.zeros(4, "float32"))
 
