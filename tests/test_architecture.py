@@ -1,5 +1,6 @@
 """docs/architecture.md is a map: what it names exists, and every folder of the packages is on it."""
 
+import ast
 import pathlib
 import re
 
@@ -28,6 +29,28 @@ def test_every_folder_is_on_the_map():
     rows = set(re.findall(r"^\| `([^`]+)/` \|", (ROOT / "docs" / "architecture.md").read_text(), re.M))
     folders = {str(file.parent.relative_to(ROOT)) for package in ("tedsl", "topi") for file in (ROOT / package).rglob("*.py")}
     assert rows == folders
+
+
+def test_packages_name_their_folders():
+    """The docstring of a package with folders names each; that of `tedsl` points to the map."""
+    silent = []
+    for file in [*(ROOT / "tedsl").rglob("__init__.py"), *(ROOT / "topi").rglob("__init__.py")]:
+        text = ast.get_docstring(ast.parse(file.read_text())) or ""
+        folders = [folder.name for folder in file.parent.iterdir() if list(folder.glob("*.py"))]
+        if "docs/architecture.md" not in text:
+            silent += [f"{file.parent.relative_to(ROOT)}: {name}/" for name in folders if f"{name}/" not in text]
+    assert silent == []
+
+
+def test_packages_name_what_is_there():
+    """A name that the docstring of a package writes as a folder or a file is one."""
+    gone = []
+    for file in [*(ROOT / "tedsl").rglob("__init__.py"), *(ROOT / "topi").rglob("__init__.py")]:
+        text = ast.get_docstring(ast.parse(file.read_text())) or ""
+        names = re.findall(r"(?<![\w./<])(\w+/)(?=[\s,;:.`)]|$)|`(\w+\.py)`", text)
+        gone += [f"{file.parent.relative_to(ROOT)}: {folder or name}" for folder, name in names
+                 if not (file.parent / (folder or name)).exists()]
+    assert gone == []
 
 
 def test_decisions_that_the_code_cites_are_on_the_page():

@@ -1,6 +1,8 @@
 """topi: an inventory of operators on top of tedsl. An operator is a formula; it takes tensors and returns tensors.
 
-Names are those of TVM's topi. `topi.nn` holds the operators of neural networks; loops and targets live in schedules.
+Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `transform/` those that
+move elements, `indexing/` those that read and write at positions, `ordering/` sorting and searching; the others stand here.
+Loops and targets live in `schedules/`, of which `generic/` has TVM's names; `testing/` holds numpy references.
 """
 
 from topi import cuda, generic, image, nn, tag, testing, utils, x86

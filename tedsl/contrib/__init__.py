@@ -1,4 +1,7 @@
-"""What is built on the language and is no part of it. Its modules are loaded when they are asked for."""
+"""What is built on the language and is not part of it, such as shipped tensor intrinsics (`intrinsics/`).
+
+Its modules are loaded when they are asked for.
+"""
 
 from __future__ import annotations
 

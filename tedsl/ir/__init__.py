@@ -1,7 +1,8 @@
 """What a program is: dtypes, expressions, statements, functions, and the tools to walk, rebuild, print and run them.
 
     dtype -> node -> expr (what everything means) -> build (making expressions) -> iters, buffer -> stmt -> func
-    visitor, rewriter, substitute: walk and rebuild      equal, text, verify, evaluate: compare, print, check, run
+    walk/: visit, rebuild, substitute, compare           text, verify, evaluate: print, check, run (interpreter/)
+    calls/: what may be called in an expression          script/: the notation for eyes
 
 `tedsl.ir.structural_equal` and the other names that programs use are loaded when they are asked for.
 """

@@ -1,7 +1,7 @@
 """The finished schedule, before its loops are written: memory that is not there where it is read, effects that happen twice.
 
-The rest of what makes a schedule wrong is refused where it arises: places that do not cover all readers in normalize.py,
-threads that race or wait for each other in threads.py, lanes in lanes.py, tiles that are computed twice in tails.py.
+The rest of what makes a schedule wrong is refused where it arises: places that do not cover all readers in computations.py,
+loops on threads in threads/, stages inside of vectors in in_vectors.py, tiles that are computed twice in uneven_splits.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What lowering knows about a schedule, which it never changes: values, each made once by the step that knows it.
 
     Computation    what a stage computes and reads, with inlined producers         one function per kind of operation (`kinds`)
-    Placement      the same at a place: inside which loop, in which version        `normalize`, `versions`
+    Placement      the same at a place: inside which loop, in which version        `computations`, `versions`
     StagePlan      the same with its region and its loops                          `regions/bounds`
     Launch         the threads of a kernel                                         `threads/launches`
     Program        all plans, and what holds between them                          `regions/bounds`
@@ -32,7 +32,7 @@ class Loop:
     """One loop of a stage: its `leaf` of the schedule, its variable, and the value that stands for the leaf.
 
     A loop of one iteration has no variable; its value is 0. Every loop starts at 0. tail: what passes are told about its last
-    iterations (`tails.py`).
+    iterations (`uneven_splits.tail_of`).
     """
 
     leaf: IterVar

@@ -1,2 +1,7 @@
-"""Passes: loops → loops, one file each. `default.py` reads as the table of contents; `machine/` fits loops to a target,
-`facts/` is what passes ask about a program."""
+"""Passes: loops → loops, one file each. `default.py` reads as the table of contents.
+
+    loops/    unrolled, vectorized, partitioned          facts/    what passes ask about a program
+    storage/  flattened, shared, double-buffered         races/    whether accesses of threads or lanes may meet
+    threads/  barriers, virtual threads, kernels         checked/  every access verified while it runs
+    machine/  loops fitted to a target
+"""

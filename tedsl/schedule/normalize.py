@@ -1,4 +1,8 @@
-"""The normal form of a schedule, `s.normalize()`: inlined formulas stand in their readers, and all loops start at 0."""
+"""`Schedule.normalize`: a copy in which inlined formulas are written into their readers and loops start at 0.
+
+Programs written for TVM call it before they infer bounds. Lowering does not: it inlines into the formulas of its own
+(`lower/computations.py`), and leaves schedules as they are.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,7 @@ def _inlined_into(op: Operation, inliner: Inliner) -> Operation:
 
 
 def _rebase(state: ScheduleState) -> None:
-    """Replaces each axis that is still a loop by one that starts at 0; the region of an attached stage need not start there."""
+    """Gives each axis that is still a loop a twin that starts at 0: the region of an attached stage need not."""
     twins: dict[tuple[StageState, IterVar], IterVar] = {}
     for stage in state.with_versions():
         if stage.attach_type == AttachType.INLINED:

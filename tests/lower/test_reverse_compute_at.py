@@ -214,3 +214,14 @@ def test_loops_that_were_handed_over():
     assert "i.outer became the loop i.outer of C by reverse_compute_at" in refused
     assert "hint: write s[C] and the loop that reverse_compute_at returned" in refused
     assert len(p.s[p.P].leaf_iter_vars) == 3
+
+
+def test_the_loops_that_are_left_may_be_handed_over_again():
+    p = relu_of_matmul(20, 10)
+    outer, _ = p.s[p.P].split(p.P.op.axis[0], 4)
+    p.s[p.C].reverse_compute_at(p.s[p.P], outer)
+    p.s[p.P].compute_root()
+    copy = p.s.cache_read(p.P, "global", [p.C])
+    first = p.s[p.P].leaf_iter_vars[0]  # starts where the tile of C did, now at 0
+    assert [loop.name for loop in p.s[copy].reverse_compute_at(p.s[p.P], first)] == ["ax0", "ax1"]
+    check_both(p.s, p.args, values(p, 20, 10))

@@ -1,4 +1,4 @@
-"""Operators of neural networks."""
+"""Operators of neural networks; convolutions stand in `conv/`, pooling in `pool/`."""
 
 from topi.nn import utils
 from topi.nn.bias_add import bias_add

@@ -139,7 +139,7 @@ def _axes_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer: 
     inner = reader
     while inner is not host:
         around, until = inner.host, inner.position
-        assert around is not None, f"{inner.name} stands outside the place of {plan.name}: normalize refuses that"
+        assert around is not None, f"{inner.name} stands outside the place of {plan.name}: computations.py refuses that"
         start = plan.position + 1 if around is host else 0
         layers.append({loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
                        for loop in around.loops[start:until + 1] if loop.var is not None})

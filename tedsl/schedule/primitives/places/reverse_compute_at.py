@@ -230,10 +230,13 @@ class Mirror:
                 outer, inner = self.copies[o], self.copies[i]
                 self.copies[f] = IterVar(None, Var(f"{outer.name}.{inner.name}.fused", f.dtype), outer.iter_type)
                 return Fuse(outer, inner, self.copies[f])
+            case Rebase(parent=p, rebased=r):
+                parent = self.copies[p]
+                self.copies[r] = IterVar(None, Var(parent.name, r.dtype), parent.iter_type)
+                return Rebase(parent, self.copies[r])
             case Singleton(iter=one):
                 self.copies[one] = one.replace(var=Var(one.name, one.dtype))
                 return Singleton(self.copies[one])
-        raise AssertionError("only lowering makes other relations")
 
     def _keep_inner(self) -> None:
         """Leaves `stage` what ends in inner loops; an axis that is fixed has one iteration."""
