@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["reading_the_loops.md"])
+@pytest.mark.parametrize("page", ["reading_the_loops.md", "concepts.md"])
 def test_the_programs_of_a_page_print_what_stands_below_them(page):
     """One after the other, as a reader would type them; a program without a text below it prints nothing."""
     names, expected = {}, None
@@ -33,3 +33,18 @@ def test_each_word_of_the_loops_is_explained():
     table = page.partition("| What stands there")[2]
     for word in ("A_1", "A_2", "handle", "ramp", "broadcast", "@tir.likely", "0f32", "x if (m)"):
         assert f"`{word}" in table or f"{word}`" in table or word in table, word
+
+
+@pytest.mark.parametrize("page", ["reading_the_loops.md", "concepts.md"])
+def test_the_drawings_and_pages_that_a_page_names_are_there(page):
+    text = (DOCS / page).read_text()
+    for drawing in re.findall(r"!\[[^]]*\]*[^]]*\]\(([^)]*)\)", text):
+        assert (DOCS / drawing).is_file(), drawing
+    for path in re.findall(r"`((?:docs|tutorials|tedsl)/[^`]*)`", text):
+        assert (DOCS.parent / path).exists(), path
+
+
+def test_each_concept_has_a_drawing():
+    text = (DOCS / "concepts.md").read_text()
+    for section in text.split("\n## ")[1:]:
+        assert re.search(r"!\[.*\]\(concepts/\w+\.svg\)", section), section.partition("\n")[0]

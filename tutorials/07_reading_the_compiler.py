@@ -80,9 +80,8 @@ for title, (came, gone) in changed.items():
 assert "vectorize_loops" in changed and "separate_tails" in changed
 
 # `trace.show()` prints all of it, in colour on a terminal; `save` puts it side by side on one page for a browser.
-out = Path(__file__).parent / "out"
-out.mkdir(exist_ok=True)
-page = out / "reading_the_compiler.html"
+page = Path(__file__).parent / "out" / "reading_the_compiler.html"
+page.parent.mkdir(exist_ok=True)
 trace.save(page)
 print("\nAll steps, side by side: out/reading_the_compiler.html (press j and k to move)")
 assert "<svg" in page.read_text(encoding="utf-8")
@@ -99,7 +98,7 @@ print(f"\nThe journal as JSON has {len(kept)} characters, and makes the same loo
 kernel = tedsl.build(s, [A, C])
 llvm = kernel.get_source("ll")  # "asm" is the assembly, "tir" the loops after the passes that know the machine
 print("\nIn LLVM's language, the beginning of the first function:\n")
-print("\n".join(line[:110] for line in llvm[llvm.index("define"):].splitlines()[:5]))
+print("\n".join(line[:110] for line in llvm[llvm.index("define"):].splitlines()[:3]))
 assert "define" in llvm
 
 a = np.random.default_rng(0).random((37, 100), dtype="float32")  # 37 rows: 8 does not divide that either
