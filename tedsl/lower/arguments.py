@@ -24,7 +24,7 @@ from tedsl.lower.plan import Key, Placement, StagePlan
 from tedsl.lower.scan.step_regions import check_shared, shared_memory
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
-from tedsl.schedule.threads import memory_scope
+from tedsl.schedule.thread_ranks import memory_scope
 
 
 @dataclass(frozen=True, eq=False)

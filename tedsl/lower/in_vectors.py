@@ -10,7 +10,7 @@ from tedsl.ir.iters import IterType
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.causes import attached
-from tedsl.schedule.lanes import why_not_in_lanes
+from tedsl.schedule.vector_guests import why_not_in_lanes
 
 
 def check_lanes(plans: Iterable[StagePlan]) -> None:

@@ -20,7 +20,7 @@ from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import attached, related, said
 from tedsl.schedule.relations import ROUND_UP, SHIFT_INWARDS, Split
 from tedsl.schedule.state import AttachType, ScheduleState, StageState
-from tedsl.schedule.threads import memory_owner, memory_rank
+from tedsl.schedule.thread_ranks import memory_owner, memory_rank
 
 
 def check_legality(schedule: ScheduleState, program: Program, analyzer: Analyzer) -> None:

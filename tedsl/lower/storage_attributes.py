@@ -23,7 +23,7 @@ from tedsl.lower.compute import BufferOf
 from tedsl.lower.plan import Program, StagePlan
 from tedsl.schedule.attach import at_reader
 from tedsl.schedule.causes import MemoryField, annotated, kept
-from tedsl.schedule.storage import PLAIN
+from tedsl.schedule.memory_options import PLAIN
 
 
 def produced(plan: StagePlan, program: Program, buffers: Sequence[Buffer], loops: Stmt) -> Stmt:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan.stages import Scans, needed_first, scans_of
 from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
+from tedsl.schedule.vector_guests import vector_around, vectorized, why_not_in_lanes
 
 
 def attach_path(stage: StageState) -> list[tuple[StageState, IterVar]]:

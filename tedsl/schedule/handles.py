@@ -12,8 +12,8 @@ from tedsl.ir.iters import IterVar
 from tedsl.lang.graph import producers_first
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.explain import explain, schedule_page
+from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.group import StageGroup
 from tedsl.schedule.journal import Journal
 from tedsl.schedule.normalize import normalized

@@ -18,7 +18,7 @@ GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "par
 class Split:
     """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given.
 
-    tail: what is done where that does not come out even (`tails.py`): one of TAILS.
+    tail: what is done where that does not come out even (`schedule/tails.py`): one of TAILS.
     """
 
     parent: IterVar

@@ -18,11 +18,11 @@ from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.memory_options import PLAIN, Prefetched, Storage
 from tedsl.schedule.record.history import fields_of, with_twins
 from tedsl.schedule.record.recorder import Recorder
 from tedsl.schedule.record.term import text_of
 from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
-from tedsl.schedule.storage import PLAIN, Prefetched, Storage
 
 
 class AttachType(IntEnum):

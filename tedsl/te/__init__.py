@@ -85,8 +85,8 @@ from tedsl.lang.tensor import Tensor, TensorSlice
 from tedsl.lower.prim_func import create_prim_func
 from tedsl.schedule.handles import Schedule, create_schedule
 from tedsl.schedule.journal import Journal
+from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.stage import Stage
-from tedsl.schedule.storage import AXIS_SEPARATOR
 from tedsl.te import hybrid, operation, schedule, tensor
 from tedsl.te.later import gradient
 

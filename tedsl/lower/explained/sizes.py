@@ -11,8 +11,8 @@ from tedsl.lang.scan.operation import ScanOp
 from tedsl.lower.explained.words import shown
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.threads.around import hosts
-from tedsl.schedule.storage import PLAIN
-from tedsl.schedule.threads import is_virtual
+from tedsl.schedule.memory_options import PLAIN
+from tedsl.schedule.thread_ranks import is_virtual
 
 Sizes = Mapping[str, Expr]  # of each buffer, the number of elements that are allocated
 Allocated = Callable[[PrimFunc], Sizes]

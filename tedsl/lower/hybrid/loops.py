@@ -31,7 +31,7 @@ from tedsl.lower.regions.propagate import compared
 from tedsl.lower.site import Site
 from tedsl.lower.threads.written_memory import check_launches, check_own_memory
 from tedsl.lower.written.function import checked_accesses
-from tedsl.schedule.hybrid import axes_of
+from tedsl.schedule.script_loops import axes_of
 from tedsl.schedule.state import StageState
 
 

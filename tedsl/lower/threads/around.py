@@ -9,7 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Var
 from tedsl.ir.iters import Range
 from tedsl.lower.plan import Ends, Launch, Loop, Placement, StagePlan
-from tedsl.schedule.threads import is_shared_among, memory_scope
+from tedsl.schedule.thread_ranks import is_shared_among, memory_scope
 
 
 def hosts(plan: StagePlan) -> Iterator[tuple[StagePlan, int]]:

@@ -18,7 +18,7 @@ from tedsl.lang.reads import has_load
 from tedsl.lower.plan import Loop, Placement
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.state import IterVarAttr
-from tedsl.schedule.threads import is_virtual
+from tedsl.schedule.thread_ranks import is_virtual
 
 
 def thread_loop(plan: Placement, leaf: IterVar, attr: IterVarAttr, extent: Expr, analyzer: Analyzer) -> Loop:

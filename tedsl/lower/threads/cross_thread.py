@@ -30,7 +30,7 @@ from tedsl.lower.site import Site
 from tedsl.lower.threads.wrap import exceeded, on_threads
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.relations import touched_by
-from tedsl.schedule.threads import is_shared_among, memory_scope
+from tedsl.schedule.thread_ranks import is_shared_among, memory_scope
 
 
 def crosses_threads(plan: StagePlan) -> bool:

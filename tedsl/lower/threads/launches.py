@@ -21,7 +21,7 @@ from tedsl.lower.plan import Launch, Loop, StagePlan
 from tedsl.lower.threads.around import hosts
 from tedsl.schedule.causes import annotated
 from tedsl.schedule.scan.stages import scans_of
-from tedsl.schedule.threads import is_shared_among, is_virtual, memory_owner, memory_rank, memory_scope, thread_rank
+from tedsl.schedule.thread_ranks import is_shared_among, is_virtual, memory_owner, memory_rank, memory_scope, thread_rank
 
 Kernel = tuple[StagePlan, int]  # the outermost loop that is bound to launched threads: of which stage, and its number
 

@@ -26,7 +26,7 @@ from tedsl.lower.threads.around import hosts
 from tedsl.lower.threads.cross_thread import chooses_a_copy, crosses_threads
 from tedsl.lower.threads.wrap import store_predicate
 from tedsl.schedule.causes import said
-from tedsl.schedule.threads import is_shared_among, is_virtual, memory_scope
+from tedsl.schedule.thread_ranks import is_shared_among, is_virtual, memory_scope
 
 CHOICES = 64  # of the threads that all store the same: who may be the one that stores
 POINTS = 4096  # threads to look at one by one

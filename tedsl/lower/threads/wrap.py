@@ -12,7 +12,7 @@ from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import Launch, Loop, StagePlan
 from tedsl.lower.threads.around import hosts
-from tedsl.schedule.threads import is_virtual
+from tedsl.schedule.thread_ranks import is_virtual
 
 
 def around_thread(loop: Loop, body: Stmt, launch: Launch | None) -> Stmt:

@@ -23,8 +23,8 @@ from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.threads.around import hosts
 from tedsl.schedule.causes import annotated, attached
-from tedsl.schedule.hybrid import axes_of
-from tedsl.schedule.threads import is_shared_among, is_virtual
+from tedsl.schedule.script_loops import axes_of
+from tedsl.schedule.thread_ranks import is_shared_among, is_virtual
 
 
 def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> None:

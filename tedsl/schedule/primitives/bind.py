@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.iters import IterType, IterVar
-from tedsl.schedule.hybrid import check_independent
-from tedsl.schedule.lanes import must_not_share_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan.checks import must_not_be_steps
+from tedsl.schedule.script_loops import check_independent
 from tedsl.schedule.state import StageState, describe, show
 from tedsl.schedule.tails import must_have_one_version, must_not_recompute
-from tedsl.schedule.threads import LAUNCHED, is_thread_tag, is_virtual
+from tedsl.schedule.thread_ranks import LAUNCHED, is_thread_tag, is_virtual
+from tedsl.schedule.vector_guests import must_not_share_lanes
 
 
 def bind(stage: StageState, loop: Any, thread: Any) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tedsl.schedule.hybrid import check_new_loop
 from tedsl.schedule.primitives.bind import check_thread
+from tedsl.schedule.script_loops import check_new_loop
 from tedsl.schedule.state import StageState, find, show
 from tedsl.schedule.tails import must_have_one_version
 

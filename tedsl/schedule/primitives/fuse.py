@@ -9,9 +9,9 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.domains import written_tiling
-from tedsl.schedule.hybrid import check_nest, check_new_loop
 from tedsl.schedule.relations import Fuse, fused_of, singleton
 from tedsl.schedule.relations import Singleton as SingletonRelation
+from tedsl.schedule.script_loops import check_nest, check_new_loop
 from tedsl.schedule.state import StageState, find, show
 
 

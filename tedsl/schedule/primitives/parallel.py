@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.iters import IterType
-from tedsl.schedule.hybrid import check_independent
-from tedsl.schedule.lanes import must_not_share_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan.checks import must_not_be_steps
+from tedsl.schedule.script_loops import check_independent
 from tedsl.schedule.state import StageState, show
 from tedsl.schedule.tails import must_not_recompute
+from tedsl.schedule.vector_guests import must_not_share_lanes
 
 
 def parallel(stage: StageState, loop: Any) -> None:

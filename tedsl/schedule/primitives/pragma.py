@@ -6,7 +6,7 @@ from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, StringImm
-from tedsl.schedule.arguments import whole_number
+from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.primitives.unroll import unroll
 from tedsl.schedule.primitives.vectorize import vectorize
 from tedsl.schedule.state import StageState, describe, show

@@ -7,11 +7,11 @@ from typing import Any
 
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import misplaced
-from tedsl.schedule.hybrid import check_order
-from tedsl.schedule.lanes import must_fit_in_lanes
 from tedsl.schedule.primitives.decompose_reduction import check_init_place
 from tedsl.schedule.scan.checks import must_keep_steps_in_order
+from tedsl.schedule.script_loops import check_order
 from tedsl.schedule.state import StageState, find, show
+from tedsl.schedule.vector_guests import must_fit_in_lanes
 
 
 def reorder(stage: StageState, order: Sequence[Any]) -> None:

@@ -13,8 +13,8 @@ from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis, root_axes
 from tedsl.lang.tensor import Tensor, load
-from tedsl.schedule.arguments import whole_number
 from tedsl.schedule.domains import extent_of, guards, indices_up, written_tiling
+from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.group import join_group
 from tedsl.schedule.relations import touched_by
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show

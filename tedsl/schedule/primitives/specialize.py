@@ -8,7 +8,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import Expr
 from tedsl.lang.operation import ComputeOp
-from tedsl.schedule.arguments import OF_A_CALL, why_many
+from tedsl.schedule.given_numbers import OF_A_CALL, why_many
 from tedsl.schedule.scan.stages import scans_of
 from tedsl.schedule.state import AttachType, StageState, describe, show
 

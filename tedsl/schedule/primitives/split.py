@@ -7,7 +7,7 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
-from tedsl.schedule.arguments import OF_A_CALL, why_many
+from tedsl.schedule.given_numbers import OF_A_CALL, why_many
 from tedsl.schedule.relations import GUARD, Split, derived
 from tedsl.schedule.state import StageState, describe, show
 from tedsl.schedule.tails import check_tail

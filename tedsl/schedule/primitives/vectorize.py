@@ -7,10 +7,10 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.iters import IterType
 from tedsl.schedule.domains import extent_of
-from tedsl.schedule.lanes import must_not_share_lanes, why_not_in_lanes
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan.checks import must_not_be_steps
 from tedsl.schedule.state import AttachType, StageState, find, show
+from tedsl.schedule.vector_guests import must_not_share_lanes, why_not_in_lanes
 
 
 def vectorize(stage: StageState, loop: Any) -> None:

@@ -20,7 +20,7 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.operators import ExprOperators
 from tedsl.lang import arithmetic, declare, reductions
 from tedsl.lang.operation import Operation
-from tedsl.schedule.storage import AXIS_SEPARATOR
+from tedsl.schedule.memory_options import AXIS_SEPARATOR
 
 NUMBERS = (int, float, Expr, ExprOperators)
 PROGRAMS_FIT = "a journal fits programs with the same stages and axes; their sizes and formulas may differ"

@@ -11,13 +11,13 @@ from tedsl.ir.operators import LazyEqual
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import Operation, thread_axis_of
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.arguments import whole_number
+from tedsl.schedule.given_numbers import whole_number
+from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.primitives.storage.transform_layout import Mapped
 from tedsl.schedule.record.formula import formula
 from tedsl.schedule.record.names import free_name
 from tedsl.schedule.record.term import Apply, Defined, Function, Name, Series, Term, field, is_sound, names_used
 from tedsl.schedule.state import ScheduleState, StageState
-from tedsl.schedule.storage import AXIS_SEPARATOR
 
 
 class Writer:

@@ -10,7 +10,7 @@ import tedsl
 from tedsl import te
 from tedsl.errors import LoweringError, ScheduleError
 from tedsl.lang.hybrid.nests import nests_of
-from tedsl.schedule.hybrid import axes_of
+from tedsl.schedule.script_loops import axes_of
 
 ROWS, COLUMNS = 6, 10
 DIRECTIVES = ["split", "split", "split", "reorder", "reorder", "reorder", "fuse", "vectorize", "vectorize", "unroll",

@@ -210,7 +210,7 @@ def test_random_maps(seed):
 
 def test_the_way_back_is_the_way_back():
     from tedsl.ir.expr import Var
-    from tedsl.schedule.layout import layout_of
+    from tedsl.schedule.index_map import layout_of
 
     i, j = Var("i"), Var("j")
     for n, m, f, g in itertools.product((1, 2, 5, 8), (1, 3, 6), (1, 2, 3), (2, 4)):

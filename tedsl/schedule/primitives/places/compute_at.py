@@ -6,10 +6,10 @@ from typing import Any
 
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.schedule.attach import at_reader, escapes, legal_places, possible_hosts, reaches, real_consumers
-from tedsl.schedule.lanes import vector_around, vectorized, why_not_in_lanes
 from tedsl.schedule.scan.checks import check_place
 from tedsl.schedule.scan.stages import needed_first, scans_of
 from tedsl.schedule.state import AttachType, StageState, describe, find, show
+from tedsl.schedule.vector_guests import vector_around, vectorized, why_not_in_lanes
 
 
 def compute_at(stage: StageState, host: Any, loop: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.tensor import Tensor
+from tedsl.schedule.memory_options import Prefetched
 from tedsl.schedule.state import StageState, describe, show
-from tedsl.schedule.storage import Prefetched
 
 
 def prefetch(stage: StageState, tensor: Any, loop: Any, offset: Any) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from tedsl.ir.iters import IterVar
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.scan.operation import ScanOp
-from tedsl.schedule.arguments import whole_number
+from tedsl.schedule.given_numbers import whole_number
+from tedsl.schedule.memory_options import Alignment
 from tedsl.schedule.primitives.storage.owned import must_own_memory
 from tedsl.schedule.state import StageState, describe, find, show
-from tedsl.schedule.storage import Alignment
 
 
 def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> None:

@@ -20,10 +20,10 @@ from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
-from tedsl.schedule.layout import Layout, NotInvertible, layout_of, range_inside, reduction_inside, value_inside
+from tedsl.schedule.index_map import Layout, NotInvertible, layout_of, range_inside, reduction_inside, value_inside
+from tedsl.schedule.memory_options import AXIS_SEPARATOR
 from tedsl.schedule.scan.checks import must_leave_steps
 from tedsl.schedule.state import AttachType, StageState, describe, outputs_of
-from tedsl.schedule.storage import AXIS_SEPARATOR
 from tedsl.schedule.tails import must_have_plain_tails
 
 DIRECTIVE = "transform_layout(...)"
