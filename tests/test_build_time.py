@@ -70,3 +70,11 @@ def test_twenty_five_levels_of_a_select_of_itself_build_at_once():
     begin = time.process_time()
     tedsl.build(*FAMILIES["shared select"].make(25))
     assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize("name", ["nested exps", "nested tanhs", "nested selects", "nested floordivs of data"])
+def test_a_formula_of_1600_levels(name):
+    program = FAMILIES[name].make(1600)
+    begin = time.process_time()
+    tedsl.build(*program)
+    assert time.process_time() - begin < 10

@@ -26,6 +26,9 @@ from tedsl.target.host import llvm_binding
 
 _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
 llvm_lock = _lock
+VECTORIZED = 20_000  # the most instructions that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
+INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
+FEW_LINES = 50  # of LLVM IR: fewer are not counted
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 
@@ -88,13 +91,43 @@ def has_short_loops(func: PrimFunc) -> bool:
     return False
 
 
+def instructions(text: str) -> int:
+    """About how many instructions the functions in `text` have, with those that are always inlined in place of their calls."""
+    own: dict[str, int] = {}
+    calls: dict[str, list[str]] = {}
+    inlined: dict[str, int] = {}  # the functions that are always inlined come before those that call them
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("define "):
+            name = line[line.index("@") + 1:line.index("(")]
+            own[name], calls[name] = 0, []
+            if " alwaysinline " in line:
+                inlined[name] = 0
+        elif line.startswith("  "):
+            own[name] += 1
+            if " call " in line and "@" in line:
+                callee = line[line.index("@") + 1:]
+                calls[name].append(callee[:callee.find("(")])
+    for name in own:
+        own[name] += sum(inlined.get(callee, 0) for callee in calls[name])
+        if name in inlined:
+            inlined[name] = own[name]
+    return sum(count for name, count in own.items() if name not in inlined)
+
+
 def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False,
              link: Callable[[Any], None] | None = None) -> Any:
     """The module in `text`, verified and optimised: with LLVM's loop vectorizer, or by the lean list (and its unroller).
 
+    Code of more than VECTORIZED instructions gets the lean list, and of more than INLINED calls its mathematical functions:
+    LLVM's pipeline, and its selection of instructions for one large block, take more than linear time.
     link: puts code of others into the module before that.
     """
     llvm = _binding()
+    count = 0 if text.count("\n") < FEW_LINES else instructions(text)
+    vectorize = vectorize and count <= VECTORIZED
+    if count > INLINED:
+        text = text.replace(" alwaysinline ", " noinline ")
     with _lock:
         try:
             module = llvm.parse_assembly(text)
