@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
@@ -33,7 +34,6 @@ from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
 
-OF_DATA = {"clamp": Accesses.PROVED, "check": Accesses.DATA_AT_RUN_TIME, "trust": Accesses.DATA_TRUSTED}  # tir.data_index
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")  # what TEDSL_CHECKED may say
 
 
@@ -63,13 +63,13 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     module.
     checked: every access of memory is checked while the module runs, slowly; AccessError says what is wrong, in which stage,
     at which iteration. Parallel and vectorized loops run serially then. None: if the environment says TEDSL_CHECKED=1, or
-    the PassContext tir.instrument_bound_checkers.
+    the PassContext tir.instrument_bound_checkers. Other options come from the current PassContext.
     """
     config = PassContext.current().options
     accesses = _accesses(config, _whether_checked(checked))
     if isinstance(inputs, Mapping):
         target, inputs = _single_target(inputs)
-    made = as_target(target)
+    machine = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
     with _blaming(inputs):
@@ -79,7 +79,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
         if not lowered:
             raise ArgumentError("build: the module has no functions")
         funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
-        return backend_for(made).compile(funcs, made, config, quick=config.selection.opt_level == 0)
+        return backend_for(machine).compile(funcs, machine, config, quick=config.selection.opt_level == 0)
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:
@@ -90,8 +90,9 @@ def _blaming(inp: object) -> AbstractContextManager[None]:
 def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:
     """`func` after the passes; what passes of the user's made of it is checked again."""
     lowered = pipeline(func)
-    by_user = PassContext.current().options.add_lower_pass
-    return check_function(lowered, accesses=accesses) if by_user else vouch_for(lowered)
+    if not PassContext.current().options.add_lower_pass:
+        return vouch_for(lowered)
+    return check_function(lowered, accesses=Accesses.PROVED if accesses is Accesses.DATA_AT_RUN_TIME else accesses)
 
 
 def report(sch: Schedule) -> Report:
@@ -101,11 +102,11 @@ def report(sch: Schedule) -> Report:
 
 def _allocated(func: PrimFunc) -> dict[str, Expr]:
     """The number of elements of each buffer that `func` allocates, of those whose name says which one it is."""
-    found: dict[str, list[Expr]] = {}
+    sizes: dict[str, list[Expr]] = {}
     for node in post_order(memory_pipeline()(func).body):
         if isinstance(node, Allocate):
-            found.setdefault(node.buffer_var.name, []).append(functools.reduce(build_expr.mul, node.extents))
-    return {name: sizes[0] for name, sizes in found.items() if len(sizes) == 1}
+            sizes.setdefault(node.buffer_var.name, []).append(functools.reduce(build_expr.mul, node.extents))
+    return {name: known[0] for name, known in sizes.items() if len(known) == 1}
 
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",
@@ -117,8 +118,9 @@ def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: s
 
 def _accesses(config: PassConfig, checked: bool | None = None) -> Accesses:
     """How accesses are kept inside their memory; `checked`, where it is said, goes before the option."""
-    every = config.instrument_bound_checkers if checked is None else checked
-    accesses = Accesses.AT_RUN_TIME if every else OF_DATA[config.data_index]
+    if checked is not None:
+        config = replace(config, instrument_bound_checkers=checked)
+    accesses = config.accesses
     if accesses.name_stages:
         provide_faults()
     return accesses
@@ -141,6 +143,7 @@ def _whether_checked(given: object) -> bool | None:
 
 
 def _single_target(inputs: Mapping[Any, Any]) -> tuple[Target, Any]:
+    """The target and the module of `inputs`, which maps one to the other."""
     if len(inputs) != 1:
         raise ArgumentError(f"build: {len(inputs)} targets in one module; there is one device here, the CPU",
                             hint='build({"llvm": module})')

@@ -128,7 +128,7 @@ class Trace:
         self._state: ScheduleState = sch.state.copy()
         self._args, self._name, self._binds = args, name, binds
         self._target, self._config = as_target(target), PassContext.current().options
-        self._lowering = lowering_pipeline(self._config, simple_mode=False)
+        self._lowering = lowering_pipeline(self._config, accesses=self._config.accesses)
         self._machine = target_pipeline(self._target, self._config)
         self.title = f"{', '.join(op.name for op in self._state.outputs)}: from formulas to loops for {self._target.kind}"
         self.steps: tuple[Step, ...] = tuple(self._steps())
@@ -179,7 +179,8 @@ class Trace:
 
     def _lowered(self) -> PrimFunc:
         with blaming(self._state):
-            return lower_schedule(Schedule(self._state), self._args, self._name, self._binds, to_run=False)
+            return lower_schedule(Schedule(self._state), self._args, self._name, self._binds, to_run=False,
+                                  accesses=self._config.accesses)
 
     # --- how it is shown ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.passes.selection import Selection
 
 
@@ -43,6 +43,9 @@ class DoubleBufferConfig:
     split_loop: int = 1
 
 
+OF_DATA = {"clamp": Accesses.PROVED, "check": Accesses.DATA_AT_RUN_TIME, "trust": Accesses.DATA_TRUSTED}  # tir.data_index
+
+
 @dataclass(frozen=True)
 class PassConfig:
     """What `PassContext(config=...)` may say.
@@ -73,3 +76,8 @@ class PassConfig:
     data_alignment: int = -1
     add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())
     selection: Selection = field(default_factory=Selection)
+
+    @property
+    def accesses(self) -> Accesses:
+        """How accesses are kept inside their memory."""
+        return Accesses.AT_RUN_TIME if self.instrument_bound_checkers else OF_DATA[self.data_index]

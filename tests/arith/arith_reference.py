@@ -26,6 +26,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 
 
 def _trunc(x, y):
@@ -54,9 +55,9 @@ def value(e, env):
             return 1 - value(e.a, env)
         case Select():
             return value(e.true_value if value(e.condition, env) else e.false_value, env)
-        case Call() if e.op.name == "tir.if_then_else":
+        case Call() if e.op is IF_THEN_ELSE:
             return value(e.args[1] if value(e.args[0], env) else e.args[2], env)
-        case Call() if e.op.name == "tir.likely":
+        case Call() if e.op is LIKELY:
             return value(e.args[0], env)
         case Cast():
             return wrap_integer(value(e.value, env), e.dtype)

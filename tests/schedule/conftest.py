@@ -9,6 +9,7 @@ import pytest
 
 from tedsl import te
 from tedsl.ir import expr as ex
+from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
 from tedsl.schedule.handles import create_schedule
 
 
@@ -80,9 +81,9 @@ def value_of(e, env, arrays):
             return array[index]
         case ex.Reduce():
             return reduced(e, env, arrays)[e.value_index]
-        case ex.Call() if e.op.name == "tir.if_then_else":
+        case ex.Call() if e.op is IF_THEN_ELSE:
             return value_of(e.args[1 if value_of(e.args[0], env, arrays) else 2], env, arrays)
-        case ex.Call() if e.op.name == "tir.likely":
+        case ex.Call() if e.op is LIKELY:
             return value_of(e.args[0], env, arrays)
         case ex.And():
             return value_of(e.a, env, arrays) and value_of(e.b, env, arrays)

@@ -317,7 +317,7 @@ class _Entry:
         self.values = values
 
     def load_strides(self, k: int) -> list[str]:
-        """Strides in elements. One that is no multiple of the element goes to Python."""
+        """Strides in elements. One that is not a multiple of the element goes to Python."""
         param = self.sig.params[k]
         assert isinstance(param, TensorParam)
         base = self.field(self.arrays[k], self.layout.strides, "ptr")

@@ -19,7 +19,7 @@ ERROR = Var("error", HANDLE)  # the word for the exception of a Python function 
 def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Allocate]:
     """Which arrays of the function with that body live on its stack: the smallest first, for accumulators are small.
 
-    in_parallel: the function is the body of a parallel loop: those inside of it run serially, and are no functions.
+    in_parallel: the function is the body of a parallel loop: those inside of it run serially, in the same function.
     """
     found: list[tuple[int, int, Allocate]] = []
     stack = [body]

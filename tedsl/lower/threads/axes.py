@@ -39,7 +39,7 @@ def thread_loop(plan: Placement, leaf: IterVar, attr: IterVarAttr, extent: Expr,
         _check_domain(plan, where, thread, leaf, extent, analyzer)
     if is_virtual(thread.thread_tag):
         if build.as_int(extent) is None:
-            raise LoweringError(f"{where}, and its extent {extent!r} is no constant: virtual threads are copies of the code",
+            raise LoweringError(f"{where}, and its extent {extent!r} is not a constant: virtual threads are copies of the code",
                                 hint=f"split {leaf.name} by a constant: nparts=2 gives two virtual threads",
                                 about=annotated(plan.stage, leaf))
         var = Var(thread.name, thread.var.dtype)

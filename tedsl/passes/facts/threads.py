@@ -57,7 +57,7 @@ def scope_of(annotation: object) -> str:
 
 
 def noted_memory(name: str) -> str:
-    """The name of the memory whose stores checked mode notes in a memory called `name`; `name` itself if it is no such note."""
+    """The name of the memory whose stores checked mode notes in a memory called `name`; else `name` itself."""
     return name.removesuffix(f".{WRITTEN}")
 
 

@@ -3,7 +3,7 @@
 before:  attr [W, A] "buffer_bind_scope" = tuple(i*16, 16, 0, 64) { W.data, W.elem_offset, ldw }     A: Buffer([n, 64], [])
 after:   { A.data, i*16*64, 64 }
 
-What the window was declared with must hold: strides and offsets that are no variables, a compact layout without strides,
+What the window was declared with must hold: strides and offsets that are not variables, a compact layout without strides,
 an offset that its offset_factor divides. What follows from the arrays of a call alone is checked there.
 """
 
@@ -84,7 +84,7 @@ class _Window:
         if known is None:
             self.checks.append((build.equal(rest, build.const(0, rest.dtype)),
                                 f"the region of {self.whole.name} for the intrinsic's buffer {self.window.name} begins at an "
-                                f"element that is no multiple of its offset_factor {factor}"))
+                                f"element that is not a multiple of its offset_factor {factor}"))
         elif known != 0:
             self.refuse(f"its offset_factor is {factor}, and the region begins at {real!r}, {known} beyond a multiple of it",
                         "declare a smaller offset_factor, or tile by a multiple of it")

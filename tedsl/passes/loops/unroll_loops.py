@@ -49,7 +49,7 @@ class _Unroller(ScopedRewriter):
             case Store():
                 self.steps += 1
                 return stmt
-            case Tensorized(body=body):  # its formula is no code
+            case Tensorized(body=body):  # its formula is not code
                 new = self.stmt(body)
                 return stmt if new is body else stmt.replace(body=new)
             case Evaluate():

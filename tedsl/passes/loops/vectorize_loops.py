@@ -73,7 +73,8 @@ class _Vectorizer(ScopedRewriter):
         if not self.enable:
             return self.serial(stmt)
         if lanes is None:
-            raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized but its extent {stmt.extent} is no constant",
+            raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized, and its extent {stmt.extent} is not "
+                                "a constant",
                                 hint="split it by a constant factor first, then vectorize the inner loop",
                                 about=stmt)
         if lanes <= 1:

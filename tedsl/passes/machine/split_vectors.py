@@ -7,7 +7,7 @@ after:   let count = n - i
 
 A mask that is not "the first lanes", or several masks in one statement, go lane by lane. A mask that the target has
 stays. Vectors wider than the machine's stay too (LLVM splits them in registers), unless they would fill the register file, or
-are no power of two: LLVM takes those apart into single elements where a value goes from block to block, as the
+are not a power of two: LLVM takes those apart into single elements where a value goes from block to block, as the
 accumulators of a loop do. They are cut into powers of two.
 """
 

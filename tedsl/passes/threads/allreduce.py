@@ -26,7 +26,7 @@ def across_threads(stmt: AttrStmt, threads: Sequence[Thread], private: PrivateMe
     combiner = stmt.node
     assert isinstance(stmt.body, Evaluate)
     if not isinstance(combiner, CommReducer):
-        raise LoweringError("tvm_thread_allreduce stands under a \"reduce_scope\" that is no reducer of te.comm_reducer")
+        raise LoweringError("tvm_thread_allreduce stands under a \"reduce_scope\" that is not a reducer of te.comm_reducer")
     (*values, condition), results, reduced = reduction_parts(stmt.body)
     place = private.part(results[0])
     place = build.const(0, "int32") if place is None else place

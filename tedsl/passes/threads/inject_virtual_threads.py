@@ -65,7 +65,7 @@ class _Virtual(ScopedRewriter):
         count = build.as_int(stmt.value)
         assert isinstance(stmt.node, IterVar)
         if count is None:
-            raise LoweringError(f"the number of virtual threads {stmt.node.name} is {stmt.value!r}, which is no constant",
+            raise LoweringError(f"the number of virtual threads {stmt.node.name} is {stmt.value!r}, which is not a constant",
                                 hint="split the loop by a constant and bind the outer part", about=stmt.node.name)
         if count <= 0:
             return no_op()
@@ -75,7 +75,7 @@ class _Virtual(ScopedRewriter):
 
 class _Injector:
     """Copies the statements of `body` that depend on `var` or write memory of each thread; `share`: memory that does not
-    differ is no such memory."""
+    differ is not such memory."""
 
     def __init__(self, var: Var, count: int, share: bool, body: Stmt) -> None:
         self.var, self.count, self.share = var, count, share

@@ -48,7 +48,7 @@ class PrivateMemory:
         group = [one for one in self.threads if one.var not in reduced]
         for memory in results:
             if memory not in self.owners:
-                raise LoweringError(f"tvm_thread_allreduce puts a result into {memory.name}, which is no memory of one thread",
+                raise LoweringError(f"tvm_thread_allreduce puts a result into {memory.name}, which is not memory of one thread",
                                     hint='allocate it in the kernel, with scope "local"')
             self.owners[memory] = [one for one in self.owners[memory] if one in group]
 

@@ -138,6 +138,21 @@ def test_explain_says_which_reads_data_decides():
     assert "tir.data_index" in text
 
 
+def test_what_a_pass_of_the_user_leaves_is_clamped():
+    seen = []
+    config = {"tir.data_index": "check", "tir.add_lower_pass": [(3, lambda func: seen.append(func) or func)]}
+    with tedsl.PassContext(config=config):
+        kernel = tedsl.build(*scheduled())
+    assert len(seen) == 1
+    with pytest.raises(AccessError, match=r"reads A\[77\]"):
+        kernel(*arrays(i11=77))
+
+
+def test_a_trace_shows_the_checks():
+    with data_index("check"):
+        assert "tedsl.checked.fault" in str(tedsl.trace(*scheduled()))
+
+
 def test_other_modes_are_refused():
     with pytest.raises(OptionError, match=r"'tir\.data_index' is one of 'clamp', 'check', 'trust', not 'clip'"):
         data_index("clip")

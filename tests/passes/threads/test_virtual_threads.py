@@ -94,7 +94,7 @@ def test_vectors():
 
 def test_the_number_is_a_constant():
     n = Var("n")
-    with pytest.raises(LoweringError, match="virtual threads vthread is n, which is no constant"):
+    with pytest.raises(LoweringError, match="virtual threads vthread is n, which is not a constant"):
         inject_virtual_threads(F.func(virtual(F.store("B", V, 0.0), n), n))
 
 

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$@]*")
 def emit_c_function(out: Emitter, e: Call, name: str) -> str:
     """The call; a vector of them is made lane by lane."""
     if not _NAME.fullmatch(name):
-        raise LoweringError(f"{name!r} is no name of a C function")
+        raise LoweringError(f"{name!r} is not the name of a C function")
     if out.target.runs_here and not extern_address(name):
         raise LoweringError(f"there is no C function {name!r} in this process that machine code could call",
                             hint="load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")

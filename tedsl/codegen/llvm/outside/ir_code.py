@@ -16,7 +16,7 @@ from tedsl.target import Target
 _STRING = re.compile(r'"[^"]*"')
 _ASSEMBLER = re.compile(r"(?<![@%\w.$-])asm(?![\w.$-])")
 _ALIAS = re.compile(r'^@("[^"]*"|[\w.$-]+) = (?:[\w()]+ )*(alias|ifunc) ', re.MULTILINE)
-# What others may call. Linkonce code is there to be dropped where it is unused, and a call from outside is no use.
+# What others may call. Linkonce code is dropped where it is unused, and a call from outside does not count as a use.
 _KEPT = {"linkonce_any": "weak_any", "linkonce_odr": "weak_odr"}
 _VISIBLE = frozenset(("external", "weak_any", "weak_odr", *_KEPT))
 
