@@ -14,6 +14,7 @@ from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
 
 _ALIGNMENT = 64  # a cache line, and the widest vector
+_LARGEST = 2**62  # bytes
 
 
 class NDArray:
@@ -156,6 +157,8 @@ def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any,
     size = of.itemsize
     for n in shape:
         size *= n
+    if size > _LARGEST:
+        raise ArgumentError(f"an array of shape {tuple(shape)} and dtype {of} has {size} bytes, more than memory can have")
     memory = numpy.empty(size + _ALIGNMENT, numpy.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start:start + size].view(of).reshape(shape) if size else numpy.empty(shape, of)

@@ -250,7 +250,11 @@ def _known(kind: TargetKind, option: str) -> bool:
 
 def _option_value(name: str, value: Any) -> Any:
     if name in ("mattr", "keys", "libs"):
-        return tuple(v for v in (value.split(",") if isinstance(value, str) else value) if v)
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+            raise ArgumentTypeError(f"the option {name} of a target is a list of names, not {value!r}",
+                                    hint=f'for example {{"kind": "llvm", "{name}": ["..."]}}')
+        return tuple(word for word in words if word)
     if isinstance(value, str) and value.lstrip("-").isdigit() and name not in ("mcpu", "arch", "model"):
         return int(value)
     return value

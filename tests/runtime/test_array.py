@@ -118,3 +118,10 @@ def test_assert_allclose():
     tedsl.testing.assert_allclose(np.ones(3), np.ones(3) + 1e-5, rtol=1e-4)
     with pytest.raises(AssertionError, match="the shapes differ"):
         tedsl.testing.assert_allclose(np.ones(3), np.ones(1))
+
+
+def test_an_array_larger_than_any_memory_is_refused():
+    with pytest.raises(ArgumentError, match=r"an array of shape \(9223372036854775808,\) and dtype float32 has .* bytes, more than"):
+        nd.empty((2**63,))
+    with pytest.raises(ArgumentError, match="an array holds numbers, one in each element, and handle is not the dtype of one"):
+        nd.empty((2,), "handle")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import dtype
 from tedsl.runtime.device import device
 from tedsl.target import Target, as_target, create, cuda, host_target, rocm
@@ -124,3 +124,10 @@ def test_functions_that_make_targets():
 def test_a_notation_that_does_not_end(text, words):
     with pytest.raises(ArgumentError, match=words):
         Target(text)
+
+
+@pytest.mark.parametrize("option", ["mattr", "keys", "libs"])
+@pytest.mark.parametrize("value", [0, [1], {1: 2}, range(3), None])
+def test_lists_of_names_hold_names(option, value):
+    with pytest.raises(ArgumentTypeError, match=rf"the option {option} of a target is a list of names, not "):
+        Target({"kind": "llvm", option: value})

@@ -23,8 +23,8 @@ _NAMED = ("te.placeholder((4,), name={0})", "te.compute((4,), lambda i: i, name=
           "te.reduce_axis((0, 4), {0})", "te.thread_axis((0, 4), {0})", "te.thread_axis({0})",
           "tir.decl_buffer((4,), name={0})", "tir.call_extern('int32', {0}, 1)", "tir.call_pure_extern('float32', {0}, 1.0)",
           "te.comm_reducer({0}, {0}, {0})", "te.placeholder((4,), {0})", "tir.decl_buffer((4,), scope={0})",
-          "te.compute((4,), lambda i: i, tag={0})", "te.compute((4,), lambda i: i, attrs={{{0}: 1}})",
-          "tir.IterVar((0, 4), {0}, 0)", "te.var('v', {0})", "tedsl.tir.transform.PassContext(config={{{0}: 1}})",
+          "te.compute((4,), lambda i: i, tag={0})", "te.compute((4,), lambda i: i, attrs={{str({0}): 1}})",
+          "tir.IterVar((0, 4), {0}, 0)", "te.var('v', {0})", "tedsl.tir.transform.PassContext(config={{str({0}): 1}})",
           "tedsl.tir.StringImm({0})", "tedsl.register_func({0}, abs)")
 _STAGED = ("s[B].pragma(s[B].op.axis[0], {0})", "s[B].set_scope({0})", "s.cache_read(P, {0}, [B])", "s.cache_write(B, {0})",
            "s[B].bind(s[B].op.axis[0], te.thread_axis({0}))", "tedsl.lower(s, [P, B], name={0})",
