@@ -42,12 +42,14 @@ def tiled_matmul(n, tile, lanes):
 @pytest.mark.parametrize("n", [5, 8, 13])
 def test_a_tiled_matmul_keeps_its_values_through_every_pass(target, n):
     before = tiled_matmul(n, 2, 4)
-    seen = []
+    seen, checked = [], [before]
 
     def observe(name, func):
-        verify(func, flat=True)
-        same_result(before, func)
         seen.append(name)
+        if func is not checked[-1]:
+            verify(func, flat=True)
+            same_result(before, func)
+            checked.append(func)
 
     after = (lowering_pipeline() + target_pipeline(Target(target)))(before, observe)
     assert "promote_accumulators" in seen and seen.count("simplify") == 2

@@ -9,7 +9,7 @@ import pytest
 
 import tedsl
 from tedsl import nd
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
 from tedsl.runtime.foreign import array_from_dlpack
 
 
@@ -121,7 +121,7 @@ def test_assert_allclose():
 
 
 def test_an_array_larger_than_any_memory_is_refused():
-    with pytest.raises(ArgumentError, match=r"an array of shape \(9223372036854775808,\) and dtype float32 has .* bytes, more than"):
+    with pytest.raises(ArgumentError, match=r"an array of shape \(9223372036854775808,\) and dtype float32 has .* bytes"):
         nd.empty((2**63,))
-    with pytest.raises(ArgumentError, match="an array holds numbers, one in each element, and handle is not the dtype of one"):
+    with pytest.raises(DTypeError, match="an array holds numbers, one in each element, and handle is not the dtype of one"):
         nd.empty((2,), "handle")

@@ -172,10 +172,16 @@ def forms(s, args):
 
 def check(s, args, inputs, expected, rtol=0.0):
     """All forms in the interpreter, in both orders of threads and blocks, and the compiled program compute `expected`."""
+    check_calls(s, args, [(inputs, expected)], rtol)
+
+
+def check_calls(s, args, calls, rtol=0.0):
+    """As `check`, for several calls of one program: pairs of inputs and what they give."""
     def same(call, what):
-        out = np.full(expected.shape, 77, expected.dtype)
-        call([*inputs, out])
-        np.testing.assert_allclose(out, expected, rtol=rtol, atol=0, err_msg=what)
+        for inputs, expected in calls:
+            out = np.full(expected.shape, 77, expected.dtype)
+            call([*inputs, out])
+            np.testing.assert_allclose(out, expected, rtol=rtol, atol=0, err_msg=f"{what} of {expected.shape}")
 
     for name, func in forms(s, args).items():
         for backwards in (False, True):

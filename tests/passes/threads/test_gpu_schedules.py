@@ -8,6 +8,7 @@ from tedsl import te
 from tedsl.errors import TedslError
 from tests.passes.threads.programs import (
     check,
+    check_calls,
     convolution,
     forms,
     row_sums,
@@ -17,22 +18,23 @@ from tests.passes.threads.programs import (
     whole_numbers,
 )
 
-SYMBOLIC = pytest.mark.parametrize("symbolic", [False, True])
+
+def each_and_symbolic(name, sizes):
+    """A parameter: each of the sizes alone, as constants, and all of them in calls of one program of symbolic sizes."""
+    return pytest.mark.parametrize(f"symbolic, {name}", [*((False, [size]) for size in sizes), (True, sizes)])
 
 
-@SYMBOLIC
-@pytest.mark.parametrize("n", [1, 7, 64])
-def test_vector_add(n, symbolic):
-    a, b = whole_numbers(n), whole_numbers(n, seed=1)
-    check(*vector_add(te.var("n") if symbolic else n), [a, b], a + b)
+@each_and_symbolic("sizes", [1, 7, 64])
+def test_vector_add(sizes, symbolic):
+    calls = [[whole_numbers(n), whole_numbers(n, seed=1)] for n in sizes]
+    check_calls(*vector_add(te.var("n") if symbolic else sizes[0]), [([a, b], a + b) for a, b in calls])
 
 
-@SYMBOLIC
-@pytest.mark.parametrize("n, m, depth", [(16, 16, 16), (17, 5, 9), (1, 1, 1), (3, 33, 20)])
-def test_matmul_with_shared_tiles_and_virtual_threads(n, m, depth, symbolic):
-    a, b = whole_numbers(n, depth), whole_numbers(depth, m, seed=1)
-    sizes = [te.var(name) for name in "nmk"] if symbolic else (n, m, depth)
-    check(*tiled_matmul(*sizes), [a, b], a @ b)
+@each_and_symbolic("sizes", [(16, 16, 16), (17, 5, 9), (1, 1, 1), (3, 33, 20)])
+def test_matmul_with_shared_tiles_and_virtual_threads(sizes, symbolic):
+    calls = [[whole_numbers(n, depth), whole_numbers(depth, m, seed=1)] for n, m, depth in sizes]
+    program = tiled_matmul(*([te.var(name) for name in "nmk"] if symbolic else sizes[0]))
+    check_calls(*program, [([a, b], a @ b) for a, b in calls])
 
 
 @pytest.mark.parametrize("virtual, step", [(1, 4), (3, 8), (16, 2)])
@@ -41,13 +43,12 @@ def test_numbers_of_virtual_threads(virtual, step):
     check(*tiled_matmul(20, 36, 12, threads=2, virtual=virtual, step=step), [a, b], a @ b)
 
 
-@SYMBOLIC
+@each_and_symbolic("sizes", [(8, 32), (5, 13), (1, 1), (3, 100)])
 @pytest.mark.parametrize("factored", [True, False])
-@pytest.mark.parametrize("n, m", [(8, 32), (5, 13), (1, 1), (3, 100)])
-def test_reduction_across_threads(n, m, factored, symbolic):
-    a = whole_numbers(n, m)
-    sizes = (te.var("n"), te.var("m")) if symbolic else (n, m)
-    check(*row_sums(*sizes, factored=factored), [a], a.sum(1))
+def test_reduction_across_threads(sizes, factored, symbolic):
+    calls = [whole_numbers(n, m) for n, m in sizes]
+    program = row_sums(*((te.var("n"), te.var("m")) if symbolic else sizes[0]), factored=factored)
+    check_calls(*program, [([a], a.sum(1)) for a in calls])
 
 
 @pytest.mark.parametrize("n, m", [(4, 0), (0, 4)])
