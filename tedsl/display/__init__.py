@@ -3,6 +3,7 @@
     difference  two texts line by line
     terminal    differences in a terminal, with colour where that is wanted
     code        programs with their words in colour
+    text        texts that a console prints as they are
     notebook    whether this is one, and what is shown there
     markup      HTML and SVG elements, everything escaped
     graph       a directed graph in layers, as SVG

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tedsl.display.markup import element
-from tedsl.display.page import fragment
+from typing import Any
+
+LONGEST = 200_000  # characters that a notebook shows
 
 
 class Text(str):
@@ -19,5 +20,13 @@ class Text(str):
     def __repr__(self) -> str:
         return str(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Text, (str(self), self.heading)
+
     def _repr_html_(self) -> str:
-        return fragment(self.heading, element("pre", str(self)))
+        from tedsl.display.markup import element
+        from tedsl.display.page import fragment  # printing does without it
+
+        more = len(self) - LONGEST
+        cut = [element("p", f"... and {more} more characters")] if more > 0 else []
+        return fragment(self.heading, element("pre", str(self)[:LONGEST]), *cut)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from tedsl.display.text import Text
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError
 from tedsl.runtime.call import CheckedCall, unpicklable
 from tedsl.runtime.device import Device
 from tedsl.runtime.timing import TimingResult
 
 _FORMATS = {"": "ll", "ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir": "tir"}
+TITLES = {"ll": "LLVM IR", "asm": "Assembly", "tir": "Loops"}  # of the formats, in a notebook
 
 
 class Module:
@@ -65,11 +67,15 @@ class Module:
     def target(self) -> object:
         return self._target
 
-    def get_source(self, fmt: str = "") -> str:
-        """The module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops)."""
+    def get_source(self, fmt: str = "") -> Text:
+        """The module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops, in TVM's notation).
+
+        A str that a console prints as it is, and a notebook shows as a block.
+        """
         if not isinstance(fmt, str) or fmt not in _FORMATS:
             raise ArgumentError(f"get_source: there is no format {fmt!r}", hint='choose "ll", "asm" or "tir"')
-        return self._sources[_FORMATS[fmt]]()
+        form = _FORMATS[fmt]
+        return Text(self._sources[form](), TITLES[form])
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
                        min_repeat_ms: float = 0, f_preproc: str = "") -> Callable[..., TimingResult]:
