@@ -95,17 +95,17 @@ def check_accesses(part: str, use: Use, stage: str, cause: object) -> None:
 
 
 class _WindowChecker(StatementChecker):
-    """Of the walk, what is sure; what calls do with the pointers that they get is theirs."""
+    """Refuses accesses of an intrinsic that surely leave their buffers; what calls do with pointers is not checked."""
 
     def __init__(self, table: MemoryTable, analyzer: Analyzer, words: str) -> None:
         super().__init__(table, analyzer, may_return=False, accesses=Accesses.AT_RUN_TIME)
         self.words = words
 
     def check_pointer(self, call: Call, facts: Facts | None) -> None:
-        """A region of strided memory: not looked at."""
+        """Regions of strided memory are not checked."""
 
     def check_array(self, call: Call, facts: Facts | None) -> None:
-        """The same."""
+        """Arrays of strided memory are not checked."""
 
     def placed(self, access: Node) -> str:
         return f"{self.words}: {super().placed(access)}"
@@ -129,7 +129,7 @@ class _Windows(MemoryTable):
 
 
 def _is_placed(buffer: Buffer | None) -> bool:
-    """Whether the distances of the elements are known."""
+    """Whether the strides are constants."""
     return buffer is None or all(build.as_int(stride) is not None for stride in buffer.strides)
 
 

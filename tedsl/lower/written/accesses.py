@@ -58,7 +58,7 @@ class AccessChecker(ScopedRewriter):
 
     @contextmanager
     def inside(self, *scopes: Scope, unsure: bool = False) -> Iterator[list[Demand]]:
-        """Below more loops and conditions; the list holds the demands from there afterwards."""
+        """Enter more loops and conditions; the list that this yields holds the demands from inside afterwards."""
         outer, self.demands, inner = self.demands, [], list[Demand]()
         self.scopes += scopes
         self.unsure += unsure
@@ -73,7 +73,7 @@ class AccessChecker(ScopedRewriter):
         self.demands = outer
 
     def loop(self, var: Var, low: Expr, extent: Expr, body: Stmt) -> Stmt:
-        """The body of a loop."""
+        """Check the body of a loop over `var`."""
         number = build.as_int(extent)
         if number is not None and number <= 0:
             return body  # never runs
@@ -90,7 +90,7 @@ class AccessChecker(ScopedRewriter):
         return asserted(made, staying)
 
     def moved(self, old: Demand, new: Demand | None) -> bool:
-        """Notes a demand that leaves a loop, unless it is proved outside of it; False if it has to stay."""
+        """Move a demand out of a loop as `new`, unless it is proved there; False if it has to stay inside (None)."""
         if new is None:
             return False
         with ExitStack() as known:
@@ -101,7 +101,7 @@ class AccessChecker(ScopedRewriter):
         return True
 
     def branch(self, condition: Expr, body: Stmt) -> Stmt:
-        """A statement that runs where `condition` holds."""
+        """Check a statement that runs where `condition` holds."""
         by_data = self.depends_on_data(condition)
         if by_data:
             with self.analyzer.constraint_scope(condition), self.inside(unsure=True) as inner:
@@ -115,7 +115,7 @@ class AccessChecker(ScopedRewriter):
     # --- expressions ---
 
     def expr(self, expr: Expr) -> Expr:
-        """`expr` with its loads safe."""
+        """Check the loads of `expr`; returns it with indices clamped and choices made lazy where that is needed."""
         if not any(map(_uses_memory, post_order(expr))):
             return expr
         lets = {node.var: node.value for node in post_order(expr) if isinstance(node, Let)}
@@ -163,7 +163,7 @@ class AccessChecker(ScopedRewriter):
         return self.accesses not in (Accesses.AT_RUN_TIME, Accesses.DATA_TRUSTED)
 
     def need_element(self, load: Node, place: BoundedIndex, conditions: list[Expr]) -> None:
-        """A clamped index needs an element to be clamped to."""
+        """Demand that a dimension whose index is clamped has an element."""
         message = f"{load!r} reads {place.where}, which has extent {place.extent!r}: no element"
         one, zero = (build.const(n, place.extent.dtype) for n in (1, 0))
         if any(map(self.depends_on_data, conditions)):
@@ -172,13 +172,13 @@ class AccessChecker(ScopedRewriter):
             self.demands.append(Demand(place.extent, zero, one, place.extent, tuple(conditions), message))
 
     def check_pointer(self, call: Call, facts: Facts | None) -> None:
-        """The region that `access_ptr` gives away."""
+        """Check the region that `access_ptr` hands to a call."""
         lanes = call.args[0].dtype.lanes
         first = build.mul(call.args[2], lanes)
         self.check_region(call, first, build.sub(build.add(first, build.mul(call.args[3], lanes)), 1), facts)
 
     def check_array(self, call: Call, facts: Facts | None) -> None:
-        """The array that a Python function gets."""
+        """Check the array that a Python function gets."""
         data, shape, strides, _, marker, offset = call.args
         assert isinstance(data, Var) and isinstance(shape, Call)
         steps = strides.args if isinstance(strides, Call) else ()
@@ -193,7 +193,7 @@ class AccessChecker(ScopedRewriter):
         self.check_region(call, build.add(offset, low), build.add(offset, high), facts)
 
     def check_region(self, call: Call, least: Expr, most: Expr, facts: Facts | None) -> None:
-        """Elements from `least` to `most` that something else will use; none if that is the one before `least`."""
+        """Check that the elements from `least` to `most`, which other code may use, exist; none if most = least - 1."""
         data = call.args[1] if call.op is ACCESS_PTR else call.args[0]
         assert isinstance(data, Var)
         memory = self.table.memory(data)
@@ -219,7 +219,7 @@ class AccessChecker(ScopedRewriter):
                    for node in post_order(expr))
 
     def proved(self, place: BoundedIndex, facts: Facts | None, predicate: Expr | None) -> bool:
-        """Whether the index is in range in every lane that is on."""
+        """Whether the index is proved to be in range in every lane that is on."""
         index, conditions = place.index, [f for f in facts or () if not self.depends_on_data(f)]
         if index.dtype.lanes > 1:
             lane = Var("lane", build.const(0).dtype)
@@ -245,7 +245,7 @@ class AccessChecker(ScopedRewriter):
                 self.analyzer.can_prove(build.less(index, build.add(place.low, place.extent)))
 
     def unproved(self, access: Node, place: BoundedIndex, conditions: list[Expr], predicate: Expr | None) -> bool:
-        """Refuse the access or demand that it is in range. True: it is, where the conditions hold. No part is data."""
+        """Refuse the access, or demand that it is in range. No part depends on data. Returns whether `conditions` matter."""
         index = place.index
         later = self.at_run_time and not isinstance(access, Call)
         if predicate is not None or (index.dtype.lanes > 1 and not _is_plain_ramp(index)):
@@ -278,7 +278,7 @@ class AccessChecker(ScopedRewriter):
                 else substitute(s, known) for s in scopes]
 
     def surely_outside(self, place: BoundedIndex, index: Expr, conditions: list[Expr]) -> bool:
-        """Whether some iteration leaves the memory whatever the symbols are."""
+        """Whether some iteration is proved to leave the memory for all values of the symbols."""
         demand: Demand | None = Demand(index, index, place.low, place.extent, (), "")
         if conditions:
             return False
@@ -305,7 +305,7 @@ class AccessChecker(ScopedRewriter):
         return wanted
 
     def implied(self, conditions: list[Expr], wanted: Expr) -> Expr:
-        """`wanted` where all conditions hold; none is computed where one before it does not."""
+        """The condition `wanted` where all `conditions` hold; each is evaluated only where those before it hold."""
         for condition in reversed(conditions):
             wanted = build.if_then_else(condition, wanted, build.true())
         return wanted
@@ -313,7 +313,7 @@ class AccessChecker(ScopedRewriter):
     # --- words ---
 
     def placed(self, access: Node) -> str:
-        """The access, after the line that it is written in, of a script."""
+        """The access in words, after its line in a script."""
         return f"{self.line}: {_shown(access)}" if self.line else _shown(access)
 
     def message(self, access: Node, place: BoundedIndex) -> str:
@@ -336,7 +336,7 @@ class AccessChecker(ScopedRewriter):
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 def _uses_memory(node: Node) -> bool:
-    """Whether `node` reads memory, or gives a function a part of it."""
+    """Whether `node` reads memory, or hands a part of it to a function."""
     if isinstance(node, Call):
         return (node.op is ACCESS_PTR and isinstance(node.args[1], Var)) or node.op is MAKE_ARRAY
     return isinstance(node, (Load, BufferLoad))
@@ -351,12 +351,12 @@ def _is_plain_ramp(index: Expr) -> bool:
 
 
 def _ends(index: Expr) -> tuple[Expr, ...]:
-    """Scalars between which the index lies."""
+    """Scalars between which the lanes of the index lie."""
     return (lane_of(index, 0), lane_of(index, index.lanes - 1)) if isinstance(index, Ramp) else (index,)
 
 
 def _need(facts: Facts | None, lazy: dict[Eager, None]) -> None:
-    """A read is in range only where `facts` hold: it may not be evaluated elsewhere."""
+    """Note in `lazy` that a read is in range only where `facts` hold: it must not be evaluated elsewhere."""
     lazy.update(dict.fromkeys(facts.choices() if facts is not None else ()))
 
 

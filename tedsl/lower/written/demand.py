@@ -34,11 +34,11 @@ class Demand:
     message: str
 
     def inside(self) -> Expr:
-        """Whether the range is kept."""
+        """The condition that the index stays in its range."""
         return within(self.least, self.most, self.first, self.extent)
 
     def condition(self) -> Expr:
-        """What must hold."""
+        """The condition to assert: the index stays in its range wherever the facts hold."""
         wanted = self.inside()
         for fact in reversed(self.facts):
             wanted = build.logical_or(build.logical_not(fact), wanted)
@@ -70,7 +70,7 @@ class Demand:
 
 
 def within(least: Expr, most: Expr, first: Expr, extent: Expr) -> Expr:
-    """first <= least and most < first + extent."""
+    """The condition first <= least and most < first + extent."""
     return build.logical_and(build.greater_equal(least, first), build.less(most, build.add(first, extent)))
 
 
@@ -79,12 +79,12 @@ def never_empty(loop: Loop, analyzer: Analyzer) -> bool:
 
 
 def asserted(body: Stmt, demands: Sequence[Demand]) -> Stmt:
-    """`body` behind the conditions, each once."""
+    """Put `body` behind assertions of the demands, each once."""
     return behind(body, ((d.condition(), d.message) for d in demands))
 
 
 def behind(body: Stmt, conditions: Iterable[tuple[Expr, str]]) -> Stmt:
-    """`body` behind conditions with their messages, each condition once."""
+    """Put `body` behind assertions of (condition, message), each condition once."""
     once = {repr(condition): (condition, message) for condition, message in conditions}
     for condition, message in reversed(once.values()):
         if not build.is_true(condition):

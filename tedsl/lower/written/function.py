@@ -27,7 +27,7 @@ _OURS: WeakKeyDictionary[Node, Mapping[Any, Buffer]] = WeakKeyDictionary()
 
 
 def vouch_for(func: PrimFunc) -> PrimFunc:
-    """Notes that `func` is made by tedsl from what was checked; another body or other buffers are checked again."""
+    """Note that tedsl made `func` from checked parts; with another body or other buffers it is checked again."""
     _OURS[func.body] = func.buffer_map
     return func
 
@@ -37,14 +37,14 @@ def is_vouched_for(func: PrimFunc) -> bool:
 
 
 def well_formed(func: PrimFunc) -> PrimFunc:
-    """`func` with each variable bound once; DTypeError for types that do not fit."""
+    """Bind each variable of `func` once; DTypeError for types that do not fit."""
     func = func.with_body(bind_once(func.body))
     verify(func, flat=False, error=DTypeError)
     return func
 
 
 def check_parts(func: PrimFunc) -> None:
-    """Refuses what is no function at all."""
+    """Raise ArgumentTypeError for a PrimFunc whose parts have the wrong types."""
     if not isinstance(func.body, Stmt):
         raise ArgumentTypeError(f"the body of the function {func.name} is a {type(func.body).__name__}, not a statement",
                                 hint="pass what ib.get() of an ir_builder returns")
@@ -60,7 +60,7 @@ def check_parts(func: PrimFunc) -> None:
 
 
 def check_written(func: PrimFunc, accesses: Accesses = Accesses.PROVED) -> PrimFunc:
-    """`func`, well-formed and with every access inside its buffer: proved, or behind an assertion, or clamped.
+    """Make `func` well-formed and every access bounds-checked: proved, asserted, or clamped.
 
     LoweringError and DTypeError for what cannot be mended.
     """
@@ -70,7 +70,7 @@ def check_written(func: PrimFunc, accesses: Accesses = Accesses.PROVED) -> PrimF
 
 def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *,
                      accesses: Accesses = Accesses.PROVED) -> Stmt:
-    """`body`, which uses `buffers`, with every access inside its memory.
+    """Make every access of `body`, which uses `buffers`, bounds-checked: proved, asserted, or clamped.
 
     accesses: AT_RUN_TIME refuses only what is surely wrong; `passes/checked` looks at the other loads and stores.
     """

@@ -44,7 +44,7 @@ class KnownMemory:
 
 
 class MemoryTable:
-    """The memories that exist at a place."""
+    """The memory behind each data pointer that exists at a place."""
 
     def __init__(self, buffers: tuple[Buffer, ...]) -> None:
         self.known: dict[Var, KnownMemory] = {}
@@ -52,7 +52,7 @@ class MemoryTable:
             self.known[buffer.data] = _of_parameter(buffer)
 
     def places(self, access: Load | Store | BufferLoad | BufferStore) -> list[BoundedIndex]:
-        """What `access` must satisfy."""
+        """The indices of `access`, each with the range it must stay in."""
         if isinstance(access, (Load, Store)):
             memory = self.memory(access.buffer_var)
             return [BoundedIndex(access.index, memory.low, memory.size, memory.name)]

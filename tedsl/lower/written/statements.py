@@ -37,7 +37,7 @@ from tedsl.lower.written.known_memory import ZERO, KnownMemory, size_of
 
 
 class StatementChecker(AccessChecker):
-    """The walk over statements."""
+    """Checks the accesses of statements, by a handler for each kind."""
 
     def stmt(self, stmt: Stmt) -> Stmt:
         handle = HANDLERS.get(type(stmt))
@@ -90,7 +90,7 @@ def _if(c: StatementChecker, s: IfThenElse) -> Stmt:
 
 
 def _plain(condition: Expr) -> Expr:
-    """`condition` without the mark that it is likely."""
+    """The condition without a `likely` around it."""
     return condition.args[0] if isinstance(condition, Call) and condition.op is LIKELY else condition
 
 
@@ -134,7 +134,7 @@ def _realized(c: StatementChecker, s: BufferRealize, ends: tuple[Expr, ...]) -> 
 
 
 def _with_sizes(c: StatementChecker, sizes: tuple[Expr, ...], make: Callable[[tuple[Expr, ...]], Stmt]) -> Stmt:
-    """A statement with those sizes; a size that depends on memory is computed once, so that it stays what it is."""
+    """The statement that `make` makes of the sizes; a size that depends on memory is read once, so that it cannot change."""
     named = {e: Var("size", e.dtype) for e in sizes if c.depends_on_data(e) and not isinstance(e, Var)}
     c.data.update(named.values())
     with c.inside() as inner:
@@ -200,7 +200,7 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
 
 
 def _stored_at(store: Store | BufferStore, dim: int | None, at: Expr) -> Store | BufferStore:
-    """`store` with `at` in the place of an index, or as its position in memory."""
+    """Replace index `dim` of `store` by `at`; None: the position in memory."""
     if isinstance(store, Store):
         return store.replace(index=at)
     if dim is None:

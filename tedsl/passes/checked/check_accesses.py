@@ -64,7 +64,7 @@ NO = build.const(False, "bool")
 
 
 def check_accesses(func: PrimFunc) -> PrimFunc:
-    """`func` with checks of every access; wherever one fails, the function `tedsl.checked.fault` is called.
+    """Add a check of every access to `func`; where one fails, the function `tedsl.checked.fault` is called.
 
     Outputs of a schedule (attribute from_legacy_te_schedule) count as unwritten when the kernel starts and must be written
     when it ends.
@@ -178,8 +178,8 @@ class Checker(ScopedRewriter):
         return made if memory.written is None else with_shadow(memory.written, NO, made)
 
     def intrinsic(self, stmt: Tensorized) -> Stmt:
-        """An intrinsic: what can be seen of its body is checked as everything is, stays in its regions and fills them. What
-        is done with buffers that it hands to other code is checked by its formula, in front of it.
+        """Check an intrinsic: that accesses in its body stay in its regions, and fill those that it computes.
+        Buffers that it hands to other code are checked by its formula, which is put in front of it.
         """
         opaque, hidden, stored = set(handed_out(stmt.body)), dict[CheckedMemory, Expr](), list[Window]()
         binds, body = unbound(stmt)
@@ -206,7 +206,7 @@ class Checker(ScopedRewriter):
         return stmt.replace(body=made, formula=self.stmt(stmt.formula))  # the interpreter runs the formula
 
     def loop(self, loop: For) -> Stmt:
-        """`loop`, serial if it was parallel, with the shadows in which its conflicts show."""
+        """Check a loop. A parallel one becomes serial, with shadows in which conflicts of its iterations show."""
         self.loops.append(loop.loop_var)
         made: Stmt
         if loop.kind != ForKind.PARALLEL:
@@ -222,7 +222,7 @@ class Checker(ScopedRewriter):
         return made
 
     def take_notes(self, together: Together, body: Stmt) -> None:
-        """Of memory that is known already and that `body` writes."""
+        """Let `together` note who accesses the memory that is known here and that `body` writes."""
         nodes = list(post_order(body))
         read = {self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferLoad, Load))}
         together.take_notes([self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferStore, Store))], read)
@@ -234,7 +234,7 @@ class Checker(ScopedRewriter):
         return made
 
     def launch(self, stmt: AttrStmt) -> Stmt:
-        """A launch of threads, with the shadows in which conflicts of its blocks show if it was written by hand."""
+        """Check a launch of threads; one that was written by hand gets shadows in which conflicts of its blocks show."""
         axis = launched(stmt)
         if axis is None:
             return self.descend(stmt)
@@ -272,7 +272,7 @@ class Checker(ScopedRewriter):
         return seq(*before, None if self.formula is not None else stmt, *after)
 
     def reads(self, *exprs: Expr) -> Iterator[Stmt]:
-        """The checks of what `exprs` read."""
+        """The checks of the reads in `exprs`."""
         written_out = WithoutLets()  # the checks stand outside of the expressions
         for read in walk.reads(exprs):
             key = read.memory
@@ -295,7 +295,7 @@ class Checker(ScopedRewriter):
         return memory if self.formula is None or memory in self.formula else None
 
     def located(self, key: Key, memory: CheckedMemory, given: Indices, lanes: int, verb: str) -> _Element:
-        """The element at `given`, indices or a position, of `key`, in an access of so many lanes."""
+        """The element of `key` at `given` (indices, or a position in flat memory), in an access of `lanes` lanes."""
         window = self.windows.get(key)
         if window is None:
             on = () if self.formula is None or build.is_true(self.formula[memory]) else (self.formula[memory],)
@@ -331,7 +331,7 @@ class Checker(ScopedRewriter):
                     yield IfThenElse(build.not_equal(owner, together.me()), noted)  # else it reads what itself wrote
 
     def inside(self, memory: CheckedMemory, place: Indices, verb: str) -> Iterator[Stmt]:
-        """That each index lies within its dimension."""
+        """Checks that each index lies within its dimension."""
         for dim in range(len(place)):
             yield self.index_inside(memory, place, dim, verb)
 
@@ -343,8 +343,8 @@ class Checker(ScopedRewriter):
                              index, low, high)
 
     def alone(self, memory: CheckedMemory, place: Indices, value: Expr) -> Iterator[Stmt]:
-        """That no other iteration of a parallel loop around wrote or read the element that `value` is stored to, and no other
-        block: unless that wrote the same."""
+        """Checks that no other iteration of a parallel loop around, and no other block, read the element to which `value` is
+        stored, or wrote something else there."""
         for together in self.parallel:
             loads = [self.memory(memory_of(node)) for node in post_order(value) if isinstance(node, (BufferLoad, Load))]
             alike = together.all_store(value, place, loads, self.loops)
@@ -355,7 +355,7 @@ class Checker(ScopedRewriter):
                                         *together.values_of(other))
 
     def mark(self, memory: CheckedMemory, place: Indices) -> Iterator[Stmt]:
-        """Notes in the shadows that the element was stored to."""
+        """Statements that note in the shadows that the element was stored to."""
         if memory.written is not None:
             yield memory.set(memory.written, place, build.true())
         for together in self.parallel:
@@ -363,7 +363,7 @@ class Checker(ScopedRewriter):
                 yield memory.set(together.owners[memory], place, together.me())
 
     def all_stored(self, window: Window) -> Stmt:
-        """After an intrinsic: it stored to every element of a region that it computes."""
+        """Checks after an intrinsic that it stored to every element of a region that it computes."""
         stored = window.stored
         assert stored is not None
         problem = f"never writes {_named(window.memory)}, which is in the region that the intrinsic {window.intrinsic} computes"
@@ -372,7 +372,7 @@ class Checker(ScopedRewriter):
         return missing if build.is_true(window.seen) else IfThenElse(window.seen, missing)
 
     def all_written(self, memory: CheckedMemory) -> Stmt:
-        """At the end: every element of an output got a value."""
+        """Checks at the end that every element of an output got a value."""
         written = memory.written
         assert written is not None
         self.stage = memory.stage
@@ -380,7 +380,7 @@ class Checker(ScopedRewriter):
             build.logical_not(BufferLoad(written, place)), f"never writes {_named(memory)}", place))
 
     def fault_if(self, condition: Expr, problem: str, place: Indices, *more: Expr) -> Stmt:
-        """Ends the kernel with `problem`, whose gaps are `place` and `more`, if `condition` holds."""
+        """A statement that ends the kernel with `problem`, whose gaps are `place` and `more`, if `condition` holds."""
         where = self.line or (f"stage {self.stage}" if self.stage else "")
         where = "\n  in " + where.replace("{", "{{").replace("}", "}}") if where else ""
         loops = "\n  loops: " + ", ".join(f"{var.name} = {{}}" for var in self.loops) if self.loops else ""

@@ -25,7 +25,8 @@ SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
 
 
 class Together(ABC):
-    """What runs in any order. For each buffer that is written in it and lives longer: who wrote and who read an element."""
+    """Iterations or blocks, which run in any order, with shadows of the buffers that they write: who wrote and who read each
+    element."""
 
     def __init__(self) -> None:
         self.owners: dict[CheckedMemory, Buffer] = {}
@@ -41,23 +42,23 @@ class Together(ABC):
 
     @abstractmethod
     def meets(self, element: str, verb: str, did: str) -> str:
-        """The problem, with gaps for the other iteration."""
+        """The text of a fault: `element` was accessed by another iteration, for whose number there are gaps."""
 
     @abstractmethod
     def shadow(self, memory: CheckedMemory, what: str) -> Buffer:
-        """Notes about the elements of `memory`."""
+        """A shadow of `memory` for notes about its elements."""
 
     def heeds(self, memory: CheckedMemory) -> bool:
-        """Whether all of them see the same memory."""
+        """Whether all iterations or blocks see the same `memory`."""
         return True
 
     def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[CheckedMemory | None],
                   loops: Iterable[Var]) -> bool:
-        """Whether each of them that stores `value`, which loads from `loaded`, to `place` stores the same there."""
+        """Whether all that store `value`, which loads from `loaded`, to an element `place` store the same there."""
         return False
 
     def take_notes(self, written: Iterable[CheckedMemory | None], read: Container[CheckedMemory | None]) -> None:
-        """Of memory that is written in it; of what is read too, who reads."""
+        """Make shadows for the memory that is written in it: who wrote an element, and, if it is read too, who read it."""
         for memory in written:
             if memory is not None and memory not in self.owners and self.heeds(memory):
                 self.owners[memory] = self.shadow(memory, "owner")
@@ -65,13 +66,13 @@ class Together(ABC):
                     self.readers[memory] = self.shadow(memory, "reader")
 
     def shadowed(self, body: Stmt) -> Stmt:
-        """`body`, which runs all of them, with the shadows."""
+        """Allocate the shadows around `body`, which runs all iterations or blocks."""
         for shadow in (*self.owners.values(), *self.readers.values()):
             body = with_shadow(shadow, build.const(0, INT64), body)
         return body
 
     def is_other(self, iteration: Expr) -> Expr:
-        """Whether a shadow holds another iteration than this one (0: none)."""
+        """Whether `iteration`, the value of a shadow, is neither this iteration nor 0 (none)."""
         return build.logical_and(build.not_equal(iteration, build.const(0, INT64)), build.not_equal(iteration, self.me()))
 
 
@@ -98,7 +99,7 @@ class Iterations(Together):
 
 
 class Blocks(Together):
-    """The blocks of the launch that begins at `launch`, where `before` is known of memory."""
+    """The blocks of the launch that begins at `launch`. before: the memory that exists outside of it."""
 
     def __init__(self, launch: AttrStmt, counts: dict[str, Expr], before: Iterable[CheckedMemory]) -> None:
         super().__init__()
@@ -113,7 +114,7 @@ class Blocks(Together):
         return memory.scope in ("", "global")
 
     def inside(self, axis: IterVar) -> dict[str, Var]:
-        """Goes inside of a launch of `axis`; what `at` was outside."""
+        """Enter a launch of `axis`; returns the value of `at` outside, to be restored."""
         outer = self.at
         if axis.thread_tag in self.counts:
             self.at = {axis.thread_tag: axis.var, **outer}

@@ -59,14 +59,14 @@ class CheckedMemory:
 
 
 def with_shadow(shadow: Buffer, value: Expr, body: Stmt) -> Stmt:
-    """`body` with the memory of `shadow`, every element `value` at first."""
+    """Allocate `shadow` around `body`, with `value` in every element at first."""
     bounds = tuple(Range.from_min_extent(build.const(0, dim.dtype), dim) for dim in shadow.shape)
     fill = over(shadow.shape, lambda place: BufferStore(shadow, value, place))
     return BufferRealize(shadow, bounds, build.true(), seq(fill, body))
 
 
 def over(shape: Sequence[Expr], body: object) -> Stmt:
-    """`body(place)` for every place of `shape`."""
+    """Loops over all elements of `shape` that run `body(indices)`."""
     loops = [Var(f"e{dim}", extent.dtype) for dim, extent in enumerate(shape)]
     stmt: Stmt = body(tuple(loops))  # type: ignore[operator]
     for loop, extent in zip(reversed(loops), reversed(shape)):

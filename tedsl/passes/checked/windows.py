@@ -34,7 +34,7 @@ class Window:
     stored: Buffer | None = None
 
     def place(self, indices: Sequence[Expr]) -> Indices:
-        """The indices in the whole buffer."""
+        """The indices, in the whole buffer, of the element at `indices` of the window."""
         found = list(self.mins)
         for dim, index in zip(self.dims, indices):
             found[dim] = build.add(self.mins[dim], index)
@@ -87,7 +87,7 @@ class Window:
 
 
 def _without(flat: Expr, offset: Expr) -> Expr:
-    """flat - offset."""
+    """The difference flat - offset."""
     if isinstance(flat, Add) and flat.b is offset:
         return flat.a
     return flat if build.as_int(offset) == 0 else build.sub(flat, build.cast(flat.dtype, offset))
@@ -101,7 +101,7 @@ def binds_of(body: Stmt) -> Iterator[tuple[Buffer, Buffer]]:
 
 
 def unbound(stmt: Tensorized) -> tuple[list[AttrStmt], Stmt]:
-    """What binds the buffers of an intrinsic, outermost first, and what the user wrote."""
+    """The statements that bind the buffers of an intrinsic, outermost first, and the body that the user wrote."""
     binds, body = list[AttrStmt](), stmt.body
     while isinstance(body, AttrStmt) and body.attr_key == BIND_SCOPE:
         binds.append(body)
@@ -110,7 +110,7 @@ def unbound(stmt: Tensorized) -> tuple[list[AttrStmt], Stmt]:
 
 
 def window_of(bind: AttrStmt, memory: CheckedMemory, stmt: Tensorized, hidden: bool) -> Window:
-    """What `bind` says. hidden: code that checks cannot look into gets the buffer."""
+    """The window that `bind` makes. hidden: code that cannot be checked gets the buffer."""
     window, _ = bind.node
     assert isinstance(bind.value, Call)
     args, count = bind.value.args, len(memory.extents)

@@ -22,11 +22,11 @@ Elements = dict[int, set[int]]  # with the numbers of the threads that touch the
 
 
 class _Unknown(Exception):
-    """Nothing is proved."""
+    """Raised where a value is not known or the search takes too long: nothing is proved."""
 
 
 class EveryThread:
-    """Answers for one kernel."""
+    """Proves for one kernel, thread by thread, that accesses keep apart."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.threads = [one.loop for one in kernel.axes if not one.is_block]
@@ -36,7 +36,7 @@ class EveryThread:
         self.known: dict[tuple[object, ...], Elements] = {}
 
     def keep_apart(self, one: Access, other: Access, fixed: Set[Var]) -> bool:
-        """Whether no element of one access is one of the other's, in another thread of the block.
+        """Whether it is proved that no two threads of a block touch one element, one by `one` and the other by `other`.
 
         In loops other than `fixed`, the two may be at different iterations.
         """
@@ -56,7 +56,7 @@ class EveryThread:
         return True
 
     def _touched(self, access: Access, values: Values) -> Elements:
-        """What is touched in an iteration of the loops that both accesses are in."""
+        """The elements that `access` touches where the variables in `values` are known, with the numbers of the threads."""
         index, around, needed = access.index, access.around, _needed(access)
         assert index is not None
         here = (index, around, tuple((var, at) for var, at in values.items() if var in needed))
@@ -76,7 +76,7 @@ class EveryThread:
         return self.known[here]
 
     def _iterations(self, loops: Sequence[Loop], values: Values) -> Iterator[Values]:
-        """`values` and those of the loops, in each iteration."""
+        """The values of the variables in each iteration of `loops`, together with `values`."""
         if not loops:
             self.looks -= 1
             if self.looks < 0:
@@ -92,7 +92,7 @@ class EveryThread:
 
 
 def _needed(access: Access) -> set[Var]:
-    """The variables that decide which element it is, and whether it is touched."""
+    """The variables that decide whether the access happens, and to which element."""
     exprs = [*access.indices, *(condition.value for condition in access.around.conditions())]
     needed = {var for e in exprs for var in variables(e)}
     for loop in reversed(access.around.loops()):

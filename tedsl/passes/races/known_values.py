@@ -21,7 +21,7 @@ _NEEDS: WeakKeyDictionary[Expr, tuple[Var, ...] | None] = WeakKeyDictionary()
 
 
 def needs(expr: Expr) -> tuple[Var, ...] | None:
-    """The variables that decide the value of an index; None if memory does too."""
+    """The variables on which the value of an index depends; None if it depends on memory, too."""
     if isinstance(expr, Var):  # not kept: the entry would keep itself alive
         return (expr,)
     if expr not in _NEEDS:
@@ -30,7 +30,7 @@ def needs(expr: Expr) -> tuple[Var, ...] | None:
 
 
 def value(expr: Expr, values: Values) -> int | None:
-    """The value of an index; None if it is not known."""
+    """The value of an index where the variables are `values`; None if it is not known."""
     needed = needs(expr)
     if needed is None or any(v not in values for v in needed):
         return None
@@ -47,7 +47,7 @@ def elements(index: Expr, values: Values) -> list[int] | None:
 
 
 def may_hold(condition: Expr, values: Values) -> bool:
-    """Whether nothing that is known speaks against `condition`.
+    """Whether `condition` is not known to be false.
 
     A conjunction may have become a choice with a constant, as its second part is looked at only where the first one holds:
     x < 4 && S[x] < S[x + 4]    ->    if_then_else(x < 4, S[x] < S[x + 4], false)
@@ -76,7 +76,7 @@ def may_hold(condition: Expr, values: Values) -> bool:
 
 
 def _chosen(condition: Expr, yes: Expr, no: Expr, wanted: bool) -> list[tuple[Expr, bool]]:
-    """What must be so for a choice to be `wanted`, as far as one of its values is a constant of the other kind."""
+    """What must hold for a choice to be `wanted`, if one of its values is a constant and not that."""
     if build.as_int(no) == int(not wanted):
         return [(condition, True), (yes, wanted)]
     if build.as_int(yes) == int(not wanted):

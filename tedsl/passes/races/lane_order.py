@@ -87,7 +87,7 @@ def _is_guarded(store: Access, varying: set[Var], uses: Uses) -> bool:
 
 
 def _distinct(accesses: Iterable[Access]) -> list[Access]:
-    """One access for each index."""
+    """The accesses without those whose index occurred before."""
     once: dict[Expr, Access] = {}
     for access in accesses:
         once.setdefault(access.node.index, access)
@@ -111,7 +111,7 @@ class _Order:
         self.vector = LaneExpressions(lanes, {lane_var: Ramp(low, IntImm(low.dtype, 1), lanes)})
 
     def tell_iterations_apart(self, inner: Sequence[For], body: Stmt) -> None:
-        """Lets the loops inside, innermost first, be at another iteration in `b` than in `a`.
+        """Let the loops inside (innermost first) be at different iterations in the two accesses.
 
         Lanes that run at once do each iteration of a loop inside together; in order, a lane does all of them before the next
         lane begins. So an iteration of one lane meets every iteration of the others.
@@ -160,7 +160,7 @@ class _Order:
         return rest == 0 and 0 < abs(lanes_apart) < self.lanes
 
     def _on_the_way(self, distance: Expr, step: int) -> bool:
-        """Whether an element that every lane touches, so far from that of the first lane, is one of those in steps."""
+        """Whether the lanes, `step` apart, reach an element that all of them touch, `distance` from the first lane."""
         known = build.as_int(distance)
         if known is None:
             return self.doubtful and not self._apart(distance, abs(step) * self.lanes)
@@ -168,7 +168,7 @@ class _Order:
         return rest == 0 and 0 <= lane < self.lanes
 
     def _conflict_by_strides(self, a: Expr, b: Expr, stride: Expr) -> bool:
-        """The same for lanes that are `stride`, a symbol, apart: rows of a matrix do not meet, neighbours in a row do."""
+        """Whether lanes that are a symbolic `stride` apart may meet: rows of a matrix do not, neighbours in a row do."""
         distance = self._distance(a, b)
         if build.as_int(distance) == 0:
             return self.doubtful and not self._apart(stride, 1)  # all lanes would be one element
@@ -180,23 +180,23 @@ class _Order:
         return factors.keys() == {self.number(stride)} and abs(factors[self.number(stride)]) < self.lanes
 
     def _may_meet(self, a: Expr, b: Expr, span: int) -> bool:
-        """Whether loops inside bring the two places together: v + k and v + j do, v + k*8 and v + j*8 do not for 8 lanes."""
+        """Whether loops inside bring the two elements together: v + k and v + j do, v + k*8 and v + j*8 do not for 8 lanes."""
         factors = self.number.factors(build.sub(a, b))
         return any(factors.get(self.number(var), 0) % span for var in self.inner)
 
     def _distance(self, a: Expr, b: Expr) -> Expr:
-        """From the place of `b` to that of `a`, in the first lane."""
+        """The distance from the element of `b` to that of `a` in the first lane."""
         first = {self.lane_var: self.low}
         return self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first)))
 
     def _apart(self, distance: Expr, span: int) -> bool:
-        """Whether two places are shown to be at least so many elements apart, or in the same lane: by multiples of the span."""
+        """Whether two elements are proved to be at least `span` apart, or a multiple of it: those of one lane."""
         known = self.analyzer.can_prove
         return known(build.greater_equal(distance, span)) or known(build.less_equal(distance, -span)) or \
             (span > 1 and known(build.equal(build.floormod(distance, span), 0)))
 
     def _within(self, distance: Expr, stride: Expr) -> bool:
-        """Whether two places are shown to be less than a stride apart: only one and the same lane can touch both."""
+        """Whether two elements are proved to be less than a stride apart: then only one lane can touch both."""
         known = self.analyzer.can_prove
         return known(build.less(distance, stride)) and known(build.less(build.negative(stride), distance))
 
@@ -219,7 +219,7 @@ class _Order:
 
 
 def _step(wide: Expr) -> int | None:
-    """How far the element moves from lane to lane; None if not by a constant."""
+    """The distance of the elements of neighbouring lanes; None if it is not a constant."""
     if wide.dtype.lanes == 1 or isinstance(wide, Broadcast):
         return 0
     return wide.stride.value if isinstance(wide, Ramp) and isinstance(wide.stride, IntImm) else None

@@ -36,7 +36,7 @@ PAIRS = 4096  # of accesses for which it is asked whether they may meet
 
 @dataclass(frozen=True, eq=False)
 class _Turns:
-    """What runs in any order: the iterations of a parallel loop, or the blocks of a launch.
+    """Iterations of a parallel loop, or blocks of a launch: what runs in any order.
 
     axes: (variable, name, first, count) of the numbers that tell them apart. about: what an error is about. around: what the
     variables of loops around are.
@@ -61,7 +61,7 @@ _Place = tuple[Var, int]  # memory and an element of it
 
 
 class _Met(NamedTuple):
-    """Which iteration touches an element by what, and the values of the variables there."""
+    """An access to an element: the iteration `at`, the access, and the values of all variables there."""
 
     at: Values
     touch: Access
@@ -87,7 +87,7 @@ def check_iterations(func: PrimFunc) -> None:
 
 
 def _first_time(stmt: Stmt, around: Values) -> Values:
-    """What variables are where the loops of `stmt` and around it run for the first time; none that a condition depends on."""
+    """The values of the variables of `stmt` and the loops around in their first iterations, but for those in conditions."""
     if isinstance(stmt, For) and (first := build.as_int(stmt.min)) is not None and (build.as_int(stmt.extent) or 0) > 0:
         return {**around, stmt.loop_var: first}
     if isinstance(stmt, IfThenElse) and around:
@@ -173,7 +173,7 @@ def _compare(turns: _Turns, now: _Met, met: _Met | None, element: int) -> None:
 
 
 def _is_shadow(memory: Var) -> bool:
-    """Whether checked mode takes its notes there: what they are about is looked at itself."""
+    """Whether `memory` holds notes of checked mode; the memory that they are about is checked itself."""
     return noted_memory(memory.name) != memory.name or takes_notes(memory)
 
 
@@ -203,7 +203,7 @@ def _looked_at(turns: _Turns) -> list[Access]:
 
 
 def _conditions(access: Access) -> list[Expr]:
-    """What must be known to hold for the access."""
+    """The conditions that must be known to hold for the access to count."""
     held = [condition.value for condition in access.conditions if isinstance(condition.by, IfThenElse)]
     return held if access.predicate is None else [*held, access.predicate]
 

@@ -13,8 +13,8 @@ from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_o
 
 
 def refuse_races(func: PrimFunc) -> PrimFunc:
-    """`func`; LoweringError if threads of a kernel in it race, or iterations of a parallel loop that was written by hand, or
-    blocks of such a launch."""
+    """Raise LoweringError if threads of a kernel race, or iterations of a parallel loop or blocks of a launch that were
+    written by hand; returns `func` as it is."""
     gathered = gather_threads(func)
     check_iterations(gathered)
     if gathered is not func:
@@ -29,6 +29,7 @@ def refuse_races(func: PrimFunc) -> PrimFunc:
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Raises for an element that several threads update, and for a statement that reads what another thread writes in it."""
+    """Raise LoweringError for an element that several threads update, and for a statement that reads an element which another
+    thread writes in it."""
     check_races(kernel)
     check_statements(kernel)

@@ -39,7 +39,7 @@ _Thread = tuple[int, ...]
 
 
 def check_statements(kernel: Kernel) -> None:
-    """Raises for a statement in which a thread reads an element that another one writes."""
+    """Raise LoweringError for a statement in which a thread reads an element that another thread writes."""
     if kernel.threads:
         blocks = OUTSIDE.within(*(one.loop for one in kernel.blocks))
         _Statements(kernel).stmt(kernel.body, blocks)
@@ -92,13 +92,13 @@ class _Statements:
                         self.stmt(child, inner)
 
     def alone(self, body: Stmt, around: Around) -> None:
-        """Each thread keeps to elements of its own in memory of one thread that is allocated outside, once for all of them."""
+        """Check that threads keep to elements of their own in memory of one thread that is allocated outside of the kernel."""
         if self.alien:
             self.shared, self.until_barrier = self.alien, False
             self.compare(*self.accesses(body, around), ALIEN)
 
     def accesses(self, stmt: Stmt, around: Around) -> tuple[list[Access], list[Access]]:
-        """What `stmt` reads and what it writes before its first barrier, or in all of it."""
+        """The reads and the writes of `stmt` before its first barrier, or all of them (`until_barrier`)."""
         return self.parted(accesses(stmt, around, wanted=self.is_shared, until=is_barrier if self.until_barrier else never))
 
     def reads(self, exprs: Sequence[Expr], around: Around) -> list[Access]:
@@ -109,7 +109,7 @@ class _Statements:
         return isinstance(node, Load) and node.buffer_var in self.shared
 
     def parted(self, accesses: Iterable[Access]) -> tuple[list[Access], list[Access]]:
-        """Reads and writes."""
+        """The reads, and the writes."""
         both: tuple[list[Access], list[Access]] = [], []
         for access in accesses:
             both[access.writes].append(access)
@@ -118,7 +118,7 @@ class _Statements:
     # --- is it a race? ---
 
     def compare(self, reads: list[Access], writes: list[Access], where: str = ONE) -> None:
-        """Raises for a read and a write of one element by two threads."""
+        """Raise LoweringError if two threads are shown to meet, one by a read and the other by a write."""
         for read, write in itertools.product(reads, writes):
             memory = read.memory
             if memory is not write.memory or memory not in self.shared:
@@ -131,7 +131,7 @@ class _Statements:
                 self.search(read, write, where)
 
     def conditions(self, access: Access) -> list[Expr]:
-        """What holds around an access, with the values of lets: conditions, and that loops are in their ranges."""
+        """The conditions around an access, and that the loops are in their ranges, with the values of lets."""
         if access.around not in self.known:
             facts: list[Expr] = []
             for step in self.without_lets(access.around).steps():
@@ -143,7 +143,7 @@ class _Statements:
         return self.known[access.around]
 
     def search(self, read: Access, write: Access, where: str) -> None:
-        """Raises for two threads that are shown to meet."""
+        """Look for two threads that meet, at some iterations and for some sizes; LoweringError names them."""
         memory = read.memory
         plain, stored = (access.without_lets(self.without_lets) for access in (read, write))
         expressions = [e for access, known in ((read, plain), (write, stored))
@@ -167,7 +167,7 @@ class _Statements:
 
     def at(self, memory: Var, read: Access, write: Access, values: Values,
            steps: Sequence[tuple[Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
-        """A thread that reads what another one writes, and what, at one iteration, for known sizes."""
+        """The reader, the writer and the element, if threads meet at one iteration and for known sizes; else None."""
         counts = [value(one.count, values) for one in self.kernel.threads]
         if None in counts:
             return None

@@ -19,7 +19,7 @@ from tedsl.passes.threads.gather_threads import Kernel, Thread
 
 
 def check_races(kernel: Kernel) -> None:
-    """Raises for an element that is updated by several threads, with no condition to pick one of them."""
+    """Raise LoweringError for an element that several threads update, with no condition that picks one of them."""
     races = _Races(kernel)
     known = None
     while known != races.private:  # what a turn of a loop writes, the next one reads
@@ -41,7 +41,7 @@ class _Races:
         self.private: dict[Var, frozenset[Var]] = {}  # memory of each thread: the threads that decide what is in it
 
     def sources(self, *exprs: Expr | None) -> frozenset[Var]:
-        """What values depend on, through lets and through memory of each thread."""
+        """The variables and memory on which values depend, through lets and through memory of each thread."""
         found: frozenset[Var] = frozenset()
         for e in exprs:
             if e is not None:
@@ -53,7 +53,7 @@ class _Races:
         return found
 
     def each(self, visit: Callable[[Store, frozenset[Var]], None]) -> None:
-        """Visits the stores in order, each with what decides whether and where it is made."""
+        """Visit the stores in order, each with the variables and memory that decide whether it happens."""
         self.known = {OUTSIDE: frozenset()}
         for store in self.stores:
             visit(store.node, self.decides(store.around))
@@ -70,7 +70,7 @@ class _Races:
         return self.known[place]
 
     def decided_by(self, step: Step | None) -> frozenset[Var]:
-        """What decides a loop or branch; what variables depend on is noted."""
+        """What the iterations of a loop or the side of a branch depend on; what its variable depends on is noted in `lets`."""
         match step:
             case Loop(var=var, min=low, extent=extent, by=For()):
                 self.lets[var] = self.sources(low)
@@ -82,14 +82,14 @@ class _Races:
         return frozenset()
 
     def axes_of(self, memory: Var) -> list[Thread]:
-        """The threads that share the memory and change it for each other."""
+        """The axes whose threads share `memory`."""
         if takes_notes(memory):
             return []
         scope = self.scopes.get(memory)
         return self.all if scope is None else [one for one in self.threads if is_common(scope, one.axis.thread_tag)]
 
     def note(self, store: Store, around: frozenset[Var]) -> None:
-        """What a thread writes into memory of its own depends on that thread, if the value does."""
+        """Note that memory of each thread depends on the thread if what is written there does."""
         memory = store.buffer_var
         shared = self.axes_of(memory)
         own = frozenset(one.var for one in self.all if one not in shared)

@@ -15,8 +15,8 @@ from tedsl.runtime.faults import FAULT
 
 
 class CommonMemory:
-    """Of one kernel: shared and warp memory, what it allocates elsewhere, and what comes from outside and is both written
-    and read."""
+    """The memory of one kernel that its threads have in common: shared and warp memory, global memory that it allocates, and
+    memory from outside that it both reads and writes."""
 
     def __init__(self, kernel: Kernel) -> None:
         nodes = list(post_order(kernel.body))
@@ -40,17 +40,17 @@ class CommonMemory:
         return [self._of_statement(read) for read in reads([expr], self.around, wanted=self._is_used)]
 
     def accesses(self, stmt: Stmt) -> list[Access]:
-        """What a statement without parts loads and then stores; a pointer that a call gets may be used for anything."""
+        """The accesses of a simple statement to common memory, loads first; a pointer that a call gets counts as a store."""
         return [self._of_statement(access) for access in accesses(stmt, self.around, wanted=self._is_used)
                 if access.memory in self.memories]
 
     def is_note(self, access: Access) -> bool:
-        """Whether checked mode notes there that an element was stored to."""
+        """Whether the access is a store by which checked mode notes that an element was written."""
         return isinstance(access.node, Store) and access.memory in self.notes and build.is_true(access.node.value)
 
     def _is_used(self, node: Node) -> bool:
         return (node.buffer_var if isinstance(node, Load) else node) in self.memories
 
     def _of_statement(self, access: Access) -> Access:
-        """The access, which waits for others where its statement stands, whatever the expression chooses."""
+        """The access at the place of its statement: threads wait between statements, not inside of expressions."""
         return Access(access.node, self.around, access.statement)

@@ -33,7 +33,7 @@ ORDER = (*BLOCK_TAGS, *THREAD_TAGS)
 
 @dataclass(frozen=True, eq=False)
 class Thread:
-    """A thread axis of a kernel and how many there are."""
+    """A thread axis of a kernel and its number of threads."""
 
     axis: IterVar
     count: Expr
@@ -79,7 +79,7 @@ class Kernel:
 
     @property
     def running(self) -> Kernel:
-        """The same with 0 in place of the axes that have one thread only."""
+        """The kernel with 0 in place of the axes that have a single thread."""
         single: dict[Var, Expr] = {one.var: IntImm(one.var.dtype, 0) for one in self.axes if one.is_single}
         return Kernel(self.axes, substitute(self.body, single) if single else self.body)
 
@@ -91,7 +91,7 @@ class Kernel:
 
 
 def loops_over(axes: Sequence[Thread], body: Stmt) -> Stmt:
-    """`body` once for each thread of `axes`, one after the other, the last axis fastest."""
+    """Loops that run `body` once for each thread of `axes`, the last axis fastest."""
     for one in reversed(axes):
         var = copy_var(one.var)
         body = For(var, IntImm(var.dtype, 0), one.count, ForKind.SERIAL, substitute(body, {one.var: var}))
@@ -99,7 +99,7 @@ def loops_over(axes: Sequence[Thread], body: Stmt) -> Stmt:
 
 
 def gather_threads(func: PrimFunc) -> PrimFunc:
-    """`func` with the launches of each kernel gathered at its outside; itself if it has no kernel."""
+    """Move the launches of each kernel to its outside; a function without kernels is returned as it is."""
     return func.with_body(_Gatherer()(func.body)) if has_launch(func.body) else func
 
 
@@ -147,12 +147,12 @@ def _gathered(stmt: Stmt) -> Kernel:
 
 
 def _outside_in(stmt: Stmt) -> list[AttrStmt]:
-    """The launches in `stmt`, each before those inside of it."""
+    """The launches in `stmt`, outer ones before inner ones."""
     return [node for node in reversed(list(post_order(stmt))) if isinstance(node, AttrStmt) and launched(node) is not None]
 
 
 def _check_counts(stmt: Stmt, found: dict[str, Thread]) -> None:
-    """Threads are launched before anything of the kernel runs: what decides their number is known outside."""
+    """Raise LoweringError for a number of threads that depends on a variable of the kernel: it is needed before the launch."""
     inside: set[Var] = {one.var for one in found.values()}
     for node in post_order(stmt):
         match node:
@@ -167,7 +167,7 @@ def _check_counts(stmt: Stmt, found: dict[str, Thread]) -> None:
 
 
 class _Bare(ScopedRewriter):
-    """Takes the launches off."""
+    """Removes launches and keeps their bodies."""
 
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, (Store, Evaluate)):

@@ -49,14 +49,14 @@ FEW = 16  # from so many threads on, copies are a loop
 
 
 def inject_virtual_threads(func: PrimFunc) -> PrimFunc:
-    """`func` without virtual threads; itself if it has none."""
+    """Replace the virtual threads of `func` by copies of statements or loops; a function without any is returned as it is."""
     if not any(isinstance(node, AttrStmt) and node.attr_key == VIRTUAL for node in post_order(func.body)):
         return func
     return func.with_body(_Virtual()(func.body))
 
 
 class _Virtual(ScopedRewriter):
-    """From the inside out: the copies of an inner virtual thread are statements of the outer one."""
+    """Replaces virtual threads, inner ones first: the copies for an inner thread are statements of the outer one."""
 
     def stmt(self, stmt: Stmt) -> Stmt:
         stmt = self.descend(stmt) if not isinstance(stmt, (Store, Evaluate)) else stmt
@@ -125,7 +125,7 @@ class _Injector:
         return stmt.replace(extents=(count, *stmt.extents), body=self(stmt.body))
 
     def copies(self, stmt: Stmt) -> Stmt:
-        """`stmt` once for each thread."""
+        """Copies of `stmt`, one for each thread."""
         stmt = _Shifted(self.var, self.strides)(stmt)
         if self.count < FEW and not any(isinstance(node, (For, While)) for node in post_order(stmt)):
             return seq(*[fresh_copy(stmt, {self.var: IntImm(self.var.dtype, k)}) for k in range(self.count)])
@@ -135,7 +135,7 @@ class _Injector:
 
 
 class _Shifted(Rewriter):
-    """Accesses to enlarged memory go to the part of the thread."""
+    """Moves each access to enlarged memory to the part that belongs to the thread."""
 
     def __init__(self, var: Var, strides: dict[Var, Expr]) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class _Shifted(Rewriter):
 
 
 def shifted(index: Expr, offset: Expr) -> Expr:
-    """index + offset, where `index` may be a vector; a ramp stays a ramp."""
+    """The sum index + offset, where `index` may be a vector; a ramp stays a ramp."""
     offset = build.cast(index.dtype.element, offset)
     if isinstance(index, Ramp):
         return Ramp(build.add(index.base, offset), index.stride, index.lanes)
@@ -178,7 +178,7 @@ def _touched(var: Var, body: Stmt, depends: Dependence) -> set[Var]:
 
 
 def _collect(stmt: Stmt, around: frozenset[Var], depends: Dependence, affects: dict[Var, set[Var]]) -> None:
-    """Notes for each variable what its value goes into. around: what decides whether `stmt` runs."""
+    """Note in `affects` what depends on each variable. around: what decides whether `stmt` runs."""
     def into(target: Var, *exprs: Expr | None) -> None:
         for source in around.union(*(depends(e) for e in exprs if e is not None)):
             affects.setdefault(source, set()).add(target)
@@ -204,6 +204,6 @@ def _collect(stmt: Stmt, around: frozenset[Var], depends: Dependence, affects: d
 
 
 def _data_of_calls(root: Node) -> list[Var]:
-    """The memory that calls with effects may write."""
+    """The data pointers that calls with side effects may write through."""
     calls = [node for node in post_order(root) if isinstance(node, Call) and node.op.effect == "opaque"]
     return [arg for call in calls for arg in post_order(call) if isinstance(arg, Var) and arg.dtype.is_handle]

@@ -48,7 +48,7 @@ Entry = Access | None  # None: a barrier that is sure to be met
 
 
 def insert_barriers(func: PrimFunc) -> PrimFunc:
-    """`func`, whose launches are gathered, with the barriers that its kernels need; itself if it has no kernel."""
+    """Insert the barriers that the kernels of `func`, whose launches are gathered, need; without kernels it stays as it is."""
     return func.with_body(_Inserter()(func.body)) if has_launch(func.body) else func
 
 
@@ -65,7 +65,7 @@ class _Inserter(ScopedRewriter):
 
 @dataclass(eq=False)
 class _Pending:
-    """What was accessed since the last barrier."""
+    """The accesses since the last barrier."""
 
     accesses: list[Access] = field(default_factory=list)
 
@@ -78,7 +78,8 @@ class _Pending:
 
 
 class _KernelBarriers:
-    """Called with a statement and the variables of the loops around it: the statement with barriers, and what it accesses."""
+    """Inserts barriers into one kernel. Called with a statement and the variables of the loops around it, returns the statement
+    with barriers and its accesses."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.uniform = Uniformity(kernel)
@@ -139,7 +140,7 @@ class _KernelBarriers:
         return [*self.common.reads(expr)]
 
     def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var], carried: Var | None = None) -> bool:
-        """Whether something in `entries` before its first barrier must wait for something that is pending.
+        """Whether an access of `entries` before the first barrier must wait for a pending one.
 
         Where data decides which threads come, they are trusted to keep apart in the caller's memory: nobody can know better.
         """
@@ -154,7 +155,7 @@ class _KernelBarriers:
         return False
 
     def keep_apart(self, one: Access, later: Access, fixed: Set[Var]) -> bool:
-        """Where threads cannot wait: whether `later` need not wait for `one`, though it looks as if they met.
+        """Whether, at a place where threads cannot wait, `later` is proved not to meet `one`, though `may_meet` cannot tell.
 
         A note of checked mode comes right after its own store, which is looked at itself: all that it may wait for is a
         memory that is cleared.
@@ -172,7 +173,7 @@ class _KernelBarriers:
 
     @contextmanager
     def within(self, step: Step) -> Iterator[None]:
-        """Inside of a loop, condition or let."""
+        """Look at what stands inside of a loop, condition or let."""
         outside, self.common.around = self.common.around, self.common.around.within(step)
         yield
         self.common.around = outside
@@ -181,8 +182,11 @@ class _KernelBarriers:
 
     def sequence(self, stmts: Sequence[Stmt], around: Set[Var], carried: Var | None = None, repeats: bool = False,
                  before: Sequence[Entry] = ()) -> tuple[list[Stmt], list[Entry], bool]:
-        """The statements with barriers between them and `before`, what comes right before them; for the body of a loop
-        (`repeats`) also for the next iteration."""
+        """Insert barriers between `stmts`, and between them and `before`, the accesses right before.
+
+        repeats: they are the body of a loop, so that an iteration also waits for the one before; carried: the variable of that
+        loop. Returns the statements, their accesses, and whether a barrier was inserted.
+        """
         pending, parts, all_entries = _Pending(list(filter(None, before))), list[Stmt](), list[list[Entry]]()
         inner = around | {carried} if carried is not None else around
         waits: set[int] = set()
@@ -252,7 +256,7 @@ class _KernelBarriers:
         return branch if same else branch.replace(then_case=then, else_case=other), [*self.reads(condition), *_sure(entries)]
 
     def apart(self, branch: IfThenElse, side: Stmt) -> Stmt:
-        """`branch`, whose condition differs among threads, as branches around single statements: barriers fit between."""
+        """Split `branch`, whose condition differs among threads, into branches around single statements."""
         met = meeting(side)
         if met is not None:
             divergent(met, branch.condition, "the condition")
@@ -272,7 +276,7 @@ class _KernelBarriers:
 
 
 def _sure(entries: Sequence[Entry]) -> list[Entry]:
-    """Entries of a statement that may not run: a barrier in it keeps nothing apart."""
+    """The accesses of a statement that may not run, without its barriers: nobody can rely on them."""
     return [entry for entry in entries if entry is not None]
 
 

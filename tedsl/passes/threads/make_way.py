@@ -15,7 +15,7 @@ from tedsl.passes.threads.uniform import Uniformity
 
 
 def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
-    """`stmt` under a condition without loads, as far inside as it can stand."""
+    """Put `stmt` under `condition`, which has no loads, with the condition as far inside as possible."""
     match stmt:
         case SeqStmt():
             return seq(*[guarded(condition, one, uniform) for one in stmt.seq])
@@ -37,12 +37,12 @@ def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
 
 
 def checked_before(stmt: AssertStmt) -> Stmt:
-    """`stmt` as a statement before its body, which may hold a barrier then: one thread that fails ends the kernel for all."""
+    """Put the assertion before its body, which may contain a barrier then: a thread that fails ends the kernel for all."""
     return seq(stmt.replace(body=no_op()), stmt.body)
 
 
 def kept(stmt: LetStmt) -> Allocate:
-    """`stmt` with its value in memory of the thread, where it stays until after a barrier."""
+    """Turn a let into memory of the thread, where the value stays available after a barrier."""
     of, lanes = stmt.value.dtype.element, stmt.value.dtype.lanes
     memory, first = pointer_var(stmt.var.name, of, "local"), build.const(0, "int32")
     place = first if lanes == 1 else Ramp(first, build.const(1, "int32"), lanes)

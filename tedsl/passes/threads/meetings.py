@@ -13,7 +13,7 @@ from tedsl.ir.walk.visitor import post_order, variables
 
 
 def barrier() -> Stmt:
-    """All threads of the block wait here for each other."""
+    """A barrier: all threads of the block wait here for each other."""
     return Evaluate(Call(build.const(0, "int32").dtype, SYNC, (StringImm("shared"),)))
 
 
@@ -39,13 +39,16 @@ def reduction_parts(stmt: Evaluate) -> tuple[tuple[Expr, ...], list[Var], set[Va
 
 
 def meeting(stmt: Stmt) -> Stmt | None:
-    """Something in `stmt` that all threads of the block must take part in, if there is any."""
+    """A barrier or reduction in `stmt`, in which all threads of the block must take part; None if there is none."""
     return next((node for node in post_order(stmt) if isinstance(node, Evaluate) and (is_barrier(node) or is_allreduce(node))),
                 None)
 
 
 def divergent(stmt: Stmt, expr: Expr, where: str, *, written: bool = True) -> NoReturn:
-    """The error for a meeting that only some threads come to. written: by the user, not a barrier that had to be inserted."""
+    """Raise LoweringError for a barrier or reduction that only some threads reach.
+
+    where: what stands around it. written: it is the user's, not a barrier that had to be inserted.
+    """
     what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
     if not written:
         what = "threads must wait for each other here, since one uses what another stores: the place"
@@ -56,5 +59,5 @@ def divergent(stmt: Stmt, expr: Expr, where: str, *, written: bool = True) -> No
 
 
 def thread_in(expr: Expr) -> str:
-    """The thread axis by which `expr` differs, as errors name their cause."""
+    """The tag of the thread axis on which `expr` depends, for the cause of an error."""
     return next((v.name for v in variables(expr) if "threadIdx" in v.name), "threadIdx.x")

@@ -21,7 +21,7 @@ from tedsl.passes.facts.threads import has_launch, launched, scope_of
 
 
 def own_memory(func: PrimFunc) -> PrimFunc:
-    """`func` with such memory allocated inside of the launch; itself if there is none."""
+    """Move allocations of such memory inside of the launch; a function without any is returned as it is."""
     return func.with_body(_Owner()(func.body)) if has_launch(func.body) else func
 
 
@@ -34,7 +34,7 @@ class _Owner(ScopedRewriter):
 
 
 def _inside(stmt: Allocate | BufferRealize) -> Stmt:
-    """`stmt` around what the threads of the only kernel run that uses its memory, if there is such a kernel."""
+    """Move the allocation into the kernel that alone uses its memory; without such a kernel it stays."""
     data = stmt.buffer_var if isinstance(stmt, Allocate) else stmt.buffer.data
     if scope_of(data.type_annotation) == "global":
         return stmt
@@ -55,7 +55,7 @@ class _Uses:
     elsewhere: bool = False
 
     def look(self, stmt: Stmt, *, again: bool) -> None:
-        """again: `stmt` stands in a loop, and may find what it left there."""
+        """Note the uses in `stmt`. again: it stands in a loop, and may find what an earlier iteration left there."""
         if isinstance(stmt, AttrStmt) and launched(stmt) is not None:
             if any(self.names(node) for node in post_order(stmt)):
                 self.kernels.append(stmt)

@@ -18,7 +18,7 @@ from tedsl.passes.threads.meetings import is_allreduce, meeting, reduction_parts
 
 
 class PrivateMemory:
-    """Called with a phase: the phase with each access to such memory moved to the part of the thread."""
+    """Moves each access to memory of one thread to the part of that thread. Called with a phase, returns the new phase."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.threads = kernel.threads
@@ -43,7 +43,7 @@ class PrivateMemory:
         self.size[memory] = size
 
     def _share_results(self, stmt: Evaluate) -> None:
-        """A reduction across threads has one result for all threads that take part in it."""
+        """Note that a reduction across threads has one result for all threads that take part."""
         _, results, reduced = reduction_parts(stmt)
         group = [one for one in self.threads if one.var not in reduced]
         for memory in results:
@@ -53,11 +53,11 @@ class PrivateMemory:
             self.owners[memory] = [one for one in self.owners[memory] if one in group]
 
     def copies(self, memory: Var) -> list[Thread]:
-        """The axes for each of whose threads there is a part."""
+        """The axes whose threads have parts of their own."""
         return self.owners.get(memory, [])
 
     def part(self, memory: Var) -> Expr | None:
-        """Where the part of a thread begins, in elements; None if there is one for all."""
+        """The first element of the part of a thread; None if the memory is one for all threads."""
         owners = self.copies(memory)
         if not owners:
             return None

@@ -19,7 +19,7 @@ from tedsl.passes.threads.gather_threads import Kernel
 
 
 class Uniformity:
-    """`varies(expr)`: whether threads of one block may see different values of `expr` at the same place.
+    """Tells which values are the same for all threads: `varies(expr)` is whether threads of one block may see different values.
 
     Values from memory of the block differ where the indices do.
     """
@@ -43,7 +43,7 @@ class Uniformity:
         return not any(isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_pure) for node in post_order(expr))
 
     def _not_followed(self, body: Stmt) -> set[Var]:
-        """Memory that may differ whatever is stored to it: of a warp, never filled here, or given to a call as a pointer."""
+        """The memory about whose content nothing is known: of a warp, never stored to here, or given to a call as a pointer."""
         filled, given = set[Var](), set[Var]()
         for node in post_order(body):
             if isinstance(node, Store):
@@ -56,7 +56,7 @@ class Uniformity:
                 if memory in given or memory not in filled or scope_of(memory.type_annotation) == "warp"}
 
     def _spread(self, stmt: Stmt, apart: bool) -> None:
-        """Loop variables, lets and memory whose values differ, from the outside in. apart: only some threads come here."""
+        """Note the loop variables, lets and memory whose values differ. apart: only some threads run `stmt`."""
         match stmt:
             case For(min=low, extent=extent):
                 if self.varies(low) or self.varies(extent):
