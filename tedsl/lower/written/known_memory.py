@@ -70,7 +70,7 @@ class MemoryTable:
         """The memory behind `data`; LoweringError for a pointer about which nothing is known."""
         found = self.known.get(data)
         if found is None:
-            raise LoweringError(f"the loops access memory through {data.name}, which is no buffer of the function: how many "
+            raise LoweringError(f"the loops access memory through {data.name}, which is not a buffer of the function: how many "
                                 "elements it has is not known",
                                 hint="declare a buffer: tir.decl_buffer((n,), dtype), in buffer_map of the PrimFunc")
         return found

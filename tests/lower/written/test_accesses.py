@@ -100,7 +100,7 @@ def test_an_access_through_a_pointer_of_unknown_size():
     ib = create()
     ib.pointer("float32", "p")[0] = 1.0
     body = ib.get()
-    refused(function(body, scalars=(body.buffer_var,)), r"through p, which is no buffer of the function")
+    refused(function(body, scalars=(body.buffer_var,)), r"through p, which is not a buffer of the function")
 
 
 def test_a_larger_view_of_the_same_memory():
