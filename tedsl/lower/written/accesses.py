@@ -85,9 +85,9 @@ class AccessChecker(ScopedRewriter):
         else:
             self.analyzer.bind(var, Range.from_min_extent(low, extent))
         with self.inside(*(() if by_data else (loop,)), unsure=by_data) as inner:
-            made = self.stmt(body)
+            checked = self.stmt(body)
         staying = [d for d in inner if by_data or not self.moved(d, d.out_of(loop, self.analyzer))]
-        return asserted(made, staying)
+        return asserted(checked, staying)
 
     def moved(self, old: Demand, new: Demand | None) -> bool:
         """Move a demand out of a loop as `new`, unless it is proved there; False if it has to stay inside (None)."""
@@ -105,12 +105,12 @@ class AccessChecker(ScopedRewriter):
         by_data = self.depends_on_data(condition)
         if by_data:
             with self.analyzer.constraint_scope(condition), self.inside(unsure=True) as inner:
-                made = self.stmt(body)
-            return asserted(made, inner)
+                checked = self.stmt(body)
+            return asserted(checked, inner)
         with self.inside(condition) as inner:
-            made = self.stmt(body)
+            checked = self.stmt(body)
         self.demands += [Demand(d.least, d.most, d.first, d.extent, (condition, *d.facts), d.message) for d in inner]
-        return made
+        return checked
 
     # --- expressions ---
 
@@ -260,10 +260,10 @@ class AccessChecker(ScopedRewriter):
             around = relevant(scopes, whole, place.low, place.extent)
             symbols = free_symbols(around, whole, place.low, place.extent)
             if not self.unsure and (not symbols or self.surely_outside(place, end, conditions)):
-                found = find_outside(whole, place.low, place.extent, around)
-                if found.at is not None:
-                    raise self.refusal(access, place, found)
-                if found.complete and not symbols:
+                example = find_outside(whole, place.low, place.extent, around)
+                if example.at is not None:
+                    raise self.refusal(access, place, example)
+                if example.complete and not symbols:
                     continue
             if not later:
                 self.demands.append(Demand(end, end, place.low, place.extent, tuple(conditions), self.message(access, place)))
@@ -320,16 +320,16 @@ class AccessChecker(ScopedRewriter):
         return f"{self.placed(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index " \
                f"is {place.index!r}"
 
-    def refusal(self, access: Node, place: BoundedIndex, found: SearchResult) -> LoweringError:
+    def refusal(self, access: Node, place: BoundedIndex, example: SearchResult) -> LoweringError:
         low, high = self.analyzer.bounds(place.index) if place.index.dtype.lanes == 1 else (None, None)
         reached = f", which goes from {'?' if low is None else low} to {'?' if high is None else high}" if low != high else ""
         loops = ", ".join(s.var.name for s in self.scopes if isinstance(s, Loop))
-        within = f">= {place.low!r}" if found.reached < 0 else f"< {place.extent!r}"
+        within = f">= {place.low!r}" if example.reached < 0 else f"< {place.extent!r}"
         guard = f"write it under a condition: if {place.index!r} {within}:" if self.line else \
             "guard the access: with ib.if_scope(index < extent)"
         return LoweringError(
             f"{self.placed(access)} is outside: {place.where} has the indices {_range_text(place)} and the index is "
-            f"{place.index!r}{reached}; {found.describe()}\n  loops: {loops or '(none)'}",
+            f"{place.index!r}{reached}; {example.describe()}\n  loops: {loops or '(none)'}",
             hint=f"make the loop shorter or the {'array' if self.line else 'buffer'} larger, or {guard}")
 
 

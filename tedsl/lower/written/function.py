@@ -78,5 +78,5 @@ def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *,
     analyzer.bind_sizes([dim for buffer in buffers for dim in buffer.shape], at_least=0)
     may_return = any(isinstance(node, Call) and node.op is RET for node in post_order(body))
     checker = StatementChecker(MemoryTable(buffers), analyzer, may_return=may_return, accesses=accesses)
-    made = checker(body)
-    return asserted(made, checker.demands)
+    checked = checker(body)
+    return asserted(checked, checker.demands)

@@ -68,12 +68,12 @@ class MemoryTable:
 
     def memory(self, data: Var) -> KnownMemory:
         """The memory behind `data`; LoweringError for a pointer about which nothing is known."""
-        found = self.known.get(data)
-        if found is None:
+        known = self.known.get(data)
+        if known is None:
             raise LoweringError(f"the loops access memory through {data.name}, which is not a buffer of the function: how many "
                                 "elements it has is not known",
                                 hint="declare a buffer: tir.decl_buffer((n,), dtype), in buffer_map of the PrimFunc")
-        return found
+        return known
 
 
 def size_of(extents: tuple[Expr, ...], lanes: int = 1) -> Expr:

@@ -42,12 +42,12 @@ class StatementChecker(AccessChecker):
     def stmt(self, stmt: Stmt) -> Stmt:
         handle = HANDLERS.get(type(stmt))
         outer, self.here = self.here, []
-        made = handle(self, stmt) if handle is not None else self.descend(stmt)
-        made = behind(made, self.here)
+        checked = handle(self, stmt) if handle is not None else self.descend(stmt)
+        checked = behind(checked, self.here)
         self.here = outer
         if self.may_return and not isinstance(stmt, SeqStmt):  # nothing may be asked before a `ret` that avoids it
-            made, self.demands = asserted(made, self.demands), []
-        return made
+            checked, self.demands = asserted(checked, self.demands), []
+        return checked
 
 
 # --- one handler per statement --------------------------------------------------------------------------------------
@@ -101,8 +101,8 @@ def _allocate(c: StatementChecker, s: Allocate) -> Stmt:
 
 def _allocated(c: StatementChecker, s: Allocate, sizes: tuple[Expr, ...]) -> Stmt:
     c.table.known[s.buffer_var] = KnownMemory(s.buffer_var.name, s.dtype, size_of(sizes, s.dtype.lanes))
-    made = s.replace(extents=sizes, condition=c.expr(s.condition))
-    return made.replace(body=_below(c, s.condition, s.body))
+    allocation = s.replace(extents=sizes, condition=c.expr(s.condition))
+    return allocation.replace(body=_below(c, s.condition, s.body))
 
 
 def _below(c: StatementChecker, condition: Expr, body: Stmt) -> Stmt:
@@ -138,22 +138,22 @@ def _with_sizes(c: StatementChecker, sizes: tuple[Expr, ...], make: Callable[[tu
     named = {e: Var("size", e.dtype) for e in sizes if c.depends_on_data(e) and not isinstance(e, Var)}
     c.data.update(named.values())
     with c.inside() as inner:
-        made = make(tuple(named.get(e, e) for e in sizes))
+        sized = make(tuple(named.get(e, e) for e in sizes))
     if not named:
         c.demands += inner
-        return made
-    made = asserted(made, inner)
+        return sized
+    sized = asserted(sized, inner)
     for value, var in reversed(named.items()):
-        made = LetStmt(var, value, made)
-    return made
+        sized = LetStmt(var, value, sized)
+    return sized
 
 
 def _attr(c: StatementChecker, s: AttrStmt) -> Stmt:
     if s.attr_key == SCRIPT_LINE and isinstance(s.value, StringImm):
         outer, c.line = c.line, s.value.value
-        made = c.stmt(s.body)
+        checked = c.stmt(s.body)
         c.line = outer
-        return s.replace(body=made) if c.accesses.name_stages else made  # errors of checks name that line
+        return s.replace(body=checked) if c.accesses.name_stages else checked  # errors of checks name that line
     value = c.expr(s.value)
     if s.attr_key in THREADS and isinstance(s.node, IterVar):
         return s.replace(value=value, body=c.loop(s.node.var, build.const(0, s.node.var.dtype), s.value, s.body))
@@ -168,15 +168,15 @@ def _assert(c: StatementChecker, s: AssertStmt) -> Stmt:
 
 
 def _seq(c: StatementChecker, s: SeqStmt) -> Stmt:
-    made = [c.stmt(part) for part in s.seq]
-    return s if all(a is b for a, b in zip(made, s.seq)) else seq(*made)
+    checked = [c.stmt(part) for part in s.seq]
+    return s if all(a is b for a, b in zip(checked, s.seq)) else seq(*checked)
 
 
 def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
-    made: Store | BufferStore = c.descend(s)
+    checked: Store | BufferStore = c.descend(s)
     predicate = s.predicate if isinstance(s, Store) else None
     named: dict[Var, Expr] = {}
-    for place, new in zip(c.table.places(s), c.table.places(made)):
+    for place, new in zip(c.table.places(s), c.table.places(checked)):
         if c.proved(place, None, predicate):
             continue
         if not c.depends_on_data(place.index):
@@ -185,15 +185,15 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
         if not c.keeps_data:
             continue
         if c.accesses is Accesses.DATA_AT_RUN_TIME:
-            made = _stored_at(made, new.dim, marked(new.index, new.extent))
+            checked = _stored_at(checked, new.dim, marked(new.index, new.extent))
             continue
         at = Var("at", new.index.dtype)  # computed once: what is tested is what is used
         named[at] = new.index
         c.here.append((c.kept(replace(new, index=at), predicate), c.message(s, place)))
-        made = _stored_at(made, new.dim, at)
+        checked = _stored_at(checked, new.dim, at)
     if not named:
-        return made
-    safe, c.here = behind(made, c.here), []
+        return checked
+    safe, c.here = behind(checked, c.here), []
     for at, value in reversed(named.items()):
         safe = LetStmt(at, value, safe)
     return safe

@@ -130,25 +130,25 @@ class Checker(ScopedRewriter):
                 return self.allocated(var, var, memory, stmt)
             case AttrStmt(attr_key=key, value=StringImm(value=name), body=body) if key == STAGE_SOURCE:
                 outer, self.stage, inlined, self.inlined = self.stage, name, self.inlined, {}
-                made = self.stmt(body)
+                checked = self.stmt(body)
                 self.stage, self.inlined = outer, inlined
-                return made
+                return checked
             case AttrStmt(attr_key=key, node=Buffer() as buffer, value=StringImm(value=name), body=body) if key == READ_SOURCE:
                 if buffer in self.memories:
                     self.inlined[self.memories[buffer]] = name
                 return self.stmt(body)
             case AttrStmt(attr_key=key, value=StringImm(value=line), body=body) if key == SCRIPT_LINE:
                 before, self.line = self.line, line
-                made = self.stmt(body)
+                checked = self.stmt(body)
                 self.line = before
-                return made
+                return checked
             case AttrStmt(attr_key=key, body=body) if key == EXTERN_SCOPE:
                 return stmt.replace(body=self.written_by_hand(body))
             case AttrStmt(attr_key=key, node=IterVar(var=var)) if key in THREADS and var not in self.loops:
                 self.loops.append(var)
-                made = self.launch(stmt)
+                checked = self.launch(stmt)
                 self.loops.pop()
-                return seq(*self.reads(stmt.value), made)
+                return seq(*self.reads(stmt.value), checked)
             case Tensorized():
                 return self.intrinsic(stmt)
             case For():
@@ -174,8 +174,8 @@ class Checker(ScopedRewriter):
         self.memories[key] = self.memories[data] = memory  # statements of te.extern use realized buffers by flat indices
         if data not in self.escaped:
             memory.written = memory.shadow(WRITTEN, "bool")
-        made: Stmt = stmt.replace(body=self.stmt(stmt.body))
-        return made if memory.written is None else with_shadow(memory.written, NO, made)
+        checked: Stmt = stmt.replace(body=self.stmt(stmt.body))
+        return checked if memory.written is None else with_shadow(memory.written, NO, checked)
 
     def intrinsic(self, stmt: Tensorized) -> Stmt:
         """Check an intrinsic: that accesses in its body stay in its regions, and fill those that it computes.
@@ -197,29 +197,29 @@ class Checker(ScopedRewriter):
         self.formula = hidden
         checks = self.stmt(fresh_copy(stmt.formula)) if hidden else None
         self.formula = None
-        made = seq(checks, self.written_by_hand(body), *map(self.all_stored, stored))
+        checked = seq(checks, self.written_by_hand(body), *map(self.all_stored, stored))
         for window in stored:
             assert window.stored is not None
-            made = with_shadow(window.stored, NO, made)
+            checked = with_shadow(window.stored, NO, checked)
         for bind in reversed(binds):
-            made = bind.replace(body=made)
-        return stmt.replace(body=made, formula=self.stmt(stmt.formula))  # the interpreter runs the formula
+            checked = bind.replace(body=checked)
+        return stmt.replace(body=checked, formula=self.stmt(stmt.formula))  # the interpreter runs the formula
 
     def loop(self, loop: For) -> Stmt:
         """Check a loop. A parallel one becomes serial, with shadows in which conflicts of its iterations show."""
         self.loops.append(loop.loop_var)
-        made: Stmt
+        checked: Stmt
         if loop.kind != ForKind.PARALLEL:
-            made = self.descend(loop)
+            checked = self.descend(loop)
         else:
             together = Iterations(loop)
             self.take_notes(together, loop.body)
             self.parallel.append(together)
-            made = self.descend(loop).replace(kind=ForKind.SERIAL)
+            checked = self.descend(loop).replace(kind=ForKind.SERIAL)
             self.parallel.pop()
-            made = together.shadowed(made)
+            checked = together.shadowed(checked)
         self.loops.pop()
-        return made
+        return checked
 
     def take_notes(self, together: Together, body: Stmt) -> None:
         """Let `together` note who accesses the memory that is known here and that `body` writes."""
@@ -229,9 +229,9 @@ class Checker(ScopedRewriter):
 
     def written_by_hand(self, stmt: Stmt) -> Stmt:
         before, self.by_hand = self.by_hand, True
-        made = self.stmt(stmt)
+        checked = self.stmt(stmt)
         self.by_hand = before
-        return made
+        return checked
 
     def launch(self, stmt: AttrStmt) -> Stmt:
         """Check a launch of threads; one that was written by hand gets shadows in which conflicts of its blocks show."""
@@ -245,15 +245,15 @@ class Checker(ScopedRewriter):
             self.parallel.append(self.blocks)
         blocks = self.blocks
         outer = {} if blocks is None else blocks.inside(axis)
-        made: Stmt = self.descend(stmt)
+        checked: Stmt = self.descend(stmt)
         if blocks is not None:
             blocks.at = outer
         if begins:
             self.in_kernel = False
             if blocks is not None:
                 self.parallel.pop()
-                self.blocks, made = None, blocks.shadowed(made)
-        return made
+                self.blocks, checked = None, blocks.shadowed(checked)
+        return checked
 
     # --- checks ---
 

@@ -129,13 +129,13 @@ class Blocks(Together):
         return build.add(number, build.const(1, INT64))
 
     def values_of(self, iteration: Expr) -> list[Expr]:
-        found: list[Expr] = []
+        values: list[Expr] = []
         rest = build.sub(iteration, build.const(1, INT64))
         for count in reversed(self.counts.values()):
             wide = build.cast(INT64, count)
-            found.append(_unless_several(iteration, build.floormod(rest, wide)))
+            values.append(_unless_several(iteration, build.floormod(rest, wide)))
             rest = build.floordiv(rest, wide)
-        return found[::-1]
+        return values[::-1]
 
     def meets(self, element: str, verb: str, did: str) -> str:
         which = ", ".join(f"{tag} = {{}}" for tag in self.counts)
@@ -155,12 +155,12 @@ class Blocks(Together):
 
 def blocks_of(launch: AttrStmt) -> dict[str, Expr]:
     """How many blocks the launch that begins here has, for each tag of which there may be several."""
-    found: dict[str, Expr] = {}
+    counts: dict[str, Expr] = {}
     for node in post_order(launch):
         axis = launched(node)
         if axis is not None and axis.thread_tag in BLOCK_TAGS and isinstance(node, AttrStmt) and build.as_int(node.value) != 1:
-            found[axis.thread_tag] = node.value
-    return {tag: found[tag] for tag in BLOCK_TAGS if tag in found}
+            counts[axis.thread_tag] = node.value
+    return {tag: counts[tag] for tag in BLOCK_TAGS if tag in counts}
 
 
 def _unless_several(iteration: Expr, value: Expr) -> Expr:

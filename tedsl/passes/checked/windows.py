@@ -35,10 +35,10 @@ class Window:
 
     def place(self, indices: Sequence[Expr]) -> Indices:
         """The indices, in the whole buffer, of the element at `indices` of the window."""
-        found = list(self.mins)
+        place = list(self.mins)
         for dim, index in zip(self.dims, indices):
-            found[dim] = build.add(self.mins[dim], index)
-        return tuple(found)
+            place[dim] = build.add(self.mins[dim], index)
+        return tuple(place)
 
     def indices(self, given: Indices, by_position: bool) -> tuple[Indices, Expr]:
         """The indices of the element at `given`, indices of this buffer or, by_position, its place in memory, where `seen`
@@ -46,10 +46,10 @@ class Window:
         if not by_position:
             return given, build.const(0)
         rest = _without(given[0], self.buffer.elem_offset)
-        found: list[Expr] = [build.const(0, rest.dtype)] * len(self.buffer.shape)
+        inner: list[Expr] = [build.const(0, rest.dtype)] * len(self.buffer.shape)
         for dim, step in self.steps():
-            found[dim], rest = build.floordiv(rest, step), build.floormod(rest, step)
-        return tuple(found), rest
+            inner[dim], rest = build.floordiv(rest, step), build.floormod(rest, step)
+        return tuple(inner), rest
 
     def position(self, given: Indices) -> Indices:
         """The place in memory of the element at the indices `given`."""
@@ -75,15 +75,15 @@ class Window:
 
     def steps(self) -> list[tuple[int, Expr]]:
         """The dimensions that have more than one element (at least the last), with their strides."""
-        shape, found = self.buffer.shape, list[tuple[int, Expr]]()
+        shape, steps = self.buffer.shape, list[tuple[int, Expr]]()
         step: Expr = build.const(1, "int32")
         for dim in reversed(range(len(shape))):
             if build.as_int(shape[dim]) != 1:
-                found.append((dim, self.buffer.strides[dim] if self.buffer.strides else step))
+                steps.append((dim, self.buffer.strides[dim] if self.buffer.strides else step))
             step = build.product_of_extents(step, shape[dim])
-        if not found and shape:
-            found.append((len(shape) - 1, build.const(1, "int32")))
-        return found[::-1]
+        if not steps and shape:
+            steps.append((len(shape) - 1, build.const(1, "int32")))
+        return steps[::-1]
 
 
 def _without(flat: Expr, offset: Expr) -> Expr:
@@ -115,15 +115,15 @@ def window_of(bind: AttrStmt, memory: CheckedMemory, stmt: Tensorized, hidden: b
     assert isinstance(bind.value, Call)
     args, count = bind.value.args, len(memory.extents)
     dims = tuple(int(dim) for dim in map(build.as_int, args[2 * count:]) if dim is not None)
-    found = Window(window, memory, tuple(args[:2 * count:2]), dims, stmt.name)
+    region = Window(window, memory, tuple(args[:2 * count:2]), dims, stmt.name)
     if hidden:
-        return replace(found, seen=build.const(False, "bool"))
+        return replace(region, seen=build.const(False, "bool"))
     by_position = any(_is_by_position(node, window) for node in post_order(bind.body))
-    found = replace(found, seen=found.is_regular() if by_position else build.true())
+    region = replace(region, seen=region.is_regular() if by_position else build.true())
     binds, _ = unbound(stmt)
     if bind not in binds[len(binds) - stmt.fills:]:
-        return found
-    return replace(found, stored=decl_buffer(window.shape, "bool", f"{memory.name}.stored", scope="local"))
+        return region
+    return replace(region, stored=decl_buffer(window.shape, "bool", f"{memory.name}.stored", scope="local"))
 
 
 def _is_by_position(node: object, window: Buffer) -> bool:

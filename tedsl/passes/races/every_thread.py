@@ -29,26 +29,26 @@ class EveryThread:
     """Proves for one kernel, thread by thread, that accesses keep apart."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.threads = [one.loop for one in kernel.axes if not one.is_block]
-        self.blocks = {one.var: one.loop for one in kernel.blocks}
+        self.threads = [axis.loop for axis in kernel.axes if not axis.is_block]
+        self.blocks = {axis.var: axis.loop for axis in kernel.blocks}
         self.without_lets = WithoutLets(keep=on_data)  # what can be computed again is written out
         self.looks = 0
         self.known: dict[tuple[object, ...], Elements] = {}
 
-    def keep_apart(self, one: Access, other: Access, fixed: Set[Var]) -> bool:
-        """Whether it is proved that no two threads of a block touch one element, one by `one` and the other by `other`.
+    def keep_apart(self, a: Access, b: Access, fixed: Set[Var]) -> bool:
+        """Whether it is proved that no two threads of a block touch one element, one by `a` and the other by `b`.
 
         In loops other than `fixed`, the two may be at different iterations.
         """
         self.looks = LOOKS
-        one, other = (access.without_lets(self.without_lets) for access in (one, other))
-        needed = _needed(one) | _needed(other)
+        a, b = (access.without_lets(self.without_lets) for access in (a, b))
+        needed = _needed(a) | _needed(b)
         same = {var: loop for var, loop in self.blocks.items() if var in needed}
-        same.update((loop.var, loop) for access in (one, other) for loop in access.around.loops()
+        same.update((loop.var, loop) for access in (a, b) for loop in access.around.loops()
                     if loop.var in needed and loop.var in fixed)
         try:
             for values in self._iterations(list(same.values()), {}):
-                first, second = self._touched(one, values), self._touched(other, values)
+                first, second = self._touched(a, values), self._touched(b, values)
                 if any(len(first[element] | second[element]) > 1 for element in first.keys() & second.keys()):
                     return False
         except _Unknown:
@@ -63,7 +63,7 @@ class EveryThread:
         if here not in self.known:
             own = [loop for loop in around.loops() if loop.var in needed and loop.var not in values]
             conditions = [condition.value for condition in around.conditions()]
-            found: Elements = {}
+            touched: Elements = {}
             for number, thread in enumerate(self._iterations(self.threads, values)):
                 for at in self._iterations(own, thread):
                     if all(may_hold(condition, at) for condition in conditions):
@@ -71,8 +71,8 @@ class EveryThread:
                         if known is None:
                             raise _Unknown
                         for element in known:
-                            found.setdefault(element, set()).add(number)
-            self.known[here] = found
+                            touched.setdefault(element, set()).add(number)
+            self.known[here] = touched
         return self.known[here]
 
     def _iterations(self, loops: Sequence[Loop], values: Values) -> Iterator[Values]:

@@ -106,12 +106,12 @@ def _iterations(loop: For) -> _Turns | None:
 def _blocks(launch: Stmt) -> _Turns | None:
     """The blocks of the launch that begins here, if it has several."""
     kernel = kernel_of(launch)
-    counts = [(one, build.as_int(one.count)) for one in kernel.blocks]
-    several = tuple((one.var, one.axis.thread_tag, 0, count) for one, count in counts if count is not None and count > 1)
-    inside = [one for one in kernel.axes if not any(one.var is var for var, *_ in several)]
+    counts = [(axis, build.as_int(axis.count)) for axis in kernel.blocks]
+    several = tuple((axis.var, axis.axis.thread_tag, 0, count) for axis, count in counts if count is not None and count > 1)
+    inside = [axis for axis in kernel.axes if not any(axis.var is var for var, *_ in several)]
     body = kernel.body
-    for one in inside:
-        body = AttrStmt(one.axis, LAUNCH, one.count, body)
+    for axis in inside:
+        body = AttrStmt(axis.axis, LAUNCH, axis.count, body)
     return _Turns(several[0][1], several, body) if several else None
 
 
@@ -221,10 +221,10 @@ def _elements(access: Access, conditions: Sequence[Expr], values: Values, at: in
         yield from ((element, values) for element in elements(access.node.index, values) or ())
 
 
-def _race(turns: _Turns, one: Access, at: Values, met: _Met, element: int) -> LoweringError:
-    name, other = one.memory.name, met.touch
-    writer, wrote, reader, does = (other, met.at, at, "writes it too" if one.writes else "reads it") \
-        if other.writes else (one, at, met.at, "reads it")
+def _race(turns: _Turns, touch: Access, at: Values, met: _Met, element: int) -> LoweringError:
+    name, other = touch.memory.name, met.touch
+    writer, wrote, reader, does = (other, met.at, at, "writes it too" if touch.writes else "reads it") \
+        if other.writes else (touch, at, met.at, "reads it")
     which = "" if build.as_int(writer.node.index) == element else f", which is {name}[{element}]"
     said = f"{turns.named(wrote)} writes {name}[{writer.node.index!r}]{which}, and {turns.named(reader)} {does}"
     if isinstance(turns.about, For):

@@ -41,7 +41,7 @@ _Thread = tuple[int, ...]
 def check_statements(kernel: Kernel) -> None:
     """Raise LoweringError for a statement in which a thread reads an element that another thread writes."""
     if kernel.threads:
-        blocks = OUTSIDE.within(*(one.loop for one in kernel.blocks))
+        blocks = OUTSIDE.within(*(axis.loop for axis in kernel.blocks))
         _Statements(kernel).stmt(kernel.body, blocks)
         _Statements(kernel).alone(kernel.body, blocks)
 
@@ -150,8 +150,8 @@ class _Statements:
                        for e in (*known.indices, *self.conditions(access))]
         outer = {loop.var: loop for loop in stored.around.loops()}
         inner = list({**outer, **{loop.var: loop for loop in plain.around.loops() if loop.var not in outer}}.values())
-        own = {one.var for one in self.kernel.axes} | {loop.var for loop in inner}
-        counts = [e for loop in inner for e in (loop.min, loop.extent)] + [one.count for one in self.kernel.threads]
+        own = {axis.var for axis in self.kernel.axes} | {loop.var for loop in inner}
+        counts = [e for loop in inner for e in (loop.min, loop.extent)] + [axis.count for axis in self.kernel.threads]
         symbols = list(dict.fromkeys(v for e in (*expressions, *counts) for v in variables(e)
                                      if v not in own and v.dtype.is_int))
         if on_data(plain.node.index) or on_data(stored.node.index) or (symbols and memory in self.callers):
@@ -161,17 +161,17 @@ class _Statements:
         for sizes, (step, other) in itertools.product(SIZES if symbols else SIZES[:1], list(steps)):
             values = dict(zip(symbols, itertools.cycle(sizes)))
             at = [(loop, step if k < len(outer) else other) for k, loop in enumerate(inner)]
-            found = self.at(memory, read, write, values, at)
-            if found is not None:
-                raise self.race(read, write, *found, values, where)
+            meeting = self.at(memory, read, write, values, at)
+            if meeting is not None:
+                raise self.race(read, write, *meeting, values, where)
 
     def at(self, memory: Var, read: Access, write: Access, values: Values,
            steps: Sequence[tuple[Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
         """The reader, the writer and the element, if threads meet at one iteration and for known sizes; else None."""
-        counts = [value(one.count, values) for one in self.kernel.threads]
+        counts = [value(axis.count, values) for axis in self.kernel.threads]
         if None in counts:
             return None
-        last = {one.var: (count or 1) - 1 for one, count in zip(self.kernel.threads, counts)}
+        last = {axis.var: (count or 1) - 1 for axis, count in zip(self.kernel.threads, counts)}
         for loop, step in steps:
             low, many = (value(e, {**values, **last}) for e in (loop.min, loop.extent))
             if low is None or (many is not None and many <= 0):
@@ -184,8 +184,8 @@ class _Statements:
             limit = None if size is None or limit is None else limit * size
         limit = limit if memory in self.extents else None
         # a warp is the threads of one row: they share its memory
-        rows = [scope_of(memory.type_annotation) == "warp" and one.axis.thread_tag != "threadIdx.x"
-                for one in self.kernel.threads]
+        rows = [scope_of(memory.type_annotation) == "warp" and axis.axis.thread_tag != "threadIdx.x"
+                for axis in self.kernel.threads]
         writers: dict[tuple[int, _Thread], list[_Thread]] = {}
         threads = list(itertools.islice(itertools.product(*[range(count or 0) for count in counts]), POINTS))
         for thread in threads:
@@ -194,14 +194,14 @@ class _Statements:
         for thread in threads:
             for element in self.elements(read, values, thread):
                 row = tuple(itertools.compress(thread, rows))
-                other = next((one for one in writers.get((element, row), ()) if one != thread), None)
+                other = next((writer for writer in writers.get((element, row), ()) if writer != thread), None)
                 if other is not None and element >= 0 and (limit is None or element < limit):
                     return thread, other, element
         return None
 
     def elements(self, access: Access, values: Values, thread: _Thread) -> list[int]:
         """The elements that `thread` touches, as far as they are known."""
-        here = {**values, **{one.var: k for one, k in zip(self.kernel.threads, thread)}}
+        here = {**values, **{axis.var: k for axis, k in zip(self.kernel.threads, thread)}}
         if not all(may_hold(condition, here) for condition in self.conditions(access)):
             return []
         return elements(access.without_lets(self.without_lets).node.index, here) or []
@@ -209,8 +209,8 @@ class _Statements:
     def race(self, read: Access, write: Access, reader: _Thread, writer: _Thread, element: int, sizes: Values,
              place: str) -> LoweringError:
         name, threads = noted_memory(read.memory.name), self.kernel.threads  # what checked mode notes of an element
-        differs = next(one for one, a, b in zip(threads, reader, writer) if a != b)
-        who, whom = (", ".join(map(str, one)) for one in (reader, writer))
+        differs = next(axis for axis, a, b in zip(threads, reader, writer) if a != b)
+        who, whom = (", ".join(map(str, point)) for point in (reader, writer))
         where = f" (where {', '.join(f'{v.name} = {k}' for v, k in sizes.items())})" if sizes else ""
         tag = differs.axis.thread_tag
         hint = HINTS.get(place) or (

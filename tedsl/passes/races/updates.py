@@ -35,22 +35,22 @@ class _Races:
                        if isinstance(node, Allocate)}
         self.stores = list(stores(kernel.body))
         self.threads = kernel.threads
-        self.all = [one for one in kernel.axes if not one.is_single]
+        self.all = [thread for thread in kernel.axes if not thread.is_single]
         self.lets: dict[Var, frozenset[Var]] = {}
         self.known: dict[Around, frozenset[Var]] = {}  # what decides whether and where a place is reached
         self.private: dict[Var, frozenset[Var]] = {}  # memory of each thread: the threads that decide what is in it
 
     def sources(self, *exprs: Expr | None) -> frozenset[Var]:
         """The variables and memory on which values depend, through lets and through memory of each thread."""
-        found: frozenset[Var] = frozenset()
+        sources: frozenset[Var] = frozenset()
         for e in exprs:
             if e is not None:
                 for var in self.depends(e):
-                    found |= self.lets.get(var, frozenset((var,))) | self.private.get(var, frozenset())
+                    sources |= self.lets.get(var, frozenset((var,))) | self.private.get(var, frozenset())
                 for node in post_order(e):
                     if isinstance(node, Let):
-                        found |= self.sources(node.value)
-        return found
+                        sources |= self.sources(node.value)
+        return sources
 
     def each(self, visit: Callable[[Store, frozenset[Var]], None]) -> None:
         """Visit the stores in order, each with the variables and memory that decide whether it happens."""
@@ -86,30 +86,30 @@ class _Races:
         if takes_notes(memory):
             return []
         scope = self.scopes.get(memory)
-        return self.all if scope is None else [one for one in self.threads if is_common(scope, one.axis.thread_tag)]
+        return self.all if scope is None else [thread for thread in self.threads if is_common(scope, thread.axis.thread_tag)]
 
     def note(self, store: Store, around: frozenset[Var]) -> None:
         """Note that memory of each thread depends on the thread if what is written there does."""
         memory = store.buffer_var
         shared = self.axes_of(memory)
-        own = frozenset(one.var for one in self.all if one not in shared)
-        found = own & (around | self.sources(store.value, store.index, store.predicate))
-        if found:
-            self.private[memory] = self.private.get(memory, frozenset()) | found
+        own = frozenset(thread.var for thread in self.all if thread not in shared)
+        deciding = own & (around | self.sources(store.value, store.index, store.predicate))
+        if deciding:
+            self.private[memory] = self.private.get(memory, frozenset()) | deciding
 
     def check(self, store: Store, around: frozenset[Var]) -> None:
         axes = self.axes_of(store.buffer_var)
         if not axes or store.buffer_var not in self.sources(store.value):
             return
         told_apart = around | self.sources(store.index, store.predicate)
-        for one in axes:
-            if one.var not in told_apart:
-                raise _race(store, one)
+        for thread in axes:
+            if thread.var not in told_apart:
+                raise _race(store, thread)
 
 
-def _race(store: Store, one: Thread) -> LoweringError:
-    tag = one.axis.thread_tag
+def _race(store: Store, thread: Thread) -> LoweringError:
+    tag = thread.axis.thread_tag
     return LoweringError(
-        f"all {one.count!r} threads of {tag} update {store.buffer_var.name}[{store.index!r}]: they would race",
+        f"all {thread.count!r} threads of {tag} update {store.buffer_var.name}[{store.index!r}]: they would race",
         hint=f"bind a loop over elements of that stage to {tag}; or let one thread do it, set_store_predicate(tx.var.equal(0)) "
              f"where tx is the axis {tag}; or keep the values in memory of each thread, set_scope('local')", about=tag)

@@ -34,8 +34,8 @@ def across_threads(stmt: AttrStmt, threads: Sequence[Thread], private: PrivateMe
     if not build.is_true(condition):
         update = IfThenElse(private(condition), update)
     start = seq(*[Store(var, value, place) for var, value in zip(results, combiner.identity_element)])
-    update = loops_over([one for one in threads if one.var in reduced], update)
-    return loops_over([one for one in threads if one.var not in reduced], seq(start, update))
+    update = loops_over([thread for thread in threads if thread.var in reduced], update)
+    return loops_over([thread for thread in threads if thread.var not in reduced], seq(start, update))
 
 
 def _combined(combiner: CommReducer, values: Sequence[Expr], results: Sequence[Var], place: Expr) -> Stmt:

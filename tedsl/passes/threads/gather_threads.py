@@ -65,36 +65,36 @@ class Kernel:
 
     @property
     def blocks(self) -> list[Thread]:
-        return [one for one in self.axes if one.is_block]
+        return [thread for thread in self.axes if thread.is_block]
 
     @property
     def threads(self) -> list[Thread]:
         """The axes of a block that have more than one thread, the last one fastest."""
-        return [one for one in self.axes if not one.is_block and not one.is_single]
+        return [thread for thread in self.axes if not thread.is_block and not thread.is_single]
 
     def distinct_threads(self) -> Axes:
         """The threads of one block, as axes whose points may meet."""
-        shared = [one for one in self.axes if one.is_block or one.is_single]
-        return Axes([one.loop for one in self.threads], [one.loop for one in shared])
+        shared = [thread for thread in self.axes if thread.is_block or thread.is_single]
+        return Axes([thread.loop for thread in self.threads], [thread.loop for thread in shared])
 
     @property
     def running(self) -> Kernel:
         """The kernel with 0 in place of the axes that have a single thread."""
-        single: dict[Var, Expr] = {one.var: IntImm(one.var.dtype, 0) for one in self.axes if one.is_single}
+        single: dict[Var, Expr] = {thread.var: IntImm(thread.var.dtype, 0) for thread in self.axes if thread.is_single}
         return Kernel(self.axes, substitute(self.body, single) if single else self.body)
 
     def launched(self, body: Stmt) -> Stmt:
         """`body` on the threads of this kernel."""
-        for one in reversed(self.axes):
-            body = AttrStmt(one.axis, LAUNCH, one.count, body)
+        for thread in reversed(self.axes):
+            body = AttrStmt(thread.axis, LAUNCH, thread.count, body)
         return body
 
 
 def loops_over(axes: Sequence[Thread], body: Stmt) -> Stmt:
     """Loops that run `body` once for each thread of `axes`, the last axis fastest."""
-    for one in reversed(axes):
-        var = copy_var(one.var)
-        body = For(var, IntImm(var.dtype, 0), one.count, ForKind.SERIAL, substitute(body, {one.var: var}))
+    for thread in reversed(axes):
+        var = copy_var(thread.var)
+        body = For(var, IntImm(var.dtype, 0), thread.count, ForKind.SERIAL, substitute(body, {thread.var: var}))
     return body
 
 
@@ -123,7 +123,7 @@ def kernel_of(stmt: Stmt) -> Kernel:
 
 
 def _gathered(stmt: Stmt) -> Kernel:
-    found: dict[str, Thread] = {}
+    threads: dict[str, Thread] = {}
     renamed: dict[Var, Expr] = {}
     analyzer = Analyzer()
     for node in _outside_in(stmt):
@@ -133,7 +133,7 @@ def _gathered(stmt: Stmt) -> Kernel:
         if tag not in ORDER:
             raise LoweringError(f"the kernel launches {axis.name} with the tag {tag!r}; known are {', '.join(ORDER)}",
                                 about=tag)
-        known = found.setdefault(tag, Thread(axis, count))
+        known = threads.setdefault(tag, Thread(axis, count))
         if known.var is not axis.var:
             renamed[axis.var] = known.var
         if not analyzer.can_prove(build.equal(*build.match_operands(known.count, count))):
@@ -141,9 +141,9 @@ def _gathered(stmt: Stmt) -> Kernel:
                                 "number",
                                 hint="give the loops that are bound to it the same number of iterations, and guard the body",
                                 about=tag)
-    _check_counts(stmt, found)
+    _check_counts(stmt, threads)
     body = _Bare()(stmt)
-    return Kernel(tuple(found[tag] for tag in ORDER if tag in found), substitute(body, renamed) if renamed else body)
+    return Kernel(tuple(threads[tag] for tag in ORDER if tag in threads), substitute(body, renamed) if renamed else body)
 
 
 def _outside_in(stmt: Stmt) -> list[AttrStmt]:
@@ -151,19 +151,19 @@ def _outside_in(stmt: Stmt) -> list[AttrStmt]:
     return [node for node in reversed(list(post_order(stmt))) if isinstance(node, AttrStmt) and launched(node) is not None]
 
 
-def _check_counts(stmt: Stmt, found: dict[str, Thread]) -> None:
+def _check_counts(stmt: Stmt, threads: dict[str, Thread]) -> None:
     """Raise LoweringError for a number of threads that depends on a variable of the kernel: it is needed before the launch."""
-    inside: set[Var] = {one.var for one in found.values()}
+    inside: set[Var] = {thread.var for thread in threads.values()}
     for node in post_order(stmt):
         match node:
             case For(loop_var=v) | LetStmt(var=v) | Let(var=v) | Allocate(buffer_var=v):
                 inside.add(v)
-    for one in found.values():
-        wrong = [v.name for v in variables(one.count) if v in inside]
+    for thread in threads.values():
+        wrong = [v.name for v in variables(thread.count) if v in inside]
         if wrong:
-            raise LoweringError(f"the number of threads of {one.axis.thread_tag}, {one.count!r}, depends on {wrong[0]}, which "
-                                "the kernel itself defines: it is not known when the threads are launched",
-                                hint="split the bound loop by a constant and bind the inner loop", about=one.axis.thread_tag)
+            raise LoweringError(f"the number of threads of {thread.axis.thread_tag}, {thread.count!r}, depends on {wrong[0]}, "
+                                "which the kernel itself defines: it is not known when the threads are launched",
+                                hint="split the bound loop by a constant and bind the inner loop", about=thread.axis.thread_tag)
 
 
 class _Bare(ScopedRewriter):
@@ -172,5 +172,5 @@ class _Bare(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, (Store, Evaluate)):
             return stmt
-        made = self.descend(stmt)
-        return made.body if isinstance(made, AttrStmt) and launched(made) is not None else made
+        bare = self.descend(stmt)
+        return bare.body if isinstance(bare, AttrStmt) and launched(bare) is not None else bare

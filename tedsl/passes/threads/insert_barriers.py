@@ -10,6 +10,7 @@ condition that differs among them would keep some away, it is moved inwards, aro
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -154,7 +155,7 @@ class _KernelBarriers:
                 return True
         return False
 
-    def keep_apart(self, one: Access, later: Access, fixed: Set[Var]) -> bool:
+    def keep_apart(self, earlier: Access, later: Access, fixed: Set[Var]) -> bool:
         """Whether, at a place where threads cannot wait, `later` is proved not to meet `one`, though `may_meet` cannot tell.
 
         A note of checked mode comes right after its own store, which is looked at itself: all that it may wait for is a
@@ -163,12 +164,12 @@ class _KernelBarriers:
         if not self.decided_by_data:
             return False
         is_note = self.common.is_note
-        if is_note(later) and (is_note(one) or not one.writes):
+        if is_note(later) and (is_note(earlier) or not earlier.writes):
             return True
-        if one.index is None or later.index is None:
+        if earlier.index is None or later.index is None:
             return False
-        pairs = [(one, later)]  # and what decides which thread's value stays
-        pairs += [(access, access) for access in (one, later) if access.writes and not is_note(access)]
+        pairs = [(earlier, later)]  # and what decides which thread's value stays
+        pairs += [(access, access) for access in (earlier, later) if access.writes and not is_note(access)]
         return all(self.every_thread.keep_apart(*pair, fixed) for pair in pairs)
 
     @contextmanager
@@ -210,8 +211,8 @@ class _KernelBarriers:
         total: list[Entry] = []
         for at, entries in enumerate(all_entries):
             total += [None, *entries] if at in waits else entries
-        placed = [one for at, part in enumerate(parts) for one in ((barrier(), part) if at in waits else (part,))]
-        return placed, total, bool(waits)
+        with_barriers = [[barrier(), part] if at in waits else [part] for at, part in enumerate(parts)]
+        return list(itertools.chain(*with_barriers)), total, bool(waits)
 
     def loop(self, loop: For, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         self.threads.loop(loop.loop_var, loop.min, loop.extent)

@@ -29,8 +29,8 @@ class _Owner(ScopedRewriter):
     def stmt(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, (Store, Evaluate)) or launched(stmt) is not None:
             return stmt
-        made = self.descend(stmt)
-        return _inside(made) if isinstance(made, (Allocate, BufferRealize)) else made
+        moved = self.descend(stmt)
+        return _inside(moved) if isinstance(moved, (Allocate, BufferRealize)) else moved
 
 
 def _inside(stmt: Allocate | BufferRealize) -> Stmt:
@@ -72,7 +72,7 @@ class _Uses:
         about = [node, getattr(node, "buffer_var", None), getattr(node, "buffer", None)]
         if isinstance(node, AttrStmt):
             about += node.node if isinstance(node.node, tuple) else (node.node,)
-        return any(one is self.data or (isinstance(one, Buffer) and one.data is self.data) for one in about)
+        return any(name is self.data or (isinstance(name, Buffer) and name.data is self.data) for name in about)
 
 
 class _Instead(ScopedRewriter):

@@ -36,7 +36,7 @@ class PrivateMemory:
         if scope in ("shared", "global"):
             return
         # a warp is the threads of one row: they share its memory
-        self.owners[memory] = [one for one in self.threads if scope != "warp" or one.axis.thread_tag != "threadIdx.x"]
+        self.owners[memory] = [thread for thread in self.threads if scope != "warp" or thread.axis.thread_tag != "threadIdx.x"]
         size: Expr = build.const(node.dtype.lanes, "int32")
         for extent in node.extents:
             size = build.product_of_extents(size, extent)
@@ -45,12 +45,12 @@ class PrivateMemory:
     def _share_results(self, stmt: Evaluate) -> None:
         """Note that a reduction across threads has one result for all threads that take part."""
         _, results, reduced = reduction_parts(stmt)
-        group = [one for one in self.threads if one.var not in reduced]
+        group = [thread for thread in self.threads if thread.var not in reduced]
         for memory in results:
             if memory not in self.owners:
                 raise LoweringError(f"tvm_thread_allreduce puts a result into {memory.name}, which is not memory of one thread",
                                     hint='allocate it in the kernel, with scope "local"')
-            self.owners[memory] = [one for one in self.owners[memory] if one in group]
+            self.owners[memory] = [thread for thread in self.owners[memory] if thread in group]
 
     def copies(self, memory: Var) -> list[Thread]:
         """The axes whose threads have parts of their own."""
@@ -62,8 +62,8 @@ class PrivateMemory:
         if not owners:
             return None
         number: Expr = owners[0].var
-        for one in owners[1:]:
-            number = build.add(build.mul(number, one.count), one.var)
+        for thread in owners[1:]:
+            number = build.add(build.mul(number, thread.count), thread.var)
         return build.mul(number, self.size[memory])
 
     def __call__(self, stmt: Any) -> Any:

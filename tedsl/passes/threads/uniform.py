@@ -28,7 +28,7 @@ class Uniformity:
         self.depends = Dependence()
         self.private = {node.buffer_var for node in post_order(kernel.body)
                         if isinstance(node, Allocate) and scope_of(node.buffer_var.type_annotation) not in ("shared", "global")}
-        self.varying: set[Var] = {one.var for one in kernel.threads} | self._not_followed(kernel.body)
+        self.varying: set[Var] = {thread.var for thread in kernel.threads} | self._not_followed(kernel.body)
         known = 0
         while known != len(self.varying):  # what a turn of a loop writes, the next one reads
             known = len(self.varying)
@@ -68,7 +68,7 @@ class Uniformity:
                 self.varying.add(stmt.var)
             case Store() if stmt.buffer_var in self.private - self.varying:
                 given = (stmt.value, stmt.index, stmt.predicate)
-                if apart or any(one is not None and self.varies(one) for one in given):
+                if apart or any(expr is not None and self.varies(expr) for expr in given):
                     self.varying.add(stmt.buffer_var)
         for child in stmt.child_nodes():
             if isinstance(child, Stmt):
