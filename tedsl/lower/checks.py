@@ -12,24 +12,25 @@ whatever part of the domain a schedule computes. For an index and the extent of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.errors import LoweringError
 from tedsl.ir import build
-from tedsl.ir.expr import And, Expr, IntImm, Mul, Or, ProducerLoad, Select, SizeVar, Var
+from tedsl.ir.expr import Expr, IntImm, Mul, ProducerLoad, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import DATA_INDEX
 from tedsl.ir.walk.around import Eager, Facts, Loop
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols
+from tedsl.ir.walk.mended import mended
 from tedsl.ir.walk.substitute import substitute
-from tedsl.ir.walk.visitor import post_order, variables
+from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import ComputeOp, extent_of
 from tedsl.lang.reads import guarded_loads, has_load, is_ragged, takes_its_ends
 
@@ -75,8 +76,8 @@ def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
     if is_ragged(op):
         checker.check_ranges()
     keep = KEPT.get(accesses)
-    clamps = checker.clamps if keep is not None else {}
-    return Checked(tuple(_mended(body, clamps, checker.lazy, keep or clamp) for body in op.body),
+    loads = {} if keep is None else {load: partial(_inside, dims, keep) for load, dims in checker.clamps.items()}
+    return Checked(tuple(mended(body, loads, checker.lazy) for body in op.body),
                    tuple(checker.requirements.values()), tuple(checker.clamps))
 
 
@@ -300,25 +301,10 @@ def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tup
     return relax(index, ends, analyzer)
 
 
-def _mended(body: Expr, clamps: dict[ProducerLoad, dict[int, None]], lazy: dict[Eager, None], keep: Keep) -> Expr:
-    """`body` with the indices of the listed loads as `keep` makes them, and the listed choices lazy."""
-    if not clamps and not lazy:
-        return body
-    done: dict[object, Expr] = {}
-    for node in post_order(body):
-        new = node.map_children(done.__getitem__)
-        if isinstance(node, ProducerLoad) and node in clamps and isinstance(new, ProducerLoad):
-            new = ProducerLoad(new.producer, tuple(
-                keep(index, new.producer.shape[dim]) if dim in clamps[node] else index
-                for dim, index in enumerate(new.indices)))
-        elif isinstance(node, Select) and node in lazy and isinstance(new, Select):
-            new = build.if_then_else(new.condition, new.true_value, new.false_value)
-        elif isinstance(node, And) and node in lazy and isinstance(new, And):
-            new = build.if_then_else(new.a, new.b, build.const(False))
-        elif isinstance(node, Or) and node in lazy and isinstance(new, Or):
-            new = build.if_then_else(new.a, build.const(True), new.b)
-        done[node] = new  # type: ignore[assignment]
-    return done[body]
+def _inside(dims: Collection[int], keep: Keep, load: ProducerLoad) -> Expr:
+    """`load` with its indices number `dims` as `keep` makes them."""
+    return ProducerLoad(load.producer, tuple(keep(index, extent) if dim in dims else index
+                                             for dim, (index, extent) in enumerate(zip(load.indices, load.producer.shape))))
 
 
 def clamp(index: Expr, extent: Expr) -> Expr:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
@@ -26,13 +27,15 @@ from tedsl.ir.walk.accesses import MOST_PLACES, reads
 from tedsl.ir.walk.around import Eager, Facts, Loop
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols, relevant
 from tedsl.ir.walk.lanes import lane_of, one_lane
+from tedsl.ir.walk.mended import mended
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.checks import KEPT, clamp
 from tedsl.lower.written.demand import Demand, asserted, within
-from tedsl.lower.written.known_memory import BoundedIndex, MemoryTable, span
-from tedsl.lower.written.mend import Clamps, mended
+from tedsl.lower.written.known_memory import BoundedIndex, MemoryTable, kept_inside, span
+
+Clamps = dict[Node, list[BoundedIndex]]  # loads whose indices must be kept inside
 
 
 class AccessChecker(ScopedRewriter):
@@ -130,7 +133,8 @@ class AccessChecker(ScopedRewriter):
             elif isinstance(node, (Load, BufferLoad)):
                 for place in self.table.places(node):
                     self.check_load(node, place, facts, lets, clamps, lazy)
-        return mended(expr, clamps, lazy, KEPT.get(self.accesses, clamp))
+        keep = KEPT.get(self.accesses, clamp)
+        return mended(expr, {load: partial(kept_inside, places, keep) for load, places in clamps.items()}, lazy)
 
     def check_load(self, load: Load | BufferLoad, place: BoundedIndex, facts: Facts | None, lets: dict[Var, Expr],
                    clamps: Clamps, lazy: dict[Eager, None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tedsl.errors import LoweringError
@@ -10,6 +11,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import BufferLoad, Expr, IntImm, Load, Var
 from tedsl.ir.stmt import BufferStore, Store
+from tedsl.lower.checks import Keep
 
 ZERO = build.const(0, "int32")
 
@@ -121,3 +123,23 @@ def position(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
     flat = ZERO if flat is None else flat
     offset = buffer.elem_offset
     return flat if isinstance(offset, IntImm) and offset.value == 0 else build.add(flat, offset)
+
+
+def kept_inside(indices: Sequence[BoundedIndex], keep: Keep, load: Load | BufferLoad) -> Expr:
+    """`load` with the indices that must stay in ranges as `keep` makes them."""
+    if isinstance(load, Load):
+        return load.replace(index=_kept(load.index, indices[0], keep))
+    if indices[0].dim is None:
+        return Load(load.dtype, load.buffer.data, _kept(position(load.buffer, load.indices), indices[0], keep))
+    kept = list(load.indices)
+    for index in indices:
+        assert index.dim is not None
+        kept[index.dim] = _kept(kept[index.dim], index, keep)
+    return load.replace(indices=tuple(kept))
+
+
+def _kept(index: Expr, bounds: BoundedIndex, keep: Keep) -> Expr:
+    low = bounds.low
+    if build.as_int(low) == 0:
+        return keep(index, bounds.extent)
+    return build.add(keep(build.sub(index, low), bounds.extent), low)
