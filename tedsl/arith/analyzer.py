@@ -106,8 +106,8 @@ class Analyzer:
         """The simplest form found; the same object if nothing changed."""
         if not isinstance(expr, Expr):
             expr = build.as_expr(expr)
-        found = self._done.get(expr)
-        return found if found is not None else simplify(expr, self.known, self._done)
+        simplified = self._done.get(expr)
+        return simplified if simplified is not None else simplify(expr, self.known, self._done)
 
     def can_prove(self, condition: Expr | bool) -> bool:
         """Whether `condition` holds for all values of the variables that are possible here."""
@@ -156,7 +156,7 @@ class Analyzer:
 
     def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:
         """The interval of `expr` when the variables of `dom_map` range over their intervals."""
-        if not isinstance(dom_map, Mapping) or not all(isinstance(one, IntervalSet) for one in dom_map.values()):
+        if not isinstance(dom_map, Mapping) or not all(isinstance(domain, IntervalSet) for domain in dom_map.values()):
             raise ArgumentTypeError(f"int_set: {dom_map!r} does not say the interval of each variable",
                                     hint="write {x: IntervalSet(0, 9)}")
         return IntervalSet(*relax(_integer(expr), {v: s.ends() for v, s in dom_map.items()}, self))

@@ -118,8 +118,8 @@ class Bounds(Canonical):
                 stack.extend(below)
                 continue
             stack.pop()
-            found = self._term_range(term, memo)
-            memo[term] = ranges.intersect(found, _look_up(facts, self.term_sum(term))) if facts else found
+            term_range = self._term_range(term, memo)
+            memo[term] = ranges.intersect(term_range, _look_up(facts, self.term_sum(term))) if facts else term_range
 
     def _term_range(self, term: Any, memo: dict[Expr, Range]) -> Range:
         """The range of a term whose parts are in `memo`."""
@@ -200,13 +200,13 @@ class Bounds(Canonical):
 def _look_up(facts: dict[Terms, Range], s: Sum) -> Range:
     """What the facts say about the terms of `s`, its constant left out."""
     g = gcd(*s.terms.values())
-    found = facts.get(s.key[0] if g == 1 else frozenset([(t, c // g) for t, c in s.terms.items()]))
-    if found is None:
-        found = facts.get(frozenset([(t, -c // g) for t, c in s.terms.items()]))
-        if found is None:
+    fact = facts.get(s.key[0] if g == 1 else frozenset([(t, c // g) for t, c in s.terms.items()]))
+    if fact is None:
+        fact = facts.get(frozenset([(t, -c // g) for t, c in s.terms.items()]))
+        if fact is None:
             return EVERYTHING
         g = -g
-    return ranges.scale(found, g)
+    return ranges.scale(fact, g)
 
 
 def _total(s: Sum, memo: dict[Expr, Range]) -> Range:

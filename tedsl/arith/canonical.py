@@ -63,9 +63,9 @@ class Canonical:
 
     def value(self, expr: Expr) -> Value:
         """The canonical value of `expr`: a Sum if it is a scalar integer, else its representative."""
-        found = self._values.get(expr)
-        if found is not None:
-            return found
+        value = self._values.get(expr)
+        if value is not None:
+            return value
         values, stack = self._values, [expr]
         while stack:
             node = stack[-1]
@@ -136,9 +136,9 @@ class Canonical:
                 self.data.add(node)
             return self.term_sum(node) if _is_number(dtype) else node
         if kind in _ARITHMETIC and dtype.is_integer and dtype.lanes == 1:
-            found = self._arithmetic(node)
-            if found is not None:
-                return found
+            canonical = self._arithmetic(node)
+            if canonical is not None:
+                return canonical
         key = self._structure(node)
         term = self._terms.get(key)
         if term is None:
@@ -148,10 +148,10 @@ class Canonical:
 
     def term_sum(self, term: Expr) -> Sum:
         """The sum that is `term` alone."""
-        found = self._sums.get(term)
-        if found is None:
-            found = self._sums[term] = Sum({term: 1})
-        return found
+        known_sum = self._sums.get(term)
+        if known_sum is None:
+            known_sum = self._sums[term] = Sum({term: 1})
+        return known_sum
 
     def _arithmetic(self, node: Any) -> Sum | None:
         """The sum of an Add, Sub, Mul or Cast, or None if it may wrap, is too long or no sum."""
@@ -167,18 +167,18 @@ class Canonical:
         assert type(a) is Sum
         assert type(b) is Sum
         if type(node) is Mul:
-            made = a.times(b.const) if not b.terms else b.times(a.const) if not a.terms else self._product(a, b)
-            if made is None:
+            product = a.times(b.const) if not b.terms else b.times(a.const) if not a.terms else self._product(a, b)
+            if product is None:
                 return None
         else:
-            made = a.plus(b, 1 if type(node) is Add else -1)
-            if a.terms and b.terms and made.splits:
-                made = merge_splits(made, self)
-        if len(made.terms) > MAX_TERMS:
+            product = a.plus(b, 1 if type(node) is Add else -1)
+            if a.terms and b.terms and product.splits:
+                product = merge_splits(product, self)
+        if len(product.terms) > MAX_TERMS:
             return None
-        if (dtype is INT32 or dtype is INT64) and self.is_index(made) and self.is_index(a) and self.is_index(b):
-            return made
-        return made if self.fits(made, dtype) else None
+        if (dtype is INT32 or dtype is INT64) and self.is_index(product) and self.is_index(a) and self.is_index(b):
+            return product
+        return product if self.fits(product, dtype) else None
 
     def _product(self, a: Sum, b: Sum) -> Sum | None:
         """(x*2)*(y*3) as (x*y)*6; None for a product of single terms, which is a term, or of longer sums."""

@@ -10,7 +10,7 @@ from tedsl.ir.ops import LIKELY
 
 def conjuncts(condition: Expr) -> list[Expr]:
     """The conditions that must hold together: And is opened, `likely` taken off, !(a || b) is !a, !b."""
-    found: list[Expr] = []
+    parts: list[Expr] = []
     stack = [condition]
     while stack:
         c = stack.pop()
@@ -23,8 +23,8 @@ def conjuncts(condition: Expr) -> list[Expr]:
         elif isinstance(c, Not) and not isinstance(c.a, (Not, IntImm)) and not isinstance(negated(c.a), Not):
             stack.append(negated(c.a))
         else:
-            found.append(c)
-    return found
+            parts.append(c)
+    return parts
 
 
 def learn(known: Bounds, condition: Expr) -> None:

@@ -56,12 +56,12 @@ def detect_clip_bound(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Exp
         if not gaps:
             return []
         for gap in gaps:
-            found = [i for i, v in enumerate(names) if any(uses(term, v) for term in gap.terms)]
-            sign = gap.terms.get(names[found[0]], 0) if len(found) == 1 else 0
-            end = _end(gap, names[found[0]], {}, analyzer) if sign in (1, -1) else None
+            bounded = [i for i, v in enumerate(names) if any(uses(term, v) for term in gap.terms)]
+            sign = gap.terms.get(names[bounded[0]], 0) if len(bounded) == 1 else 0
+            end = _end(gap, names[bounded[0]], {}, analyzer) if sign in (1, -1) else None
             if end is None:
                 return []
-            place = 2 * found[0] + (sign < 0)
+            place = 2 * bounded[0] + (sign < 0)
             before = ends[place]
             choose = build.maximum if sign > 0 else build.minimum
             ends[place] = end if before is None else analyzer.simplify(choose(before, end))

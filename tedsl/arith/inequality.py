@@ -200,15 +200,15 @@ def factors(term: Expr) -> tuple[Expr, ...]:
     """The factors of a product of index terms; the term itself otherwise."""
     if type(term) is not Mul or (term.dtype is not INT32 and term.dtype is not INT64):
         return (term,)
-    found: list[Expr] = []
+    parts: list[Expr] = []
     stack: list[Expr] = [term]
     while stack:
         node = stack.pop()
-        if type(node) is Mul and len(found) + len(stack) < 8:
+        if type(node) is Mul and len(parts) + len(stack) < 8:
             stack += [node.b, node.a]
         else:
-            found.append(node)
-    return tuple(found)
+            parts.append(node)
+    return tuple(parts)
 
 
 def product_of(parts: Sequence[Expr], dtype: DType) -> Expr:
@@ -258,5 +258,5 @@ def _open(known: Bounds, term: Mul) -> Sum | None:
         return None
     parts = factors(term)
     ordered = product_of(sorted(parts, key=known.order), term.dtype)
-    made = known.sum(ordered)
-    return made if made.single is not term else None
+    opened = known.sum(ordered)
+    return opened if opened.single is not term else None

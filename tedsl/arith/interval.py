@@ -58,8 +58,8 @@ class Relaxation:
         return self._build(low, expr), self._build(high, expr)
 
     def _build(self, end: End, like: Expr) -> Expr | None:
-        made = None if end is None else self.known.build(end, like.dtype)
-        return None if made is None else self.analyzer.simplify(made)
+        expr = None if end is None else self.known.build(end, like.dtype)
+        return None if expr is None else self.analyzer.simplify(expr)
 
     # --- terms ------------------------------------------------------------------------------------------------------
 
@@ -144,13 +144,13 @@ class Relaxation:
 
     def _min_max(self, kind: type[BinaryOp], a: Ends, b: Ends, like: Expr) -> Ends:
         """min: the least is the least of both; a missing greatest is the other's."""
-        found: list[End] = []
+        ends: list[End] = []
         for x, y, needs_both in ((a[0], b[0], kind is Min), (a[1], b[1], kind is Max)):
             if x is None or y is None:
-                found.append(None if needs_both else (y if x is None else x))
+                ends.append(None if needs_both else (y if x is None else x))
             else:
-                found.append(self._combine(kind, x, y, like))
-        return found[0], found[1]
+                ends.append(self._combine(kind, x, y, like))
+        return ends[0], ends[1]
 
     def _product(self, a: Ends, b: Ends, like: Expr) -> Ends:
         """One operand a point: its sign decides, or both corners; else only for operands that are not negative."""

@@ -147,10 +147,10 @@ class _Reader:
         self.analyzer.bind(lane, (0, lanes - 1))
         in_lane = None if mask is None else one_lane(mask, lane)
         with self.analyzer.constraint_scope(build.true() if in_lane is None else in_lane):
-            found = _split(build.add(index.base, build.mul(index.stride, lane)), layout, self.analyzer)
-        if found is None:
+            parts = _split(build.add(index.base, build.mul(index.stride, lane)), layout, self.analyzer)
+        if parts is None:
             return None
-        vectors = [self.as_vector(part, lane, lanes) for part in found]
+        vectors = [self.as_vector(part, lane, lanes) for part in parts]
         return None if None in vectors else tuple(part for part in vectors if part is not None)
 
     def as_vector(self, index: Expr, lane: Var, lanes: int) -> Expr | None:

@@ -175,8 +175,8 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
             return None
         if x is a and y is b:
             return form
-        made: Any = type(form)
-        rebuilt: Expr = made(x, y)
+        node_type: Any = type(form)
+        rebuilt: Expr = node_type(x, y)
         return rebuilt
     if type(form) is Let:
         if form.value not in done:

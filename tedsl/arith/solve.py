@@ -55,5 +55,5 @@ def detect_linear_equation(expr: Expr, variables: Sequence[Var | IterVar]) -> li
         product = product_of(others, expr.dtype)
         position = next(i for i, v in enumerate(names) if v is parts[at[0]])
         slopes[position] = slopes[position].plus(known.sum(product), c)
-    made = [known.build(s, expr.dtype) for s in (*slopes, rest)]
-    return [] if None in made else made  # type: ignore[return-value]
+    coefficients = [known.build(s, expr.dtype) for s in (*slopes, rest)]
+    return [] if None in coefficients else coefficients  # type: ignore[return-value]

@@ -20,12 +20,12 @@ class Layout:
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise ArgumentTypeError(f"a layout is a string, not {name!r}", hint='for example "NCHW16c"')
-        found = re.findall(r"(\d*)([A-Za-z])", name)
-        if "".join(f"{size}{letter}" for size, letter in found) != name:
+        parts = re.findall(r"(\d*)([A-Za-z])", name)
+        if "".join(f"{size}{letter}" for size, letter in parts) != name:
             raise ArgumentError(f"layout {name!r}: only letters, and numbers before small ones", hint='for example "NCHW16c"')
         self.name = name
-        self.factors: dict[str, int] = {letter: int(size or 0) for size, letter in found}
-        if len(self.factors) != len(found):
+        self.factors: dict[str, int] = {letter: int(size or 0) for size, letter in parts}
+        if len(self.factors) != len(parts):
             raise ArgumentError(f"layout {name!r} names a dimension twice")
         for letter, size in self.factors.items():
             if letter.islower() and (size < 1 or letter.upper() not in self.factors):
@@ -73,7 +73,7 @@ class BijectiveLayout:
     """Two layouts of the same dimensions: shapes and indices of the one, `src_layout`, as those of the other, `dst_layout`."""
 
     def __init__(self, src_layout: Layout, dst_layout: Layout) -> None:
-        ours, theirs = ({letter for letter in one if letter.isupper()} for one in (src_layout, dst_layout))
+        ours, theirs = ({letter for letter in layout if letter.isupper()} for layout in (src_layout, dst_layout))
         if ours != theirs:
             raise ArgumentError(f"bijective_layout: {src_layout} and {dst_layout} do not have the same dimensions",
                                 hint=f"{', '.join(sorted(ours ^ theirs))} stands only in one of them")
@@ -110,10 +110,10 @@ def bijective_layout(src_layout: str | Layout, dst_layout: str | Layout) -> Bije
 
 
 def _given(values: Any, of: Layout, what: str) -> list[Expr]:
-    found = [build.as_expr(value) for value in values]
-    if len(found) != len(of):
-        raise ShapeError(f"layout {of} has {len(of)} dimensions, the {what} is {found}")
-    return found
+    exprs = [build.as_expr(value) for value in values]
+    if len(exprs) != len(of):
+        raise ShapeError(f"layout {of} has {len(of)} dimensions, the {what} is {exprs}")
+    return exprs
 
 
 def _moved(index: Sequence[Any], source: Layout, target: Layout) -> list[Expr]:

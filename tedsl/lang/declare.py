@@ -71,22 +71,22 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
     """An axis to reduce over, for `axis=` of te.sum and its kin. dom: (begin, end), or a Range."""
     where = opening("reduce_axis", name)
     if isinstance(dom, Range):
-        made = dom
+        domain = dom
     elif isinstance(dom, (tuple, list)) and len(dom) == 2:
         begin, end = (as_value(bound, where) for bound in dom)
         for bound in (begin, end):
             if not bound.dtype.is_integer:
                 raise DTypeError(f"{where}: the bound {bound!r} is of dtype {bound.dtype}, not an integer",
                                  hint="use // for bounds that are computed")
-        made = Range(*build.match_operands(begin, end))  # of one dtype, so that min and extent have it too
+        domain = Range(*build.match_operands(begin, end))  # of one dtype, so that min and extent have it too
     else:
         raise ArgumentTypeError(f"{where}: the domain is {dom!r}, not a pair (begin, end)", hint="write te.reduce_axis((0, n))")
-    extent = build.as_int(made.extent)
+    extent = build.as_int(domain.extent)
     if extent is not None and extent < 0:
-        raise ShapeError(f"{where}: from {made.min!r} there are {extent} steps to the end",
+        raise ShapeError(f"{where}: from {domain.min!r} there are {extent} steps to the end",
                          hint="write (begin, end) with begin <= end")
-    assert made.extent is not None
-    return note_axis(IterVar(made, Var(name, made.extent.dtype), IterType.COMM_REDUCE, thread_tag))
+    assert domain.extent is not None
+    return note_axis(IterVar(domain, Var(name, domain.extent.dtype), IterType.COMM_REDUCE, thread_tag))
 
 
 @entry
@@ -200,12 +200,12 @@ def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
             raise ShapeError(f"{where}: dimension {position} of the shape is {dim!r} ({type(dim).__name__}), not an integer",
                              hint="write // instead of / for dimensions that are computed" if isinstance(dim, float)
                              else "write ints, te.var or integer expressions of them")
-    made = build.as_shape(dims, where)
-    for position, expr in enumerate(made):
+    extents = build.as_shape(dims, where)
+    for position, expr in enumerate(extents):
         if not expr.dtype.is_int or expr.dtype.bits < 32:
             raise ShapeError(f"{where}: dimension {position} of the shape is {expr!r} of dtype {expr.dtype}",
                              hint="dimensions are int32 or int64: declare te.var('n', 'int32'), or cast with .astype")
-    return made
+    return extents
 
 
 def _whole_numbers(shape: Any) -> Any:
@@ -273,8 +273,8 @@ def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, wh
     try:
         return fcompute(*[a.var for a in axis])
     except NameError as error:
-        found = re.search(r"'(\w+)'", str(error))
-        missing = found[1] if found else ""
+        quoted = re.search(r"'(\w+)'", str(error))
+        missing = quoted[1] if quoted else ""
         if missing == name:
             raise ExpressionError(f"{where}: the formula reads {name}, the tensor that it defines: a cyclic definition",
                                   hint="a tensor is a function of other tensors; a recurrence is written with te.scan, "
@@ -297,7 +297,7 @@ def _values(value: Any, where: str) -> tuple[Expr, ...]:
     items = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if not items:
         raise ExpressionError(f"{where}: the function returned an empty tuple", hint="return one value for each output")
-    made = []
+    values = []
     for item in items:
         if isinstance(item, (str, bytes, dict, set)) or (callable(item) and not isinstance(item, (Expr, Tensor))):
             raise ExpressionError(f"{where}: the function returned {item!r} ({type(item).__name__}), not a value",
@@ -305,5 +305,5 @@ def _values(value: Any, where: str) -> tuple[Expr, ...]:
         expr = as_value(item, where)
         if expr.dtype.is_handle:
             raise DTypeError(f"{where}: the value {item!r} is of dtype {expr.dtype}: a tensor holds numbers or bool")
-        made.append(expr)
-    return tuple(made)
+        values.append(expr)
+    return tuple(values)

@@ -100,15 +100,15 @@ def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> A
 
 def unary(operator: str, x: Tensor) -> Tensor:
     """The tensor of `operator(x)` by elements."""
-    made: Tensor = map_elements(operator, UNARY[operator], x)
-    return made
+    output: Tensor = map_elements(operator, UNARY[operator], x)
+    return output
 
 
 def cast(x: Tensor, dtype: object) -> Tensor:
     """The tensor of the elements of `x` converted to `dtype`."""
     of = as_dtype(dtype)
-    made: Tensor = map_elements("cast", lambda e: build.cast(of, e), x)
-    return made
+    output: Tensor = map_elements("cast", lambda e: build.cast(of, e), x)
+    return output
 
 
 def map_elements(operator: str, function: Callable[[Any], Any], x: Any, *, name: str = "", tag: str = "") -> Any:
@@ -124,11 +124,11 @@ def combine_elements(operator: str, a: Any, b: Any, *, name: str = "", tag: str 
         raise OptionError(f"there is no operator {operator!r} on tensors", hint=f"one of {', '.join(BINARY)}")
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return BINARY[operator](as_value(a, operator), as_value(b, operator))
-    made = binary(operator, a, b, name=name, tag=tag)
-    if made is NotImplemented:
+    output = binary(operator, a, b, name=name, tag=tag)
+    if output is NotImplemented:
         raise ArgumentTypeError(f"{operator} of {a!r} and {b!r}: both must be tensors or values",
                                 hint="values are numbers, variables and elements of tensors")
-    return made
+    return output
 
 
 def is_comparison(tensor: Tensor) -> bool:
@@ -151,14 +151,14 @@ def broadcast_shape(a: Tensor, b: Tensor, where: str) -> tuple[Expr, ...]:
 
 
 def _joined(a: Tensor, b: Tensor, position: int, where: str) -> Expr:
-    one, other = a.shape[position], b.shape[position]
-    if build.as_int(one) == 1:
+    mine, other = a.shape[position], b.shape[position]
+    if build.as_int(mine) == 1:
         return other
-    if build.as_int(other) == 1 or same_extent(one, other):
-        return one
-    known = isinstance(one, IntImm) and isinstance(other, IntImm)
+    if build.as_int(other) == 1 or same_extent(mine, other):
+        return mine
+    known = isinstance(mine, IntImm) and isinstance(other, IntImm)
     raise ShapeError(f"{where}: the shapes {_shape(a)} of {a.name} and {_shape(b)} of {b.name} do not broadcast: "
-                     f"dimension {position} is {one!r} and {other!r}, "
+                     f"dimension {position} is {mine!r} and {other!r}, "
                      + ("neither of them 1" if known else "which cannot be proved equal"),
                      hint="dimensions are aligned at the last one, as in numpy; each pair must be equal or one of them 1"
                      if known else "declare both with one te.var, or write the index yourself in te.compute")

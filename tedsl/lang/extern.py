@@ -129,15 +129,15 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
 
 def _tensors(inputs: Any, where: str) -> tuple[Tensor, ...]:
     given = [inputs] if isinstance(inputs, Tensor) else inputs
-    if not isinstance(given, (list, tuple)) or not all(isinstance(one, Tensor) for one in given):
+    if not isinstance(given, (list, tuple)) or not all(isinstance(tensor, Tensor) for tensor in given):
         raise ArgumentTypeError(f"{where}: the inputs are {inputs!r}, not a list of tensors", hint="write [A, B]; [] for none")
     return tuple(given)
 
 
 def _shapes(shape: Any, where: str) -> tuple[tuple[Expr, ...], ...]:
     """The shape of each output. One shape is a dimension or a sequence of them; several are a sequence of sequences."""
-    several = isinstance(shape, (list, tuple)) and len(shape) > 0 and all(_is_shape(one) for one in shape)
-    return tuple([check_shape(one, where) for one in (shape if several else [shape])])
+    several = isinstance(shape, (list, tuple)) and len(shape) > 0 and all(_is_shape(part) for part in shape)
+    return tuple([check_shape(part, where) for part in (shape if several else [shape])])
 
 
 def _is_shape(value: Any) -> bool:
@@ -146,17 +146,17 @@ def _is_shape(value: Any) -> bool:
 
 def _dtypes(dtype: Any, inputs: Sequence[Tensor], count: int, where: str) -> list[DType]:
     if dtype is None:
-        found = list(dict.fromkeys(tensor.dtype for tensor in inputs))
-        if len(found) != 1:
-            have = f"the inputs have {', '.join(found)}" if found else "there are no inputs to take it from"
+        dtypes = list(dict.fromkeys(tensor.dtype for tensor in inputs))
+        if len(dtypes) != 1:
+            have = f"the inputs have {', '.join(dtypes)}" if dtypes else "there are no inputs to take it from"
             raise DTypeError(f"{where}: the dtype of the output is not given, and {have}", hint="write dtype='float32'")
-        return found * count
+        return dtypes * count
     if not isinstance(dtype, (list, tuple)):
         return [as_dtype(dtype)] * count
     if len(dtype) != count:
         raise ArgumentTypeError(f"{where}: {len(dtype)} dtype{'s' * (len(dtype) != 1)} for {count} output{'s' * (count != 1)}",
                                 hint="give one dtype for each shape, or a single one for all")
-    return [as_dtype(one) for one in dtype]
+    return [as_dtype(of) for of in dtype]
 
 
 def _given(buffers: Any, expected: list[Buffer], what: str, where: str) -> list[Buffer]:
@@ -164,19 +164,19 @@ def _given(buffers: Any, expected: list[Buffer], what: str, where: str) -> list[
     if buffers is None:
         return expected
     given = [buffers] if isinstance(buffers, Buffer) else list(buffers) if isinstance(buffers, (list, tuple)) else None
-    if given is None or not all(isinstance(one, Buffer) for one in given):
+    if given is None or not all(isinstance(buffer, Buffer) for buffer in given):
         raise ArgumentTypeError(f"{where}: {what} is {buffers!r}, not a list of buffers", hint="make them by tir.decl_buffer")
     if len(given) != len(expected):
         kind = "input" if what == "in_buffers" else "output"
         raise ArgumentTypeError(f"{where}: {len(given)} {what} for {len(expected)} {kind}{'s' * (len(expected) != 1)}",
                                 hint=f"give one for each {kind}, in order")
-    for one, wanted in zip(given, expected):
-        fits = len(one.shape) == len(wanted.shape) and all(map(_may_be, one.shape, wanted.shape))
+    for buffer, wanted in zip(given, expected):
+        fits = len(buffer.shape) == len(wanted.shape) and all(map(_may_be, buffer.shape, wanted.shape))
         if not fits:
-            raise ShapeError(f"{where}: the buffer {one.name} of {what} has the shape {list(one.shape)}, the tensor "
+            raise ShapeError(f"{where}: the buffer {buffer.name} of {what} has the shape {list(buffer.shape)}, the tensor "
                              f"{wanted.name} has {list(wanted.shape)}", hint=f"tir.decl_buffer({wanted.name}.shape, ...)")
-        if one.dtype != wanted.dtype:
-            raise DTypeError(f"{where}: the buffer {one.name} of {what} holds {one.dtype}, the tensor {wanted.name} "
+        if buffer.dtype != wanted.dtype:
+            raise DTypeError(f"{where}: the buffer {buffer.name} of {what} holds {buffer.dtype}, the tensor {wanted.name} "
                              f"{wanted.dtype}", hint=f"tir.decl_buffer(..., {str(wanted.dtype)!r})")
     return given
 

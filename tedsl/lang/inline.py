@@ -61,10 +61,10 @@ class Inliner:
 
     def _formula(self, load: ProducerLoad) -> Expr | None:
         """The formula of an element of an inlined tensor; its indices are looked through already. None for other tensors."""
-        found = self.lookup(load)
-        if found is None:
+        formula = self.lookup(load)
+        if formula is None:
             return None
-        op, bodies = found
+        op, bodies = formula
         key = (op, load.producer.value_index, *load.indices)
         if key not in self.elements:
             values = {axis.var: build.cast(axis.dtype, index) for axis, index in zip(op.axis, load.indices)}

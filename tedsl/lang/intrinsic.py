@@ -28,10 +28,10 @@ def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
         raise ArgumentTypeError(f"{op.name} takes {op.arity} argument{'s' * (op.arity != 1)}, not {len(args)}")
     of = dtype_of_call(dtype)
     short = op.short
-    made = tuple([_operand(a, op, short, place, of) for place, a in enumerate(args)])
-    if short in (*BITS_BINARY, "bitwise_not") and _one_width(of, made):
-        return _bits(short, of, made)
-    call = Call(of, op, made)
+    operands = tuple([_operand(a, op, short, place, of) for place, a in enumerate(args)])
+    if short in (*BITS_BINARY, "bitwise_not") and _one_width(of, operands):
+        return _bits(short, of, operands)
+    call = Call(of, op, operands)
     check_call(call, f'call_intrin("{of}", "{op.name}", ...)')
     return call
 
@@ -60,8 +60,8 @@ def _bits(short: str, of: DType, args: tuple[Expr, ...]) -> Expr:
     if of.is_bool and short.startswith("shift"):
         raise DTypeError(f"call_intrin: {short} of bool: it takes integers", hint="cast them: x.astype('int32')")
     like = args[0].dtype if short == "shift_right" else of
-    made: Expr = getattr(build, short)(*[build.cast(like, a) for a in args])
-    return build.cast(of, made)
+    result: Expr = getattr(build, short)(*[build.cast(like, a) for a in args])
+    return build.cast(of, result)
 
 
 def call_extern(dtype: object, func_name: str, *args: Any) -> Expr:

@@ -147,14 +147,14 @@ class ComputeOp(Operation):
 
     @cached_property
     def _inputs(self) -> tuple[Tensor, ...]:
-        found: dict[Tensor, None] = {}
+        tensors: dict[Tensor, None] = {}
         roots: list[Any] = [axis.dom for axis in self.reduce_axis]  # the extent of a reduction may be read from a tensor
         roots.extend(self.body)
         for root in roots:
             for node in post_order(root):
                 if type(node) is ProducerLoad:
-                    found.setdefault(node.producer)
-        return tuple(found)
+                    tensors.setdefault(node.producer)
+        return tuple(tensors)
 
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
@@ -194,7 +194,7 @@ def _attr(value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
         return build.const(value)
     if isinstance(value, (list, tuple)):
-        return tuple([_attr(one) for one in value])
+        return tuple([_attr(element) for element in value])
     return as_attrs(value) if isinstance(value, dict) else value
 
 

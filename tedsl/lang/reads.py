@@ -25,12 +25,12 @@ from tedsl.lang.operation import ComputeOp, extent_of
 
 def loads_of(bodies: tuple[Expr, ...], *more: Node) -> tuple[ProducerLoad, ...]:
     """Every load below the bodies, each once, in order."""
-    found: dict[ProducerLoad, None] = {}
+    loads: dict[ProducerLoad, None] = {}
     for root in (*bodies, *more):
         for node in post_order(root):
             if type(node) is ProducerLoad:
-                found.setdefault(node)
-    return tuple(found)
+                loads.setdefault(node)
+    return tuple(loads)
 
 
 def has_load(expr: Expr) -> bool:

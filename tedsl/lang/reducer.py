@@ -151,14 +151,14 @@ class _Maker:
         given = (init,) if not isinstance(init, (tuple, list)) else tuple(init)
         if len(given) != len(sources):
             raise ArgumentError(f"{self.name}: {len(sources)} value(s) are reduced and init has {len(given)}")
-        made = []
+        values = []
         for value, source in zip(given, sources):
             expr = as_value(value, f"{self.name}(init=...)", source.dtype)
             if expr.dtype is not source.dtype:
                 raise DTypeError(f"{self.name}: init is of dtype {expr.dtype}, the reduced values are {source.dtype}",
                                  hint=f"cast one of them: .astype({str(source.dtype)!r})")
-            made.append(expr)
-        return tuple(made)
+            values.append(expr)
+        return tuple(values)
 
 
 def _parameter_names(fcombine: Callable[..., Any], name: str) -> tuple[str, str]:

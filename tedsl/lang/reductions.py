@@ -56,8 +56,8 @@ def _logical(name: str, reducer: Callable[..., Any], combine: Callable[[Any, Any
     if axis is not None:
         if len(checked) != 1:
             raise ArgumentTypeError(f"{name}: one condition is reduced over an axis, not {len(checked)}")
-        made: Expr = reducer(checked[0], axis, where, init)
-        return made
+        reduction: Expr = reducer(checked[0], axis, where, init)
+        return reduction
     result = checked[0]
     for condition in checked[1:]:
         result = combine(result, condition)

@@ -81,10 +81,10 @@ def apply_changes(start: tuple[str, ...], changes: tuple[str, ...]) -> frozenset
 
 
 def _closure(feature: str) -> set[str]:
-    found, todo = set(), [feature]
+    implied, todo = set(), [feature]
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in implied:
+            implied.add(name)
             todo.extend(IMPLIES.get(name, ()))
-    return found
+    return implied

@@ -152,11 +152,11 @@ class Target:
         return self._limit("thread_warp_size")
 
     def _limit(self, name: str) -> int:
-        found = self.attrs.get(name, getattr(self.kind, name))
-        if found is None:
+        limit = self.attrs.get(name, getattr(self.kind, name))
+        if limit is None:
             raise OptionError(f"target {self} has no {name}: threads of a block are those of a GPU",
                               hint=f'Target("cuda").{name}')
-        return int(found)
+        return int(limit)
 
     @staticmethod
     def list_kinds() -> list[str]:
@@ -168,10 +168,10 @@ class Target:
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
         """The target of the innermost `with` block; without one None, or an error if that is not allowed."""
-        found = current_target()
-        if found is None and not allow_none:
+        target = current_target()
+        if target is None and not allow_none:
             raise ArgumentError("there is no current target", hint='write: with tedsl.target.Target("llvm"): ...')
-        return found
+        return target
 
     def __enter__(self) -> Target:
         enter(self)
@@ -182,8 +182,8 @@ class Target:
 
     def export(self) -> dict[str, Any]:
         """The dict that makes this target again."""
-        made = {"kind": self.kind.name, "keys": list(self.keys), **self.attrs}
-        return {**made, "host": self.host.export()} if self.host is not None else made
+        notation = {"kind": self.kind.name, "keys": list(self.keys), **self.attrs}
+        return {**notation, "host": self.host.export()} if self.host is not None else notation
 
 
 def _arch_of(triple: str) -> str:

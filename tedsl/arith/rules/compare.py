@@ -34,7 +34,7 @@ def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
 
 def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dtype: DType) -> Expr | None:
     """x + 1 < y + 3 → x < y + 2;  x*4 < 10 → x < 3;  x + y < x + z → y < z."""
-    made: Any = kind
+    node_type: Any = kind
     g = gap.common_factor()
     cancelled = len(gap.terms) < len(a.terms) + len(b.terms)
     movable = (a.const and b.const) or (a.const and not b.terms) or (b.const and not a.terms)
@@ -57,7 +57,7 @@ def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dty
     sides = safe_build(known, left, dtype), safe_build(known, right, dtype)
     if sides[0] is None or sides[1] is None or (left.key == a.key and right.key == b.key):
         return None
-    return made(sides[0], sides[1])  # type: ignore[no-any-return]
+    return node_type(sides[0], sides[1])  # type: ignore[no-any-return]
 
 
 def fold_equal(e: EQ | NE, known: Bounds) -> Expr | None:

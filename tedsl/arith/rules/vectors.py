@@ -53,20 +53,20 @@ def _base_and_stride(e: Expr) -> tuple[Expr, Expr] | None:
 
 def _lanes_of(e: Expr, known: Bounds) -> tuple[Sum, int] | None:
     """Base and constant stride of a vector whose lanes are ideal integers: index arithmetic."""
-    found = _base_and_stride(e)
-    stride = None if found is None else build.as_int(found[1])
-    if found is None or stride is None or (e.dtype.element is not INT32 and e.dtype.element is not INT64):
+    lanes = _base_and_stride(e)
+    stride = None if lanes is None else build.as_int(lanes[1])
+    if lanes is None or stride is None or (e.dtype.element is not INT32 and e.dtype.element is not INT64):
         return None
-    base = known.sum(found[0])
+    base = known.sum(lanes[0])
     return (base, stride) if known.is_index(base) else None
 
 
 def _split(kind: Any, a: Ramp, d: int, known: Bounds) -> Expr | None:
     """The lanes of a ramp under // d and % d, d > 0."""
-    found = _lanes_of(a, known)
-    if found is None or d <= 0:
+    lanes = _lanes_of(a, known)
+    if lanes is None or d <= 0:
         return None
-    base, stride = found
+    base, stride = lanes
     by = IntImm(a.base.dtype, d)
     if stride % d == 0:                                                           # whole steps: every lane has one remainder
         if kind is FloorMod:

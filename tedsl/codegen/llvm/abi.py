@@ -60,11 +60,11 @@ def argument_type(dtype: DType) -> str:
 
 def assertion_messages(func: PrimFunc) -> list[str]:
     """The messages of the assertions in `func`, each once: status 16 + k is number k."""
-    found: dict[str, None] = {}
+    messages: dict[str, None] = {}
     for s in statements(func.body):
         if isinstance(s, AssertStmt):
-            found.setdefault(s.message.value if isinstance(s.message, StringImm) else str(s.message))
-    return list(found)
+            messages.setdefault(s.message.value if isinstance(s.message, StringImm) else str(s.message))
+    return list(messages)
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:

@@ -15,22 +15,22 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")  # sh_name, sh_type, sh_flags, sh_addr, 
 
 def undefined_symbols(image: bytes) -> list[str]:
     """Names of the symbols that the 64-bit little-endian ELF object `image` uses and does not define."""
-    found = dict.fromkeys(name for name, section, _ in _symbols(image) if section == 0)
-    found.pop("_GLOBAL_OFFSET_TABLE_", None)  # the linker makes it
-    return list(found)
+    undefined = dict.fromkeys(name for name, section, _ in _symbols(image) if section == 0)
+    undefined.pop("_GLOBAL_OFFSET_TABLE_", None)  # the linker makes it
+    return list(undefined)
 
 
 def _symbols(image: bytes) -> list[tuple[str, int, int]]:
     """Name, section (0: undefined) and kind of each symbol."""
     sections = _sections(image)
-    found: list[tuple[str, int, int]] = []
+    symbols: list[tuple[str, int, int]] = []
     for _, kind, _, _, offset, length, link, *_ in sections:
         if kind == _SYMBOL_TABLE:
             names = sections[link][4]
             for at in range(offset + _SYMBOL.size, offset + length, _SYMBOL.size):  # the first symbol is the null one
                 name, info, _, section, _, _ = _SYMBOL.unpack_from(image, at)
-                found.append((_string(image, names + name), section, info))
-    return found
+                symbols.append((_string(image, names + name), section, info))
+    return symbols
 
 
 def _sections(image: bytes) -> list[tuple[int, ...]]:

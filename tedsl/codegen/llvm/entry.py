@@ -321,7 +321,7 @@ class _Entry:
         param = self.sig.params[k]
         assert isinstance(param, TensorParam)
         base = self.field(self.arrays[k], self.layout.strides, "ptr")
-        found = []
+        strides = []
         for d, dim in enumerate(self.dims[k]):
             value = self.field(base, 8 * d, "i64")
             size = param.dtype.bytes
@@ -330,8 +330,8 @@ class _Entry:
                 value = self.assign(f"ashr i64 {value}, {size.bit_length() - 1}")
             if param.buffer.buffer_type == "auto_broadcast":
                 value = self.assign(f"select i1 {self.assign(f'icmp eq i64 {dim}, 1')}, i64 0, i64 {value}")
-            found.append(value)
-        return found
+            strides.append(value)
+        return strides
 
     def check_overlap(self, strides: dict[int, list[str]]) -> None:
         """No output within the bounds of another array; where bounds meet, numpy decides exactly, in Python."""

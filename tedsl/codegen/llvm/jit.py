@@ -75,7 +75,7 @@ def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), 
         raise TedslError(f"kernels run on Linux (x86-64 or AArch64); this is {sys.platform}",
                          hint="lower and get_source work here; run the kernel on Linux")
     known = {*process, *(name for other in beside for name in defined_functions(other))}
-    needed = {name: None for one in (image, *beside) for name in undefined_symbols(one)}
+    needed = {name: None for part in (image, *beside) for name in undefined_symbols(part)}
     bound = {name: _bind(name) for name in _checked([name for name in needed if name not in known])}
     bound |= {name: symbols.extern_address(name) or 0 for name in process}
     with _lock:

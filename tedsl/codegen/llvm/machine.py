@@ -49,11 +49,11 @@ def target_machine(target: Target, effort: int = 3) -> Any:
     """
     llvm = _binding()
     try:
-        found = llvm.Target.from_triple(target.triple)
+        llvm_target = llvm.Target.from_triple(target.triple)
     except RuntimeError:
         raise ArgumentError(f"LLVM makes no code for the machine {target.triple!r}",
                             hint="write -mtriple=x86_64-linux-gnu or -mtriple=aarch64-linux-gnu") from None
-    return found.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic",
+    return llvm_target.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic",
                                        codemodel="default")
 
 

@@ -36,8 +36,8 @@ from tedsl.ir.stmt import (
 
 
 def emit_seq(out: Emitter, s: SeqStmt) -> None:
-    for one in s.seq:
-        out.statement(one)
+    for part in s.seq:
+        out.statement(part)
 
 
 def emit_let(out: Emitter, s: LetStmt) -> None:

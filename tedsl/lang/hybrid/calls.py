@@ -39,15 +39,15 @@ def arguments(source: Source, node: ast.Call, value: Callable[[ast.expr], Any]) 
     for option in node.keywords:
         if option.arg is None and isinstance(option.value, ast.Dict):
             source.fail(node, "** takes the name of a dict around the script", hint="write the names: f(x, scale=2.0)")
-        found = value(option.value)
-        more = {option.arg: found} if option.arg is not None else found
+        read = value(option.value)
+        more = {option.arg: read} if option.arg is not None else read
         if not isinstance(more, Mapping) or not all(isinstance(name, str) for name in more):
             source.fail(node, f"** takes a dict from names to values apart, this is {kind_of(more)}",
                         hint="write the names: f(x, scale=2.0)")
-        for name, one in more.items():
+        for name, given in more.items():
             if name in options:
                 source.fail(node, f"the argument {name} is given twice", hint="leave one of them out")
-            options[name] = one
+            options[name] = given
     return args, options
 
 

@@ -71,8 +71,8 @@ class Expressions:
 
     def name(self, node: ast.Name) -> Any:
         if node.id in self.scope:
-            found = self.scope.find(node.id)
-            return BufferLoad(found.buffer, (build.const(0),)) if isinstance(found, Number) else found
+            named = self.scope.find(node.id)
+            return BufferLoad(named.buffer, (build.const(0),)) if isinstance(named, Number) else named
         if node.id in self.scope.ended:
             self.source.fail(node, f"{node.id} is assigned in the block that begins in line "
                              f"{self.source.first + self.scope.ended[node.id] - 1} only, and used after it",
@@ -90,7 +90,7 @@ class Expressions:
         self.source.fail(node, f"{node.value!r} is no number")
 
     def sequence(self, node: ast.Tuple | ast.List) -> tuple[Any, ...]:
-        return tuple([self.value(one) for one in node.elts])
+        return tuple([self.value(element) for element in node.elts])
 
     def attribute(self, node: ast.Attribute) -> Any:
         value = self.value(node.value)
@@ -125,14 +125,14 @@ class Expressions:
         parts: Sequence[ast.expr] = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if any(isinstance(part, ast.Slice) for part in parts):
             self.source.fail(node, "a part of an array cannot be taken", hint="write the loop over its elements")
-        found = tuple([self.expr(part) for part in parts])
-        if len(found) != len(array.buffer.shape):
+        indices = tuple([self.expr(part) for part in parts])
+        if len(indices) != len(array.buffer.shape):
             rank = len(array.buffer.shape)
-            self.source.fail(node, f"{array.name} has {rank} dimensions and is indexed by {len(found)}")
-        for part, index in zip(parts, found):
+            self.source.fail(node, f"{array.name} has {rank} dimensions and is indexed by {len(indices)}")
+        for part, index in zip(parts, indices):
             if not index.dtype.is_integer:
                 self.source.fail(part, f"an index is an integer, this is {index.dtype}", hint="cast it: int32(x)")
-        return found
+        return indices
 
     # --- operators ---
 
@@ -180,8 +180,9 @@ class Expressions:
             if now is None or later is None:
                 self.source.fail(node, f"the comparison {type(op).__name__} is not part of hybrid script")
             refuse_arrays(self.source, node, left, right)
-            one = later(left, right) if isinstance(left, Expr) or isinstance(right, Expr) else now(left, right)
-            result = build.logical_and(result, one) if isinstance(result, Expr) or isinstance(one, Expr) else result and one
+            comparison = later(left, right) if isinstance(left, Expr) or isinstance(right, Expr) else now(left, right)
+            lazy = isinstance(result, Expr) or isinstance(comparison, Expr)
+            result = build.logical_and(result, comparison) if lazy else result and comparison
             left = right
         return result
 
@@ -206,7 +207,8 @@ class Expressions:
         args, options = arguments(self.source, node, self.value)
         if not callable(function):
             self.source.fail(node, f"{kind_of(function)} cannot be called")
-        if any(function is one for one in _BUILTINS.values()):  # a function of the program around may use an array as it likes
+        # A function of the program around may use an array as it likes.
+        if any(function is builtin for builtin in _BUILTINS.values()):
             refuse_arrays(self.source, node, *args)
         return function(*args, **options)
 

@@ -138,7 +138,7 @@ def _shared_accesses(nest: LoopNest) -> list[_Accesses]:
     for node in post_order(nest.body):
         if isinstance(node, (BufferStore, BufferLoad)) and node.buffer in places:
             places[node.buffer].append(node.indices)
-    return [_Accesses(buffer, found) for buffer, found in places.items()]
+    return [_Accesses(buffer, accesses) for buffer, accesses in places.items()]
 
 
 def _is_accumulated(body: Stmt, buffer: Buffer) -> bool:

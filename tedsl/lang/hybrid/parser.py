@@ -68,23 +68,23 @@ class Parser:
         body = self.source.tree.body
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]  # its documentation
-        made = self.statements(body)
+        stmts = self.statements(body)
         if self.outputs is None:
             self.source.fail(self.source.tree, "the function returns nothing", hint="return the output tensor: return c")
         unused = [array.buffer.name for array in self.made if array.buffer not in self.outputs]
         if unused:
             self.source.fail(self.source.tree, f"{', '.join(unused)} is an output tensor and is not returned",
                              hint="return it, or make it by allocate")
-        return made
+        return stmts
 
     def block(self, statements: Sequence[ast.stmt], define: Mapping[str, Any] | None = None) -> Stmt:
         """Statements with names of their own."""
         self.scope.enter()
         for name, value in (define or {}).items():
             self.scope.define(name, value)
-        made = self.statements(statements)
+        stmts = self.statements(statements)
         self.scope.leave(getattr(statements[0], "lineno", 1) - 1)
-        return made
+        return stmts
 
     def statements(self, statements: Sequence[ast.stmt]) -> Stmt:
         parts: list[Stmt | Wrap] = []
@@ -125,9 +125,9 @@ class Parser:
         if len(node.targets) != 1:
             self.source.fail(node, "one value is assigned to one name or element at a time")
         target = node.targets[0]
-        made = self.new_array(target, node.value)
-        if made is not None:
-            return made
+        array = self.new_array(target, node.value)
+        if array is not None:
+            return array
         if isinstance(target, ast.Tuple):
             return self.unpack(target, node.value)
         return self.store(target, self.expressions.value(node.value))
@@ -207,8 +207,8 @@ class Parser:
         """`value` as a number of dtype `of` (None: its own), converted as an assignment of numpy converts it."""
         if isinstance(value, (Array, str, tuple, list)) or value is None or (callable(value) and not isinstance(value, Expr)):
             self.source.fail(node, "a number is assigned to a number or an element")
-        made = build.as_expr(value, of) if isinstance(value, (bool, int, float)) else build.as_expr(value)
-        return made if of is None else build.cast(of, made)
+        expr = build.as_expr(value, of) if isinstance(value, (bool, int, float)) else build.as_expr(value)
+        return expr if of is None else build.cast(of, expr)
 
     # --- memory ---
 
@@ -324,10 +324,10 @@ class Parser:
             self.source.fail(node, "the return stands at the end of the function, outside of all loops and conditions")
         value = None if node.value is None else self.expressions.value(node.value)
         given = value if isinstance(value, (tuple, list)) else (value,)
-        wrong = [one for one in given if not isinstance(one, Array) or one.kind != "output"]
+        wrong = [array for array in given if not isinstance(array, Array) or array.kind != "output"]
         if wrong or not given:
             self.source.fail(node, "what is returned is made by output_tensor", hint="c = output_tensor(shape, dtype)")
-        buffers = [one.buffer for one in given]
+        buffers = [array.buffer for array in given]
         if len(set(buffers)) < len(buffers):
             self.source.fail(node, "an output tensor is returned twice")
         self.outputs = buffers

@@ -88,8 +88,8 @@ def _tensors(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     op = HybridOp(source.name, current_tag("", f"hybrid script {source.name}"), FrozenDict(), tuple(inputs),
                   tuple(inputs.values()), tuple(parser.outputs), body, loops_of(body),
                   SourceLine(source.file, source.first), FrozenDict(parser.lines))
-    made = [op.output(index) for index in range(op.num_outputs)]
-    return made[0] if len(made) == 1 else made
+    outputs = [op.output(index) for index in range(op.num_outputs)]
+    return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _argument(source: Source, name: str, value: Any, inputs: dict[Tensor, Buffer]) -> Any:
@@ -99,7 +99,7 @@ def _argument(source: Source, name: str, value: Any, inputs: dict[Tensor, Buffer
             inputs[value] = decl_buffer(value.shape, value.dtype, value.op.name)
         return Array(inputs[value], "input", name)
     if isinstance(value, (list, tuple)):
-        return tuple([_argument(source, f"{name}[{at}]", one, inputs) for at, one in enumerate(value)])
+        return tuple([_argument(source, f"{name}[{at}]", element, inputs) for at, element in enumerate(value)])
     if isinstance(value, (Expr, bool, int, float, str)) or value is None:
         return value
     if isinstance(value, numpy.generic):
@@ -111,10 +111,10 @@ def _argument(source: Source, name: str, value: Any, inputs: dict[Tensor, Buffer
 def _captured(function: Callable[..., Any]) -> dict[str, Any]:
     """The names around the function."""
     try:
-        found = inspect.getclosurevars(function)
+        closure = inspect.getclosurevars(function)
     except (TypeError, ValueError) as error:
         raise TedslError(f"the names that {function!r} uses cannot be read: {error}") from None
-    return {**found.globals, **found.nonlocals}
+    return {**closure.globals, **closure.nonlocals}
 
 
 def loops_of(body: Stmt) -> tuple[IterVar, ...]:
@@ -122,16 +122,16 @@ def loops_of(body: Stmt) -> tuple[IterVar, ...]:
 
     Their bounds are known before the statements begin: they use neither other loops nor elements.
     """
-    found: list[For] = []
+    loops: list[For] = []
     inside = {v for node in post_order(body) for v in _binds(node)}
     stack: list[Any] = [body]
     while stack:
         node = stack.pop()
         if isinstance(node, For) and not any(part in inside or isinstance(part, BufferLoad)
                                              for end in (node.min, node.extent) for part in post_order(end)):
-            found.append(node)
+            loops.append(node)
         stack.extend(child for child in reversed(node.child_nodes()) if isinstance(child, Stmt))
-    return tuple([IterVar(Range.from_min_extent(loop.min, loop.extent), loop.loop_var, _TYPES[loop.kind]) for loop in found])
+    return tuple([IterVar(Range.from_min_extent(loop.min, loop.extent), loop.loop_var, _TYPES[loop.kind]) for loop in loops])
 
 
 def _binds(node: Any) -> tuple[Var, ...]:

@@ -39,9 +39,9 @@ class Source:
         """`error`, with the line at which it happened."""
         if error.problem.startswith("hybrid script "):
             return error
-        made = type(error).__new__(type(error))
-        TedslError.__init__(made, f"{self.where(node)}: {error.problem}", hint=error.hint)
-        return made
+        copy = type(error).__new__(type(error))
+        TedslError.__init__(copy, f"{self.where(node)}: {error.problem}", hint=error.hint)
+        return copy
 
 
 def source_of(function: Callable[..., Any]) -> Source:

@@ -25,13 +25,13 @@ class ShapeMatch:
 
         Sought from the last dimension on: those of `actual` that are no dimension of `declared` must have one element.
         """
-        found: list[int] = []
+        dims: list[int] = []
         for position in reversed(range(len(actual))):
-            if len(found) < len(declared) and self.same(declared[len(declared) - 1 - len(found)], actual[position]):
-                found.append(position)
+            if len(dims) < len(declared) and self.same(declared[len(declared) - 1 - len(dims)], actual[position]):
+                dims.append(position)
             elif build.as_int(self.analyzer.simplify(actual[position])) != 1:
                 return None
-        return tuple(reversed(found)) if len(found) == len(declared) else None
+        return tuple(reversed(dims)) if len(dims) == len(declared) else None
 
     def same(self, declared: Expr, actual: Expr) -> bool:
         """Whether the extents are proved equal; a symbol that has no value yet takes this one."""

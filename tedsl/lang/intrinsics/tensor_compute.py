@@ -77,13 +77,13 @@ def intrinsic_op(call: TensorIntrinCall, shape: Sequence[Expr], axis: Sequence[I
 
 
 def _scalars(call: TensorIntrinCall, where: str) -> dict[Var, Expr]:
-    found = {}
+    scalars = {}
     for var, value in zip(call.intrin.scalar_params, call.scalar_inputs):
         if value.dtype.is_float != var.dtype.is_float:
             raise DTypeError(f"{where}: the scalar parameter {var.name} of {call.intrin.name} is {var.dtype}, the value "
                              f"{value!r} is {value.dtype}", hint=f"cast it: .astype({str(var.dtype)!r})")
-        found[var] = build.cast(var.dtype, value)
-    return found
+        scalars[var] = build.cast(var.dtype, value)
+    return scalars
 
 
 def _region(number: int, call: TensorIntrinCall, match: ShapeMatch, where: str) -> Region:

@@ -136,8 +136,8 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
                                 f"{error}", hint="it gets ins, outs" + (", scalars" if scalars else "")) from error
     except ValueError:
         pass  # a function of C has no signature to ask for
-    made = fcompute(*given_to)
-    body, reset, update = _parts(made, where)
+    parts = fcompute(*given_to)
+    body, reset, update = _parts(parts, where)
     return TensorIntrin(name, formula, tuple(tensors[:count]), buffers, scalars, body, reset, update)
 
 
@@ -157,26 +157,26 @@ def _check_op(op: Any, where: str) -> ComputeOp:
 
 
 def _buffer_of(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[str, Any], where: str) -> Buffer:
-    found = binds.get(tensor)
-    if found is None:
+    buffer = binds.get(tensor)
+    if buffer is None:
         try:
             return decl_buffer(tensor.shape, tensor.dtype, tensor.name, **options)
         except TypeError as error:
             raise ArgumentTypeError(f"{where}: default_buffer_params: {error}",
                                     hint="it takes what tir.decl_buffer takes: {'offset_factor': 1}") from error
-    if not isinstance(found, Buffer):
-        raise ArgumentTypeError(f"{where}: binds gives {tensor.name} {found!r}, which is no buffer",
+    if not isinstance(buffer, Buffer):
+        raise ArgumentTypeError(f"{where}: binds gives {tensor.name} {buffer!r}, which is no buffer",
                                 hint=f"make one: tir.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)")
-    if found.dtype is not tensor.dtype:
-        raise DTypeError(f"{where}: binds gives {tensor.name} of {tensor.dtype} the buffer {found.name} of {found.dtype}")
-    if len(found.shape) != len(tensor.shape):
-        raise ShapeError(f"{where}: binds gives {tensor.name} of {len(tensor.shape)} dimensions the buffer {found.name} of "
-                         f"{len(found.shape)}")
-    for at, (mine, theirs) in enumerate(zip(found.shape, tensor.shape)):
+    if buffer.dtype is not tensor.dtype:
+        raise DTypeError(f"{where}: binds gives {tensor.name} of {tensor.dtype} the buffer {buffer.name} of {buffer.dtype}")
+    if len(buffer.shape) != len(tensor.shape):
+        raise ShapeError(f"{where}: binds gives {tensor.name} of {len(tensor.shape)} dimensions the buffer {buffer.name} of "
+                         f"{len(buffer.shape)}")
+    for at, (mine, theirs) in enumerate(zip(buffer.shape, tensor.shape)):
         if build.as_int(mine) is not None and build.as_int(theirs) not in (None, build.as_int(mine)):
-            raise ShapeError(f"{where}: binds gives {tensor.name} the buffer {found.name}, whose dimension {at} is {mine}, "
+            raise ShapeError(f"{where}: binds gives {tensor.name} the buffer {buffer.name}, whose dimension {at} is {mine}, "
                              f"not {theirs}", hint=f"make it of the same shape: tir.decl_buffer({tensor.name}.shape, ...)")
-    return found
+    return buffer
 
 
 def _parts(made: Any, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None]:

@@ -112,7 +112,7 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
 
 def _tensors(given: Any, what: str, where: str) -> tuple[Tensor, ...]:
     listed = [given] if isinstance(given, Tensor) else given
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, Tensor) for one in listed):
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(tensor, Tensor) for tensor in listed):
         raise ArgumentTypeError(f"{where}: {what} is {given!r}, not a tensor or a list of tensors", hint=FORM)
     return tuple(listed)
 
@@ -150,16 +150,17 @@ def _check_roles(init: Sequence[Tensor], update: Sequence[Tensor], states: Seque
 
 def _check_types(init: Tensor, update: Tensor, state: Tensor, where: str) -> None:
     """One state: its three tensors agree, up to the number of rows of `init`."""
-    for one, what in ((init, "init"), (update, "update")):
-        if one.dtype != state.dtype:
-            raise DTypeError(f"{where}: {what} {one.name} is {one.dtype}, and the state {state.name} is {state.dtype}",
+    for tensor, what in ((init, "init"), (update, "update")):
+        if tensor.dtype != state.dtype:
+            raise DTypeError(f"{where}: {what} {tensor.name} is {tensor.dtype}, and the state {state.name} is {state.dtype}",
                              hint=f"cast the value: .astype({str(state.dtype)!r})")
-        if one.ndim != state.ndim or not state.ndim:
-            raise ShapeError(f"{where}: {what} {one.name} has {one.ndim} dimensions, the state {state.name} has {state.ndim}",
+        if tensor.ndim != state.ndim or not state.ndim:
+            raise ShapeError(f"{where}: {what} {tensor.name} has {tensor.ndim} dimensions, "
+                             f"the state {state.name} has {state.ndim}",
                              hint="all three have the rows as their first dimension: (k, ...), (m, ...) and (m, ...)")
-        for dim, (mine, its) in enumerate(zip(one.shape, state.shape)):
-            if not (one is init and dim == 0) and not _same(mine, its):
-                raise ShapeError(f"{where}: dimension {dim} of {what} {one.name} is {mine!r}, and of the state {state.name} "
+        for dim, (mine, its) in enumerate(zip(tensor.shape, state.shape)):
+            if not (tensor is init and dim == 0) and not _same(mine, its):
+                raise ShapeError(f"{where}: dimension {dim} of {what} {tensor.name} is {mine!r}, and of the state {state.name} "
                                  f"{its!r}", hint="update has the shape of the state; init only fewer rows")
 
 

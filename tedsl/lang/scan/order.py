@@ -35,11 +35,11 @@ def check_order(axis: IterVar, updates: Sequence[Tensor], states: Sequence[Tenso
 
 def dependents(ops: Sequence[Operation], states: Sequence[Tensor]) -> list[Operation]:
     """Of `ops`, producers first, those that read one of `states`, directly or not."""
-    found: dict[Operation, None] = {}
+    readers: dict[Operation, None] = {}
     for op in ops:
-        if any(tensor in states or tensor.op in found for tensor in op.input_tensors):
-            found[op] = None
-    return list(found)
+        if any(tensor in states or tensor.op in readers for tensor in op.input_tensors):
+            readers[op] = None
+    return list(readers)
 
 
 class _Order:
@@ -116,16 +116,16 @@ class Place:
 
     @cached_property
     def analyzer(self) -> Analyzer:
-        made = Analyzer()
+        analyzer = Analyzer()
         for dim in (d for shape in (self.op.shape, *(t.shape for t in self.op.input_tensors)) for d in shape):
             if isinstance(dim, Var):
-                made.bind(dim, (0, None))
+                analyzer.bind(dim, (0, None))
         if self.step is not None and self.step.dom is not None:
-            made.bind(self.step.var, self.step.dom)
+            analyzer.bind(self.step.var, self.step.dom)
         for var, (low, high) in self.ends.items():
             if var not in self.values and not has_load(low) and not has_load(high):
-                made.bind(var, Range.from_min_extent(low, build.add(build.sub(high, low), 1)))
-        return made
+                analyzer.bind(var, Range.from_min_extent(low, build.add(build.sub(high, low), 1)))
+        return analyzer
 
     def proves(self, condition: Expr, facts: Facts | None) -> bool:
         """Whether `condition` holds where `facts` do."""
@@ -150,7 +150,7 @@ class Place:
 
     def ends_where(self, facts: Facts) -> dict[Var, Ends]:
         """The ends of the axes, tighter where `facts` say so by constants."""
-        found = dict(self.ends)
+        ends = dict(self.ends)
         with ExitStack() as known:
             for fact in facts:
                 if not has_load(fact):
@@ -160,9 +160,9 @@ class Place:
                 first, last = build.as_int(low), build.as_int(high)
                 tighter_low = least is not None and first is not None and least > first
                 tighter_high = most is not None and last is not None and most < last
-                found[var] = (build.const(least, low.dtype) if tighter_low else low,
+                ends[var] = (build.const(least, low.dtype) if tighter_low else low,
                               build.const(most, high.dtype) if tighter_high else high)
-        return found
+        return ends
 
     def union(self, a: Ends | None, b: Ends | None) -> Ends | None:
         """The range that holds both."""

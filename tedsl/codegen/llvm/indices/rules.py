@@ -100,9 +100,9 @@ def index_extremum(out: Emitter, e: ir.Min | ir.Max) -> AnyIndex:
     a, b = out.index(e.a), out.index(e.b)
     best = min if isinstance(e, ir.Min) else max
     (al, ah), (bl, bh) = a.bounds(), b.bounds()
-    for one, (_, high), other, (low, _) in ((a, (al, ah), b, (bl, bh)), (b, (bl, bh), a, (al, ah))):
+    for chosen, (_, high), other, (low, _) in ((a, (al, ah), b, (bl, bh)), (b, (bl, bh), a, (al, ah))):
         if high <= low:  # one <= other, always
-            return one if isinstance(e, ir.Min) else other
+            return chosen if isinstance(e, ir.Min) else other
     name = "smin" if isinstance(e, ir.Min) else "smax"
     bounds = best(al, bl), best(ah, bh)
     if isinstance(a, Ramp) and isinstance(b, Ramp) and not a.stride and not b.stride:

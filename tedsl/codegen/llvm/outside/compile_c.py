@@ -23,7 +23,7 @@ def compile_c(source: str, target: Target, readable: Callable[[str], bool]) -> s
         text = _run(clang, source, ("-S", "-emit-llvm", *_machine(target, clang=True)), "module.ll").decode()
         if readable(text):
             return text
-    compiler = next((found for name in COMPILERS if (found := shutil.which(name)) is not None), None)
+    compiler = next((path for name in COMPILERS if (path := shutil.which(name)) is not None), None)
     if compiler is None:
         raise LoweringError(f"import_c needs a C compiler, and none of {', '.join(COMPILERS)} is on the PATH",
                             hint="install clang or gcc, or import LLVM IR with the pragma import_llvm")
@@ -56,8 +56,9 @@ def _machine(target: Target, *, clang: bool) -> tuple[str, ...]:
 def _run(compiler: str, source: str, options: tuple[str, ...], result: str, asked: str = "import_c") -> bytes:
     language = "c++" if 'extern "C"' in source else "c"
     with tempfile.TemporaryDirectory() as folder:
-        made = os.path.join(folder, result)
-        command = [compiler, "-x", language, "-O3", "-fPIC", "-fno-exceptions", "-ffp-contract=off", *options, "-o", made, "-"]
+        output = os.path.join(folder, result)
+        command = [compiler, "-x", language, "-O3", "-fPIC", "-fno-exceptions", "-ffp-contract=off", *options,
+                   "-o", output, "-"]
         try:
             done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -67,5 +68,5 @@ def _run(compiler: str, source: str, options: tuple[str, ...], result: str, aske
             errors = [line for line in said if "error" in line] or said
             first = "\n    ".join(errors[:6])
             raise LoweringError(f"{asked}: {os.path.basename(compiler)} does not compile the code:\n    {first}")
-        with open(made, "rb") as file:
+        with open(output, "rb") as file:
             return file.read()

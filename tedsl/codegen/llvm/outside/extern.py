@@ -36,13 +36,13 @@ def emit_c_function(out: Emitter, e: Call, name: str) -> str:
     lanes = e.dtype.lanes
     if lanes == 1:
         return _call(out, symbol, e, result, types, values)
-    made, of = "poison", register_type(e.dtype)
+    vector, of = "poison", register_type(e.dtype)
     for k in range(lanes):
         scalars = [v if a.dtype.lanes == 1 else out.assign(f"extractelement {register_type(a.dtype)} {v}, i64 {k}")
                    for a, v in zip(e.args[1:], values)]
-        one = _call(out, symbol, e, result, types, scalars)
-        made = out.assign(f"insertelement {of} {made}, {register_type(e.dtype.element)} {one}, i64 {k}")
-    return made
+        lane_value = _call(out, symbol, e, result, types, scalars)
+        vector = out.assign(f"insertelement {of} {vector}, {register_type(e.dtype.element)} {lane_value}, i64 {k}")
+    return vector
 
 
 def _call(out: Emitter, symbol: str, e: Call, result: str, types: list[str], values: list[str]) -> str:

@@ -35,14 +35,14 @@ def _fitted(out: Emitter, e: Call, name: str, prototype: Prototype) -> list[str]
     """The arguments in the types that the function takes; integers are widened."""
     args = e.args[1:]
     given = [register_type(a.dtype) for a in args]
-    made = []
+    operands = []
     fits = len(args) == len(prototype.parameters) and (e.dtype is VOID or prototype.result in ("void", register_type(e.dtype)))
     for arg, have, wanted in zip(args, given, prototype.parameters):
         value = c_argument(out, arg)
         if have == wanted:
-            made.append(value)
+            operands.append(value)
         elif arg.dtype.is_integer and have[0] == "i" and wanted in ("i16", "i32", "i64") and int(have[1:]) < int(wanted[1:]):
-            made.append(out.assign(f"{'sext' if arg.dtype.is_int else 'zext'} {have} {value} to {wanted}"))
+            operands.append(out.assign(f"{'sext' if arg.dtype.is_int else 'zext'} {have} {value} to {wanted}"))
         else:
             fits = False
     if not fits:
@@ -50,7 +50,7 @@ def _fitted(out: Emitter, e: Call, name: str, prototype: Prototype) -> list[str]
         raise LoweringError(f"the call of {name} does not fit the imported function:\n    call      {called}\n"
                             f"    imported  {prototype}",
                             hint="pass what it takes: pointers by access_ptr, numbers with .astype('int32') and the like")
-    return made
+    return operands
 
 
 def _extended(dtype: object, of: str) -> str:

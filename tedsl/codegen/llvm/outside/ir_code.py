@@ -150,13 +150,13 @@ _PLACE = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
 
 def _at_line(message: str, text: str) -> str:
     """LLVM's message with the line that it speaks of."""
-    found = _PLACE.search(message)
-    if found is None:
+    place = _PLACE.search(message)
+    if place is None:
         return message.strip()
-    number = int(found[1])
+    number = int(place[1])
     lines = text.splitlines()
     line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    return f"line {number} of the code: {found[3]}\n    {line}"
+    return f"line {number} of the code: {place[3]}\n    {line}"
 
 
 def linked_text(source: str, texts: Sequence[str], target: Target) -> str:

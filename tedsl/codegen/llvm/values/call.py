@@ -60,14 +60,14 @@ def emit_math(out: Emitter, e: Call) -> str:
     if not has_function(name):
         raise LoweringError(f"{name} is not available in machine code yet")
     of = d if d.bits > 16 else _FLOAT32.with_lanes(d.lanes)
-    made = math_function(name, of, fma=out.target.has_fma)
-    if made.symbol not in out.module.definitions:
-        out.module.definitions[made.symbol] = made.text
-        for needed, text in made.needs:
+    function = math_function(name, of, fma=out.target.has_fma)
+    if function.symbol not in out.module.definitions:
+        out.module.definitions[function.symbol] = function.text
+        for needed, text in function.needs:
             out.module.definitions.setdefault(needed, text)
     t = register_type(of)
     args = ", ".join(f"{t} {out.value(a)}" for a in e.args)
-    return rounded(out, d, out.assign(f"call {t} @{made.symbol}({args})"))
+    return rounded(out, d, out.assign(f"call {t} @{function.symbol}({args})"))
 
 
 def emit_sqrt(out: Emitter, e: Call) -> str:
@@ -220,11 +220,11 @@ def emit_extern(out: Emitter, e: Call) -> str:
         return emit_imported(out, e, name, out.module.imports[name])
     op = C_MATH.get(name)
     if op is not None and len(e.args) == 1 + (Op.get(f"tir.{op}").arity or 0) and e.args[1].dtype is e.dtype:
-        made = Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:])
-        problem = misfit(made)
+        call = Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:])
+        problem = misfit(call)
         if problem:
             raise LoweringError(f"the C function {name} is {op} here, and {problem}", hint="cast the arguments with .astype")
-        return out.value(made)
+        return out.value(call)
     return emit_c_function(out, e, name)
 
 

@@ -87,10 +87,10 @@ def _lanes_to_int(out: Emitter, value: str, source: DType, target: DType) -> str
     inside = out.assign(f"and {mask} {reached}, {short}")
     held = out.assign(f"select {mask} {inside}, {argument} {value}, {argument} {float_splat(source, 0.0)}")
     whole = out.assign(f"{kind} {argument} {held} to {register_type(target)}")
-    made = _where(out, above, greatest, whole, target)
+    bounded = _where(out, above, greatest, whole, target)
     if not target.is_int:
-        return made
-    return _where(out, out.assign(f"fcmp olt {argument} {value}, {low}"), least, made, target)
+        return bounded
+    return _where(out, out.assign(f"fcmp olt {argument} {value}, {low}"), least, bounded, target)
 
 
 def _where(out: Emitter, mask: str, constant: int, value: str, target: DType) -> str:
@@ -102,8 +102,8 @@ def _where(out: Emitter, mask: str, constant: int, value: str, target: DType) ->
 def _int_to_float(out: Emitter, value: str, source: DType, target: DType) -> str:
     name = "sitofp" if source.is_int else "uitofp"
     if target.bits > 16 or source.bits <= 16:  # a float holds 16 bits exactly
-        made = out.assign(f"{name} {register_type(source)} {value} to {register_type(target)}")
-        return made if target.bits > 16 else halves.round_to(out, target, made)
+        converted = out.assign(f"{name} {register_type(source)} {value} to {register_type(target)}")
+        return converted if target.bits > 16 else halves.round_to(out, target, converted)
     if source.bits == 64:
         value = halves.sticky_i64(out, value, source.lanes, source.is_int)
     double = vector_of("double", source.lanes)

@@ -145,12 +145,12 @@ def _fma_of_doubles(out: Emitter, d: DType, *args: str) -> str:
     t, call = register_type(d), f"call double @{SYMBOL}("
     if d.lanes == 1:
         return out.assign(call + ", ".join(f"double {v}" for v in args) + ")")
-    made = "poison"
+    vector = "poison"
     for k in range(d.lanes):
         lane = [out.assign(f"extractelement {t} {v}, i64 {k}") for v in args]
-        one = out.assign(call + ", ".join(f"double {v}" for v in lane) + ")")
-        made = out.assign(f"insertelement {t} {made}, double {one}, i64 {k}")
-    return made
+        lane_value = out.assign(call + ", ".join(f"double {v}" for v in lane) + ")")
+        vector = out.assign(f"insertelement {t} {vector}, double {lane_value}, i64 {k}")
+    return vector
 
 
 def _fma_in_double(out: Emitter, d: DType, a: str, b: str, c: str) -> str:

@@ -16,9 +16,9 @@ def emit_ramp(out: Emitter, e: Ramp) -> str:
     if not d.is_integer:
         raise LoweringError(f"a ramp of {d.element}: only integers make ramps")
     if isinstance(e.stride, IntImm) and is_index(out, e.base):
-        found = out.index(e)
-        assert isinstance(found, IndexRamp)
-        return ramp_lanes(out, found, d.bits)
+        index = out.index(e)
+        assert isinstance(index, IndexRamp)
+        return ramp_lanes(out, index, d.bits)
     t, element = register_type(d), register_type(d.element)
     base, stride = (splat_register(out, out.value(x), element, d.lanes, out.level) for x in (e.base, e.stride))
     moved = out.assign(f"mul {t} {stride}, {steps(d.bits, 1, d.lanes)}")
