@@ -182,7 +182,9 @@ def test_an_intrinsic_with_a_constant_that_belongs_to_it():
 
 
 @pytest.mark.parametrize("name, args, match", [
-    ("llvm.nothing.at.all", 1, "there is no intrinsic of that name"),
+    ("llvm.nothing.at.all", 1, "programs may not call llvm.nothing.at.all: .* or do not exist"),
+    ("llvm.sqrtt", 1, r"may not call llvm.sqrtt: .*; did you mean llvm.sqrt\?"),
+    ("llvm.x86.sse2.nothing", 1, "there is no intrinsic of that name"),
     ("llvm.x86.avx2.nothing", 1, "there is no intrinsic of that name|needs avx2"),
     ("llvm.x86.avx2.psad.bw", 1, "LLVM cannot call|needs avx2"),
     ("llvm.fma", 2, "LLVM cannot call"),
@@ -195,6 +197,18 @@ def test_what_llvm_would_end_the_process_over(name, args, match):
     target = tedsl.Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
     with pytest.raises(LoweringError, match=match):
         tedsl.build(each(lambda v: tir.call_llvm_pure_intrin("float32", name, *[v] * args)), target=target)
+
+
+@pytest.mark.parametrize("name", [
+    "llvm.x86.wbinvd", "llvm.x86.invd", "llvm.x86.sse.ldmxcsr", "llvm.x86.sse3.mwait", "llvm.x86.int", "llvm.x86.clui",
+    "llvm.x86.tileloadd64", "llvm.x86.flags.write.u64", "llvm.x86.wrmsr", "llvm.x86.rdpkru", "llvm.trap",
+    "llvm.debugtrap", "llvm.assume", "llvm.stackrestore", "llvm.set.rounding",
+    "llvm.eh.sjlj.longjmp", "llvm.ubsantrap", "llvm.write_register", "llvm.va_end",
+    "llvm.aarch64.break", "llvm.aarch64.dmb", "llvm.coro.destroy", "llvm.instrprof.increment"])
+def test_privileged_and_unknown_intrinsics_are_refused_before_anything_runs(name):
+    for op in ("call_llvm_intrin", "call_llvm_pure_intrin"):
+        with pytest.raises(LoweringError, match=f"programs may not call {name}: .*need privileges(.|\n)*hint: "):
+            tedsl.build(each(lambda v, call=getattr(tir, op): call("float32", name)))
 
 
 def test_an_intrinsic_that_the_target_lacks_is_named():

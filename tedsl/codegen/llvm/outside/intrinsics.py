@@ -1,7 +1,8 @@
 """Intrinsics of LLVM by name: `tir.call_llvm_intrin`.
 
-LLVM ends the process over an intrinsic that has another signature, or that the target lacks. So those with a simple
-signature stand in a table; every other call is tried in a process of its own first, once for each signature and target.
+Those that may be called are listed in `allowed.py`. LLVM ends the process over an intrinsic that has another signature, or that
+the target lacks. So those with a simple signature stand in a table; every other call is tried in a process of its own first,
+once for each signature and target.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from functools import lru_cache
 
 from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.outside.allowed import refusal
 from tedsl.codegen.llvm.types import register_type
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import VOID, DType
@@ -39,6 +41,10 @@ def emit_llvm_intrinsic(out: Emitter, e: Call) -> str:
     name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
     if not name.startswith("llvm.") or not name.replace(".", "").replace("_", "").isalnum():
         raise LoweringError(f"call_llvm_intrin names an intrinsic of LLVM, not {name!r}", hint='for example "llvm.fshl"')
+    reason = refusal(name)
+    if reason:
+        raise LoweringError(f"call_llvm_intrin: programs may not call {name}: {reason}",
+                            hint="the list is in tedsl/codegen/llvm/outside/allowed.py; a C function may: tir.call_extern")
     wrong = [a.dtype for a in (*e.args[1:], e) if (a.dtype.is_float and a.dtype.bits == 16)]
     if wrong:
         raise LoweringError(f"{name} of {wrong[0]}: 16-bit floats have no LLVM intrinsics here", hint="cast to float32")
