@@ -28,6 +28,7 @@ from tedsl.passes.context import PassContext
 from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
 from tedsl.passes.pipeline import Pipeline
 from tedsl.runtime.faults import provide_faults
+from tedsl.runtime.interrupts import whole_destructors
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blaming
 from tedsl.schedule.handles import Schedule
@@ -72,7 +73,7 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     machine = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
-    with _blaming(inputs):
+    with _blaming(inputs), whole_destructors():
         functions = functions_of(inputs, args, name, binds, FunctionOptions(True, accesses, _buffers(config)))
         pipeline = lowering_pipeline(config, accesses=accesses)
         lowered = {key: _after(pipeline, func, accesses) for key, func in functions.items()}

@@ -1,7 +1,7 @@
 """What runs: arrays, the check of a call's arguments, compiled modules, threads, workspaces, timing, devices.
 
     symbols (what machine code may call) <- parallel, workspace, timing (LLVM IR texts that the JIT links once per process)
-    device, array -> arguments (what a call accepts) -> module
+    device, array -> arguments/ (what a call accepts) -> module
     functions (by name) <- callbacks (kernels call them)      objects: convert, enabled
 
 The names that programs use are loaded when they are asked for.

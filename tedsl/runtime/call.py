@@ -8,7 +8,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, entry
 from tedsl.ir.expr import Var
-from tedsl.runtime.arguments import Prepared, prepare
+from tedsl.runtime.arguments.check import Prepared, prepare
 from tedsl.runtime.callbacks import take_error
 from tedsl.runtime.signature import Signature
 from tedsl.runtime.timing import TimingResult, check_counts, measure

@@ -19,6 +19,7 @@ from tedsl.codegen.llvm.elf import defined_functions, undefined_symbols
 from tedsl.errors import InternalError, TedslError
 from tedsl.runtime import symbols
 from tedsl.runtime.fork import guarded_lock
+from tedsl.runtime.interrupts import whole_destructors
 
 _LIBRARIES_PER_JIT = 64
 _lock = guarded_lock()  # re-entered: a library of the runtime is linked while one that needs it is
@@ -123,12 +124,13 @@ def _load(linker: _Linker, image: bytes, exports: Iterable[str], bound: Mapping[
 
 def _drop(tracker: Any, linker: _Linker) -> None:
     """Called when a Library is gone, perhaps by the garbage collector amid a call into LLVM: never waits for the lock."""
-    _dropped.append((tracker, linker))
-    if _lock.acquire(blocking=False):
-        try:
-            _unload_dropped()
-        finally:
-            _lock.release()
+    with whole_destructors():
+        _dropped.append((tracker, linker))
+        if _lock.acquire(blocking=False):
+            try:
+                _unload_dropped()
+            finally:
+                _lock.release()
 
 
 def _unload_dropped() -> None:

@@ -17,9 +17,9 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import SizeVar, Var
 from tedsl.ir.walk.visitor import uses
-from tedsl.runtime import remedies
+from tedsl.runtime.arguments import remedies
+from tedsl.runtime.arguments.overlap import MOST_CANDIDATES, overlaps, overlaps_itself
 from tedsl.runtime.foreign import Array, as_array, as_number, has_dtype, slot_bits
-from tedsl.runtime.overlap import MOST_CANDIDATES, overlaps, overlaps_itself
 from tedsl.runtime.shapes import exact
 from tedsl.runtime.signature import Binding, Signature, TensorParam, signature_of
 

@@ -1,0 +1,1 @@
+"""Arguments of calls: checked one by one and against each other, refused with what to do instead."""
