@@ -10,8 +10,9 @@ from typing import Any
 
 from tedsl.errors import TedslError
 from tedsl.fuzz.draw import Draw
+from tedsl.fuzz.malformed.journals import journal_script
 from tedsl.fuzz.malformed.nodes import PRELUDE, node_script
-from tedsl.fuzz.malformed.texts import intrinsic_script, journal_script, name_script, target_script
+from tedsl.fuzz.malformed.texts import intrinsic_script, name_script, target_script
 from tedsl.fuzz.report import Finding, Report
 
 KINDS: dict[Callable[[Draw], str], int] = {node_script: 60, journal_script: 15, target_script: 10, name_script: 10,

@@ -1,12 +1,7 @@
-"""Texts that are nearly right: journals as JSON, notations of targets, names, and LLVM's intrinsics. As scripts."""
+"""Texts that are nearly right: notations of targets, names, and LLVM's intrinsics. As scripts."""
 
 from __future__ import annotations
 
-import functools
-import json
-from typing import Any
-
-from tedsl import te
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.malformed.nodes import wrong
 
@@ -81,75 +76,3 @@ def intrinsic_script(draw: Draw) -> str:
     call = draw.choice(("call_llvm_intrin", "call_llvm_pure_intrin"))
     return (f"B = te.compute((8,), lambda i: tir.{call}({result}, {name!r}{operands}).astype('float32'), 'B')\n"
             "f = tedsl.build(te.create_schedule(B.op), [P, B])\nf(np.ones((8, 8), 'float32'), np.zeros(8, 'float32'))")
-
-
-@functools.cache
-def _journals() -> tuple[str, ...]:
-    """Journals of a few schedules, as JSON."""
-    found = []
-    for directed in (_tiled, _cached, _reduced):
-        s, stage = _schedule()
-        directed(s, stage)
-        found.append(s.journal.to_json())
-    return tuple(found)
-
-
-def _schedule() -> tuple[Any, Any]:
-    P = te.placeholder((8, 8), name="P")
-    k = te.reduce_axis((0, 8), "k")
-    B = te.compute((8,), lambda i: te.sum(P[i, k], axis=k), name="B")
-    return te.create_schedule(B.op), B
-
-
-def _tiled(s: Any, B: Any) -> None:
-    outer, inner = s[B].split(B.op.axis[0], factor=4)
-    s[B].reorder(inner, outer)
-    s[B].vectorize(inner)
-
-
-def _cached(s: Any, B: Any) -> None:
-    copy = s.cache_read(B.op.input_tensors[0], "local", [B])
-    s[copy].compute_at(s[B], B.op.axis[0])
-    s[copy].pragma(copy.op.axis[1], "auto_unroll_max_step", 16)
-
-
-def _reduced(s: Any, B: Any) -> None:
-    outer, _ = s[B].split(B.op.reduce_axis[0], nparts=2)
-    part = s.rfactor(B, outer)
-    s[part].unroll(part.op.axis[0])
-    s[B].parallel(s[B].op.axis[0])
-
-
-def journal_script(draw: Draw) -> str:
-    """A journal as JSON with one thing in it changed, read and replayed."""
-    text = draw.choice(_journals())
-    if draw.chance(30):
-        at = draw.which(len(text))
-        text = text[:at] + draw.choice(("", "[", "}", '"', "null", "9", ",", "\\ud800", "NaN",
-        "-")) + text[at + draw.which(3):]
-    else:
-        data = json.loads(text)
-        for _ in range(draw.between(1, 2)):
-            data = _changed(data, draw)
-        text = json.dumps(data)
-    given = repr(text.encode("utf-8", "replace")) if draw.chance(5) else repr(text)
-    return (f"journal = te.Journal.from_json({given})\nstr(journal), repr(journal)\nk = te.reduce_axis((0, 8), 'k')\n"
-            "B = te.compute((8,), lambda i: te.sum(P[i, k], axis=k), name='B')\ns = te.create_schedule(B.op)\n"
-            "s.replay(journal)\nstr(s), str(s.journal), tedsl.lower(s, [P, B])")
-
-
-def _changed(data: Any, draw: Draw) -> Any:
-    """JSON data with another value at one place, or without it."""
-    if draw.chance(25) or not data or not isinstance(data, (dict, list)):
-        return draw.choice((None, True, -1, 0, 3, 2**70, 1.5, 1e400, "", "x", "B", "i.outer", "\ud800", [], {}, [[]],
-        ["B"], {"a": 1}))
-    if isinstance(data, dict):
-        key = draw.choice(list(data))
-        if draw.chance(15):
-            return {k: v for k, v in data.items() if k != key}
-        renamed = draw.choice(("", "stage", "\ud800", "x")) if draw.chance(10) else key
-        return {renamed if k == key else k: _changed(v, draw) if k == key else v for k, v in data.items()}
-    at = draw.which(len(data))
-    if draw.chance(15):
-        return data[:at] + data[at + 1:] if draw.chance(50) else [*data, data[at]]
-    return [_changed(v, draw) if k == at else v for k, v in enumerate(data)]
