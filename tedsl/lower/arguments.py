@@ -189,11 +189,11 @@ class TensorBuffers:
         if key in self.shared:
             scan, number = self.shared[key]
             return self(scan.output(number))
-        found = self.buffers.get(key)
-        if found is None:
+        buffer = self.buffers.get(key)
+        if buffer is None:
             scope = memory_scope(self.schedule.stage_map[tensor.op])
-            found = self.buffers[key] = decl_buffer(tensor.shape, tensor.dtype, tensor.name, scope=scope)
-        return found
+            buffer = self.buffers[key] = decl_buffer(tensor.shape, tensor.dtype, tensor.name, scope=scope)
+        return buffer
 
     def outputs(self, plan: StagePlan) -> tuple[Buffer, ...]:
         return tuple(self(plan.op.output(i)) for i in range(plan.op.num_outputs))
@@ -278,17 +278,17 @@ def _check_inputs(schedule: ScheduleState, plans: Sequence[Placement], arguments
             if isinstance(op, PlaceholderOp) and (op, index) not in arguments.tensors and (op, index) not in shared:
                 missing[read.tensor.name] = None
     if missing:
-        names, one = ", ".join(missing), len(missing) == 1
-        raise LoweringError(f"the program reads {names}, which {'is' if one else 'are'} not among the arguments",
-                            hint=f"pass {'it' if one else 'them'} to lower or build too: lower(s, [..., {names}])")
+        names, single = ", ".join(missing), len(missing) == 1
+        raise LoweringError(f"the program reads {names}, which {'is' if single else 'are'} not among the arguments",
+                            hint=f"pass {'it' if single else 'them'} to lower or build too: lower(s, [..., {names}])")
 
 
 def bound_symbols(arguments: Arguments) -> dict[Var, None]:
     """The variables that a call gives values to: scalar parameters, data pointers, symbols of shapes and strides."""
-    found: dict[Var, None] = dict.fromkeys(arguments.params)
+    bound: dict[Var, None] = dict.fromkeys(arguments.params)
     for buffer in arguments.buffer_map.values():
-        found[buffer.data] = None
+        bound[buffer.data] = None
         for part in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            found.update(dict.fromkeys(variables(part)))
-    return found
+            bound.update(dict.fromkeys(variables(part)))
+    return bound
 

@@ -95,19 +95,19 @@ class _Checker:
     @cached_property
     def analyzer(self) -> Analyzer:
         """Knows the ranges of the axes, that none of them is empty, and that the symbols of shapes are not negative."""
-        made = Analyzer()
+        analyzer = Analyzer()
         extents = [extent_of(axis) for axis in self.op.axis]
         dims = dict.fromkeys([*(dim for tensor in self.op.input_tensors for dim in tensor.shape), *extents])
-        made.bind_sizes(dims, at_least=0)
+        analyzer.bind_sizes(dims, at_least=0)
         factors = [factor for extent in extents for factor in _factors(extent)]
-        made.bind_sizes((f for f in factors if f in dims or isinstance(f, SizeVar)), at_least=1)
+        analyzer.bind_sizes((f for f in factors if f in dims or isinstance(f, SizeVar)), at_least=1)
         for extent in extents:
             if not isinstance(extent, (Var, IntImm)):
-                self.nonempty.enter_context(made.constraint_scope(build.greater_equal(extent, 1)))
+                self.nonempty.enter_context(analyzer.constraint_scope(build.greater_equal(extent, 1)))
         for axis in self.axes.values():
             assert axis.dom is not None
-            made.bind(axis.var, axis.dom)
-        return made
+            analyzer.bind(axis.var, axis.dom)
+        return analyzer
 
     def check(self, load: ProducerLoad, facts: Facts | None) -> None:
         for dim, (index, extent) in enumerate(zip(load.indices, load.producer.shape)):
@@ -137,7 +137,7 @@ class _Checker:
     def check_ranges(self) -> None:
         """The reads that give reductions their ranges. They stand outside of the body: there is no clamping them."""
         ends = [end for axis in self.op.reduce_axis if axis.dom is not None for end in (axis.dom.min, extent_of(axis))]
-        for load, facts in (found for end in ends for found in guarded_loads(end)):
+        for load, facts in (guarded for end in ends for guarded in guarded_loads(end)):
             self.check(load, None if next(facts.choices() if facts else iter(()), None) is not None else facts)
             if load in self.clamps:
                 raise LoweringError(f"{self.op.name} reduces over a range that is read as {load!r}, and that index cannot be "
@@ -187,10 +187,10 @@ class _Checker:
         decidable = not is_ragged(self.op) and not has_load(index) and len(conditions) == len(list(facts or ()))
         around = self.around(index, conditions)
         if decidable and not free_symbols(around, index, extent):
-            found = find_outside(index, ZERO, extent, around)
-            if found.at is not None:
-                raise self.refusal(load, dim, found)
-            if found.complete:
+            search = find_outside(index, ZERO, extent, around)
+            if search.at is not None:
+                raise self.refusal(load, dim, search)
+            if search.complete:
                 self.needs(facts)
                 return
         if self.proved_with_elements(load, dim, facts) or (
@@ -227,8 +227,8 @@ class _Checker:
             return False
         bottom, top = build.greater_equal(low, build.const(0, low.dtype)), build.less(high, extent)
         if self.analyzer.can_prove(build.logical_not(bottom)) or self.analyzer.can_prove(build.greater_equal(high, extent)):
-            found = find_outside(index, ZERO, extent, self.around(index, ()))
-            raise self.refusal(load, dim, found, reached=f"{low!r} to {high!r}")
+            search = find_outside(index, ZERO, extent, self.around(index, ()))
+            raise self.refusal(load, dim, search, reached=f"{low!r} to {high!r}")
         for condition in (bottom, top):
             if not self.analyzer.can_prove(condition):
                 self.require(condition, f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent "
@@ -266,9 +266,9 @@ class _Checker:
         """Where the formula is written, as the last line of an error; "" where that is not known."""
         return f"\n  in stage {self.op.name} ({self.op.source})" if self.op.source is not None else ""
 
-    def refusal(self, load: ProducerLoad, dim: int, found: SearchResult, reached: str = "") -> LoweringError:
+    def refusal(self, load: ProducerLoad, dim: int, search: SearchResult, reached: str = "") -> LoweringError:
         name, extent = load.producer.name, load.producer.shape[dim]
-        at = f"; {found.describe()}" if found.at is not None else ""
+        at = f"; {search.describe()}" if search.at is not None else ""
         if not reached:
             low, high = self.analyzer.bounds(load.indices[dim])
             reached = f"{'?' if low is None else low} to {'?' if high is None else high}"
@@ -281,14 +281,14 @@ class _Checker:
 
 def _factors(extent: Expr) -> list[Expr]:
     """The factors of a product: if it is at least 1 and they are not negative, so is each of them."""
-    found, pending = [], [extent]
+    factors, pending = [], [extent]
     while pending:
         part = pending.pop()
         if isinstance(part, Mul):
             pending += [part.b, part.a]
         else:
-            found.append(part)
-    return found
+            factors.append(part)
+    return factors
 
 
 def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tuple[Expr | None, Expr | None]:

@@ -32,13 +32,13 @@ def check_in_place(schedule: ScheduleState, plans: Sequence[Placement], tensors:
 def _check(schedule: ScheduleState, order: Mapping[Placement, int], buffer: Buffer, key: Key, others: set[Key]) -> None:
     """That what reads `key` runs before the stages of `others` write the same memory, or before it was made."""
     writers = [plan for plan in order if any((plan.op, i) in others for i in range(plan.op.num_outputs))]
-    made = max((order[_outermost(plan)] for plan in order if plan.op is key[0]), default=-1)
+    computed = max((order[_outermost(plan)] for plan in order if plan.op is key[0]), default=-1)
     for reader in order:
         if not any((schedule.stage_map[read.tensor.op].op, read.tensor.value_index) == key for read in reader.reads):
             continue
         for writer in writers:
             written = order[_outermost(writer)]
-            if written < made or written > order[_outermost(reader)] or (
+            if written < computed or written > order[_outermost(reader)] or (
                     writer is reader and _reads_its_own_element(schedule, reader, key)):
                 continue
             name = key[0].output(key[1]).name

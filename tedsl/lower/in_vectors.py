@@ -34,9 +34,9 @@ def check_lanes(plans: Iterable[StagePlan]) -> None:
 
 def _lanes_around(plan: StagePlan) -> list[Var]:
     """The variables of the vectorized loops inside which `plan` is computed."""
-    found = []
+    lanes = []
     while plan.host is not None:
         around = plan.host.loops[:plan.position + 1]
-        found += [loop.var for loop in around if loop.attr.iter_type == IterType.VECTORIZED and loop.var is not None]
+        lanes += [loop.var for loop in around if loop.attr.iter_type == IterType.VECTORIZED and loop.var is not None]
         plan = plan.host
-    return found
+    return lanes

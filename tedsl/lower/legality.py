@@ -101,7 +101,7 @@ def _check_inlined(schedule: ScheduleState, stage: StageState, call: Call) -> No
     uses = [(reader, load) for reader in schedule.stages for body in getattr(reader.op, "body", ())
             if isinstance(body, Expr) for load in dict.fromkeys(post_order(body))
             if isinstance(load, ProducerLoad) and schedule.stage_map.get(load.producer.op) is stage]
-    readers = [one for one in schedule.stages if stage in {schedule.stage_map[t.op] for t in one.op.input_tensors}]
+    readers = [other for other in schedule.stages if stage in {schedule.stage_map[t.op] for t in other.op.input_tensors}]
     plain = len(uses) == len(readers) == 1 and uses[0][0].attach_type == AttachType.ROOT \
         and _is_each_once(uses[0][0].op, uses[0][1])
     if not plain:

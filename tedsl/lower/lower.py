@@ -81,7 +81,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
 
 def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
     """`body` behind the checks of shapes, each once. Two variables may have one name."""
-    once = {(repr(one.condition), tuple(variables(one.condition))): one for one in requirements}
+    once = {(repr(needed.condition), tuple(variables(needed.condition))): needed for needed in requirements}
     for requirement in reversed(once.values()):
         body = AssertStmt(requirement.condition, StringImm(requirement.message), body)
     return body

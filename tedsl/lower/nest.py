@@ -100,10 +100,10 @@ class Nest:
 
     def own_conditions(self) -> tuple[list[Expr], list[Expr]]:
         """The conditions that an iteration exists, and the store predicate, if there is one."""
-        found = self.conditions(self.plan.offsets, self.starts(), self.translate)
+        conditions = self.conditions(self.plan.offsets, self.starts(), self.translate)
         predicate = self.plan.stage.store_predicate
-        at = len(found) - (predicate is not None and not build.is_true(predicate))
-        return found[:at], found[at:]
+        at = len(conditions) - (predicate is not None and not build.is_true(predicate))
+        return conditions[:at], conditions[at:]
 
     def extent(self, at: int) -> Expr:
         """The extent of loop number `at`. One that is read from a tensor may use outer loops only, and is read where the

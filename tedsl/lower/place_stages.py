@@ -98,19 +98,19 @@ def read_sources(plan: StagePlan) -> Iterator[tuple[Tensor, str]]:
     """The tensors that formulas inlined into `plan` read, each with whose formula it is."""
     stages = plan.stage.schedule.stage_map
     readers: dict[Tensor, list[Operation]] = {}
-    found, own = [plan.op], source_of(plan.name, plan.op)
-    for op in found:  # grows
+    formulas, own = [plan.op], source_of(plan.name, plan.op)
+    for op in formulas:  # grows
         for tensor in dict.fromkeys(op.input_tensors):
             stage = stages[tensor.op]
             if stage.attach_type not in (AttachType.INLINE, AttachType.INLINED):
                 readers.setdefault(tensor, []).append(op)
-            elif stage.op not in found:
-                found.append(stage.op)
+            elif stage.op not in formulas:
+                formulas.append(stage.op)
     for tensor, ops in readers.items():
         inlined = [source_of(op.name, op) for op in ops if op is not plan.op]
         if inlined:
-            one = len(ops) == 1
-            yield tensor, f"{inlined[0]}, inlined into {own}" if one else f"{own}, with {', '.join(inlined)} inlined"
+            single = len(ops) == 1
+            yield tensor, f"{inlined[0]}, inlined into {own}" if single else f"{own}, with {', '.join(inlined)} inlined"
 
 
 def _region(plan: StagePlan, index: int) -> tuple[Range, ...]:

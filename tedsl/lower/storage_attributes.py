@@ -72,8 +72,8 @@ def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: S
         _check_rolling(plan, region, analyzer or Analyzer())
         body = AttrStmt(buffer, "rolling_buffer_scope", build.true(), body)
     stmt: Stmt = BufferRealize(buffer, region, build.true(), body)
-    for one in said.alignments:
-        numbers = tuple([build.const(value, "int32") for value in (one.dim, one.factor, one.offset)])
+    for alignment in said.alignments:
+        numbers = tuple([build.const(value, "int32") for value in (alignment.dim, alignment.factor, alignment.offset)])
         stmt = AttrStmt(buffer, "buffer_dim_align", Call(HANDLE, TUPLE, numbers), stmt)
     return stmt
 
@@ -108,8 +108,8 @@ def _refused(plan: StagePlan, part: MemoryField, problem: str, hint: str) -> Low
 def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
     """The body of loop number `at` of a stage, with what its iterations ask the cache for."""
     loop = plan.loops[at]
-    for one in reversed(loop.attr.prefetched):
-        buffer = memory(one.tensor)
+    for prefetched in reversed(loop.attr.prefetched):
+        buffer = memory(prefetched.tensor)
         nodes = list(post_order(body))
         problem = ""
         if any(isinstance(node, BufferRealize) and node.buffer is buffer for node in nodes):
@@ -121,7 +121,7 @@ def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
                                 hint="prefetch at a loop around the reads, a tensor that is computed before it",
                                 about=annotated(plan.stage, loop.leaf))
         if loop.var is not None:
-            body = AttrStmt(buffer, "prefetch_scope", one.offset, body)
+            body = AttrStmt(buffer, "prefetch_scope", prefetched.offset, body)
     return body
 
 

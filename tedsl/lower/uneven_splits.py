@@ -58,7 +58,8 @@ def _refuse_padding(plan: Placement, tiling: Tiling, padded: Mapping[IterVar, Ex
 
 def _split_with(plan: Placement, tail: str) -> Cause | None:
     """The split of `plan` that has that tail: what its errors are about."""
-    return next((related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split) and one.tail == tail), None)
+    splits = [relation for relation in plan.stage.relations if isinstance(relation, Split) and relation.tail == tail]
+    return related(plan.stage, splits[0]) if splits else None
 
 
 def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, Any]:
@@ -125,12 +126,12 @@ class PaddedTranslator(Translator):
         self.conditions: dict[IterVar, list[Expr]] = {}
 
     def rewrite(self, node: Any) -> Any:
-        made = super().rewrite(node)
+        load = super().rewrite(node)
         if type(node) is not ProducerLoad:
-            return made
-        needed = [condition for axis in self.plan.padded if axis in self.offsets and self.leaves(node.producer, made, axis)
+            return load
+        needed = [condition for axis in self.plan.padded if axis in self.offsets and self.leaves(node.producer, load, axis)
                   for condition in self.exists(axis)]
-        return build.if_then_else(reduce(build.logical_and, needed), made, build.const(0, made.dtype)) if needed else made
+        return build.if_then_else(reduce(build.logical_and, needed), load, build.const(0, load.dtype)) if needed else load
 
     def leaves(self, tensor: Tensor, load: BufferLoad, axis: IterVar) -> bool:
         """Whether `load` depends on `axis` and is not proved to stay inside of `tensor` when the axis runs too far."""

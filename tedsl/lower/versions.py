@@ -70,29 +70,29 @@ def _position(guest: StageState, host: StageState, at: int, version: StageState)
 
 def _conditions(plan: Placement) -> list[Expr]:
     """What holds where `plan` stands: the conditions of its version and of those around it."""
-    found = []
+    conditions = []
     at: Placement | None = plan
     while at is not None:
         if at.condition is not None:
-            found.append(at.condition)
+            conditions.append(at.condition)
         at = at.host
-    return found
+    return conditions
 
 
 def runs_where(plan: Placement) -> list[Expr]:
     """What holds in exactly the calls that run `plan`: of several versions the first runs whose condition holds."""
-    found = []
+    conditions = []
     at: Placement | None = plan
     while at is not None:
         for version in (at.stage.version_of or at.stage).versions:
             if version is at.stage:
                 break
             assert version.condition is not None
-            found.append(build.logical_not(version.condition))
+            conditions.append(build.logical_not(version.condition))
         if at.condition is not None:
-            found.append(at.condition)
+            conditions.append(at.condition)
         at = at.host
-    return found
+    return conditions
 
 
 @contextmanager
@@ -138,9 +138,9 @@ class _Overlay(dict[Key, Buffer]):
         self.outside, self.operations, self.is_argument = outside, own, is_argument
 
     def get(self, key: Key, default: Any = None) -> Any:
-        found = self.outside.get(key)
-        if key[0] not in self.operations or (found is not None and self.is_argument(found)):
-            return found
+        buffer = self.outside.get(key)
+        if key[0] not in self.operations or (buffer is not None and self.is_argument(buffer)):
+            return buffer
         return super().get(key)
 
     def __setitem__(self, key: Key, buffer: Buffer) -> None:

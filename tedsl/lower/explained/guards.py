@@ -41,9 +41,9 @@ class GuardReport:
 
 def guard_reports(plan: StagePlan, launch: Launch | None, guards: Sequence[Guard], owners: Owners) -> tuple[GuardReport, ...]:
     """All conditions of a stage: `guards` of its statements, those of threads, those in what is computed and read."""
-    found = [_guard(plan, guard, owners) for guard in guards]
-    found += [*_of_threads(plan, launch), *_of_memory(plan), *_in_formula(plan, owners), *_by_data(plan)]
-    return tuple(dict.fromkeys(found))
+    reports = [_guard(plan, guard, owners) for guard in guards]
+    reports += [*_of_threads(plan, launch), *_of_memory(plan), *_in_formula(plan, owners), *_by_data(plan)]
+    return tuple(dict.fromkeys(reports))
 
 
 def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
@@ -56,8 +56,9 @@ def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
 
 
 def _report(plan: StagePlan, condition: str, reason: str, causes: Sequence[Cause]) -> GuardReport:
-    behind = [directive_behind(plan.stage.schedule, cause) for cause in causes]
-    return GuardReport(condition, reason, tuple(dict.fromkeys(one.origin for one in behind if one is not None)))
+    directives = [directive_behind(plan.stage.schedule, cause) for cause in causes]
+    origins = dict.fromkeys(directive.origin for directive in directives if directive is not None)
+    return GuardReport(condition, reason, tuple(origins))
 
 
 def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
@@ -75,7 +76,8 @@ def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
         causes = [related(plan.stage, split) for split in guard.splits]
     elif guard.kind == "read":
         reason = f"only for what is read: full tiles run beyond the end of {plan.name if guard.of is None else guard.of.name}"
-        causes = [related(plan.stage, one) for one in plan.stage.relations if isinstance(one, Split) and one.tail == ROUND_UP]
+        rounded = [relation for relation in plan.stage.relations if isinstance(relation, Split) and relation.tail == ROUND_UP]
+        causes = [related(plan.stage, relation) for relation in rounded]
     else:
         reason, causes = "the schedule asks for it", [said(plan.stage, "store_predicate")]
     return _report(plan, shown(told_apart(guard.condition, owners, plan.name)), reason, causes)
@@ -115,7 +117,7 @@ def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
             continue
         if before is None and directive.name == "cache_write":  # a new stage has the formula of the one it was made of
             stages = recorder.history.snapshots[number].stages.items()
-            before = next((said for one, said in stages if one.name == directive.stage), None)
+            before = next((said for other, said in stages if other.name == directive.stage), None)
         added = _conditions(after["op"]) - (0 if before is None else _conditions(before["op"]))
         if added > 0 and (condition := _outermost(stage.op, directive.name, added)) is not None:
             shown_as = told_apart(Analyzer().simplify(substitute(condition, values)), owners, plan.name)

@@ -41,14 +41,14 @@ class StageReport:
     guards: tuple[GuardReport, ...] = ()
 
     def lines(self) -> list[str]:
-        found = [f"{self.name}: {self.place}"]
+        lines = [f"{self.name}: {self.place}"]
         if self.memory:
-            found.append(f"  memory: {self.memory}")
+            lines.append(f"  memory: {self.memory}")
         for depth, loop in enumerate(self.loops, 1):
-            found.append("  " * depth + loop)
-            found += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in self.guests[depth - 1]]
+            lines.append("  " * depth + loop)
+            lines += ["  " * (depth + 1) + f"({guest} is computed here)" for guest in self.guests[depth - 1]]
         indent = "  " * (len(self.loops) + 1)
-        return found + [indent + line for guard in self.guards for line in guard.lines()]
+        return lines + [indent + line for guard in self.guards for line in guard.lines()]
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ def memory_text(plan: StagePlan, allocated: Sizes) -> str:
     """How much of the stage exists at a time."""
     if plan.stage.is_output:
         return "the caller's array"
-    scan = next((one.name for one in plan.stage.schedule.stages if isinstance(one.op, ScanOp)
-                 and any(t.op is plan.op for t in (*one.op.init, *one.op.update))), None)
+    scan = next((stage.name for stage in plan.stage.schedule.stages if isinstance(stage.op, ScanOp)
+                 and any(t.op is plan.op for t in (*stage.op.init, *stage.op.update))), None)
     if scan is not None:
         return f"rows of {scan}"
     region = [plan.padded.get(axis, plan.extents[axis]) for axis in plan.data_axes]

@@ -79,10 +79,10 @@ class _Placed(ScopedRewriter):
         self.op, self.axes = op, {axis.var for axis in op.axis}
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        made = self.descend(stmt)
+        placed = self.descend(stmt)
         if stmt not in self.op.lines or isinstance(stmt, SeqStmt) or (isinstance(stmt, For) and stmt.loop_var in self.axes):
-            return made
-        return AttrStmt(build.const(0, "int32"), SCRIPT_LINE, StringImm(self.op.lines[stmt]), made)
+            return placed
+        return AttrStmt(build.const(0, "int32"), SCRIPT_LINE, StringImm(self.op.lines[stmt]), placed)
 
 
 class _Real(Rewriter):

@@ -65,4 +65,4 @@ def build_hybrid(sch: Schedule, inputs: Sequence[Tensor | Var], outputs: Sequenc
         if not isinstance(tensor, (Tensor, Var)):
             raise ArgumentTypeError(f"hybrid.build: the inputs and outputs are tensors, {tensor!r} is none")
     func = lower_schedule(sch, [*inputs, *outputs], name)
-    return HybridModule(hybrid_source(func, sum(isinstance(one, Tensor) for one in inputs), name), name)
+    return HybridModule(hybrid_source(func, sum(isinstance(source, Tensor) for source in inputs), name), name)

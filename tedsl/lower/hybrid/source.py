@@ -156,8 +156,8 @@ class _Writer:
         extents = [r.extent for r in s.bounds if r.extent is not None]
         self.mins[s.buffer] = tuple([r.min for r in s.bounds])
         scope = s.buffer.scope() if s.buffer.scope() in ("local", "shared") else "global"
-        made = f"allocate({self.shape(extents)}, {str(s.buffer.dtype)!r}, {scope!r})"
-        self.line(f"{self.fresh(s.buffer, s.buffer.name)} = {made}")
+        allocation = f"allocate({self.shape(extents)}, {str(s.buffer.dtype)!r}, {scope!r})"
+        self.line(f"{self.fresh(s.buffer, s.buffer.name)} = {allocation}")
         self.stmt(s.body)
 
     def let(self, s: LetStmt) -> None:

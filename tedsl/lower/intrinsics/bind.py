@@ -74,14 +74,14 @@ class _RegionBuffers(Substitution):
     there. A flat access counts from the first element of the buffer."""
 
     def __init__(self, use: Use, buffers: Sequence[Buffer]) -> None:
-        made: dict[Var, Expr] = {v: build.cast(v.dtype, value) for v, value in use.values.items()}
+        values: dict[Var, Expr] = {v: build.cast(v.dtype, value) for v, value in use.values.items()}
         for buffer in buffers:
             for part in (buffer.data, buffer.elem_offset, *buffer.strides):
                 for var in variables(part):
-                    if var not in made:
-                        made[var] = copy_var(var)
-        super().__init__(made)
-        self.offsets: dict[Any, Expr] = {made[b.data]: self(b.elem_offset) for b in buffers}
+                    if var not in values:
+                        values[var] = copy_var(var)
+        super().__init__(values)
+        self.offsets: dict[Any, Expr] = {values[b.data]: self(b.elem_offset) for b in buffers}
 
     def rewrite(self, node: Any) -> Any:
         node = super().rewrite(node)

@@ -66,7 +66,7 @@ def _launched_again(intrin: TensorIntrin, part: str, plan: StagePlan, launch: At
     host, loop = around
     axis: IterVar = launch.node
     tag = axis.thread_tag
-    loops = ", ".join(one.leaf.name for one in plan.loops)
+    loops = ", ".join(own.leaf.name for own in plan.loops)
     return LoweringError(
         f"the {part} of the intrinsic {intrin.name} in {plan.name} launches {launch.value!r} threads of {tag}, and loop "
         f"{loop.leaf.name} of {host.name} around it is bound to {tag}: each of these threads would do only its own part of "
@@ -137,15 +137,15 @@ def _places(buffer: Buffer, indices: tuple[Expr, ...]) -> list[BoundedIndex]:
     """What each index must satisfy. A vector of several rows goes on in the next one: it must begin inside, and end in memory
     of the buffer, if one knows where that ends."""
     zero = build.const(0, "int32")
-    made = [BoundedIndex(index, zero, extent, f"dimension {k} of {buffer.name}", k)
+    bounded = [BoundedIndex(index, zero, extent, f"dimension {k} of {buffer.name}", k)
             for k, (index, extent) in enumerate(zip(indices, buffer.shape))]
     if len(indices) < 2 or indices[-1].dtype.lanes == 1:
-        return made
+        return bounded
     last = indices[-1]
     if not isinstance(last, Ramp) or not _is_placed(buffer):
-        return made[:-1]
+        return bounded[:-1]
     here = buffer.replace(elem_offset=zero)
     memory = MemoryTable((here,)).memory(buffer.data)
     step = build.mul(last.stride, buffer.strides[-1]) if buffer.strides else last.stride
     at = Ramp(position(here, (*indices[:-1], last.base)), step, last.lanes)
-    return [*made[:-1], BoundedIndex(at, memory.low, memory.size, buffer.name)]
+    return [*bounded[:-1], BoundedIndex(at, memory.low, memory.size, buffer.name)]

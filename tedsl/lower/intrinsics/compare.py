@@ -144,8 +144,8 @@ class Comparison:
         """theirs - ours if it is the same for all iterations of the region."""
         if has_load(theirs) or has_load(ours):
             return None
-        found = self.analyzer.simplify(build.sub(theirs, ours))
-        return found if self.is_fixed(found) else None
+        difference = self.analyzer.simplify(build.sub(theirs, ours))
+        return difference if self.is_fixed(difference) else None
 
     def is_fixed(self, expr: Expr) -> bool:
         return not has_load(expr) and not any(v in self.axes for v in variables(expr))

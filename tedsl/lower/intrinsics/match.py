@@ -67,17 +67,18 @@ class Matcher:
         names = self.renamed(op.axis, data, output_dims) | self.renamed(op.reduce_axis, reduced, reduce_dims)
         ours = [substitute(body, {**self.fresh, **self.shapes.symbols}) for body in op.body]
         theirs = [substitute(body, names) for body in self.plan.bodies]
-        found = Comparison((v for v in self.fresh.values() if isinstance(v, Var)), self.intrin.scalar_params, self.analyzer)
+        variables = (v for v in self.fresh.values() if isinstance(v, Var))
+        comparison = Comparison(variables, self.intrin.scalar_params, self.analyzer)
         for a, b in zip(ours, theirs):
-            if not found.same(a, b):
-                self.refuse_formula(found.difference, ours, theirs)
-        self.check_whole(found, ours)
-        unused = [v.name for v in self.intrin.scalar_params if v not in found.values]
+            if not comparison.same(a, b):
+                self.refuse_formula(comparison.difference, ours, theirs)
+        self.check_whole(comparison, ours)
+        unused = [v.name for v in self.intrin.scalar_params if v not in comparison.values]
         if unused:
             self.refuse(f"its scalar parameter {unused[0]} is no part of its formula, so that no value for it can be found",
                         "call the intrinsic in te.compute, with scalar_inputs=")
-        return Use(self.intrin, found.regions, _outputs(self.plan, self.cover, output_dims),
-                   {**self.shapes.symbols, **found.values})
+        return Use(self.intrin, comparison.regions, _outputs(self.plan, self.cover, output_dims),
+                   {**self.shapes.symbols, **comparison.values})
 
     # --- axes ---
 
@@ -115,7 +116,7 @@ class Matcher:
 
     # --- inputs ---
 
-    def check_whole(self, found: Comparison, ours: Sequence[Expr]) -> None:
+    def check_whole(self, comparison: Comparison, ours: Sequence[Expr]) -> None:
         """The intrinsic may read all of its inputs: the formula must do so too, for only that is in memory; and no more."""
         ranges = {var: self.analyzer_range(axis) for axis, var in self.axis_pairs()}
         for tensor in self.intrin.inputs:
@@ -127,7 +128,7 @@ class Matcher:
                     self.refuse(f"its formula reads {problem} its input {tensor.name} {shape_text(tensor.shape)}, "
                                 f"in dimension {dim}: {', '.join(dict.fromkeys(map(repr, loads)))}",
                                 "declare the placeholder as large as what the formula reads")
-        missing = [t.name for t in self.intrin.inputs if t not in found.regions]
+        missing = [t.name for t in self.intrin.inputs if t not in comparison.regions]
         if missing:
             self.refuse(f"its input {missing[0]} is read under no condition that the loops have", "")
 
@@ -165,15 +166,16 @@ class Matcher:
 
     # --- errors ---
 
-    def refuse_formula(self, found: Difference | None, ours: Sequence[Expr], theirs: Sequence[Expr]) -> NoReturn:
+    def refuse_formula(self, difference: Difference | None, ours: Sequence[Expr], theirs: Sequence[Expr]) -> NoReturn:
         """Both formulas, one below the other, in the names of the intrinsic's axes, and the first place where they differ."""
         place = f"{self.intrin.op.name}[{', '.join(repr(self.fresh[axis.var]) for axis in self.intrin.op.axis)}]"
         over = ", ".join(repr(self.fresh[axis.var]) for axis in self.intrin.op.reduce_axis)
         text = "its formula is not what the loops compute"
         for a, b in zip(ours, theirs):
             text += f"\n    intrinsic  {place} = {formula_text(a, over)}\n    loops      {place} = {formula_text(b, over)}"
-        if found is not None:
-            text += f"\n  {found.what} differs:\n    intrinsic  {_shown(found.ours)}\n    loops      {_shown(found.theirs)}"
+        if difference is not None:
+            text += f"\n  {difference.what} differs:\n    intrinsic  {_shown(difference.ours)}" \
+                    f"\n    loops      {_shown(difference.theirs)}"
         self.refuse(text, "declare the intrinsic with the formula that the loops compute, or tensorize another loop")
 
     def refuse(self, problem: str, hint: str) -> NoReturn:

@@ -80,23 +80,23 @@ def covered(plan: StagePlan, at: int, outside: Mapping[IterVar, Expr], analyzer:
     reaches = {loop.leaf: point(outside[loop.leaf], loop.extent) if loop.leaf in outside else whole(loop.extent)
                for loop in plan.loops}
     reached = reaches_up(plan, reaches, analyzer)
-    found: dict[IterVar, tuple[Expr, Expr]] = {}
+    cover: dict[IterVar, tuple[Expr, Expr]] = {}
     for axis in plan.axes:
         reach = reached[axis]
         extent = plan.extents[axis] if reach.full else analyzer.simplify(build.add(build.sub(reach.high, reach.low), 1))
-        found[axis] = analyzer.simplify(build.add(plan.mins[axis], reach.low)), build.cast(axis.dtype, extent)
-    _refuse_holes(plan, plan.loops[at:], found, outside, analyzer)
-    return found
+        cover[axis] = analyzer.simplify(build.add(plan.mins[axis], reach.low)), build.cast(axis.dtype, extent)
+    _refuse_holes(plan, plan.loops[at:], cover, outside, analyzer)
+    return cover
 
 
-def _refuse_holes(plan: StagePlan, inside: Sequence[Loop], found: Cover, outside: Mapping[IterVar, Expr],
+def _refuse_holes(plan: StagePlan, inside: Sequence[Loop], cover: Cover, outside: Mapping[IterVar, Expr],
                   analyzer: Analyzer) -> None:
     """The loops inside run through different elements each time, so that they cover the region if they are as many."""
     steps = _product([loop.extent for loop in inside if loop.leaf not in outside])
-    elements = _product([extent for _, extent in found.values()])
+    elements = _product([extent for _, extent in cover.values()])
     if steps is elements or build.as_int(analyzer.simplify(build.sub(steps, elements))) == 0:
         return
-    parts = [f"{axis.name}: {extent!r} from {low!r} on" for axis, (low, extent) in found.items()]
+    parts = [f"{axis.name}: {extent!r} from {low!r} on" for axis, (low, extent) in cover.items()]
     raise LoweringError(f"{plan.name}: the loops {', '.join(loop.leaf.name for loop in inside)} run through {steps!r} "
                         f"elements, scattered over a region of {elements!r} ({'; '.join(parts)})",
                         hint="an intrinsic takes neighbouring elements: the inner part of a split goes inside, the outer part "

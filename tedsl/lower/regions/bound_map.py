@@ -49,10 +49,11 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
     """
     program, analyzer = _planned(_checked(sch))
     known = _ranges(program)
-    for axis, found in known.items():
+    for axis, known_range in known.items():
         given = bounds.get(axis) if isinstance(bounds, Mapping) else None
-        if given is None or not structural_equal(given.min, found.min) or not structural_equal(given.extent, found.extent):
-            raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {found!r}, and bounds say {given!r}",
+        if given is None or not structural_equal(given.min, known_range.min) \
+                or not structural_equal(given.extent, known_range.extent):
+            raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {known_range!r}, and bounds say {given!r}",
                                 hint="give te.schedule.InferBound(s) of the same schedule")
     check_tails(program.plans, NOTHING)
     memory = TensorBuffers(sch.state, NOTHING)
@@ -136,9 +137,9 @@ def _planned(sch: Schedule) -> tuple[Program, Analyzer]:
 
 
 def _ranges(program: Program) -> dict[IterVar, Range]:
-    found: dict[IterVar, Range] = {}
+    ranges: dict[IterVar, Range] = {}
     for plan in program.plans:
         for axis, extent in plan.extents.items():
             low: Expr = plan.mins.get(axis, build.const(0, axis.dtype))
-            found[axis] = Range.from_min_extent(low, extent)
-    return found
+            ranges[axis] = Range.from_min_extent(low, extent)
+    return ranges

@@ -117,13 +117,13 @@ def _needed(plan: Placement, host: StagePlan, reads: Sequence[tuple[StagePlan, R
     if not reads:
         return [(build.const(0, axis.dtype), build.const(0, axis.dtype)) for axis in plan.data_axes]
     values: dict[StagePlan, list[Mapping[Var, Ends]]] = {}
-    found: list[list[Ends | None]] = [[] for _ in plan.data_axes]
+    by_dimension: list[list[Ends | None]] = [[] for _ in plan.data_axes]
     for reader, read in reads:
         if reader not in values:
             values[reader] = _axes_inside(reader, plan, host, analyzer)
-        for dim, ends in enumerate(read.region[:len(found)]):
-            found[dim].append(ends and _relaxed(ends, values[reader], analyzer))
-    return [_union(axis, all_ends, analyzer) for axis, all_ends in zip(plan.data_axes, found)]
+        for dim, ends in enumerate(read.region[:len(by_dimension)]):
+            by_dimension[dim].append(ends and _relaxed(ends, values[reader], analyzer))
+    return [_union(axis, all_ends, analyzer) for axis, all_ends in zip(plan.data_axes, by_dimension)]
 
 
 def _axes_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer: Analyzer) -> list[Mapping[Var, Ends]]:
@@ -168,12 +168,12 @@ def _relaxed(ends: Ends, layers: Sequence[Mapping[Var, Ends]], analyzer: Analyze
     return None if any(v in gone for end in (low, high) for v in variables(end)) else (low, high)
 
 
-def _union(axis: IterVar, found: Sequence[Ends | None], analyzer: Analyzer) -> Ends:
+def _union(axis: IterVar, parts: Sequence[Ends | None], analyzer: Analyzer) -> Ends:
     """Start and extent of the smallest range that holds all of them; the whole dimension if one is unknown."""
     extent = extent_of(axis)
     everything = build.const(0, axis.dtype), extent
     lows, highs = [], []
-    for ends in found:
+    for ends in parts:
         if ends is None:
             return everything
         low = build.cast(axis.dtype, ends[0])

@@ -29,15 +29,15 @@ from tedsl.schedule.state import ScheduleState, StageState
 def count_requirements(schedule: ScheduleState, plans: Sequence[Placement], known: Collection[Var], analyzer: Analyzer) \
         -> list[Requirement]:
     """What a call must satisfy so that each factor and nparts is at least 1. known: the variables that it gives values to."""
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     for stage in schedule.stages:
         for op, relations in stage.factored:
-            found += _of_nest(stage, op, relations, NO_DOMAINS, [], known, analyzer)
+            requirements += _of_nest(stage, op, relations, NO_DOMAINS, [], known, analyzer)
     for plan in plans:
         if any(_count(relation) is not None for relation in plan.stage.relations):
             where = runs_where(plan)
-            found += _of_nest(plan.stage, plan.op, plan.stage.relations, plan.domains, where, known, analyzer)
-    return found
+            requirements += _of_nest(plan.stage, plan.op, plan.stage.relations, plan.domains, where, known, analyzer)
+    return requirements
 
 
 def _count(relation: Relation) -> Expr | None:

@@ -23,19 +23,19 @@ def shared_memory(schedule: ScheduleState, given: Collection[Key]) -> dict[Key, 
     """The outputs that live in the memory of a scan, each with that output of the scan: states, updates, and first rows that
     are made for it alone, unless `given` by the caller.
     """
-    scans, found = scans_of(schedule), dict[Key, Key]()
+    scans, shared = scans_of(schedule), dict[Key, Key]()
     for scan in dict.fromkeys(scans.updates.values()):
         op = scan.op
         assert isinstance(op, ScanOp)
         for number, (first, update, state) in enumerate(zip(op.init, op.update, op.state_placeholder)):
             for tensor in (update, state):
                 stage = schedule.stage_map.get(tensor.op)
-                found[tensor.op if stage is None else stage.op, tensor.value_index] = op, number
+                shared[tensor.op if stage is None else stage.op, tensor.value_index] = op, number
             stage = schedule.stage_map[first.op]
             if scans.inits.get(stage) is scan and (stage.op, first.value_index) not in given \
                     and op.init.count(first) == 1:
-                found[stage.op, first.value_index] = op, number
-    return found
+                shared[stage.op, first.value_index] = op, number
+    return shared
 
 
 def check_shared(schedule: ScheduleState, shared: Mapping[Key, Key], given: Collection[Key]) -> None:
@@ -71,7 +71,7 @@ def step_domains(schedule: ScheduleState) -> dict[IterVar, Range]:
     if not scans.steps:
         return {}
     regions: dict[Operation, list[Ends | None]] = {}
-    found: dict[IterVar, Range] = {}
+    domains: dict[IterVar, Range] = {}
     for stage in reversed(schedule.stages):
         op = stage.op
         if stage not in scans.steps or not isinstance(op, ComputeOp):
@@ -83,9 +83,9 @@ def step_domains(schedule: ScheduleState) -> dict[IterVar, Range]:
         for axis in op.axis:
             narrowed = _narrowed(axis, place)
             if narrowed is not None:
-                found[axis] = narrowed
+                domains[axis] = narrowed
         _reach_producers(op, place, regions, {other.op for other in scans.steps if other not in scans.updates})
-    return found
+    return domains
 
 
 def _reach_producers(op: ComputeOp, place: Place, regions: dict[Operation, list[Ends | None]],
@@ -102,7 +102,7 @@ def _reach_producers(op: ComputeOp, place: Place, regions: dict[Operation, list[
 
 def _clipped(op: ComputeOp, region: Sequence[Ends | None]) -> list[Ends | None]:
     """`region` without what constants show to lie outside of the tensor."""
-    found: list[Ends | None] = []
+    clipped: list[Ends | None] = []
     for axis, ends in zip(op.axis, region):
         if ends is not None:
             low, high = ends
@@ -110,8 +110,8 @@ def _clipped(op: ComputeOp, region: Sequence[Ends | None]) -> list[Ends | None]:
             low = build.const(0, low.dtype) if first is not None and first < 0 else low
             high = build.const(size - 1, high.dtype) if last is not None and size is not None and last >= size else high
             ends = low, high
-        found.append(ends)
-    return found
+        clipped.append(ends)
+    return clipped
 
 
 def _narrowed(axis: IterVar, place: Place) -> Range | None:

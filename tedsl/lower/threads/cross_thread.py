@@ -136,10 +136,10 @@ def _first(var: Var, like: Expr) -> Load:
 
 
 def _all(conditions: Sequence[Expr]) -> Expr:
-    made = build.true()
+    conjunction = build.true()
     for condition in conditions:
-        made = build.logical_and(made, condition)
-    return made
+        conjunction = build.logical_and(conjunction, condition)
+    return conjunction
 
 
 def _partial(nest: Nested, reduce: Reduce, serial: Sequence[int], kept: Sequence[Var], sources: Sequence[Expr],

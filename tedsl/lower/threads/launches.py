@@ -52,12 +52,12 @@ def _tag(loop: Loop) -> str:
 
 def _kernel_of(plan: StagePlan, at: int) -> Kernel:
     """The outermost bound loop around loop `at` of `plan`, itself included."""
-    found = plan, min(_bound(plan), default=at)
+    kernel = plan, min(_bound(plan), default=at)
     for host, until in hosts(plan):
         bound = [k for k in _bound(host) if k <= until]
         if bound:
-            found = host, bound[0]
-    return found
+            kernel = host, bound[0]
+    return kernel
 
 
 def _kernel_around(plan: StagePlan) -> Kernel | None:
@@ -100,9 +100,9 @@ def _larger(plan: StagePlan, loop: Loop, count: Expr, known: Expr, analyzer: Ana
 def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
     """The number of threads is known where they are launched: outside of all loops of the kernel."""
     root, first = kernel
-    inside = {one.var: one.leaf.name for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
-              for k, one in enumerate(host.loops[:until + 1])
-              if one.var is not None and not (host is root and k < first)}
+    inside = {inner.var: inner.leaf.name for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
+              for k, inner in enumerate(host.loops[:until + 1])
+              if inner.var is not None and not (host is root and k < first)}
     wrong = [inside[v] for v in variables(loop.extent) if v in inside]
     if wrong:
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {_tag(loop)}, and how many iterations it has "
@@ -139,7 +139,7 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
         return
     if loop.leaf.is_reduction and not is_shared_among(scope, tag):
         _check_same_part(plan, loop, tag, scope)
-    outer = next(one for one in around.loops if one.attr.bind_thread is not None and _tag(one) == tag)
+    outer = next(bound for bound in around.loops if bound.attr.bind_thread is not None and _tag(bound) == tag)
     if not analyzer.can_prove(build.greater_equal(outer.extent, loop.extent)):
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {loop.extent!r} threads of {tag}; inside of "
                             f"{around.name} there are {outer.extent!r}",
@@ -160,13 +160,14 @@ def _without_blocks(plan: StagePlan, loop: Loop) -> str:
 
 def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
     """Threads that combine their partial results, each for memory of its own, compute the same elements."""
-    own = {one.var: f"loop {one.leaf.name} of {host.name}" for host, until in hosts(plan) for one in host.loops[:until + 1]
-           if one.var is not None and one.attr.bind_thread is not None and one.attr.bind_thread.thread_tag == tag}
+    around = [(host, outer) for host, until in hosts(plan) for outer in host.loops[:until + 1]]
+    own = {outer.var: f"loop {outer.leaf.name} of {host.name}" for host, outer in around
+           if outer.var is not None and outer.attr.bind_thread is not None and outer.attr.bind_thread.thread_tag == tag}
     starts = [end for axis in plan.axes for end in (plan.mins[axis], plan.extents[axis])]
-    found = next((own[v] for start in starts for v in variables(start) if v in own), None)
-    if found is not None:
+    differing = next((own[v] for start in starts for v in variables(start) if v in own), None)
+    if differing is not None:
         raise LoweringError(
-            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is {found}: each thread needs elements of "
+            f"loop {loop.leaf.name} of {plan.name} is bound to {tag}, and so is {differing}: each thread needs elements of "
             f"{plan.name} of its own, in memory of scope {scope!r}, and those that would combine their parts compute others",
             hint=f"leave loop {loop.leaf.name} unbound, so that each thread computes its elements alone; or let them compute "
                  f'all elements together, in memory that they share: {plan.stage.written}.set_scope("shared")',

@@ -60,14 +60,14 @@ def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Prog
     launch = program.launches.get(plan)
     launched = {axis.var: axis.thread_tag for axes in launch.axes.values() for axis in axes} if launch is not None else {}
     kept_apart = not _read_alike(plan, program.plans)
-    found = []
+    threads = []
     for var in dict.fromkeys(variables(condition)):
         if var in virtual:
-            found.append(_thread(plan, var, _tag(virtual[var][1]), virtual[var][1].extent, [virtual[var]], kept_apart))
+            threads.append(_thread(plan, var, _tag(virtual[var][1]), virtual[var][1].extent, [virtual[var]], kept_apart))
         elif var in launched:
             assert launch is not None
             tag = launched[var]
-            found.append(_thread(plan, var, tag, launch.counts[tag], [l for l in loops if _tag(l[1]) == tag], kept_apart))
+            threads.append(_thread(plan, var, tag, launch.counts[tag], [l for l in loops if _tag(l[1]) == tag], kept_apart))
         else:
             raise LoweringError(
                 f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is about {var.name}: "
@@ -75,7 +75,7 @@ def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Prog
                 hint=f"bind a loop of {plan.name} to them, or leave the predicate out" if var in bound else
                 "a condition over threads, tx.var.equal(0); one on elements belongs into the formula: te.if_then_else",
                 about=said(plan.stage, "store_predicate"))
-    return found
+    return threads
 
 
 def _tag(loop: Loop) -> str:

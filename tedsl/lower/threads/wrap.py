@@ -53,9 +53,9 @@ def store_predicate(plan: StagePlan) -> Expr:
     """The store predicate of the stage; each virtual thread, which is a loop of its own, by the value of that loop."""
     condition = plan.stage.store_predicate
     assert condition is not None
-    values = {one.attr.bind_thread.var: build.cast(one.attr.bind_thread.var.dtype, one.value)
-              for host, until in (*hosts(plan), (plan, len(plan.loops) - 1)) for one in host.loops[:until + 1]
-              if one.attr.bind_thread is not None and is_virtual(one.attr.bind_thread.thread_tag)}
+    values = {loop.attr.bind_thread.var: build.cast(loop.attr.bind_thread.var.dtype, loop.value)
+              for host, until in (*hosts(plan), (plan, len(plan.loops) - 1)) for loop in host.loops[:until + 1]
+              if loop.attr.bind_thread is not None and is_virtual(loop.attr.bind_thread.thread_tag)}
     return substitute(condition, values) if values else condition
 
 
@@ -72,9 +72,9 @@ def on_named_threads(plan: StagePlan, launch: Launch | None, stmt: Stmt, within:
     condition = plan.stage.store_predicate
     if condition is None:
         return stmt
-    bound = {one.attr.bind_thread.var for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
-             for one in host.loops[:until + 1]
-             if one.attr.bind_thread is not None and (host is not plan or one.leaf in within)}
+    bound = {loop.attr.bind_thread.var for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
+             for loop in host.loops[:until + 1]
+             if loop.attr.bind_thread is not None and (host is not plan or loop.leaf in within)}
     if launch is None:
         return stmt
     axes = {axis.var: axis for axes in launch.axes.values() for axis in axes}

@@ -40,7 +40,7 @@ def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> No
                                 "a kernel: blocks cannot wait for each other",
                                 hint=f"compute it in a kernel of its own, {plan.stage.written}.compute_root()",
                                 about=attached(plan.stage))
-        wrong = next((one for one in buffers if not is_shared_among(one.scope(), tag)), None)
+        wrong = next((buffer for buffer in buffers if not is_shared_among(buffer.scope(), tag)), None)
         if wrong is not None:
             shared = "shared" if tag.startswith("threadIdx") else "global"
             raise LoweringError(
