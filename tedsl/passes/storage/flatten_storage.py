@@ -38,7 +38,7 @@ from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.assume_compact import compact_array_strides, compact_strides
 from tedsl.passes.facts.dim_align import DIM_ALIGN, aligned_strides, dim_alignments
-from tedsl.passes.facts.windows import place_window
+from tedsl.passes.storage.place_window import place_window
 
 CACHE_LINE = 64  # bytes
 
