@@ -36,7 +36,7 @@ from tedsl.ir.stmt import (
     Store,
     While,
 )
-from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Either, Facts, Loop, WithoutLets, is_of_expression
+from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Either, Facts, Loop, WithoutLets
 from tedsl.ir.walk.visitor import post_order
 
 READS = (Load, BufferLoad, ProducerLoad)
@@ -111,16 +111,15 @@ class Access:
             at = at.outer
         return None
 
-    def choices(self) -> list[Condition | Binding]:
-        """The conditions and lets of the expression that it stands in, innermost first."""
-        steps = itertools.takewhile(is_of_expression, self.around)
-        return [step for step in steps if isinstance(step, (Condition, Binding))]
+    def is_chosen(self) -> bool:
+        """Whether a condition of the expression that it stands in decides whether it happens."""
+        return any(isinstance(step, Condition) for step in self.around.of_expression())
 
     @property
     def facts(self) -> Facts | None:
         """What is true where it is evaluated within its expression; None if nothing more than around the expression."""
-        steps = [step for step in self.choices() if step.facts]
-        return Facts(steps) if steps else None
+        facts = Facts(self.around)
+        return None if next(iter(facts), None) is None else facts
 
     def without_lets(self, written_out: WithoutLets) -> Access:
         """The access with the values of lets in place of their variables."""

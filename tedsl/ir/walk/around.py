@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -143,10 +143,17 @@ class Around:
             at = at.outer
         return at is other
 
+    def of_expression(self) -> Iterator[Condition | Binding]:
+        """The conditions and lets of the expression that this place is in, innermost first."""
+        for step in self:
+            if not isinstance(step, (Condition, Binding)) or not isinstance(step.by, Expr):
+                return
+            yield step
+
     def of_statement(self) -> Around:
         """The place of the statement whose expression this place is in."""
         at = self
-        while at.outer is not None and is_of_expression(at.step):
+        while at.outer is not None and isinstance(at.step, (Condition, Binding)) and isinstance(at.step.by, Expr):
             at = at.outer
         return at
 
@@ -163,21 +170,16 @@ OUTSIDE = Around()
 class Facts:
     """What is true where an expression is evaluated, by the conditions and lets around it within a larger one."""
 
-    def __init__(self, steps: Sequence[Condition | Binding]) -> None:
-        self.steps = steps
+    def __init__(self, around: Around) -> None:
+        self.around = around
 
     def __iter__(self) -> Iterator[Expr]:
         """The facts, innermost first."""
-        return (fact for step in self.steps for fact in reversed(step.facts))
+        return (fact for step in self.around.of_expression() for fact in reversed(step.facts))
 
     def choices(self) -> Iterator[Eager]:
         """What must become an if_then_else so that the place is evaluated only where the facts are true."""
-        return (choice for step in self.steps if isinstance(step, Condition) for choice in step.chosen_by)
-
-
-def is_of_expression(step: Step | None) -> bool:
-    """Whether a condition or let stands inside of an expression, not around statements."""
-    return isinstance(step, (Condition, Binding)) and isinstance(step.by, Expr)
+        return (choice for step in self.around.of_expression() if isinstance(step, Condition) for choice in step.chosen_by)
 
 
 class WithoutLets:

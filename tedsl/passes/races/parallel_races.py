@@ -21,7 +21,7 @@ from tedsl.ir.expr import Call, Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import EXTERN_SCOPE, LAUNCH, Allocate, AttrStmt, For, ForKind, IfThenElse, Stmt, Tensorized, While
 from tedsl.ir.walk.accesses import Access, accesses
-from tedsl.ir.walk.around import Condition, Loop, WithoutLets
+from tedsl.ir.walk.around import Loop, WithoutLets
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.passes.facts.threads import launched, noted_memory, takes_notes
 from tedsl.passes.races.known_values import Values, elements, value
@@ -197,7 +197,7 @@ def _looked_at(turns: _Turns) -> list[Access]:
     those in a while loop: how often it runs is not known."""
     without_lets = WithoutLets()
     return [access.without_lets(without_lets) for access in accesses(turns.body)
-            if not any(isinstance(step, Condition) for step in access.choices())
+            if not access.is_chosen()
             and not any(isinstance(by, While) for by in (access.statement, *(c.by for c in access.conditions)))
             and (access.writes or access.predicate is None)]
 
