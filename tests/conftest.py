@@ -1,6 +1,7 @@
-"""What all tests share: machine code that is made soon where only values are checked.
+"""What all tests share: golden files, and machine code that is made soon where only values are checked.
 
-`--optimized` has LLVM optimise in every test; the mark `optimized` asks for it in one.
+`--update-golden` writes the golden files anew, to be reviewed as a difference. `--optimized` has LLVM optimise in every
+test; the mark `optimized` asks for it in one.
 """
 
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tedsl.codegen.llvm.backend import LLVMBackend
+from tests.golden_files import Golden
 
 VALUES = ("ir", "lang", "lower", "passes", "schedule", "topi")  # tests of results; what LLVM optimises is tested in codegen
 
@@ -15,7 +17,14 @@ ROOT = Path(__file__).parent
 
 
 def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew; review the difference")
     parser.addoption("--optimized", action="store_true", help="optimise the machine code also where only values are checked")
+
+
+@pytest.fixture
+def golden(request):
+    """`golden(text)`: that text is what the golden file of this test holds; `golden.sections(before=..., after=...)`."""
+    return Golden(request.node, update=request.config.getoption("--update-golden"))
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,366 @@
+"""Each pass with a before and after in its docstring, on a small program: both stand in its golden file, beside those words.
+
+The program is a schedule; the pass runs where it stands in the pipelines.
+"""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tedsl.ir import build
+from tedsl.ir.expr import Select, SizeVar, Var
+from tedsl.ir.func import Accesses
+from tedsl.ir.stmt import AssertStmt, Evaluate
+from tedsl.lower.inputs import FunctionOptions, functions_of
+from tedsl.passes.assume_compact import assume_compact
+from tedsl.passes.config import LoopPartitionConfig, PassConfig
+from tedsl.passes.default import lowering_pipeline, target_pipeline
+from tedsl.passes.machine.straighten_indices import straighten_indices
+from tedsl.passes.remove_asserts import remove_asserts
+from tedsl.passes.remove_no_ops import remove_no_ops
+from tedsl.passes.rewrite_unsafe_selects import rewrite_unsafe_selects
+from tedsl.passes.threads.own_memory import own_memory
+from tedsl.target import Target
+from tests.passes.programs import Function, allocate, body_text, imm, loop, seq, when
+
+PASSES = Path(tedsl.__file__).parent / "passes"
+AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"
+I, N = Var("i"), SizeVar("n")
+EXAMPLES = {}
+
+
+def example(name, **options):
+    """Register a function that returns a schedule and its arguments as the example of the pass `name`."""
+    def register(program):
+        EXAMPLES[name] = program, options
+        return program
+    return register
+
+
+def pieces(name, program, step=None, config=None, target=AVX2, accesses=Accesses.PROVED):
+    """The function before and after the first run of the step that changes it; the step has the name of the pass."""
+    config = config or PassConfig()
+    func = functions_of(*program(), "main", None, FunctionOptions(False, accesses))["main"]
+    states = [("", func)]
+    pipeline = lowering_pipeline(config, accesses=accesses) + target_pipeline(Target(target), config)
+    pipeline(func, lambda run, result: states.append((run, result)))
+    return next((before, after) for (_, before), (run, after) in itertools.pairwise(states)
+                if run == (step or name) and after is not before)
+
+
+def applied(func, run):
+    """A function of flat loops before and after the pass `run`."""
+    return func, run(func)
+
+
+def words_of(path):
+    """What the docstring of the file says of before and after."""
+    head = path.read_text().split('"""')[1]
+    match = re.search(r"^before:(.|\n)*?(?=\n\n|\Z)", head, re.M)
+    return match and match.group()
+
+
+DESCRIBED = {path.stem: path for path in PASSES.rglob("*.py") if words_of(path)}
+PARTS = {"windows", "allreduce"}  # what flatten_storage and lower_threads do with one kind of node
+
+
+def test_each_described_pass_has_an_example():
+    assert set(EXAMPLES) == set(DESCRIBED) - PARTS
+
+
+@pytest.mark.parametrize("name", sorted(DESCRIBED.keys() - PARTS))
+def test_before_and_after(name, golden):
+    program, options = EXAMPLES[name]
+    before, after = applied(program(), **options) if "run" in options else pieces(name, program, **options)
+    golden.sections(docstring=words_of(DESCRIBED[name]), before=body_text(before), after=body_text(after))
+
+
+def filled(n=16, value=lambda x: x, dtype="float32"):
+    """B = A, element by element, with the schedule."""
+    A = te.placeholder((n,), dtype, name="A")
+    B = te.compute((n,), lambda i: value(A[i]), name="B")
+    return te.create_schedule(B.op), A, B
+
+
+def produced(size=16, taps=1):
+    """C[i] = B[i] + ... + B[i + taps - 1] and B = A + 1, with the schedule."""
+    A = te.placeholder((size + taps - 1,), name="A")
+    B = te.compute((size + taps - 1,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((size,), lambda i: sum((B[i + t] for t in range(1, taps)), B[i]), name="C")
+    return te.create_schedule(C.op), A, B, C
+
+
+# --- loops -------------------------------------------------------------------------------------------------------------
+
+@example("simplify")
+def a_guard_that_always_holds():
+    s, A, B = filled(te.size_var("n"))
+    s[B].split(B.op.axis[0], factor=8)
+    C = te.placeholder((32,), name="C")
+    D = te.compute((32,), lambda i: te.if_then_else(i < 40, C[i], 0.0), name="D")
+    return te.create_schedule(D.op), [C, D]
+
+
+@example("hoist_conditions")
+def rows_under_a_guard():
+    n, m = te.size_var("n"), te.size_var("m")
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B.op)
+    outer, _ = s[B].split(B.op.axis[0], factor=8)
+    s[B].parallel(outer)
+    return s, [A, B]
+
+
+@example("vectorize_loops")
+def vectors_under_a_mask():
+    s, A, B = filled(50, lambda x: x * 2.0)
+    _, inner = s[B].split(B.op.axis[0], factor=8, tail="mask")
+    s[B].vectorize(inner)
+    return s, [A, B]
+
+
+@example("unroll_loops")
+def two_copies():
+    s, A, B = filled(2)
+    s[B].unroll(B.op.axis[0])
+    return s, [A, B]
+
+
+@example("partition_loops", config=PassConfig(loop_partition=LoopPartitionConfig(partition_const_loop=True)))
+def a_split_that_does_not_divide():
+    s, A, B = filled(50)
+    s[B].split(B.op.axis[0], factor=8)
+    return s, [A, B]
+
+
+# --- storage -----------------------------------------------------------------------------------------------------------
+
+@example("flatten_storage")
+def rows_of_a_matrix():
+    A = te.placeholder((4, 8), name="A")
+    B = te.compute((4, 8), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((4, 8), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    return s, [A, C]
+
+
+@example("rewrite_storage")
+def memory_in_a_loop():
+    s, A, B, C = produced(16, taps=3)
+    outer, _ = s[C].split(C.op.axis[0], factor=4)
+    s[B].compute_at(s[C], outer)
+    return s, [A, C]
+
+
+@example("inject_prefetch")
+def rows_ahead():
+    A = te.placeholder((8, 8), name="A")
+    B = te.compute((8, 8), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B.op)
+    s[B].prefetch(A, B.op.axis[0], 1)
+    return s, [A, B]
+
+
+@example("inject_rolling_buffer")
+def a_window_that_moves():
+    s, A, B, C = produced(16, taps=3)
+    s[B].compute_at(s[C], C.op.axis[0])
+    s[B].rolling_buffer()
+    return s, [A, C]
+
+
+@example("inject_double_buffer")
+def a_tile_filled_ahead():
+    s, A, B = filled(32, lambda x: x * 2.0)
+    copy = s.cache_read(A, "global", [B])
+    outer, _ = s[B].split(B.op.axis[0], factor=8)
+    s[copy].compute_at(s[B], outer)
+    s[copy].double_buffer()
+    return s, [A, B]
+
+
+# --- cleaning ----------------------------------------------------------------------------------------------------------
+
+@example("narrow_dtypes")
+def indices_of_64_bits():
+    A = te.placeholder((te.const(16, "int64"),), name="A")
+    B = te.compute((te.const(16, "int64"),), lambda i: A[i] + 1.0, name="B")
+    return te.create_schedule(B.op), [A, B]
+
+
+@example("remove_no_ops", run=remove_no_ops)
+def loops_over_nothing():
+    f = Function(A=(8,))
+    unused = Var("T", f.data("A").type_annotation)
+    return f.func(seq(loop(I, 8, when(build.less(I, 4), Evaluate(imm(0)))), allocate(unused, 8, f.store("A", 0, 1))))
+
+
+@example("remove_asserts", run=remove_asserts)
+def an_assertion():
+    f = Function(A=(8,))
+    return f.func(AssertStmt(build.less_equal(N, 8), "too many", loop(I, N, f.store("A", I, 1))), N)
+
+
+@example("rewrite_unsafe_selects", run=rewrite_unsafe_selects)
+def a_select_that_guards_a_load():
+    f = Function(A=(8,), B=(8,))
+    value = Select(build.greater_equal(I, 1), f.load("A", build.sub(I, 1)), imm(0.0, "float32"))
+    return f.func(loop(I, 8, f.store("B", I, value)))
+
+
+@example("assume_compact", run=assume_compact)
+def a_matrix_of_any_strides():
+    s, A, B = filled(te.size_var("n"))
+    return tedsl.lower(s, [A, B])["main"]
+
+
+# --- threads -----------------------------------------------------------------------------------------------------------
+
+def read_backwards():
+    """B is A * 2 on blocks of 8 threads, each of which reads what another one wrote."""
+    A = te.placeholder((32,), name="A")
+    S = te.compute((32,), lambda i: A[i] * 2.0, name="S")
+    B = te.compute((32,), lambda i: S[i // 8 * 8 + (7 - i % 8)], name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], factor=8)
+    threads = te.thread_axis((0, 8), "threadIdx.x")
+    s[S].set_scope("shared")
+    s[S].compute_at(s[B], outer)
+    s[B].bind(outer, te.thread_axis("blockIdx.x"))
+    s[B].bind(inner, threads)
+    s[S].bind(S.op.axis[0], threads)
+    return s, [A, B]
+
+
+for _name, _step in (("gather_threads", None), ("insert_barriers", None), ("lower_threads", "threads_to_loops")):
+    example(_name, step=_step)(read_backwards)
+
+
+@example("own_memory", run=own_memory)
+def memory_around_a_launch():
+    A, B = (tir.decl_buffer((8,), name=name) for name in "AB")
+    ib = tir.ir_builder.create()
+    a, b, thread = ib.buffer_ptr(A), ib.buffer_ptr(B), te.thread_axis("threadIdx.x")
+    own = ib.allocate("float32", 1, name="L", scope="local")
+    ib.scope_attr(thread, "thread_extent", 8)
+    own[0] = a[thread]
+    b[thread] = own[0]
+    return tir.PrimFunc([A, B], ib.get())
+
+
+@example("inject_virtual_threads")
+def two_virtual_threads():
+    s, A, B = filled(16, lambda x: x * 2.0)
+    virtual, _ = s[B].split(B.op.axis[0], nparts=2)
+    s[B].bind(virtual, te.thread_axis((0, 2), "vthread"))
+    return s, [A, B]
+
+
+# --- accesses ----------------------------------------------------------------------------------------------------------
+
+@example("check_accesses", accesses=Accesses.AT_RUN_TIME)
+def a_value_read_beside():
+    s, A, B, C = produced(7, taps=2)
+    return s, [A, C]
+
+
+@example("check_data_indices", accesses=Accesses.DATA_AT_RUN_TIME)
+def elements_chosen_by_data():
+    A, K = te.placeholder((8,), name="A"), te.placeholder((8,), "int32", name="K")
+    B = te.compute((8,), lambda i: A[K[i]], name="B")
+    return te.create_schedule(B.op), [A, K, B]
+
+
+# --- the machine -------------------------------------------------------------------------------------------------------
+
+@example("choose_fma")
+def products_and_sums():
+    A, B = te.placeholder((16,), name="A"), te.placeholder((16,), name="B")
+    C = te.compute((16,), lambda i: A[i] * B[i] + B[i], name="C")
+    return te.create_schedule(C.op), [A, B, C]
+
+
+@example("lower_intrinsics")
+def what_is_finite():
+    s, A, B = filled(16, lambda x: te.if_then_else(te.isfinite(x), x, 0.0))
+    return s, [A, B]
+
+
+@example("normalize_parallel")
+def parallel_in_parallel():
+    A = te.placeholder((8, 8), name="A")
+    B = te.compute((8, 8), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B.op)
+    for axis in B.op.axis:
+        s[B].parallel(axis)
+    return s, [A, B]
+
+
+@example("promote_accumulators")
+def sums_of_rows():
+    A = te.placeholder((4, 16), name="A")
+    k = te.reduce_axis((0, 16), "k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    return te.create_schedule(B.op), [A, B]
+
+
+@example("shorten_tails")
+def a_long_tail():
+    s, A, B = filled(te.size_var("n"))
+    s[B].split(B.op.axis[0], factor=1 << 20)
+    return s, [A, B]
+
+
+@example("split_vectors", target="llvm -mtriple=x86_64-linux-gnu")
+def a_mask_that_the_machine_lacks():
+    s, A, B = filled(13)
+    _, inner = s[B].split(B.op.axis[0], factor=8, tail="mask")
+    s[B].vectorize(inner)
+    return s, [A, B]
+
+
+@example("stride_parallel")
+def iterations_dealt_out():
+    s, A, B = filled(16)
+    s[B].parallel(B.op.axis[0])
+    s[B].pragma(B.op.axis[0], "parallel_stride_pattern")
+    return s, [A, B]
+
+
+@example("use_intrinsics")
+def a_tensorized_copy():
+    a = te.placeholder((4,), name="a")
+    b = te.compute((4,), lambda i: a[i], name="b")
+    buffers = {t: tir.decl_buffer((4,), name=t.op.name, offset_factor=1, strides=[1]) for t in (a, b)}
+    copy = te.decl_tensor_intrin(b.op, lambda ins, outs: tir.call_packed("copy_4", ins[0], outs[0]), binds=buffers)
+    s, A, B = filled(16)
+    _, inner = s[B].split(B.op.axis[0], factor=4)
+    s[B].tensorize(inner, copy)
+    return s, [A, B]
+
+
+@example("widen_loops")
+def a_fused_loop_of_any_length():
+    n, m = te.size_var("n"), te.size_var("m")
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B.op)
+    s[B].fuse(*B.op.axis)
+    return s, [A, B]
+
+
+@example("straighten_indices", run=lambda func: straighten_indices(assume_compact(func)))
+def vectors_over_fused_axes():
+    n, m = te.size_var("n"), te.size_var("m")
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B.op)
+    _, inner = s[B].split(s[B].fuse(*B.op.axis), factor=16, tail="mask")
+    s[B].vectorize(inner)
+    return tedsl.lower(s, [A, B])["main"]
