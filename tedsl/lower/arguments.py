@@ -29,7 +29,7 @@ from tedsl.schedule.thread_ranks import memory_scope
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
-    """The parameters in order, and the buffer behind each handle. tensors: the ones that were given, as they are now."""
+    """The parameters in order, and the buffer of each handle. tensors: the buffers of the tensors among the arguments."""
 
     params: tuple[Var, ...]
     buffer_map: Mapping[Var, Buffer]
@@ -137,7 +137,7 @@ def _checked_binds(binds: Any) -> dict[Tensor, Buffer]:
 
 
 def bind_requirements(binds: Mapping[Tensor, Buffer] | None) -> list[Requirement]:
-    """The dimensions of a buffer of the caller's must be its tensor's: checked at the call where they are not the same."""
+    """Requirements that dimensions of bound buffers equal those of their tensors, where they are different expressions."""
     return [Requirement(build.equal(a, b), f"dimension {k} of {buffer.name} is {b!r}, that of {tensor.name} {a!r}: they differ")
             for tensor, buffer in (binds or {}).items() for k, (a, b) in enumerate(zip(tensor.shape, buffer.shape))
             if not structural_equal(a, b, map_free_vars=False)]
@@ -148,7 +148,7 @@ def _names(args: Iterable[Any]) -> str:
 
 
 def _key(schedule: ScheduleState, tensor: Tensor) -> Key:
-    """The output that `tensor` is now: its operation may have been replaced by cache_write or rfactor."""
+    """The output of the schedule that `tensor` stands for: cache_write and rfactor replace operations."""
     stage = schedule.stage_map.get(tensor.op)
     return (tensor.op if stage is None else stage.op), tensor.value_index
 
@@ -207,7 +207,7 @@ class TensorBuffers:
 
 
 def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], arguments: Arguments, to_run: bool) -> None:
-    """Refuse arguments without which, or with which, the loops would be wrong.
+    """Refuses arguments that are missing, that nothing would write, and tensors in one buffer that would overwrite each other.
 
     Loops that are only read (not `to_run`) may leave the argument of an inlined stage unwritten, as in TVM's tutorials.
     """
@@ -231,7 +231,7 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], argumen
 
 
 def _is_computed_whole(plan: Placement, schedule: ScheduleState, plans: Sequence[Placement]) -> bool:
-    """Whether every element of `plan` is computed in the course of the loops, and not by two threads at a time.
+    """Whether the loops compute every element of `plan`, none of them on two threads at a time.
 
     So it is where a stage that is itself computed in whole reads it by its own axes, as C[i] = B[i] * 2 does.
     """
@@ -256,7 +256,7 @@ def _is_in_parallel(plan: Placement) -> bool:
 
 
 def _is_every_element(load: ProducerLoad, reader: Placement) -> bool:
-    """Whether the axes of `reader` are the indices of `load`, over the whole of each dimension."""
+    """Whether `load` is indexed by axes of `reader` that run over the whole of each dimension."""
     axes = {axis.var: axis for axis in reader.axes}
     if len(set(load.indices)) != len(load.indices):
         return False

@@ -135,7 +135,7 @@ class _Checker:
         return self.reading[condition]
 
     def check_ranges(self) -> None:
-        """The reads that give reductions their ranges. They stand outside of the body: there is no clamping them."""
+        """Checks the reads that give reductions their ranges. They stand outside of the body and cannot be clamped."""
         ends = [end for axis in self.op.reduce_axis if axis.dom is not None for end in (axis.dom.min, extent_of(axis))]
         for load, facts in (guarded for end in ends for guarded in guarded_loads(end)):
             self.check(load, None if next(facts.choices() if facts else iter(()), None) is not None else facts)
@@ -177,11 +177,11 @@ class _Checker:
                 and self.analyzer.can_prove(build.less(index, extent))
 
     def needs(self, facts: Facts | None) -> None:
-        """A read is in range only where `facts` hold: it may not be evaluated elsewhere."""
+        """Notes that a read is in range only where `facts` hold, so that it is not evaluated elsewhere."""
         self.lazy.update(dict.fromkeys(facts.choices() if facts is not None else ()))
 
     def unproved(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
-        """Refuse, require or clamp."""
+        """Handles an index that is not proved to be in range: refuses it, requires it of the call, or clamps it."""
         index, extent = load.indices[dim], load.producer.shape[dim]
         conditions = [fact for fact in facts or () if not self.reads(fact)]
         decidable = not is_ragged(self.op) and not has_load(index) and len(conditions) == len(list(facts or ()))
@@ -200,7 +200,7 @@ class _Checker:
         self.require_elements(load, dim, facts)
 
     def proved_with_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> bool:
-        """Whether the index is in range of every dimension that has elements, as i % n is."""
+        """Whether the index is in range if the dimension has elements, as i % n is; then the call must have them."""
         index, extent = load.indices[dim], load.producer.shape[dim]
         if isinstance(extent, IntImm) or facts is not None or is_ragged(self.op):
             return False
@@ -280,7 +280,7 @@ class _Checker:
 
 
 def _factors(extent: Expr) -> list[Expr]:
-    """The factors of a product: if it is at least 1 and they are not negative, so is each of them."""
+    """The factors of a product. Each is at least 1 if the product is, and none of them is negative."""
     factors, pending = [], [extent]
     while pending:
         part = pending.pop()

@@ -27,7 +27,7 @@ def placed_computations(schedule: ScheduleState, *, accesses: Accesses = Accesse
         -> tuple[list[Placement], list[Requirement]]:
     """The placements of all stages with loops of their own, producers first; what shapes must satisfy.
 
-    accesses: what holds of indices that depend on data.
+    accesses: how indices that depend on data are kept inside their tensors.
     """
     computations: dict[StageState, Computation] = {}
     formulas: dict[StageState, tuple[ComputeOp, tuple[Expr, ...]]] = {}

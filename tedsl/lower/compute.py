@@ -1,4 +1,4 @@
-"""A formula: its plan, and its statements at one iteration: init, update, store.
+"""A formula: what it computes, and its statements in one iteration: init, update, store.
 
     B[i] = sum(A[i, k])      init: B[i] = 0      update: B[i] = B[i] + A[i, k]
     tuple reductions         update: let v0 = ..., v1 = ... (all sources first), then the stores
@@ -48,7 +48,7 @@ class Translator(Rewriter):
 
 def formula_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, tuple[Requirement, ...]]:
-    """What a te.compute computes, its reads checked and what is computed inline written into it."""
+    """The formula of a te.compute with its reads checked and with inlined producers; what its reads require of the shapes."""
     op = stage.op
     assert isinstance(op, ComputeOp)
     checked = check_reads(op, domains, accesses=accesses)
@@ -84,7 +84,7 @@ def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], pla
 
 
 def _store_all(plan: StagePlan, results: Sequence[Expr], buffers: Sequence[Buffer], place: tuple[Expr, ...]) -> Stmt:
-    """Every new value is computed before the first store: each may use all the old ones."""
+    """Stores of all `results`, each of which is computed before the first store: it may use all the old values."""
     kept = [Var(f"{plan.op.name}.v{at}.new", result.dtype) for at, result in enumerate(results)]
     stmt = seq(*[BufferStore(buffer, var, place) for buffer, var in zip(buffers, kept)])
     for var, result in zip(reversed(kept), reversed(results)):

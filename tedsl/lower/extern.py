@@ -40,7 +40,7 @@ def extern_computation(stage: StageState, inliner: Inliner | None, domains: Mapp
 
 
 def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None:
-    """Refuses memory of a shape that the statements do not know: that of stages gets its strides after they are written."""
+    """Refuses inputs with storage_align or rolling_buffer: their strides are decided after the statements were written."""
     said = stage.storage
     if said.alignments or said.rolling:
         what = "has storage_align" if said.alignments else "is in a rolling buffer"
@@ -52,8 +52,8 @@ def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None
 
 
 def extern_statements(site: Site) -> Stmt:
-    """The body over the real buffers. What can be said about its accesses before it runs is checked, as in any function that
-    a user writes; calls do what they do.
+    """The statements over the real buffers. Their loads and stores are checked as those of any function that a user writes;
+    what calls do with pointers is not.
     """
     plan, op, buffers = site.plan, site.plan.op, site.buffers
     assert isinstance(op, ExternOp)
@@ -69,7 +69,7 @@ def extern_statements(site: Site) -> Stmt:
 
 
 class _Binding:
-    """What the variables of placeholders stand for."""
+    """Collects the values of the variables in placeholder buffers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -93,7 +93,7 @@ class _Binding:
                                      "strides=[te.var('s0'), ...])])")
 
     def value(self, placeholder: Buffer, what: str, declared: Expr, real: Expr) -> None:
-        """A variable gets a value, the same each time; everything else must be that value already."""
+        """Binds `declared` to `real` if it is a variable; LoweringError if it has another value, or is another expression."""
         if isinstance(declared, Var) and declared is not real:
             known = self.values.setdefault(declared, real)
             if structural_equal(known, real, map_free_vars=False):

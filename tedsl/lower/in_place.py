@@ -1,4 +1,4 @@
-"""Tensors that a call keeps in one array: what one of them is read for comes before the other is written.
+"""Tensors that share one buffer: each must be read before another one overwrites it.
 
     binds={A: buffer, C: buffer}      C[i] = A[i] * 2     an element for its own: right
                                       C[i] = A[9 - i]     A[9] is gone when C[9] is computed: refused
@@ -30,7 +30,7 @@ def check_in_place(schedule: ScheduleState, plans: Sequence[Placement], tensors:
 
 
 def _check(schedule: ScheduleState, order: Mapping[Placement, int], buffer: Buffer, key: Key, others: set[Key]) -> None:
-    """That what reads `key` runs before the stages of `others` write the same memory, or before it was made."""
+    """Refuses a reader of `key` that runs after a stage of `others` has overwritten it."""
     writers = [plan for plan in order if any((plan.op, i) in others for i in range(plan.op.num_outputs))]
     computed = max((order[_outermost(plan)] for plan in order if plan.op is key[0]), default=-1)
     for reader in order:
@@ -55,7 +55,7 @@ def _outermost(plan: Placement) -> Placement:
 
 
 def _reads_its_own_element(schedule: ScheduleState, plan: Placement, key: Key) -> bool:
-    """Whether each element is made of the element in its place, and written once."""
+    """Whether each element of `plan` reads only the element of `key` at its own index, and is written once."""
     if not isinstance(plan.op, ComputeOp) or plan.op.reduce_axis:
         return False
     axes = [axis.var for axis in plan.data_axes]

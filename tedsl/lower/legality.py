@@ -39,7 +39,7 @@ def check_legality(schedule: ScheduleState, program: Program, analyzer: Analyzer
 # --- memory ---------------------------------------------------------------------------------------------------------------
 
 def _check_scopes(schedule: ScheduleState, program: Program) -> None:
-    """The memory of one kernel is not there in another one, nor outside of all."""
+    """Refuses reads of shared or local memory outside of the kernel that computes it."""
     by_op, launches = {plan.stage.op: plan for plan in program.plans}, program.launches
     for reader in program.plans:
         for read in reader.reads:
@@ -97,7 +97,7 @@ def _refused(stage: StageState, call: Call, why: str, about: object) -> Lowering
 
 
 def _check_inlined(schedule: ScheduleState, stage: StageState, call: Call) -> None:
-    """Written into one place of one reader that runs through its elements once, it happens once; anywhere else it may not."""
+    """Refuses to inline a formula with effects, unless one reader reads it in one place and computes each element once."""
     uses = [(reader, load) for reader in schedule.stages for body in getattr(reader.op, "body", ())
             if isinstance(body, Expr) for load in dict.fromkeys(post_order(body))
             if isinstance(load, ProducerLoad) and schedule.stage_map.get(load.producer.op) is stage]
@@ -116,7 +116,7 @@ def _is_each_once(op: Operation, load: ProducerLoad) -> bool:
 
 
 def _check_once(plan: StagePlan, call: Call, analyzer: Analyzer) -> None:
-    """As many iterations as elements: then each element is computed once, for all of them are."""
+    """Refuses a stage with effects that has more iterations than elements: some would be computed twice."""
     for relation in plan.stage.relations:
         if isinstance(relation, Split) and relation.tail in (SHIFT_INWARDS, ROUND_UP):
             raise _refused(plan.stage, call, f'{relation.parent.name} is split with tail="{relation.tail}"',

@@ -81,7 +81,7 @@ class Nest:
         return self.marked(self.wrap(0, begin, seq(init, update)))
 
     def place(self, translate: Translator) -> tuple[Expr, ...]:
-        """The element of the outputs that an iteration writes."""
+        """The indices of the element that an iteration writes."""
         return tuple(translate.values[axis.var] for axis in self.plan.data_axes)
 
     def starts(self) -> list[IterVar]:
@@ -99,7 +99,7 @@ class Nest:
         return self.around(self.plan.loops[at], self.extent(at), body)
 
     def own_conditions(self) -> tuple[list[Expr], list[Expr]]:
-        """The conditions that an iteration exists, and the store predicate, if there is one."""
+        """The conditions under which an iteration exists, and, apart, the store predicate, if there is one."""
         conditions = self.conditions(self.plan.offsets, self.starts(), self.translate)
         predicate = self.plan.stage.store_predicate
         at = len(conditions) - (predicate is not None and not build.is_true(predicate))
@@ -128,14 +128,14 @@ class Nest:
         return extent
 
     def existing(self) -> list[Expr]:
-        """What holds in the iterations that exist, the store predicate left out."""
+        """The conditions under which an iteration exists, those of threads included, without the store predicate."""
         limits = [exceeded(loop, self.site.launch) for loop in self.plan.loops] if crosses_threads(self.plan) else []
         return [*(limit for limit in limits if limit is not None), *self.own_conditions()[0]]
 
     # --- guards ---
 
     def guarded(self, stmt: Stmt, offsets: Mapping[IterVar, Expr], start: Collection[IterVar], translate: Translator) -> Stmt:
-        """`stmt` under the conditions that its iteration exists."""
+        """`stmt` under the conditions under which its iteration exists."""
         for condition in reversed(self.conditions(offsets, start, translate)):
             stmt = IfThenElse(condition if condition in self.unlikely else build.likely(condition), stmt)
         return on_named_threads(self.plan, self.site.launch, stmt, start)
@@ -165,7 +165,7 @@ class Nest:
         return conditions if self.at is None else outer_conditions(plan, self.at, conditions, self.analyzer)
 
     def guards_of_tiles(self, offsets: Mapping[IterVar, Expr], start: Iterable[IterVar], translate: Translator) -> list[Guard]:
-        """What keeps the iterations of splits that do not come out even within their parents."""
+        """The guards of splits that do not come out even: they keep the loops within the extents of their parents."""
         plan, guards = self.plan, []
         for iv, splits in compared(plan, start).items():
             condition = build.less(offsets[iv], plan.extents[iv])
@@ -176,7 +176,7 @@ class Nest:
         return guards + [Guard(condition, "short", splits=(split,)) for split, condition in short.items()]
 
     def inside_tensor(self, axis: IterVar, value: Expr) -> list[Expr]:
-        """What keeps `value` inside the tensor, if the region of an attached stage may reach beyond."""
+        """The conditions that keep the index `value` inside the tensor, if the region of an attached stage may leave it."""
         low, extent, domain = self.plan.mins[axis], self.plan.extents[axis], self.plan.domain(axis)
         [(begin, whole)] = specialized(self.plan, [(domain.min, build.as_expr(domain.extent))])
         all_of_it = extent is whole or build.as_int(extent) == build.as_int(whole) is not None
@@ -218,7 +218,7 @@ class Nest:
         return Loop(loop.leaf, loop.attr, loop.extent, var, var, loop.tail)
 
     def check_init_reads(self, reduce: Reduce, begin: int) -> None:
-        """The start values may not read a stage that is computed inside the loops of the reduction, or behind their place."""
+        """Refuses start values that read a stage which is computed inside the loops of the reduction, or after them."""
         read = {self.buffer_of(load.producer) for value in reduce.init for load in loads_of((value,))}
         if not read:
             return

@@ -1,4 +1,4 @@
-"""Where the statements of one stage are written: what surrounds them."""
+"""The site of a stage: what its statements are written with, and into."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said about the memory of a stage, as attributes that the passes read.
+"""Directives on the memory of a stage (storage_align, double_buffer, ...) as attributes that the passes read.
 
     attr [P] "buffer_dim_align" = (0, 16, 0);  realize P(region) {
       attr [P] "rolling_buffer_scope" = True;  { attr [P] "double_buffer_scope" = 1; P...;  C... } }
@@ -101,12 +101,12 @@ def _check_rolling(plan: StagePlan, region: tuple[Range, ...], analyzer: Analyze
 
 
 def _refused(plan: StagePlan, part: MemoryField, problem: str, hint: str) -> LoweringError:
-    """The error for that part of what was said about the memory of a stage."""
+    """An error about one directive on the memory of a stage; `part` is the field of its Storage."""
     return LoweringError(problem, hint=hint, about=kept(plan.stage, part))
 
 
 def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
-    """The body of loop number `at` of a stage, with what its iterations ask the cache for."""
+    """`body` of loop number `at` of a stage, under the attributes of the prefetches at that loop."""
     loop = plan.loops[at]
     for prefetched in reversed(loop.attr.prefetched):
         buffer = memory(prefetched.tensor)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def padded_extents(plan: Placement, tiling: Tiling) -> dict[IterVar, Expr]:
-    """The axes that full tiles carry beyond their ends, each with the number of iterations that there are then."""
+    """The axes that splits with round_up extend to full tiles, each with its extent then."""
     padded: dict[IterVar, Expr] = {}
     extents = tiling.extents
     for relation in reversed(plan.stage.relations):
@@ -109,14 +109,14 @@ def shifted_splits(plan: StagePlan) -> list[Split]:
 
 
 def short_tiles(plan: StagePlan, offsets: Mapping[IterVar, Expr], analyzer: Analyzer) -> dict[Split, Expr]:
-    """What keeps a tile that was moved inwards inside of an extent that may be smaller than the tile."""
+    """For each split whose last tile is moved inwards the condition that keeps a tile within an extent that may be smaller."""
     return {split: build.less(offsets[split.inner], plan.extents[split.parent]) for split in shifted_splits(plan)
             if split.inner in offsets
             and not analyzer.can_prove(build.less_equal(plan.extents[split.inner], plan.extents[split.parent]))}
 
 
 class PaddedTranslator(Translator):
-    """Reads that iterations beyond the end of an axis would do outside of a tensor, or of what is computed of it, give 0."""
+    """A translator for padded loops: iterations beyond the end of an axis read 0 where they would leave a tensor."""
 
     def __init__(self, plan: StagePlan, values: Mapping[Var, Expr], buffer_of: BufferOf, offsets: Mapping[IterVar, Expr],
                  inside_tensor: Callable[[IterVar, Expr], list[Expr]], analyzer: Analyzer,

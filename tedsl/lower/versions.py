@@ -69,7 +69,7 @@ def _position(guest: StageState, host: StageState, at: int, version: StageState)
 
 
 def _conditions(plan: Placement) -> list[Expr]:
-    """What holds where `plan` stands: the conditions of its version and of those around it."""
+    """The conditions of the version that `plan` belongs to, and of the versions around it."""
     conditions = []
     at: Placement | None = plan
     while at is not None:
@@ -105,7 +105,7 @@ def under_conditions(plan: Placement, analyzer: Analyzer) -> Iterator[None]:
 
 
 def readers_inside(plan: Placement, reads: Sequence[tuple[Placement, Read]]) -> list[tuple[Placement, Read]]:
-    """Those of `reads` that find what `plan` computes: those in the version that it stands in."""
+    """Those of `reads` that read what `plan` computes: the ones inside the same versions of its hosts."""
     return [(reader, read) for reader, read in reads if _is_inside(reader, plan.host)]
 
 
@@ -118,7 +118,7 @@ def _is_inside(plan: Placement | None, host: Placement | None) -> bool:
 
 
 def specialized(plan: Placement, region: Sequence[Ends]) -> list[Ends]:
-    """`region` where the conditions of `plan` hold: a size that they say to be 64 is 64."""
+    """`region` with the values that the conditions of `plan` give to variables: 64 for n where n == 64."""
     values = known_values(_conditions(plan))
     return [(substitute(low, values), substitute(extent, values)) for low, extent in region] if values else list(region)
 
@@ -131,7 +131,7 @@ def memory_of(plan: StagePlan, program: Program, memory: TensorBuffers) -> Tenso
 
 
 class _Overlay(dict[Key, Buffer]):
-    """The buffers of `outside`, but for those of the operations `own` that are no arguments."""
+    """The buffers of `outside`, but its own for the operations `own`, unless these are arguments."""
 
     def __init__(self, outside: dict[Key, Buffer], own: set[Operation], is_argument: Callable[[Buffer], bool]) -> None:
         super().__init__()

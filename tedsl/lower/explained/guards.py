@@ -40,14 +40,14 @@ class GuardReport:
 
 
 def guard_reports(plan: StagePlan, launch: Launch | None, guards: Sequence[Guard], owners: Owners) -> tuple[GuardReport, ...]:
-    """All conditions of a stage: `guards` of its statements, those of threads, those in what is computed and read."""
+    """Reports of all conditions of a stage: the `guards` of its statements, of threads, rolling buffers and its formula."""
     reports = [_guard(plan, guard, owners) for guard in guards]
     reports += [*_of_threads(plan, launch), *_of_memory(plan), *_in_formula(plan, owners), *_by_data(plan)]
     return tuple(dict.fromkeys(reports))
 
 
 def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
-    """The reads of a formula that data could send outside of a tensor."""
+    """Reports of the reads of a formula whose index depends on data and is clamped."""
     if isinstance(plan.op, ComputeOp):
         for load in check_reads(plan.op, plan.domains).by_data:
             reason = (f"data decides the index; outside of {load.producer.name} the nearest element is read, unless "
@@ -84,7 +84,7 @@ def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
 
 
 def _of_threads(plan: StagePlan, launch: Launch | None) -> Iterator[GuardReport]:
-    """A loop bound to more threads than it has iterations."""
+    """Reports of loops that are bound to more threads than they have iterations."""
     for loop in plan.loops:
         axis, count = loop.attr.bind_thread, launched(loop, launch)
         if axis is None or count is None or count is loop.extent:
@@ -97,7 +97,7 @@ def _of_threads(plan: StagePlan, launch: Launch | None) -> Iterator[GuardReport]
 
 
 def _of_memory(plan: StagePlan) -> Iterator[GuardReport]:
-    """A rolling buffer keeps what was computed before."""
+    """A report for a rolling buffer: what it keeps from the iteration before is not computed again."""
     if plan.stage.storage.rolling and plan.host is not None:
         loop = plan.host.loops[plan.position].leaf
         yield _report(plan, f"not computed by the iteration of {loop.name} before",

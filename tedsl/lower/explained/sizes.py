@@ -25,7 +25,7 @@ def is_laid_out(plan: StagePlan) -> bool:
 
 
 def memory_text(plan: StagePlan, allocated: Sizes) -> str:
-    """How much of the stage exists at a time."""
+    """The memory of a stage as a sentence: its sizes, dtype, elements and bytes, and for which loop it exists."""
     if plan.stage.is_output:
         return "the caller's array"
     scan = next((stage.name for stage in plan.stage.schedule.stages if isinstance(stage.op, ScanOp)

@@ -73,7 +73,7 @@ def hybrid_statements(site: Site) -> Stmt:
 
 
 class _Placed(ScopedRewriter):
-    """Writes its line around each statement but loops of nests, which stand directly inside one another."""
+    """Puts an attribute with its line of the script around each statement except the loops of nests, which stay adjacent."""
 
     def __init__(self, op: HybridOp) -> None:
         self.op, self.axes = op, {axis.var for axis in op.axis}
@@ -86,7 +86,7 @@ class _Placed(ScopedRewriter):
 
 
 class _Real(Rewriter):
-    """Puts the real buffers in the place of the placeholders."""
+    """Replaces placeholder buffers by the real ones."""
 
     def __init__(self, real: Mapping[Buffer, Buffer]) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class _Real(Rewriter):
 
 
 class _Loops(ScopedRewriter):
-    """Builds the nests anew."""
+    """Replaces the nests of the script by loops as the schedule has them."""
 
     def __init__(self, plan: StagePlan, nest: Nest) -> None:
         assert isinstance(plan.op, HybridOp)

@@ -29,7 +29,7 @@ BODY, RESET, UPDATE = "body", "reduce_init", "reduce_update"
 
 
 def instance(part: str, use: Use, plan: StagePlan, buffer_of: BufferOf) -> Stmt:
-    """The part of an intrinsic (BODY, RESET or UPDATE) for the regions of `use`."""
+    """The statements of one part of an intrinsic (BODY, RESET or UPDATE) over the regions of `use`."""
     stmt = getattr(use.intrin, part)
     fills = 0 if part == UPDATE else len(use.outputs)
     return Tensorized(use.intrin.name, _bound(stmt, part, use, buffer_of), _formula(part, use, plan, buffer_of), fills)
@@ -61,7 +61,7 @@ def _buffers_in(body: Stmt) -> set[Var]:
 
 
 def _extents(region: Region, window: Buffer) -> Expr:
-    """min and extent of each dimension of the tensor, then the dimension that each one of the window is."""
+    """The minimum and extent of each dimension of the tensor; then the dimension of the tensor for each of the window."""
     sizes: dict[int, Expr] = dict(zip(region.dims, window.shape))
     parts: list[Expr] = []
     for dim, low in enumerate(region.mins):

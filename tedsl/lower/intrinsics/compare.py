@@ -111,7 +111,7 @@ class Comparison:
         return all(self.same(x, y) for x, y in pairs)
 
     def load(self, a: ProducerLoad, b: ProducerLoad) -> bool:
-        """An input of the intrinsic stands for a region of what the loops read."""
+        """Whether the input that `a` loads can stand for a region of what `b` loads; notes that region."""
         region = self.region(a, b)
         if region is None:
             return self.differ("indices", a, b)
@@ -151,7 +151,7 @@ class Comparison:
         return not has_load(expr) and not any(v in self.axes for v in variables(expr))
 
     def scalar(self, a: Var, b: Expr) -> bool:
-        """A scalar parameter stands for whatever does not change within the region."""
+        """Whether `b` keeps its value within the region, so that a scalar parameter can stand for it; notes the value."""
         if a.dtype is not b.dtype:
             return self.differ("dtype", f"{a!r} is {a.dtype}", f"{b!r} is {b.dtype}")
         if not self.is_fixed(b):
@@ -177,7 +177,7 @@ class Comparison:
 
 
 def _own(node: Any) -> Mapping[str, object]:
-    """What a node is beside its children."""
+    """The fields of a node that are not expressions, as its dtype and operator."""
     return {name: value for name, value in vars_of(node).items()
             if isinstance(value, (str, int, Op)) and not isinstance(value, Node)}
 

@@ -75,7 +75,7 @@ class Matcher:
         self.check_whole(comparison, ours)
         unused = [v.name for v in self.intrin.scalar_params if v not in comparison.values]
         if unused:
-            self.refuse(f"its scalar parameter {unused[0]} is no part of its formula, so that no value for it can be found",
+            self.refuse(f"its scalar parameter {unused[0]} does not occur in its formula, so that no value for it can be found",
                         "call the intrinsic in te.compute, with scalar_inputs=")
         return Use(self.intrin, comparison.regions, _outputs(self.plan, self.cover, output_dims),
                    {**self.shapes.symbols, **comparison.values})
@@ -83,7 +83,7 @@ class Matcher:
     # --- axes ---
 
     def axes(self, what: str, ours: Sequence[IterVar], theirs: Sequence[IterVar]) -> tuple[int, ...]:
-        """For each axis of the intrinsic the number of the axis of the stage that it is."""
+        """For each axis of the intrinsic the number of the axis of the stage that it stands for."""
         declared = [extent_of(axis) for axis in ours]
         actual = [self.cover[axis][1] for axis in theirs]
         dims = self.shapes.dims(declared, actual)
@@ -105,7 +105,7 @@ class Matcher:
         return dims
 
     def renamed(self, ours: Sequence[IterVar], theirs: Sequence[IterVar], dims: tuple[int, ...]) -> dict[Var, Expr]:
-        """What the axes of the stage are in terms of the intrinsic's."""
+        """The axes of the stage as expressions of the axes of the intrinsic."""
         names: dict[Var, Expr] = {axis.var: build.cast(axis.dtype, self.cover[axis][0]) for axis in theirs}
         for axis, dim in zip(ours, dims):
             own, var = theirs[dim], self.fresh[axis.var]

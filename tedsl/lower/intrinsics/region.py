@@ -56,7 +56,7 @@ def check_inside(site: Site, at: int) -> None:
 
 
 def outer_conditions(plan: StagePlan, at: int, conditions: list[Expr], analyzer: Analyzer) -> list[Expr]:
-    """The guards that hold for all of the region or for nothing of it. Refuse one that cuts through it."""
+    """The guards that do not depend on the loops inside the intrinsic. Refuses one that leaves out a part of the region."""
     inside = {loop.var: loop.leaf.name for loop in plan.loops[at:] if loop.var is not None}
     kept = []
     for condition in conditions:
@@ -76,7 +76,7 @@ Cover = Mapping[IterVar, tuple[Expr, Expr]]  # axis -> first value, number of va
 
 
 def covered(plan: StagePlan, at: int, outside: Mapping[IterVar, Expr], analyzer: Analyzer) -> Cover:
-    """The region of each axis, where the loops outside stand at `outside`. Refuse one with holes."""
+    """The region of each axis if the loops outside have the values `outside`. Refuses one that the loops do not cover."""
     reaches = {loop.leaf: point(outside[loop.leaf], loop.extent) if loop.leaf in outside else whole(loop.extent)
                for loop in plan.loops}
     reached = reaches_up(plan, reaches, analyzer)
@@ -91,7 +91,7 @@ def covered(plan: StagePlan, at: int, outside: Mapping[IterVar, Expr], analyzer:
 
 def _refuse_holes(plan: StagePlan, inside: Sequence[Loop], cover: Cover, outside: Mapping[IterVar, Expr],
                   analyzer: Analyzer) -> None:
-    """The loops inside run through different elements each time, so that they cover the region if they are as many."""
+    """Refuses loops with fewer iterations than the region has elements: no two of them compute the same element."""
     steps = _product([loop.extent for loop in inside if loop.leaf not in outside])
     elements = _product([extent for _, extent in cover.values()])
     if steps is elements or build.as_int(analyzer.simplify(build.sub(steps, elements))) == 0:

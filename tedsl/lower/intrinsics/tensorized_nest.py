@@ -77,7 +77,7 @@ class TensorizedNest:
                          f"{loop.leaf.name}), and tensorize that", about=annotated(plan.stage, loop.leaf))
 
     def use(self, outside: Mapping[IterVar, Expr]) -> Use:
-        """The use of the intrinsic where the loops outside stand at those values."""
+        """The use of the intrinsic if the loops outside have the values `outside`."""
         plan, op = self.plan, self.plan.op
         cover = covered(plan, self.at, outside, self.analyzer)
         if not isinstance(op, TensorComputeOp):
@@ -88,7 +88,7 @@ class TensorizedNest:
         return use_of_call(plan, op, cover, {v: substitute(value, here) for v, value in op.symbols.items()}, regions)
 
     def part(self, use: Use, name: str) -> str:
-        """`name`, which the intrinsic must have."""
+        """`name`; LoweringError if the intrinsic has no such part."""
         if getattr(use.intrin, name) is not None:
             return name
         where = "the whole reduction is inside" if name == BODY else "a loop of the reduction is outside"
@@ -97,7 +97,7 @@ class TensorizedNest:
                             "decl_tensor_intrin, or tensorize another loop", about=self.cause())
 
     def instance(self, part: str, use: Use) -> Stmt:
-        """That part of the intrinsic, if nothing is surely wrong with it."""
+        """The statements of that part of the intrinsic; LoweringError if they are surely wrong here."""
         check_part(part, use, self.plan, self.at, self.nest.buffers)
         return instance(part, use, self.plan, self.nest.buffer_of)
 

@@ -1,4 +1,4 @@
-"""What lowering finds out on its way, as values: the range of every loop of a schedule, and its loops without arguments."""
+"""Bound inference by itself, as TVM's programs call it: ranges of loops, and the loops of a schedule without arguments."""
 
 from __future__ import annotations
 

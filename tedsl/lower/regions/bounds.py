@@ -1,4 +1,4 @@
-"""Which region of each stage is computed: what its consumers read, found out consumers first.
+"""Which region of each stage is computed: what its consumers read, inferred from the consumers to the producers.
 
 A stage at the root computes its whole shape. An attached one computes what the loops of its consumers inside its place
 read: the loops outside are fixed, those inside run over their extents, and the indices of the reads are relaxed over them.
@@ -77,7 +77,7 @@ def _program(plans: tuple[StagePlan, ...], analyzer: Analyzer) -> Program:
 
 
 def _reduced(plan: Placement, start: int) -> list[Ends]:
-    """Start and extent of each axis from number `start` on: those that are no dimensions."""
+    """Start and extent of each axis from number `start` on: those that are not dimensions of the outputs."""
     doms = [plan.domain(axis) for axis in plan.axes[start:]]
     return [(dom.min, dom.extent) for dom in doms if dom.extent is not None]
 
@@ -184,7 +184,7 @@ def _union(axis: IterVar, parts: Sequence[Ends | None], analyzer: Analyzer) -> E
 
 
 def _trimmed(low: Expr, high: Expr, extent: Expr, analyzer: Analyzer) -> Ends:
-    """Start and extent of low .. high without what constants show to lie outside of the tensor."""
+    """Start and extent of low .. high, cut to the tensor where the ends are constants."""
     first, last, size = build.as_int(low), build.as_int(high), build.as_int(extent)
     if first is not None and first < 0:
         low = build.const(0, low.dtype)

@@ -69,7 +69,7 @@ def _of_nest(stage: StageState, op: Operation, relations: Sequence[Relation], do
 
 
 def _axes(op: Operation, relations: Iterable[Relation], loop: IterVar) -> list[IterVar]:
-    """The axes without whose iterations `loop` has nothing to do: those of the elements, and those that it is made of."""
+    """The axes that must not be empty for `loop` to have iterations: those of the elements, and those that it is made of."""
     made_of = {loop}
     for relation in reversed(list(relations)):
         if made_of.intersection(children_of(relation)):
@@ -79,7 +79,7 @@ def _axes(op: Operation, relations: Iterable[Relation], loop: IterVar) -> list[I
 
 
 def _extents(axes: Iterable[IterVar], domains: Mapping[IterVar, Range], known: Collection[Var]) -> list[Expr]:
-    """Those extents of `axes` that the call decides."""
+    """The extents of `axes` that follow from the arguments of a call."""
     doms = [domains.get(axis, axis.dom) for axis in axes]
     extents = [dom.extent for dom in doms if dom is not None and dom.extent is not None]
     return [e for e in extents if not has_load(e) and all(v in known for v in variables(e))]

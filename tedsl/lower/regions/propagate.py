@@ -65,7 +65,7 @@ def reaches_up(plan: StagePlan, loops: Mapping[IterVar, Reach], analyzer: Analyz
 
 
 def _unfused(fused: Reach, outer: Expr, inner: Expr, analyzer: Analyzer) -> tuple[Reach, Reach]:
-    """What the two parts of a fused loop reach. A span that does not stay within one row takes whole rows."""
+    """The reaches of the outer and the inner part of a fused loop; whole rows if the span does not stay within one row."""
     if fused.full:
         return whole(outer), whole(inner)
     first_row = build.floordiv(fused.low, inner)

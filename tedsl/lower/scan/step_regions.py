@@ -51,7 +51,7 @@ def check_shared(schedule: ScheduleState, shared: Mapping[Key, Key], given: Coll
 
 
 def check_rows(plan: StagePlan) -> None:
-    """Refuse a stage that would write beyond its rows: there the memory of the scan goes on."""
+    """Refuses a padded stage: beyond its row stands the next row of the scan."""
     if plan.padded:
         axis = next(iter(plan.padded))
         raise LoweringError(f"{plan.name} is computed into the memory of a scan, and the split of {axis.name} with round_up "

@@ -25,7 +25,7 @@ def outwards(host: StagePlan | None, position: int) -> Iterator[tuple[StagePlan,
 
 
 def spans(plan: Placement, loop: Loop) -> bool:
-    """Whether the memory of `plan` is that of all threads of `loop`, which stands around it."""
+    """Whether all threads of `loop`, which stands around `plan`, share the memory of `plan`."""
     thread = loop.attr.bind_thread
     return thread is not None and is_shared_among(memory_scope(plan.stage), thread.thread_tag)
 

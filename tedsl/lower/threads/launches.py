@@ -98,7 +98,7 @@ def _larger(plan: StagePlan, loop: Loop, count: Expr, known: Expr, analyzer: Ana
 
 
 def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
-    """The number of threads is known where they are launched: outside of all loops of the kernel."""
+    """Refuses a number of threads that depends on loops of the kernel: it must be known where the kernel is launched."""
     root, first = kernel
     inside = {inner.var: inner.leaf.name for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
               for k, inner in enumerate(host.loops[:until + 1])
@@ -112,8 +112,9 @@ def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
 
 
 def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
-    """Threads that compute a stage together need memory that all of them see (the result of a reduction comes to each of
-    them), and a loop inside of a loop over the same threads has no others."""
+    """Refuses a bound loop whose threads do not share the memory that they compute together (the result of a reduction comes
+    to each of them), and one that needs more threads than a loop around it that is bound to the same axis.
+    """
     loop = plan.loops[at]
     tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
     around = next((host for host, until in hosts(plan) if any(k <= until and _tag(host.loops[k]) == tag for k in _bound(host))),
@@ -159,7 +160,7 @@ def _without_blocks(plan: StagePlan, loop: Loop) -> str:
 
 
 def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
-    """Threads that combine their partial results, each for memory of its own, compute the same elements."""
+    """Refuses threads that combine partial results into memory of their own and compute different elements."""
     around = [(host, outer) for host, until in hosts(plan) for outer in host.loops[:until + 1]]
     own = {outer.var: f"loop {outer.leaf.name} of {host.name}" for host, outer in around
            if outer.var is not None and outer.attr.bind_thread is not None and outer.attr.bind_thread.thread_tag == tag}

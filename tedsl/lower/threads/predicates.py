@@ -34,7 +34,7 @@ POINTS = 4096  # threads to look at one by one
 
 @dataclass(frozen=True, eq=False)
 class _Thread:
-    """A variable of a predicate: the thread that it counts, and how many of them run the stage."""
+    """A thread axis in a store predicate: its variable, and how many of these threads run the stage."""
 
     var: Var
     count: Expr
@@ -53,7 +53,7 @@ def check_predicates(program: Program, analyzer: Analyzer) -> None:
 
 
 def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Program) -> list[_Thread]:
-    """The threads that `condition` is about; refuses other variables."""
+    """The thread axes in `condition`; refuses other variables."""
     loops = [(host is plan, loop) for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
              for loop in host.loops[:until + 1] if loop.attr.bind_thread is not None]
     virtual = {loop.var: (own, loop) for own, loop in loops if loop.var is not None and is_virtual(_tag(loop))}

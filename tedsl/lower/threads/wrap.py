@@ -42,7 +42,7 @@ def launched(loop: Loop, launch: Launch | None) -> Expr | None:
 
 
 def exceeded(loop: Loop, launch: Launch | None) -> Expr | None:
-    """What holds for the threads of `launch` that have an iteration of `loop`; None if each has one."""
+    """The condition under which a thread of `launch` has an iteration of `loop`; None if each has one."""
     thread, count = loop.attr.bind_thread, launched(loop, launch)
     if thread is None or count is None or count is loop.extent or build.as_int(build.sub(count, loop.extent)) == 0:
         return None
@@ -50,7 +50,7 @@ def exceeded(loop: Loop, launch: Launch | None) -> Expr | None:
 
 
 def store_predicate(plan: StagePlan) -> Expr:
-    """The store predicate of the stage; each virtual thread, which is a loop of its own, by the value of that loop."""
+    """The store predicate of the stage, with the values of loops for virtual threads, which are loops."""
     condition = plan.stage.store_predicate
     assert condition is not None
     values = {loop.attr.bind_thread.var: build.cast(loop.attr.bind_thread.var.dtype, loop.value)
