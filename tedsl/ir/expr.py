@@ -131,6 +131,9 @@ class FloatImm(Expr):
             raise DTypeError(f"a FloatImm has a float dtype, not {self.dtype}", hint="write IntImm or Broadcast")
         set_field(self, "value", round_float(float(self.value), self.dtype))
 
+    def __int__(self) -> int:
+        return int(self.value)
+
     def __float__(self) -> float:
         return self.value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.buffer import Buffer
@@ -73,6 +73,11 @@ class PrimFunc(Node):
         """The buffers of the parameters, in their order."""
         return tuple(self.buffer_map[p] for p in self.params if p in self.buffer_map)
 
+    if not TYPE_CHECKING:  # type checkers refuse the call
+        def __call__(self, *args: Any, **named: Any) -> Any:
+            raise ArgumentTypeError("a PrimFunc cannot be called: it says what is computed, and is not compiled yet",
+                                    hint="f = tedsl.build(func), then f(a, b)")
+
     def with_body(self, body: Stmt) -> PrimFunc:
         """This function with another body; itself if it is the same."""
         return self if body is self.body else self.replace(body=body)
@@ -113,6 +118,11 @@ class IRModule:
                                     hint='IRModule({"main": func})')
         for name, func in (functions or {}).items():
             self[name] = func
+
+    if not TYPE_CHECKING:  # type checkers refuse the call
+        def __call__(self, *args: Any, **named: Any) -> Any:
+            raise ArgumentTypeError("an IRModule cannot be called: it says what is computed, and is not compiled yet",
+                                    hint="f = tedsl.build(mod), then f(a, b)")
 
     @staticmethod
     def from_expr(func: PrimFunc) -> IRModule:

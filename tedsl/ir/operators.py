@@ -31,11 +31,56 @@ def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Expr]:
     return operator
 
 
+# numpy's functions that are operators: the method of the left operand, and of the right one.
+_OPERATORS = {
+    **{ufunc: (f"__{name}__", f"__r{name}__") for ufunc, name in (
+        ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("true_divide", "truediv"),
+        ("floor_divide", "floordiv"), ("remainder", "mod"), ("power", "pow"), ("left_shift", "lshift"),
+        ("right_shift", "rshift"), ("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"))},
+    "less": ("__lt__", "__gt__"), "less_equal": ("__le__", "__ge__"), "greater": ("__gt__", "__lt__"),
+    "greater_equal": ("__ge__", "__le__"), "equal": ("__eq__", "__eq__"), "not_equal": ("__ne__", "__ne__"),
+}
+# Names of `te` and `topi` for those of numpy that are called otherwise.
+_CALLED = {"absolute": "abs", "fabs": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+           "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "rint": "nearbyint"}
+_SAME = ("ceil", "copysign", "cos", "cosh", "exp", "exp2", "floor", "fmod", "hypot", "isfinite", "isinf", "isnan", "ldexp",
+         "log", "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")
+
+
+def from_numpy(what: str, module: str, ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The value of the operator that numpy's function `ufunc` is; else ArgumentTypeError with its name in `module`.
+
+    what: the operand that is not an array, and what it is, for the message.
+    """
+    name: str = ufunc.__name__
+    if method == "__call__" and not options and len(inputs) == 2 and name in _OPERATORS:
+        left, right = inputs
+        of_left, of_right = _OPERATORS[name]
+        ours = getattr(type(left), "__array_ufunc__", None) is not None and not hasattr(left, "__array_interface__")
+        result = getattr(left, of_left)(right) if ours else getattr(right, of_right)(left)
+        if result is not NotImplemented:
+            return result
+    if method == "reduce":
+        name, hint = f"{name}.reduce", "write te.sum(A[k], axis=k) inside te.compute, or topi.sum(A)"
+    elif name == "matmul":
+        hint = "topi.matmul(A, B), or te.sum(A[i, k] * B[k, j], axis=k) inside te.compute"
+    elif name in ("maximum", "minimum"):
+        hint = f"write {module}.{name[:3] if module == 'te' else name}"
+    elif name in _SAME or name in _CALLED:
+        hint = f"write {module}.{_CALLED.get(name, name)}"
+    else:
+        hint = "write it with te's functions, element by element: te.compute(shape, lambda i: ...)"
+    raise ArgumentTypeError(f"numpy.{name} works on arrays, and {what}", hint=hint)
+
+
 class ExprOperators:
     """Mixin: `+ - * / // % << >> & | ^ ~ **`, comparisons, `astype`, `equal`."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # numpy leaves `np.float32(2) * x` to us
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """`np.float32(2) * x` and `np.add(x, 1)` are operators of expressions; numpy's other functions are refused."""
+        return from_numpy(f"{self} is an expression", "te", ufunc, method, inputs, options)
 
     __add__, __radd__ = _binary("add"), _binary("add", reflected=True)
     __sub__, __rsub__ = _binary("sub"), _binary("sub", reflected=True)
@@ -93,6 +138,24 @@ class ExprOperators:
     def __float__(self) -> float:
         raise ArgumentTypeError(f"the expression {self} has no value while the program is being written",
                                 hint="Python's math and float() work on numbers; on expressions use te.exp(x), te.floor(x)")
+
+    def __int__(self) -> int:
+        raise ArgumentTypeError(f"the expression {self} has no value while the program is being written",
+                                hint="int() works on numbers; on expressions write x.astype('int32')")
+
+    def __complex__(self) -> complex:
+        raise ArgumentTypeError(f"the expression {self} has no value while the program is being written, and there are no "
+                                "complex dtypes", hint="keep the real and the imaginary part in two tensors")
+
+    def __trunc__(self) -> Any:
+        raise ArgumentTypeError(f"math.trunc works on numbers, and {self} is an expression", hint="write te.trunc(x)")
+
+    def __matmul__(self, other: object) -> Any:
+        raise ArgumentTypeError("@ multiplies matrices, and an expression is one element",
+                                hint="te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k)); of whole tensors "
+                                     "topi.matmul(A, B)")
+
+    __rmatmul__ = __matmul__
 
     def asobject(self) -> Any:
         """The node itself; of a lazy `a == b` the comparison."""

@@ -15,7 +15,7 @@ from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeEr
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad
-from tedsl.ir.operators import ExprOperators
+from tedsl.ir.operators import ExprOperators, from_numpy
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -46,7 +46,6 @@ class Tensor(Generic[Op]):
     """
 
     __slots__ = ("__weakref__", "dtype", "op", "shape", "value_index")
-    __array_ufunc__ = None  # numpy leaves `array + tensor` to us
 
     def __init__(self, op: Op, value_index: int = 0) -> None:
         self.op: Op = op
@@ -113,6 +112,38 @@ class Tensor(Generic[Op]):
                      "`a is b` asks for identity")
         return True  # so that `if bias:` asks whether there is one
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """`np.float32(2) * A` and `np.add(A, B)` are operators of tensors; numpy's other functions are refused."""
+        return from_numpy(f"{self.name} is a tensor of a program", "topi", ufunc, method, inputs, options)
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise self._without_values("numpy makes no array of it")
+
+    def __float__(self) -> float:
+        raise self._without_values("float() works on numbers")
+
+    def __int__(self) -> int:
+        raise self._without_values("int() works on numbers")
+
+    def __complex__(self) -> complex:
+        raise self._without_values("complex() works on numbers")
+
+    def __contains__(self, item: object) -> bool:
+        raise self._without_values("`in` searches through values")
+
+    def __round__(self, digits: object = None) -> Any:
+        raise ArgumentTypeError(f"Python's round works on numbers, and {self.name} is a tensor", hint="write topi.round(A)")
+
+    def __matmul__(self, other: object) -> Any:
+        raise ArgumentTypeError(f"@ is not an operator of tensors; {self.name} is one", hint="write topi.matmul(A, B)")
+
+    __rmatmul__ = __matmul__
+
+    def _without_values(self, problem: str) -> ArgumentTypeError:
+        return ArgumentTypeError(f"the tensor {self.name} has no values while the program is being written: {problem}",
+                                 hint="an element is A[i] inside te.compute; values are in the arrays that a built function is "
+                                      "called with")
+
     __add__, __radd__ = _whole("add"), _whole("add", reflected=True)
     __sub__, __rsub__ = _whole("subtract"), _whole("subtract", reflected=True)
     __mul__, __rmul__ = _whole("multiply"), _whole("multiply", reflected=True)
@@ -173,6 +204,12 @@ class TensorSlice(ExprOperators, metaclass=_SliceType):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tensor)
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        return self.tensor.__array__()
 
     def as_expr(self) -> Expr:
         """Always an error: what is missing before this is an element."""
