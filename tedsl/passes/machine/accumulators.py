@@ -13,7 +13,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Call, Expr, Let, Load, Ramp, Var, pointer_var
 from tedsl.ir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
 from tedsl.ir.walk.accesses import Access, accesses
-from tedsl.ir.walk.around import Around, Condition, Loop, Step
+from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, Step
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.facts.conjunctions import conjunction, conjuncts, without_likely
@@ -263,13 +263,23 @@ def _bound_by(node: For | LetStmt | Let | Allocate) -> Var:
 def _candidates(body: Stmt) -> dict[Var, list[Candidate]]:
     """Every load and store below `body` with its guards inside, by memory."""
     found: dict[Var, list[Candidate]] = {}
-    guards: dict[Around, tuple[Expr, ...]] = {}
+    guards: dict[Around, tuple[Expr, ...]] = {OUTSIDE: ()}
     for access in accesses(body):
-        place = access.around.of_statement()
-        if place not in guards:
-            guards[place] = tuple(guard for step in place.steps() for guard in _guards(step))
-        found.setdefault(access.memory, []).append(Candidate(access.node, guards[place], _reader(access)))
+        found.setdefault(access.memory, []).append(Candidate(access.node, _guards_at(access.around, guards), _reader(access)))
     return found
+
+
+def _guards_at(place: Around, known: dict[Around, tuple[Expr, ...]]) -> tuple[Expr, ...]:
+    """The guards of the branches and loops around `place`."""
+    pending = []
+    while place not in known:
+        assert place.outer is not None
+        pending.append(place)
+        place = place.outer
+    guards = known[place]
+    for inner in reversed(pending):
+        guards = known[inner] = (*guards, *more) if inner.step is not None and (more := _guards(inner.step)) else guards
+    return guards
 
 
 def _guards(step: Step) -> list[Expr]:
