@@ -260,6 +260,7 @@ FAMILIES: dict[str, Family] = {
     "shared select": Family(nested(lambda e, k: te.select(e > 0.0, e, e * 0.1)), 4),
     "shared if_then_else": Family(nested(lambda e, k: tir.if_then_else(e > 0.0, e, e * 0.1)), 4),
     "shared select by other data": Family(nested(lambda e, k, a, i: te.select(a[i] > float(k), e, e * 0.5)), 4),
+    "shared sides of a choice": Family(nested(lambda e, k, a, i: tir.if_then_else(i > k, e, e * a[i])), 4),
     "shared product": Family(nested(lambda e, k: e * e + 1.0), 4),
     "shared int min and floordiv": Family(nested(lambda e, k: te.min(e, e // 3 + k), dtype="int32"), 4),
     "nested floordivs of data": Family(nested(lambda e, k: e // (2 + k % 5) + k, dtype="int32")),

@@ -50,7 +50,7 @@ def growth(make, size, factor=4):
 
 # --- one family each: the sizes at which the slope shows whatever is not linear ---
 
-SHARED = ("shared select", "shared select by other data", "shared if_then_else", "shared product",
+SHARED = ("shared select", "shared select by other data", "shared if_then_else", "shared product", "shared sides of a choice",
           "shared int min and floordiv")
 NESTED = ("nested selects", "nested exps", "nested floordivs of data", "nested floordivs of an index", "nested sums",
           "nested mins of ints", "nested casts", "nested int8 casts")

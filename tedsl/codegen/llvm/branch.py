@@ -9,6 +9,7 @@ from tedsl.codegen.llvm.emitter import Emitter, Mask
 from tedsl.codegen.llvm.indices.vectors import splat_register
 from tedsl.codegen.llvm.types import int_splat, register_type
 from tedsl.ir.expr import Call, Load
+from tedsl.ir.walk.certain import Certain
 
 
 class Branch:
@@ -20,6 +21,7 @@ class Branch:
     def start(self) -> None:
         out = self.out
         condition = out.value(self.e.args[0])
+        compute_before(out, self.e)
         self.labels = [out.fresh(name) for name in ("then", "else", "join")]
         self.marks = out.mark()
         out.line(f"br i1 {condition}, label %{self.labels[0]}, label %{self.labels[1]}")
@@ -51,31 +53,45 @@ class Masked:
     def start(self) -> None:
         out = self.out
         self.condition = out.value(self.e.args[0])
+        compute_before(out, self.e)
         self.outer = out.mask
-        self.memo = out.memo, out.index_memo
+        self.marks = out.known_values()
         self._enter(self.condition)
 
     def _enter(self, condition: str) -> None:
         out, t = self.out, register_type(self.e.args[0].dtype)
-        out.memo, out.index_memo = {}, {}  # what is loaded under a mask is of no use outside
         lanes_on = condition if self.outer is None else out.assign(f"and {t} {self.outer.register}, {condition}")
         out.mask = Mask(lanes_on, self.e.args[0].dtype.lanes)
 
     def otherwise(self) -> None:
         out, d = self.out, self.e.args[0].dtype
         self.then_value = out.value(self.e.args[1])
+        out.forget(self.marks)  # what is loaded under a mask is of no use outside
         self._enter(out.assign(f"xor {register_type(d)} {self.condition}, {int_splat(1, 1, d.lanes)}"))
 
     def finish(self) -> str:
         out, t = self.out, register_type(self.e.dtype)
         value = out.value(self.e.args[2])
         out.mask = self.outer
-        out.memo, out.index_memo = self.memo
+        out.forget(self.marks)
         return out.assign(f"select {register_type(self.e.args[0].dtype)} {self.condition}, {t} {self.then_value}, {t} {value}")
 
 
 def steps_of(out: Emitter, e: Call) -> Branch | Masked:
     return Masked(out, e) if e.args[0].dtype.lanes > 1 else Branch(out, e)
+
+
+def compute_before(out: Emitter, e: Call) -> None:
+    """Computes what both sides come to, so that they find it."""
+    for shared in before(out, e):
+        out.value(shared)
+
+
+def before(out: Emitter, e: Call) -> list[Call]:
+    """What both sides of `e` come to, of what is written with branches itself."""
+    if out.certain is None:
+        out.certain = Certain(lambda choice: not is_cheap(choice))
+    return out.certain.in_both(e.args[1], e.args[2])
 
 
 def is_cheap(e: Call) -> bool:

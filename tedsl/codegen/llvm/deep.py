@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tedsl.codegen.llvm.branch import is_cheap, steps_of
+from tedsl.codegen.llvm.branch import before, is_cheap, steps_of
 from tedsl.codegen.llvm.emitter import Emitter, wraps
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.indices.values import is_index
@@ -70,4 +70,5 @@ def _branch(out: Emitter, e: Call) -> list[Task]:
         out.value(e.args[2])
         out.memo[e] = steps.finish()
 
-    return [finish, (e.args[2], False), steps.otherwise, (e.args[1], False), steps.start, (e.args[0], False)]
+    shared: list[Task] = [(choice, False) for choice in before(out, e)]
+    return [finish, (e.args[2], False), steps.otherwise, (e.args[1], False), steps.start, *shared, (e.args[0], False)]

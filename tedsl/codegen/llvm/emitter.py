@@ -16,6 +16,7 @@ from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError
 from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub, Var
 from tedsl.ir.stmt import Allocate
+from tedsl.ir.walk.certain import Certain
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.target import Target
 
@@ -145,6 +146,7 @@ class Emitter(Sink):
         self.loads: dict[str, tuple[str, BufferInfo]] = {}  # of this block, still valid: instruction -> register, buffer
         self.atoms: dict[str, Atom] = {}
         self.purity: dict[Expr, bool] = {}
+        self.certain: Certain | None = None  # made by the first choice that is written with branches
         self.mask: Mask | None = None
         self.workspaces: list[str] = []  # that are allocated here
         self.spare = ""  # a place on the stack for accesses of lanes that are off
@@ -180,19 +182,23 @@ class Emitter(Sink):
     def mark(self) -> tuple[int, int]:
         """Call before the terminator that leaves for an inner region; the values that are known there are forgotten with it."""
         self.place_before()
+        return self.known_values()
+
+    def known_values(self) -> tuple[int, int]:
+        """How many values are known now: what comes later can be forgotten."""
         return len(self.memo), len(self.index_memo)
 
     def next_side(self, marks: tuple[int, int]) -> None:
         """Another inner region beside the one that ends here: the other side of a branch."""
-        self._forget(marks)
+        self.forget(marks)
         self.region_beside()
 
     def close_region(self, marks: tuple[int, int]) -> None:
         """Back in the outer region: forget what was computed in the inner one."""
         self.leave_region()
-        self._forget(marks)
+        self.forget(marks)
 
-    def _forget(self, marks: tuple[int, int]) -> None:
+    def forget(self, marks: tuple[int, int]) -> None:
         """Values are forgotten in the reverse order of their computation."""
         while len(self.memo) > marks[0]:
             self.memo.popitem()
