@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("script", ["docs/directives.py", "docs/operators.py", "docs/concepts.py"])
+@pytest.mark.parametrize("script", ["docs/directives.py", "docs/operators.py", "docs/concepts.py", "docs/mistakes.py"])
 def test_a_page_is_made_from_the_code(script):
     made = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True,
                           timeout=120, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, check=False)
