@@ -51,7 +51,8 @@ class PassConfig:
     """What `PassContext(config=...)` may say.
 
     noalias: the arrays of a call do not overlap. disable_vectorize: vectorized loops run serially. disable_assert: no
-    checks of symbolic shapes inside kernels. debug_keep_trivial_loop: loops of one iteration stay.
+    checks of symbolic shapes inside kernels. debug_keep_trivial_loop, detect_global_barrier, is_entry_func: taken for
+    programs that set them, without effect: they are about the code of TVM's own passes.
     instrument_bound_checkers: every access is checked while a module runs.
     data_index: what keeps an index that is read from data inside its tensor. "clamp": the nearest element is read; "check":
     an AccessError names stage, index and value; "trust": nothing, the data is right.
