@@ -13,9 +13,9 @@ import numpy as np
 from tedsl.codegen.backend import backend_for
 from tedsl.driver import schedule_to_module
 from tedsl.errors import LoweringError, ScheduleError
+from tedsl.fuzz.applied import scheduled
 from tedsl.fuzz.case import MARGIN, Case, empty_result, laid_out
 from tedsl.fuzz.reference import Reference
-from tedsl.fuzz.schedules import scheduled
 from tedsl.fuzz.values import Array, is_float
 from tedsl.ir.evaluate import evaluate, run
 from tedsl.ir.func import IRModule, PrimFunc

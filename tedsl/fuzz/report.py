@@ -5,13 +5,11 @@ from __future__ import annotations
 import collections
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tedsl.fuzz.case import Case
 from tedsl.fuzz.directives.table import DIRECTIVES
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
+from tedsl.fuzz.scheduler import Scheduler
 
 Counts = collections.Counter[Any]
 SHARES = ("attached", "not dividing", "symbolic")  # of the accepted programs

@@ -13,12 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from tedsl.errors import TedslError
+from tedsl.fuzz.applied import Changed, declared
 from tedsl.fuzz.case import Case
 from tedsl.fuzz.check import Disagreement, Expected, Refused, check, check_quickly, targets_here
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.programs import SMALL, draw_program
 from tedsl.fuzz.report import Finding, Report
-from tedsl.fuzz.schedules import Changed, Scheduler, declared, draw_schedule
+from tedsl.fuzz.scheduler import Scheduler
+from tedsl.fuzz.schedules import draw_schedule
 
 GROUP = 8  # sequences for one program
 THOROUGH = 16  # every so many sequences one is checked in every way there is

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tedsl.fuzz.directives.sites import constant_extents, free_loops, operation, owns_memory, plain_loops
+from tedsl.fuzz.scheduler import Scheduler
 from tedsl.schedule.state import StageState
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
 
 FACTORS = (2, 3, 4, 5, 7, 8, 16, 1)
 

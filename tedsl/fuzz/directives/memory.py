@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tedsl.fuzz.directives.places import compute_at
 from tedsl.fuzz.directives.sites import SCOPES, Found, operation, owns_memory, replaceable
+from tedsl.fuzz.scheduler import Scheduler
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.state import AttachType, StageState
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
 
 
 def set_scope(s: Scheduler) -> str | None:

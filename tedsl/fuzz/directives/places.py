@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tedsl.fuzz.directives.sites import operation
+from tedsl.fuzz.scheduler import Scheduler
 from tedsl.ir.iters import IterVar
 from tedsl.schedule.attach import legal_places
 from tedsl.schedule.state import AttachType, StageState
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
 
 
 def compute_at(s: Scheduler) -> str | None:

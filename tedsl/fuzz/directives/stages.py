@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tedsl.fuzz.directives.sites import SCOPES, operation, replaceable
+from tedsl.fuzz.scheduler import Scheduler
 from tedsl.schedule.state import AttachType, StageState
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
 
 
 def cache_read(s: Scheduler) -> str | None:

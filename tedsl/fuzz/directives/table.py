@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tedsl.fuzz.directives.intrinsics import tensorize
 from tedsl.fuzz.directives.loops import (
@@ -37,9 +36,7 @@ from tedsl.fuzz.directives.stages import cache_read, cache_write, rfactor
 from tedsl.fuzz.directives.threads import bind, bind_vthread, env_threads, set_store_predicate
 from tedsl.fuzz.directives.versions import on_version, reverse_compute_at, specialize
 from tedsl.fuzz.directives.whole import auto_inline, copy, create_group, group_compute_at, replay, undo
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
+from tedsl.fuzz.scheduler import Scheduler
 
 DIRECTIVES: dict[Callable[[Scheduler], Found], int] = {
     split_factor: 7, split_nparts: 7, split_mask: 5, split_partition: 5, split_shift_inwards: 6, split_round_up: 12, fuse: 7,

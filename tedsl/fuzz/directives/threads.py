@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tedsl.fuzz.directives.sites import Found, constant_extents, free_loops, tags_around, tags_of
+from tedsl.fuzz.scheduler import Scheduler
 from tedsl.schedule.state import StageState
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
 
 TAGS = ("threadIdx.x", "blockIdx.x", "threadIdx.y", "blockIdx.y")
 VIRTUAL = ("vthread", "vthread", "cthread")

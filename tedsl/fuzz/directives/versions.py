@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from tedsl.fuzz.directives.sites import Found, free_loops, operation, plain_loops
+from tedsl.fuzz.scheduler import Scheduler
 from tedsl.schedule.attach import real_consumers
 from tedsl.schedule.primitives.decompose_reduction import first_reduction
 from tedsl.schedule.state import AttachType, StageState
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
 
 
 def reverse_compute_at(s: Scheduler) -> Found:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tedsl.fuzz.directives.places import compute_at, places_of
 from tedsl.fuzz.directives.sites import Found
+from tedsl.fuzz.scheduler import Scheduler
 from tedsl.schedule.group import followers
 from tedsl.schedule.state import StageState
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
 
 
 def create_group(s: Scheduler) -> str | None:

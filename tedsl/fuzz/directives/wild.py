@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tedsl.fuzz.schedules import Scheduler
+from tedsl.fuzz.scheduler import Scheduler
 
 
 def wild(s: Scheduler) -> str | None:
