@@ -120,9 +120,10 @@ def array_type_address() -> int:
 
 
 @entry
-def empty(shape: Any, dtype: object = "float32", device: Device | None = None, mem_scope: str | None = None) -> NDArray:
-    """A new array with undefined content, aligned to 64 bytes."""
-    _require_cpu(device)
+def empty(shape: Any, dtype: object = "float32", device: Device | None = None, mem_scope: str | None = None, *,
+          ctx: Device | None = None) -> NDArray:
+    """A new array with undefined content, aligned to 64 bytes. ctx: the old name of `device`."""
+    _require_cpu(_one_device("nd.empty", device, ctx))
     try:
         dims = tuple(map(operator.index, shape if hasattr(shape, "__iter__") else (shape,)))
     except TypeError:
@@ -133,9 +134,9 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
 
 
 @entry
-def array(arr: Any, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
-    """A new array with the content (and dtype, as numpy sees it) of `arr`."""
-    _require_cpu(device)
+def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, *, ctx: Device | None = None) -> NDArray:
+    """A new array with the content (and dtype, as numpy sees it) of `arr`. ctx: the old name of `device`."""
+    _require_cpu(_one_device("nd.array", device, ctx))
     try:
         values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)
     except (TypeError, ValueError) as error:
@@ -181,6 +182,13 @@ def numpy_dtype(name: object) -> numpy.dtype[Any]:
         return numpy.dtype("uint16")
     found: numpy.dtype[Any] = numpy.dtype(ml_dtypes.bfloat16)
     return found
+
+
+def _one_device(where: str, device: Device | None, ctx: Device | None) -> Device | None:
+    """The device, given by one of its two names."""
+    if device is not None and ctx is not None and device != ctx:
+        raise ArgumentError(f"{where}: device is {device} and ctx is {ctx}", hint="they say the same: pass device")
+    return ctx if device is None else device
 
 
 def _require_cpu(device: Device | None) -> None:

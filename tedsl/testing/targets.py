@@ -23,22 +23,6 @@ def enabled_targets() -> list[tuple[str, Device]]:
     return [("llvm", device("llvm"))]
 
 
-def requires_llvm(*test: Any) -> Any:
-    """Marks a test that builds for `llvm`. It is run always: tedsl does not exist without LLVM."""
-    return test[0] if test else lambda one: one
-
-
-def requires_gpu(*test: Any) -> Any:
-    """Marks a test that needs a GPU, for which there is no code here: it is skipped."""
-    import pytest
-
-    mark = pytest.mark.skip(reason="no target here is a GPU")
-    return mark(test[0]) if test else mark
-
-
-requires_cuda = requires_rocm = requires_opencl = requires_vulkan = requires_metal = requires_gpu  # a GPU each
-
-
 def uses_gpu(*test: Any) -> Any:
     """Marks a test that uses a GPU where there is one, by pytest's mark `gpu`; it is run always."""
     import pytest

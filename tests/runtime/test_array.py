@@ -125,3 +125,15 @@ def test_an_array_larger_than_any_memory_is_refused():
         nd.empty((2**63,))
     with pytest.raises(DTypeError, match="an array holds numbers, one in each element, and handle is not the dtype of one"):
         nd.empty((2,), "handle")
+
+
+def test_the_device_by_its_old_name():
+    device = tedsl.device
+    dev = device("cpu")
+    assert nd.array([1.0, 2.0], ctx=dev).device == dev and nd.empty((2,), "int8", ctx=dev).shape == (2,)
+    assert nd.array([1.0], dev, ctx=dev).device == dev
+    for refused in (lambda: nd.array([1.0], dev, ctx=device("cuda")), lambda: nd.empty((2,), device=dev, ctx=device("cpu", 1))):
+        with pytest.raises(ArgumentError, match=r"device is cpu.* and ctx is"):
+            refused()
+    with pytest.raises(ArgumentError, match=r"there is no device cuda\(0\) here"):
+        nd.empty((2,), ctx=device("cuda"))

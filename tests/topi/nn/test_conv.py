@@ -256,3 +256,21 @@ def test_dilate_of_no_elements():
     made = nn.dilate(a, (1, 3, 2))
     assert [int(n) for n in made.shape] == [2, 0, 7]
     check([made], {a: x}, [np.zeros((2, 0, 7), "float32")])
+
+
+def test_layouts_by_the_names_of_later_versions():
+    """data_layout and kernel_layout; a layout of the kernel that does not belong to that of the data is refused."""
+    data, kernel = te.placeholder((1, 5, 5, 3), name="data"), te.placeholder((3, 3, 3, 4), name="kernel")
+    by_old_name = topi.nn.conv2d(data, kernel, 1, 0, 1, layout="NHWC")
+    made = topi.nn.conv2d(data, kernel, 1, 0, 1, data_layout="NHWC", kernel_layout="HWIO", out_dtype="float32")
+    assert list(map(int, made.shape)) == list(map(int, by_old_name.shape)) == [1, 3, 3, 4] and made.op.tag == by_old_name.op.tag
+    row, taps = te.placeholder((1, 9, 3), name="row"), te.placeholder((3, 3, 4), name="taps")
+    assert list(map(int, topi.nn.conv1d(row, taps, data_layout="NWC", kernel_layout="WIO").shape)) == [1, 7, 4]
+    for refused, words in (
+            (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, data_layout="NHWC", kernel_layout="OHWI"),
+             'conv2d of data: kernel_layout is "OHWI"; to data of "NHWC" belongs "HWIO"(.|\\n)*layout_transform'),
+            (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, layout="HWCN", data_layout="NHWC"), 'layout is "HWCN" and data_'),
+            (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, data_layout="NHCW"), 'layout is "NHCW"'),
+            (lambda: topi.nn.conv1d(row, taps, data_layout="NWC", kernel_layout="OIW"), 'belongs "WIO"')):
+        with pytest.raises(ArgumentError, match=words):
+            refused()

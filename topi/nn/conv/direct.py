@@ -6,6 +6,7 @@ return, None for the dtype of the data; 16-bit floats are added up in float32. F
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tedsl import te
@@ -17,8 +18,14 @@ from topi.nn.conv.packed import conv2d_NCHWc
 
 @checked
 def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any, layout: str = "NCHW",
-           out_dtype: Any = None) -> te.Tensor:
-    """The convolution for `layout` "NCHW", "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc" with blocked tensors."""
+           out_dtype: Any = None, *, data_layout: str | None = None, kernel_layout: str = "") -> te.Tensor:
+    """The convolution for `layout` "NCHW", "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc" with blocked tensors.
+
+    data_layout: the name of `layout` in later versions of TVM. kernel_layout: that of `filter`, which is the one that belongs
+    to the layout of the data ("": this one): "OIHW" to "NCHW", "HWIO" to "NHWC" and "HWCN".
+    """
+    layout = _one_layout(f"conv2d of {input.name}", layout, data_layout, "NCHW")
+    _check_kernel(f"conv2d of {input.name}", layout, kernel_layout, {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"})
     if layout == "NCHWc" and input.ndim == 5:
         return conv2d_NCHWc(input, filter, strides, padding, dilation, layout, layout, out_dtype)
     convolution = {"NCHW": conv2d_nchw, "NHWC": conv2d_nhwc, "HWCN": conv2d_hwcn}.get(layout)
@@ -63,8 +70,11 @@ def group_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding:
 
 @checked
 def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
-           layout: str = "NCW", out_dtype: Any = None) -> te.Tensor:
-    """The convolution for `layout` "NCW" or "NWC"."""
+           layout: str = "NCW", out_dtype: Any = None, *, data_layout: str | None = None,
+           kernel_layout: str = "") -> te.Tensor:
+    """The convolution for `layout` "NCW" or "NWC". data_layout, kernel_layout ("OIW", "WIO"): as of conv2d."""
+    layout = _one_layout(f"conv1d of {data.name}", layout, data_layout, "NCW")
+    _check_kernel(f"conv1d of {data.name}", layout, kernel_layout, {"NCW": "OIW", "NWC": "WIO"})
     convolution = {"NCW": conv1d_ncw, "NWC": conv1d_nwc}.get(layout)
     if convolution is None:
         raise ArgumentError(f'conv1d of {data.name}: layout is "{layout}"', hint='"NCW" or "NWC"')
@@ -95,3 +105,21 @@ def conv3d_ndhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any,
     """Input (batch, depth, height, width, channel), Filter (depth, height, width, channel / groups, result)."""
     return convolve("conv3d_ndhwc", Input, Filter, stride, padding, dilation, out_dtype, layout="NDHWC",
                     kernel_layout="DHWIO", groups=groups, name="Conv3dOutput")
+
+
+def _one_layout(where: str, layout: str, data_layout: str | None, default: str) -> str:
+    """The layout of the data, given by one of its two names."""
+    if data_layout is None:
+        return layout
+    if layout not in (default, data_layout):
+        raise ArgumentError(f'{where}: layout is "{layout}" and data_layout is "{data_layout}"',
+                            hint="they say the same: pass one")
+    return data_layout
+
+
+def _check_kernel(where: str, layout: str, kernel_layout: str, of_data: Mapping[str, str]) -> None:
+    """Refuses a layout of the kernel that does not belong to that of the data."""
+    wanted = of_data.get(layout)
+    if kernel_layout and wanted is not None and kernel_layout != wanted:
+        raise ArgumentError(f'{where}: kernel_layout is "{kernel_layout}"; to data of "{layout}" belongs "{wanted}"',
+                            hint=f'topi.layout_transform(kernel, "{kernel_layout}", "{wanted}")')
