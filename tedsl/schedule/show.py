@@ -6,6 +6,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import script
 from tedsl.lang.operation import extent_of
 from tedsl.schedule.domains import Fitted, counted_by_threads, root_extents, tile_down
 from tedsl.schedule.scan.stages import scans_of
@@ -80,8 +81,7 @@ def place_text(stage: StageState) -> str:
 def loop_text(stage: StageState, loop: IterVar, extent: object, limit: object = None) -> str:
     """A loop with its extent, or with the largest that it may have where only lowering knows, and with what was said of it."""
     shown = limit if extent is None else extent
-    number = build.as_int(shown)
-    bound = "" if shown is None else f" in 0..{number if number is not None else repr(shown)}"
+    bound = "" if shown is None else f" in 0..{script(shown) if isinstance(shown, Expr) else shown}"
     bound += " at most" if extent is None and limit is not None else ""
     notes = ["reduction"] if loop.is_reduction else []
     said = stage.annotation_of(loop)
@@ -89,5 +89,5 @@ def loop_text(stage: StageState, loop: IterVar, extent: object, limit: object = 
     attr = stage.attr_of(loop)
     for key, value in zip(attr.pragma_keys, attr.pragma_values):
         notes.append(f"pragma {key.value}" + ("" if value is None else f" {value!r}"))
-    notes += [f"prefetching {p.tensor.name} {p.offset!r} ahead" for p in attr.prefetched]
+    notes += [f"prefetching {p.tensor.name} {script(p.offset)} ahead" for p in attr.prefetched]
     return f"for {loop.name}{bound}" + (f" ({', '.join(notes)})" if notes else "")

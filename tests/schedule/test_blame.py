@@ -46,7 +46,7 @@ def test_unrolling_a_symbolic_loop():
         s[C].unroll(outer)
         s[B].compute_at(s[C], outer)
         """, "tedsl.lower(s, [A, C])") == """\
-loop i.outer is marked unroll but its extent floordiv((n: int32 + 7), 8) is not a constant
+loop i.outer is marked unroll but its extent (n + 7)//8 is not a constant
   from: s[C].unroll(i_outer)  (prog.py:8)
   hint: split it by a constant factor first, then unroll the inner loop"""
 

@@ -166,7 +166,7 @@ def test_print_of_symbolic_extents():
     B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
     s = create_schedule(B.op)
     s[B].split(B.op.axis[0], 16)
-    assert str(s[B]) == "B: output\n  for i.outer in 0..floordiv((n + 15), 16)\n    for i.inner in 0..16"
+    assert str(s[B]) == "B: output\n  for i.outer in 0..(n + 15)//16\n    for i.inner in 0..16"
 
 
 def test_parameters_of_a_layout_are_no_objects():

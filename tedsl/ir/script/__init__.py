@@ -26,6 +26,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.node import Node
 from tedsl.ir.script.printer import Places, ScriptPrinter
 from tedsl.ir.script.statements import SCRIPT
 
@@ -34,6 +35,8 @@ def script(node: Any, name: str | None = None) -> str:
     """A module, function, statement or expression in the notation for eyes. name: of a function, instead of its own."""
     if isinstance(node, IRModule):
         return "\n\n".join(script(func, key) for key, func in node.items())
+    if not isinstance(node, Node):
+        return str(node)  # a number that stands for an expression
     return ScriptPrinter(SCRIPT, _places(node), name).text(node)
 
 

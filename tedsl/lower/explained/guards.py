@@ -10,11 +10,12 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import And, Call, Expr, Reduce, Var
 from tedsl.ir.ops import IF_THEN_ELSE, LIKELY
+from tedsl.ir.script import script
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, Operation
 from tedsl.lower.checks import check_reads
-from tedsl.lower.explained.words import shown, told_apart
+from tedsl.lower.explained.words import told_apart
 from tedsl.lower.plan import Guard, Launch, StagePlan
 from tedsl.lower.threads.wrap import launched
 from tedsl.schedule.causes import Cause, annotated, attached, directive_behind, kept, related, said
@@ -52,7 +53,7 @@ def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
         for load in check_reads(plan.op, plan.domains).by_data:
             reason = (f"data decides the index; outside of {load.producer.name} the nearest element is read, unless "
                       'PassContext(config={"tir.data_index": ...}) says otherwise')
-            yield GuardReport(shown(load), reason, (), kind="clamped")
+            yield GuardReport(script(load), reason, (), kind="clamped")
 
 
 def _report(plan: StagePlan, condition: str, reason: str, causes: Sequence[Cause]) -> GuardReport:
@@ -80,7 +81,7 @@ def _guard(plan: StagePlan, guard: Guard, owners: Owners) -> GuardReport:
         causes = [related(plan.stage, relation) for relation in rounded]
     else:
         reason, causes = "the schedule asks for it", [said(plan.stage, "store_predicate")]
-    return _report(plan, shown(told_apart(guard.condition, owners, plan.name)), reason, causes)
+    return _report(plan, script(told_apart(guard.condition, owners, plan.name)), reason, causes)
 
 
 def _of_threads(plan: StagePlan, launch: Launch | None) -> Iterator[GuardReport]:
@@ -91,8 +92,8 @@ def _of_threads(plan: StagePlan, launch: Launch | None) -> Iterator[GuardReport]
             continue
         have, need = build.as_int(count), build.as_int(loop.extent)
         if have is None or have != need:
-            yield _report(plan, f"{axis.name} < {shown(loop.extent)}",
-                          f"the kernel launches {shown(count)} threads of {axis.thread_tag}, for another loop",
+            yield _report(plan, f"{axis.name} < {script(loop.extent)}",
+                          f"the kernel launches {script(count)} threads of {axis.thread_tag}, for another loop",
                           [annotated(plan.stage, loop.leaf, "bind_thread")])
 
 
@@ -121,7 +122,7 @@ def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
         added = _conditions(after["op"]) - (0 if before is None else _conditions(before["op"]))
         if added > 0 and (condition := _outermost(stage.op, directive.name, added)) is not None:
             shown_as = told_apart(Analyzer().simplify(substitute(condition, values)), owners, plan.name)
-            yield GuardReport(shown(shown_as), IN_FORMULA[directive.name], (directive.origin,))
+            yield GuardReport(script(shown_as), IN_FORMULA[directive.name], (directive.origin,))
 
 
 def _conditions(op: Operation) -> int:
@@ -159,6 +160,6 @@ def _uneven(plan: StagePlan, split: Split) -> str:
     part, extent = split.given, plan.extents[split.parent]
     if build.as_int(part) is not None and build.as_int(extent) is not None:
         if split.factor is None:
-            return f"{shown(part)} parts of {shown(extent)} iterations are not all of one size"
-        return f"{shown(part)} does not divide {shown(extent)}"
-    return f"nothing says that {shown(part)} divides {shown(extent)}"
+            return f"{script(part)} parts of {script(extent)} iterations are not all of one size"
+        return f"{script(part)} does not divide {script(extent)}"
+    return f"nothing says that {script(part)} divides {script(extent)}"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import script
 from tedsl.lang.scan.operation import ScanOp
-from tedsl.lower.explained.words import shown
 from tedsl.lower.plan import StagePlan
 from tedsl.lower.threads.around import hosts
 from tedsl.schedule.memory_options import PLAIN
@@ -38,11 +38,11 @@ def memory_text(plan: StagePlan, allocated: Sizes) -> str:
         sizes, dtype = region or list(plan.op.shape_of(value)), plan.op.dtype_of(value)
         whole = allocated.get(plan.op.output(value).name, _product(sizes)) if is_laid_out(plan) else _product(sizes)
         elements = build.as_int(whole)
-        count = f", {shown(whole)} elements" if is_laid_out(plan) else ""
+        count = f", {script(whole)} elements" if is_laid_out(plan) else ""
         if elements is not None:
             count = f", {elements} element{'s' * (elements != 1)}, {elements * dtype.bytes} bytes"
         scope = f", in {plan.stage.scope} scope" if plan.stage.scope else ""
-        words.append(f"{' x '.join(shown(size) for size in sizes) or '1'} {dtype}{count}{scope}")
+        words.append(f"{' x '.join(script(size) for size in sizes) or '1'} {dtype}{count}{scope}")
     if plan.host is not None:
         words[-1] += f", for each iteration of {plan.host.loops[plan.position].leaf.name} of {plan.host.name}"
     return "; ".join(words)

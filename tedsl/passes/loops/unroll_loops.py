@@ -15,6 +15,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import script
 from tedsl.ir.stmt import AttrStmt, Evaluate, For, ForKind, SeqStmt, Stmt, Store, Tensorized, is_no_op, seq
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.passes.config import UnrollConfig
@@ -78,7 +79,8 @@ class _Unroller(ScopedRewriter):
         body = self.stmt(loop.body)
         count = self.count(loop.extent)
         if loop.kind == ForKind.UNROLLED and count is None:
-            raise LoweringError(f"loop {loop.loop_var.name} is marked unroll but its extent {loop.extent} is not a constant",
+            raise LoweringError(f"loop {loop.loop_var.name} is marked unroll but its extent {script(loop.extent)} is not a "
+                                "constant",
                                 hint="split it by a constant factor first, then unroll the inner loop",
                                 about=loop)
         changed = loop if body is loop.body else loop.replace(body=body)
