@@ -18,7 +18,7 @@ def as_int(value: Any) -> int | None:
 
 
 def opening(name: str, *tensors: Any) -> str:
-    """How messages of the operator `name` on `tensors` begin; ArgumentTypeError where one is no tensor."""
+    """The beginning of error messages of the operator `name` on `tensors`. Raises ArgumentTypeError if one is not a tensor."""
     for tensor in tensors:
         if not isinstance(tensor, te.Tensor):
             raise ArgumentTypeError(f"{name}: got {_kind(tensor)} where a tensor is meant",
@@ -100,7 +100,7 @@ def indices_at(position: Any, shape: Sequence[Any]) -> list[Any]:
 
 
 def require_integers(tensor: te.Tensor, where: str, name: str = "indices") -> None:
-    """DTypeError where the elements of `tensor` are no integers."""
+    """Raise DTypeError if the elements of `tensor` are not integers."""
     if not isinstance(tensor, te.Tensor):
         raise ArgumentTypeError(f"{where}: {name} is {_kind(tensor)} where a tensor is meant",
                                 hint="declare te.placeholder(shape, 'int32'), and pass arrays when the function is called")
@@ -110,7 +110,7 @@ def require_integers(tensor: te.Tensor, where: str, name: str = "indices") -> No
 
 
 def require_one_dtype(tensors: Sequence[te.Tensor], where: str) -> None:
-    """DTypeError where the dtypes of the tensors differ."""
+    """Raise DTypeError if the dtypes of the tensors differ."""
     for tensor in tensors:
         opening(where, tensor)
         if tensor.dtype != tensors[0].dtype:
@@ -119,7 +119,7 @@ def require_one_dtype(tensors: Sequence[te.Tensor], where: str) -> None:
 
 
 def require_room(tensors: Sequence[te.Tensor], out_dtype: Any, where: str) -> None:
-    """DTypeError where products of floats are to be added up in integers: each would lose its fraction."""
+    """Raise DTypeError if products of floats would be accumulated in integers, which drops their fractions."""
     floats = [tensor for tensor in tensors if tensor.dtype.is_float]
     if out_dtype is not None and floats and not te.const(0, out_dtype).dtype.is_float:
         raise DTypeError(f"{where}: out_dtype is {out_dtype} and {floats[0].name} holds {floats[0].dtype}",

@@ -104,7 +104,7 @@ def _reduced(data: te.Tensor, axes: tuple[int, ...], keepdims: bool, combine: Ca
 
 
 def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: bool) -> te.Tensor:
-    """Index and value are reduced together, by an order of pairs that no order of the steps can change."""
+    """Reduce pairs (index, value) under a total order, so that the result does not depend on the order of the steps."""
     where = opening(operator, data)
     axes = reduced_axes(axis, data.ndim, where)
     if data.dtype == "bool":
@@ -125,7 +125,7 @@ def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: 
 
 
 def _flat(loops: Sequence[Any]) -> Any:
-    """The row-major number of an element of the reduced dimensions, as int32."""
+    """The row-major position of an element within the reduced dimensions, int32."""
     number = loops[0].var
     for loop in loops[1:]:
         number = number * loop.dom.extent + loop.var

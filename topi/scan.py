@@ -58,7 +58,7 @@ def _is_one(shape: Sequence[Any]) -> bool:
 
 def _rows_by_column(ib: Any, source: Any, target: Any, o: tuple[Any, ...], shape: Sequence[Any], exclusive: bool, start: Any,
                     joined: Binary) -> None:
-    """One running value after the other, in a register: where the elements are neighbours, or their dtype is too narrow."""
+    """Accumulate along each column in a register: for contiguous elements, or a dtype too narrow to store partial sums in."""
     of = start.dtype
     wide = "float32" if of.is_float and of.bits == 16 else of
     with loops(ib, shape[len(o) + 1:], name="j") as j:
@@ -75,7 +75,7 @@ def _rows_by_column(ib: Any, source: Any, target: Any, o: tuple[Any, ...], shape
 
 def _row_by_row(ib: Any, source: Any, target: Any, o: tuple[Any, ...], shape: Sequence[Any], exclusive: bool, start: Any,
                 joined: Binary) -> None:
-    """Each row from the row before: the inner loops run over neighbours."""
+    """Compute each row from the row before it, so that the inner loops are contiguous."""
     of = start.dtype
     with ib.for_range(0, shape[len(o)], name="k") as k:
         with ib.if_scope(k == 0), loops(ib, shape[len(o) + 1:], name="j") as j:

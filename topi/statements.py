@@ -14,14 +14,14 @@ SMALL = 1 << 14  # elements that one thread moves faster than several can be wok
 
 @contextmanager
 def loops(ib: Any, shape: Sequence[Any], kind: str = "serial", name: str = "i") -> Iterator[tuple[tir.Var, ...]]:
-    """Loops over all indices of `shape`, which are given; kind: that of the outermost one."""
+    """Nest loops over `shape` and pass their indices to the body. kind: the kind of the outermost loop."""
     with ExitStack() as nest:
         yield tuple([nest.enter_context(ib.for_range(0, extent, name=f"{name}{d}", kind=kind if d == 0 else "serial"))
                      for d, extent in enumerate(shape)])
 
 
 def rows_kind(shape: Sequence[Any]) -> str:
-    """The kind of loops whose iterations are independent: parallel where there may be enough to do."""
+    """The kind for loops whose iterations are independent: parallel, unless there is too little work."""
     elements = as_int(product(shape))
     return "parallel" if elements is None or elements > SMALL else "serial"
 

@@ -6,7 +6,7 @@ from topi.schedules.kernel import Kernel
 
 
 def schedule_default(kernel: Kernel) -> None:
-    """Leaves the loops as they are; what was fused is computed in the innermost loop of its end."""
+    """Keep plain loops; fused stages are computed in the innermost loop of the kernel's tail."""
     s = kernel.schedule
     axes = s[kernel.tail].op.axis if kernel.fused else ()
     if axes:

@@ -17,7 +17,7 @@ _LEAVES = (tir.Var, tir.IntImm, tir.FloatImm, tir.ProducerLoad, tir.StringImm)
 
 @dataclass
 class Formula:
-    """The reads of some expressions, the arithmetic on what is read, and the variables that do more than index plainly."""
+    """What a set of expressions loads, the cost of its arithmetic, and the variables used other than as plain indices."""
 
     loads: list[Any] = field(default_factory=list)
     cost: int = 0
@@ -29,7 +29,7 @@ class Formula:
 
 
 def formula_of(bodies: Iterable[Any]) -> Formula:
-    """Looks through expressions, each shared node once."""
+    """Collect the loads, the cost and the entangled variables of expressions; a shared node counts once."""
     formula = Formula()
     seen: set[Any] = set()
     stack = list(bodies)
@@ -77,7 +77,7 @@ def constant(extent: Any) -> int | None:
 
 
 def extent_of(axis: Any) -> int | None:
-    """The number of iterations of an axis; None if it is known only at the call, and for loops that were made of others."""
+    """The constant number of iterations of an axis; None if it is symbolic, and for loops made by directives."""
     return None if axis.dom is None else constant(axis.dom.extent)
 
 
@@ -92,9 +92,9 @@ def product(extents: Iterable[int | None]) -> int | None:
 
 
 def runs(axes: Sequence[Any], formula: Formula) -> list[list[Any]]:
-    """`axes` cut into runs of neighbours that lie one after the other in every tensor read: each run can be one loop.
+    """Group neighbouring `axes` that are contiguous in every tensor read: each group can be fused into one loop.
 
-    Only constant extents are joined: of symbolic shapes the strides are not known either.
+    Only constant extents are joined: the strides of symbolic shapes are not known.
     """
     joined: list[list[Any]] = []
     for axis in axes:

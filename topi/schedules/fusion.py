@@ -73,7 +73,7 @@ def graph_of(s: te.Schedule) -> Graph:
 # --- the ends of kernels ----------------------------------------------------------------------------------------------
 
 def _tails(graph: Graph, anchors: Callable[[Any], bool]) -> dict[Any, Any]:
-    """For each anchor the last operation that can be computed in its loops, an element for an element."""
+    """The tail of each anchor: the last element-wise operation that can be computed in its loops."""
     tails: dict[Any, Any] = {}
     taken: set[Any] = set()
     for op in reversed(graph.ops):
@@ -117,7 +117,7 @@ def _inlines(op: Any, graph: Graph, costs: dict[Any, int]) -> bool:
 
 
 def _times_read(op: Any, reader: Any, graph: Graph) -> int:
-    """How often `reader` computes an element of `op` that is inlined, as far as its formula tells; "often" is _OFTEN."""
+    """The number of times `reader` computes an inlined element of `op`, judged by its formula; _OFTEN stands for many."""
     axes = {axis.var for axis in (*reader.axis, *reader.reduce_axis) if extent_of(axis) != 1}
     times, seen = 0, set()
     for load in graph.formulas[reader].reads_of(op):

@@ -1,4 +1,4 @@
-"""Kernels that belong to the rows of another: what an element-wise end needs of each row is computed there, once.
+"""Kernels merged into the row loop of another: statistics of a row are computed once, in the loop that uses them.
 
     total = sum(x * x, 1);  y = x / sqrt(total)          one loop over rows: total, its root, then y along the row
 """
@@ -14,7 +14,7 @@ from topi.schedules.kernel import Kernel
 
 
 def join_rows(kernels: Sequence[Kernel], outputs: set[Any]) -> list[Kernel]:
-    """`kernels`, producers first, without those that became the `inside` of a later one."""
+    """`kernels`, producers first, without those that were merged into a later one (its `inside`)."""
     left = list(kernels)
     for host in reversed(kernels):
         if host in left and not _reduces(host) and len(host.tail.axis) > 1:
@@ -27,7 +27,7 @@ def _reduces(kernel: Kernel) -> bool:
 
 
 def _join(host: Kernel, left: list[Kernel], outputs: set[Any]) -> None:
-    """Moves the kernels into `host` that only its rows read, for the number of leading dimensions that a row is."""
+    """Merge into `host` the kernels whose results only its own rows read."""
     whole = host.inlined
     kept = _kept(host, left, whole)
     if not kept:
@@ -46,7 +46,7 @@ def _join(host: Kernel, left: list[Kernel], outputs: set[Any]) -> None:
 
 
 def _kept(host: Kernel, left: Sequence[Kernel], whole: te.Schedule) -> int:
-    """How many leading dimensions of `host` number its rows: those by which it reads a result of a reduction along rows."""
+    """The number of leading dimensions of `host` that index its rows: those by which it reads the result of a reduction."""
     record, rank = host.record, len(host.tail.axis)
     axes = getattr(record, "axes", None) or ((record.axis,) if hasattr(record, "stages") and hasattr(record, "axis") else None)
     if axes is not None and hasattr(record, "stages"):
@@ -64,7 +64,7 @@ def _kept(host: Kernel, left: Sequence[Kernel], whole: te.Schedule) -> int:
 
 
 def _fits(kernel: Kernel, kept: int) -> bool:
-    """Whether the results of `kernel` are one or some for each row: reductions by their last loops, or element-wise ones."""
+    """Whether `kernel` computes per row: a reduction over the dimensions of a row, or an element-wise formula."""
     if kernel.anchor.reduce_axis:
         record = kernel.record
         rank = record.source.ndim if hasattr(record, "source") and hasattr(record, "axes") else 0
@@ -83,7 +83,7 @@ def _readers(op: Any, left: Sequence[Kernel], whole: te.Schedule, members: Seque
 
 
 def _same_row(reader: Any, op: Any, kept: int, whole: te.Schedule) -> bool:
-    """Whether `reader` reads `op` by its own leading indices, so that a row of it needs that row alone."""
+    """Whether `reader` indexes `op` with its own leading axes, so that each of its rows needs the same row of `op` only."""
     reading: Any = whole[reader].op
     own = [axis.var for axis in reading.axis][:kept]
     return all(all(a is b for a, b in zip(load.indices[:kept], own)) and len(load.indices) >= kept

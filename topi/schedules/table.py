@@ -53,7 +53,7 @@ BY_KEY: dict[str, dict[type, Rule]] = {"cpu": CPU, "gpu": GPU}
 
 
 def rules_for(target: Target) -> dict[type, Rule]:
-    """The schedules for a target, by the first of its keys that has some."""
+    """The table of schedules for the first key of the target that has one."""
     return next((BY_KEY[key] for key in target.kind.keys if key in BY_KEY), {})
 
 

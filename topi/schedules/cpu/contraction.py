@@ -38,20 +38,20 @@ def rows_of_contraction(kernel: Kernel, formula: Formula) -> int | None:
 
 
 def turned_loads(kernel: Kernel, formula: Formula) -> list[Any]:
-    """The loads whose neighbours along the last axis of the anchor are not neighbours in memory."""
+    """The loads that are not contiguous along the last axis of the anchor."""
     last = kernel.anchor.axis[-1].var
     return [load for load in formula.loads if last in load.indices[:-1] or
             (load.indices and load.indices[-1] is not last and last in variables_in(load.indices[-1]))]
 
 
 def _can_be_copied(kernel: Kernel, formula: Formula, load: Any) -> bool:
-    """Whether a copy serves the load: of memory that nothing else of the formula reads, at plain and different axes."""
+    """Whether the load can read from a packed copy: its indices are distinct axes and no other load reads that tensor."""
     return load.producer in kernel.anchor.input_tensors and len(set(load.indices)) == len(load.indices) and \
         all(isinstance(index, tir.Var) for index in load.indices) and len(formula.reads_of(load.producer.op)) == 1
 
 
 def schedule_contraction(kernel: Kernel, formula: Formula, row: int) -> None:
-    """Tiles of the axis number `row` and the last."""
+    """Tile the axis number `row` and the last axis; the sums of a tile stay in registers."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     work = product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
     rows, columns = extent_of(kernel.anchor.axis[row]), extent_of(kernel.anchor.axis[-1])
@@ -79,7 +79,7 @@ def schedule_contraction(kernel: Kernel, formula: Formula, row: int) -> None:
 
 
 def _copy(kernel: Kernel, load: Any) -> Any:
-    """Of what a tile reads, with the last axis of the anchor innermost."""
+    """Pack what a tile reads, with the last axis of the anchor innermost."""
     copy = kernel.schedule.cache_read(load.producer, "global", [kernel.anchor])
     at = load.indices.index(kernel.anchor.axis[-1].var)
     kernel.schedule[copy].transform_layout(lambda *i: [*i[:at], *i[at + 1:], i[at]])
@@ -87,7 +87,7 @@ def _copy(kernel: Kernel, load: Any) -> Any:
 
 
 def tiles_fit(kernel: Kernel) -> bool:
-    """Whether the end of the kernel has the axes of its sums, which are one tensor."""
+    """Whether the tail of the kernel has the axes of its reduction, and the reduction has one output."""
     axes, ends = kernel.anchor.axis, kernel.tail.axis
     return kernel.anchor.num_outputs == 1 and len(axes) == len(ends) and all(
         extent_of(a) == extent_of(b) for a, b in zip(axes, ends))

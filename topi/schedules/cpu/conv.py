@@ -25,7 +25,7 @@ _READ_OFTEN = 100  # pixels, from which a copy of the weights is worth it
 
 
 def schedule_conv(kernel: Kernel) -> None:
-    """Chooses by which dimension is innermost and how many channels there are."""
+    """Schedule a convolution by its innermost dimension and its number of channels."""
     layout = kernel.record.layout
     if layout == "NCHWc":
         _blocks(kernel)
@@ -45,18 +45,18 @@ def _work(kernel: Kernel) -> int | None:
 
 
 def _registers(kernel: Kernel) -> int:
-    """How many vectors a tile has, so that they stay in registers beside operands that are read at overlapping places."""
+    """The number of accumulator vectors of a tile; fewer than for a matrix product, since loads overlap in registers."""
     return 16 if kernel.target.vector_bits == 512 or kernel.target.arch == "aarch64" else 12
 
 
 def _weights(kernel: Kernel) -> te.Tensor:
-    """What the sums read as weights."""
+    """The tensor that the reduction reads as weights."""
     tensor: te.Tensor = kernel.record.flipped if isinstance(kernel.record, TransposedConvOp) else kernel.record.kernel
     return tensor
 
 
 def _sums(kernel: Kernel) -> Any:
-    """The operation that adds up, apart from the one that stores."""
+    """The operation that holds the reduction, which may be cached apart from the stage that stores the result."""
     if kernel.fused:
         return kernel.anchor
     return kernel.schedule.cache_write(kernel.tail.output(0), "local").op
@@ -73,7 +73,7 @@ def _channels_last(kernel: Kernel) -> None:
 
 
 def _is_far_apart(kernel: Kernel, wide: int) -> bool:
-    """Whether the rows of weights that a tile reads lie in more pages of memory than stay at hand, and are read often."""
+    """Whether the weights of a tile span more pages than the TLB holds, and are reused often enough to pack."""
     shape = [constant(extent) for extent in _weights(kernel).shape]
     size, pixels = product(shape), product([extent_of(axis) for axis in kernel.tail.axis[:-1]])
     if isinstance(kernel.record, DepthwiseConvOp) or size is None or shape[-1] is None or shape[-1] <= wide:
@@ -82,7 +82,7 @@ def _is_far_apart(kernel: Kernel, wide: int) -> bool:
 
 
 def _panels(kernel: Kernel, wide: int, channel: int) -> None:
-    """A copy of the weights in which what a tile reads follows itself; channel: their dimension of the results."""
+    """Pack the weights so that a tile reads them contiguously. channel: their dimension of output channels."""
     s = kernel.schedule
     weights = s[s.cache_read(_weights(kernel), "global", [kernel.anchor])]
     rest = slice(1, None) if channel == 0 else slice(None, -1)
@@ -100,7 +100,7 @@ def _blocks(kernel: Kernel) -> None:
 
 
 def _vectors(channels: int | None, lanes: int) -> int:
-    """One or two: two share what is read of the data, unless half of the second would be empty."""
+    """The vectors of output channels in a tile, 1 or 2: two reuse each load of the data."""
     return 2 if channels is None or -(-channels // (2 * lanes)) * 2 == -(-channels // lanes) else 1
 
 
@@ -141,7 +141,7 @@ def _reduction(kernel: Kernel, stage: Any) -> list[Any]:
 # --- lanes along channels, width innermost ----------------------------------------------------------------------------
 
 def _fills_vectors(kernel: Kernel) -> bool:
-    """Whether vectors of results for one pixel are fuller than vectors of pixels, and read one element of the data."""
+    """Whether vectors along the output channels are fuller than vectors along the width."""
     record, lanes = kernel.record, kernel.lanes(kernel.anchor)
     channels, width = extent_of(kernel.tail.axis[1]), extent_of(kernel.tail.axis[-1])
     if isinstance(record, DepthwiseConvOp) or channels is None or channels < lanes:
@@ -207,7 +207,7 @@ def _rows(kernel: Kernel) -> None:
 
 
 def _row_tile(width: int | None, lanes: int) -> tuple[int, int]:
-    """The columns of a tile and its vectors in a row: as few vectors in all as can be, and up to four in a tile."""
+    """The columns of a tile and its vectors in a row: the fewest vectors in all, at most four in a tile."""
     if width is None:
         return 2 * lanes, 2
     vectors = min((4, 3, 2, 1), key=lambda v: -(-width // (v * lanes)) * v)
@@ -215,7 +215,7 @@ def _row_tile(width: int | None, lanes: int) -> tuple[int, int]:
 
 
 def _phases(kernel: Kernel) -> None:
-    """A copy of the padded data with every stride-th element of a row together: neighbouring results read neighbours."""
+    """Pack the padded data so that every stride-th element of a row is contiguous, as results read it."""
     s, step = kernel.schedule, kernel.record.strides[-1]
     stage = s[s.cache_read(kernel.record.padded, "global", [kernel.anchor])]
     stage.transform_layout(lambda *at: [*at[:-1], at[-1] % step, at[-1] // step])

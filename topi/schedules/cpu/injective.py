@@ -15,12 +15,12 @@ _LINES = 8
 
 
 def schedule_injective(kernel: Kernel) -> None:
-    """Axes that lie one after the other in every tensor become one loop; of that one, or the last axis, come the vectors."""
+    """Fuse the axes that are contiguous in every tensor and vectorize the fused loop, or the last axis."""
     map_elements(kernel, kernel.tail)
 
 
 def map_elements(kernel: Kernel, op: Any) -> None:
-    """The loops of the stage of `op` alone."""
+    """Schedule the loops of the stage of `op` alone."""
     if not op.axis:
         return
     stage, formula = kernel.schedule[op], kernel.formula(op)
@@ -43,7 +43,7 @@ def map_elements(kernel: Kernel, op: Any) -> None:
 
 
 def turned_axis(op: Any, formula: Formula) -> Any:
-    """An axis that runs along the memory of what is read, where the last axis does not; None if there is none worth it."""
+    """The axis along which inputs are contiguous where the last axis is not, as in a transpose; None if there is none."""
     last = op.axis[-1]
     for axis in op.axis[:-1]:
         if any(load.indices and load.indices[-1] is axis.var and any(last.var in variables_in(index) for index in load.indices)
@@ -54,9 +54,9 @@ def turned_axis(op: Any, formula: Formula) -> Any:
 
 
 def _map_turned(kernel: Kernel, op: Any, turned: Any) -> None:
-    """Tiles, so that each line of memory is used whole while it is in the nearest cache, on the side read and on that written.
+    """Tile both axes, so that each cache line is used whole while it is in L1, of the input and of the output.
 
-    Of the last axis only few at a time: a power of two apart, more lines than that would share a place in the cache.
+    Tiles are narrow along the last axis: lines a power of two apart fall into the same cache set.
     """
     stage = kernel.schedule[op]
     *outer, last = [axis for axis in op.axis if axis is not turned]

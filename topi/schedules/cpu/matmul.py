@@ -21,7 +21,7 @@ _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read
 
 
 def schedule_matmul(kernel: Kernel) -> None:
-    """Chooses by how the second matrix is stored and how many rows use it."""
+    """Schedule a matrix product by the layout of the second matrix and the number of rows that use it."""
     rows, terms = extent_of(kernel.anchor.axis[-2]), extent_of(kernel.anchor.reduce_axis[0])
     few = rows is not None and terms is not None and terms >= max(_TERMS * rows, 4 * kernel.lanes(kernel.anchor))
     if few and rows is not None and kernel.record.transpose_b and not kernel.record.transpose_a:
@@ -62,7 +62,7 @@ def _tiles(kernel: Kernel, rows: int | None) -> None:
 
 
 def _panel(kernel: Kernel, wide: int) -> Any:
-    """The copy of the columns of the second matrix that a tile uses, row after row; None where it is not worth it."""
+    """Pack the columns of the second matrix that a tile uses, row after row; None where packing does not pay."""
     record = kernel.record
     count = product([extent_of(kernel.anchor.axis[-1]), extent_of(kernel.anchor.reduce_axis[0])])
     rows = extent_of(kernel.anchor.axis[-2])

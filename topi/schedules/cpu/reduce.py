@@ -27,7 +27,7 @@ _STRAIGHT = 16  # lanes that are combined without a loop
 
 
 def schedule_reduce(kernel: Kernel) -> None:
-    """Chooses by what is shared and what the innermost dimension of the memory read is."""
+    """Schedule a reduction by the data that its results share and by the innermost dimension of the memory it reads."""
     formula = kernel.formula(kernel.anchor)
     row = rows_of_contraction(kernel, formula) if tiles_fit(kernel) else None
     if row is not None:
@@ -41,7 +41,7 @@ def schedule_reduce(kernel: Kernel) -> None:
 
 
 def reads_along(axes: Any, formula: Formula) -> bool:
-    """Whether one of `axes` runs along the last dimension of what is read."""
+    """Whether the reads are contiguous along one of `axes`."""
     variables = {axis.var for axis in axes}
     return any(load.indices and load.indices[-1] in variables for load in formula.loads)
 
@@ -68,9 +68,9 @@ def _reduce_rows(kernel: Kernel, formula: Formula) -> None:
 
 
 def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
-    """Partial results of the reduction `op` in vectors; the tensors that hold them, to be computed where `op` is.
+    """Factor the reduction `op` into partial results in the lanes of vectors; returns the tensors that hold them.
 
-    First some vectors of them, so that one addition need not wait for the other, then one, a few lanes, these one by one.
+    Several vectors first, to hide the latency of the additions, then one vector, then a few lanes, then single lanes.
     """
     s, lanes = kernel.schedule, kernel.lanes(op)
     along = runs(op.reduce_axis, formula)[-1]
@@ -97,14 +97,14 @@ def reduce_in_lanes(kernel: Kernel, op: Any, formula: Formula) -> list[Any]:
 
 
 def combine_lanes(stage: te.Stage, lanes: int) -> None:
-    """The last step of a reduction, lane after lane, without a loop: a short plain loop would cost LLVM's loop passes."""
+    """Unroll the last step of a reduction over its lanes: a short loop would go through LLVM's loop passes."""
     op: Any = stage.op
     if lanes <= _STRAIGHT:
         stage.unroll(op.reduce_axis[0])
 
 
 def _reduce_all(kernel: Kernel, formula: Formula) -> None:
-    """Chunks of the one row, each with a result of its own; the same chunks for any number of threads."""
+    """Reduce all elements in chunks with a partial result each; the chunks do not depend on the number of threads."""
     s, op = kernel.schedule, kernel.anchor
     groups = runs(op.reduce_axis, formula)
     if len(groups) > 1:
@@ -138,7 +138,7 @@ def _reduce_all(kernel: Kernel, formula: Formula) -> None:
 # --- columns ------------------------------------------------------------------------------------------------------------
 
 def _reduce_columns(kernel: Kernel, formula: Formula) -> None:
-    """Rows are read as memory has them, some at a time: their sums in registers meanwhile, else in the nearest cache."""
+    """Reduce columns by reading rows in memory order; the sums of a block of columns stay in registers, or in L1."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     axes = list(tail.op.axis)
     if not axes:
@@ -159,7 +159,7 @@ def _reduce_columns(kernel: Kernel, formula: Formula) -> None:
 
 
 def add_rows(stage: te.Stage, last: Any, extent: int, lanes: int) -> None:
-    """Inside of its other loops: the `last` axis, of at most `extent` results, in vectors, and rows around that."""
+    """Vectorize the `last` axis (at most `extent` results) and put the loop over rows around it, inside the other loops."""
     width = min(_COLUMNS, -(-extent // lanes)) * lanes
     *slow, row = stage.op.reduce_axis
     rows, row = stage.split(row, factor=_ROWS)

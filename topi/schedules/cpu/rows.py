@@ -1,4 +1,4 @@
-"""Operators that look at each row several times: softmax, layer_norm. A row is done with while it is in the nearest cache.
+"""Operators that read each row several times: softmax, layer_norm. All steps of a row run while it is in L1.
 
     reduced dimensions last:     for each row in parallel: statistics, what is kept of it, the result; all in vectors along it
     reduced dimension not last:  the same for some neighbouring rows at a time, one in each lane of the vectors
@@ -21,17 +21,17 @@ _NEIGHBOURS = 4  # vectors of neighbouring rows
 
 
 def schedule_softmax(kernel: Kernel) -> None:
-    """Maximum, exponentials and their sum for each row."""
+    """Compute maximum, exponentials and their sum row by row."""
     _schedule(kernel, (kernel.record.axis,))
 
 
 def schedule_normalize(kernel: Kernel) -> None:
-    """Mean and variance for each row; what is computed of them once per row is not computed again for each element."""
+    """Compute mean and variance row by row; values that depend on the row alone are computed once per row."""
     _schedule(kernel, kernel.record.axes)
 
 
 def schedule_group(kernel: Kernel) -> None:
-    """Formulas over rows that are no operator of a name."""
+    """Schedule a group of formulas over rows that fusion put together."""
     _along_rows(kernel, len(kernel.tail.axis) - kernel.kept)
 
 
@@ -47,7 +47,7 @@ def _schedule(kernel: Kernel, axes: Sequence[int]) -> None:
 
 
 def _stages(kernel: Kernel) -> list[Any]:
-    """What is computed for each row, producers first."""
+    """The stages computed for each row, producers first."""
     return [*kernel.inside, *[tensor.op for tensor in getattr(kernel.record, "stages", ())]]
 
 
@@ -76,14 +76,14 @@ def _along_rows(kernel: Kernel, reduced: int) -> None:
 
 
 def vectors(stage: te.Stage, axes: list[Any], lanes: int) -> None:
-    """The elements of a row in some vectors at a time."""
+    """Vectorize the elements of a row, several vectors at a time."""
     loop = stage.fuse(*axes) if len(axes) > 1 else axes[0]
     extent = product([extent_of(axis) for axis in axes])
     vectorize(stage, loop, extent, lanes * (_UNROLL if extent is None or extent % (lanes * _UNROLL) == 0 else 1))
 
 
 def _across_rows(kernel: Kernel, axes: Sequence[int]) -> None:
-    """Neighbouring rows in lanes: all that is outside of the reduced dimension and a block of the last one."""
+    """Vectorize across neighbouring rows, where the reduced dimension is not the last."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     own = list(kernel.tail.axis)
     lanes = kernel.lanes(kernel.tail)

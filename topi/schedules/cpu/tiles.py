@@ -1,4 +1,4 @@
-"""How large tiles are whose sums stay in registers."""
+"""Register tile sizes for matrix products and convolutions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tedsl.target import Target
 
 
 def accumulators(target: Target) -> int:
-    """How many vectors of a tile stay in registers beside operands."""
+    """The number of vector accumulators that fit the registers of the target beside the operands of a multiply-add."""
     return 24 if target.vector_bits == 512 or target.arch == "aarch64" else 12
 
 

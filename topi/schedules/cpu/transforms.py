@@ -13,7 +13,7 @@ _UNROLLED = 128  # entries of a result
 
 
 def schedule_transform(kernel: Kernel) -> None:
-    """The rows of the matrices are chosen when the loops are compiled; what their sums share stays in registers."""
+    """Unroll products with small constant matrices; sums that rows share stay in registers."""
     s, stage, lanes = kernel.schedule, kernel.schedule[kernel.tail], kernel.lanes(kernel.anchor)
     *axes, last = stage.op.axis
     small = [axes[number] for number in kernel.record.small]

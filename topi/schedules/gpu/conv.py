@@ -44,7 +44,7 @@ def schedule_conv(kernel: Kernel) -> None:
 
 
 def _fill(stage: te.Stage, reader: te.Stage, loop: Any, rows: int, columns: int) -> None:
-    """The threads of the block copy in turns."""
+    """Let the threads of the block fill shared memory together, each every n-th element."""
     stage.compute_at(reader, loop)
     rest, column = stage.split(fused_axes(stage), factor=columns)
     _, row = stage.split(rest, factor=rows)

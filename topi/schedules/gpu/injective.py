@@ -12,7 +12,7 @@ THREADS = 256
 
 
 def schedule_injective(kernel: Kernel) -> None:
-    """One loop over all elements, in blocks of threads."""
+    """Fuse all axes and bind the loop to blocks and threads."""
     bind_elements(kernel.schedule[kernel.tail])
 
 
@@ -27,7 +27,7 @@ def bind_elements(stage: te.Stage) -> Any:
 
 
 def fused_axes(stage: te.Stage) -> Any:
-    """One loop for the axes of `stage`, also where it has none."""
+    """Fuse the axes of `stage`; of no axes, one loop of one iteration."""
     stage_op: Any = stage.op
     axes = list(stage_op.axis)
     return axes[0] if len(axes) == 1 else stage.fuse(*axes)

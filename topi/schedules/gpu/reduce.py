@@ -14,7 +14,7 @@ _ROWS = 8  # results of a block, where there are several
 
 
 def schedule_reduce(kernel: Kernel) -> None:
-    """Long reductions across threads; short ones by one thread for each result."""
+    """Reduce across the threads of a block where the reduction is long, else by one thread per result."""
     extent = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
     if extent is not None and extent < _WARP:
         _one_thread(kernel)
@@ -31,7 +31,7 @@ def _one_thread(kernel: Kernel) -> None:
 
 
 def _across_threads(kernel: Kernel) -> None:
-    """threadIdx.x goes along the reduction; threadIdx.y, where there are several results, over some of them."""
+    """Bind the reduction to threadIdx.x and, where there are several results, some of them to threadIdx.y."""
     s, op = kernel.schedule, kernel.anchor
     alone = product([extent_of(axis) for axis in kernel.tail.axis]) == 1
     thread = te.thread_axis((0, THREADS if alone else _WARP), "threadIdx.x")
@@ -53,7 +53,7 @@ def _across_threads(kernel: Kernel) -> None:
 
 
 def reduce_across(s: te.Schedule, op: Any, thread: Any) -> None:
-    """Partial results of the reduction `op` by each thread, combined across the threads."""
+    """Factor the reduction `op` into one partial result per thread, combined across the threads."""
     axes = list(op.reduce_axis)
     loop = s[op].fuse(*axes) if len(axes) > 1 else axes[0]
     _, inner = s[op].split(loop, factor=extent_of(thread))

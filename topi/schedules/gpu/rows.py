@@ -13,7 +13,7 @@ _THREADS = 64
 
 
 def schedule_rows(kernel: Kernel) -> None:
-    """A block for each row; its values in shared memory between the steps, reductions across the threads."""
+    """Give each row a block of threads: values stay in shared memory between the steps, reductions run across the threads."""
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     if kernel.fused:
         s[kernel.anchor].compute_inline()
@@ -46,7 +46,7 @@ def reduced_axes(kernel: Kernel) -> tuple[int, ...]:
 
 
 def _across(s: te.Schedule, tensor: te.Tensor, thread: Any) -> None:
-    """Each thread reduces some elements, then all of them together."""
+    """Reduce in two steps: within each thread, then across the threads of the block."""
     stage = s[tensor]
     op: Any = stage.op
     loop = stage.fuse(*op.reduce_axis) if len(op.reduce_axis) > 1 else op.reduce_axis[0]
@@ -59,13 +59,13 @@ def _across(s: te.Schedule, tensor: te.Tensor, thread: Any) -> None:
 
 
 def _spread(stage: te.Stage, loop: Any, thread: Any) -> None:
-    """The iterations of `loop` on the threads of the block."""
+    """Bind the iterations of `loop` to the threads of the block."""
     _, inner = stage.split(loop, factor=_THREADS)
     stage.bind(inner, thread)
 
 
 def _stage_by_stage(kernel: Kernel) -> None:
-    """For shapes known at the call: every step is a launch of its own."""
+    """Launch each step as a kernel of its own, for symbolic shapes."""
     s = kernel.schedule
     for tensor in kernel.record.stages:
         bind_elements(s[tensor])
