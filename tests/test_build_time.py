@@ -2,6 +2,8 @@
 
 import gc
 import math
+import random
+import statistics
 import sys
 import time
 
@@ -9,6 +11,7 @@ import pytest
 
 import tedsl
 from benchmarks.programs_by_size import FAMILIES
+from tedsl import te, tir
 from tedsl.codegen.llvm.backend import make_kernel
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.passes.context import PassContext
@@ -75,6 +78,51 @@ def test_twenty_five_levels_of_a_select_of_itself_build_at_once():
 @pytest.mark.parametrize("name", ["nested exps", "nested tanhs", "nested selects", "nested floordivs of data"])
 def test_a_formula_of_1600_levels(name):
     program = FAMILIES[name].make(1600)
+    begin = time.process_time()
+    tedsl.build(*program)
+    assert time.process_time() - begin < 10
+
+
+# --- any program ---
+
+
+def random_program(draw, size):
+    """A formula of `size` steps over earlier values, each used again by later ones as it comes."""
+    a, b = (te.placeholder((256,), name=name) for name in "AB")
+
+    def formula(i):
+        values = [a[i], b[i]]
+        for _ in range(size):
+            x, y = values[-1], values[-draw.randint(1, min(len(values), 6))]
+            values.append(draw.choice((
+                lambda x, y: x + y, lambda x, y: x * 0.5 - y, lambda x, y: te.max(x, y), lambda x, y: te.exp(x) + y,
+                lambda x, y: te.select(x > y, x, y * 0.5), lambda x, y: tir.if_then_else(x > 0.5, y, x * y),
+                lambda x, y: tir.if_then_else(i > 3, a[i - 3] + x, y), lambda x, y: te.floordiv(x, 3.0) + y,
+                lambda x, y: x.astype("int32").astype("float32") * y))(x, y))
+        return values[-1]
+
+    out = te.compute((256,), formula, name="C")
+    s = te.create_schedule(out.op)
+    outer, inner = s[out].split(out.op.axis[0], factor=16)
+    draw.choice((lambda: None, lambda: s[out].unroll(inner) if size < 16 else None, lambda: s[out].parallel(outer)))()
+    return s, [a, b, out]
+
+
+def test_the_work_of_three_hundred_random_programs_grows_as_they_do():
+    """The exponent of the power of the size that fits them all best; none makes as many calls as 5 seconds hold."""
+    draw = random.Random(0)
+    points = []
+    for at in range(300):
+        size = round(2 * 12 ** (at / 299))  # 2 to 24 steps
+        points.append((math.log(size), math.log(calls_made_by(lambda size=size: write(random_program(draw, size))))))
+    mean_x, mean_y = (statistics.fmean(column) for column in zip(*points))
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+    assert slope < 1.2
+    assert max(y for _, y in points) < math.log(5_000_000)
+
+
+def test_two_hundred_attached_stencils():
+    program = FAMILIES["attached stencils"].make(200)
     begin = time.process_time()
     tedsl.build(*program)
     assert time.process_time() - begin < 10

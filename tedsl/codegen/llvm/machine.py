@@ -28,6 +28,7 @@ _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at o
 llvm_lock = _lock
 VECTORIZED = 20_000  # the most instructions that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
 INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
+MOST_LOOPS = 200  # that get LLVM's own pipeline: 2 to 10 s, by how much they have to do with each other
 FEW_LINES = 50  # of LLVM IR: fewer are not counted
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
@@ -119,13 +120,13 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
              link: Callable[[Any], None] | None = None) -> Any:
     """The module in `text`, verified and optimised: with LLVM's loop vectorizer, or by the lean list (and its unroller).
 
-    Code of more than VECTORIZED instructions gets the lean list, and of more than INLINED calls its mathematical functions:
-    LLVM's pipeline, and its selection of instructions for one large block, take more than linear time.
+    Code of more than VECTORIZED instructions or MOST_LOOPS loops gets the lean list, and of more than INLINED calls its
+    mathematical functions: LLVM's pipeline, and its selection of instructions for a large block, take more than linear time.
     link: puts code of others into the module before that.
     """
     llvm = _binding()
     count = 0 if text.count("\n") < FEW_LINES else instructions(text)
-    vectorize = vectorize and count <= VECTORIZED
+    vectorize = vectorize and count <= VECTORIZED and text.count("\nloop") <= MOST_LOOPS
     if count > INLINED:
         text = text.replace(" alwaysinline ", " noinline ")
     with _lock:
