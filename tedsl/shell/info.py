@@ -19,6 +19,7 @@ from tedsl.version import VERSION
 VARIABLES = {  # environment variables that tedsl reads
     "TEDSL_NUM_THREADS": "threads of parallel loops",
     "TEDSL_CHECKED": "1: build with checks of every access",
+    "TEDSL_TRACEBACK": "full: tracebacks of refusals with the frames of tedsl",
     "NO_COLOR": "set: no colours on a terminal",
 }
 WIDTH = 110
