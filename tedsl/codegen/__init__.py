@@ -1,1 +1,1 @@
-"""Loops become machine code: `backend.py` says what a backend does, `llvm/` is the one for processors."""
+"""Turns flat loops into machine code: `backend.py` has the protocol of backends, `llvm/` the backend for CPUs."""

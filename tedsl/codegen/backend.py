@@ -1,4 +1,4 @@
-"""Backends: the protocol, and how the one of a target is found: its kind names it (`target/kinds.py`)."""
+"""The protocol of backends, and the look-up of the backend that a target's kind names (`target/kinds.py`)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from tedsl.target.target import Target
 
 
 class Backend(Protocol):
-    """Turns lowered functions into a module. Stateless: all choices are in `target` and `config`."""
+    """The protocol of a backend: compiles lowered functions into a module.
+    Stateless: all choices are in `target` and `config`.
+    """
 
     def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
-        """A module of `funcs`, which `lower` has turned into flat loops. quick: compiled soon rather than run fast."""
+        """Compiles `funcs`, in the flat form that `lower` produces, into a Module.
+        quick: prefer a short compile time to fast code.
+        """
         ...
 
 
 def backend_for(target: Target) -> Backend:
-    """The backend that the kind of `target` names; TedslError if there is none, or if it cannot be imported."""
+    """Returns the backend that the kind of `target` names; TedslError if the kind names none, or if it cannot be imported."""
     kind = target.kind
     if not kind.backend:
         if "cpu" not in kind.keys:

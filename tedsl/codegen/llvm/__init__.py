@@ -1,4 +1,4 @@
-"""LLVM: loops become IR text, the text becomes machine code.
+"""The LLVM backend: writes loops as LLVM IR and compiles that to machine code.
 
     emit (a module from functions) -> emitter, stmt, expr, loads_stores (one function) -> machine (LLVM's passes) -> jit
     indices/  index arithmetic in 64 bits              values/   conversions, 16-bit floats, division and rounding, by dtype

@@ -1,4 +1,4 @@
-"""How a kernel is called: its arguments in order, what it returns, the messages of its assertions.
+"""The calling convention of kernels: the order and types of arguments, the status returned, the messages of assertions.
 
 A function `f` of the loop IR becomes `i32 @f.kernel(pointers..., scalars...)`: one pointer per buffer parameter, then one
 value per scalar variable. Integers travel as i64, sign- or zero-extended from their dtype; floats as float or double
@@ -27,12 +27,13 @@ STACK_LIMIT = 64 * 1024  # bytes of all fixed-size arrays of one function
 
 
 def kernel_name(func: PrimFunc) -> str:
-    """The symbol of the machine code of `func`."""
+    """Returns the symbol of the machine code of `func`."""
     return f"{func.name}.kernel"
 
 
 def kernel_arguments(func: PrimFunc) -> list[Var]:
-    """Pointers of the buffer parameters in order, then every scalar variable in order of first appearance.
+    """Lists the kernel's arguments: the data pointers of the buffer parameters, then every scalar variable in order of first
+    appearance.
 
     Scalars are the scalar parameters and the variables in shapes, strides and offsets of the buffers.
     """
@@ -50,7 +51,7 @@ def kernel_arguments(func: PrimFunc) -> list[Var]:
 
 
 def argument_type(dtype: DType) -> str:
-    """The LLVM type in which a scalar of `dtype` is passed to a kernel."""
+    """Returns the LLVM type in which a scalar of `dtype` is passed to a kernel."""
     if dtype.is_handle:
         return "ptr"
     if dtype.is_float:
@@ -59,7 +60,7 @@ def argument_type(dtype: DType) -> str:
 
 
 def assertion_messages(func: PrimFunc) -> list[str]:
-    """The messages of the assertions in `func`, each once: status 16 + k is number k."""
+    """Lists the distinct messages of the assertions in `func`; a kernel that fails message k returns status 16 + k."""
     messages: dict[str, None] = {}
     for s in statements(func.body):
         if isinstance(s, AssertStmt):
@@ -68,7 +69,7 @@ def assertion_messages(func: PrimFunc) -> list[str]:
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:
-    """Every statement below and including `root`, parents first, without a look at expressions."""
+    """Iterates over `root` and every statement below it, parents first, without descending into expressions."""
     stack = [root]
     while stack:
         s = stack.pop()
@@ -77,7 +78,7 @@ def statements(root: Stmt) -> Iterator[Stmt]:
 
 
 def assertion_message(status: int, messages: list[str]) -> str:
-    """The message that `status` of a kernel stands for."""
+    """Returns the message of the failure that a kernel reports by the non-zero `status`."""
     if not 0 <= status - FIRST_ASSERTION < len(messages):
         raise InternalError(f"a kernel returned the unknown status {status}")
     return messages[status - FIRST_ASSERTION]

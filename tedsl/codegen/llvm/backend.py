@@ -1,4 +1,4 @@
-"""From lowered functions to a module that runs: the passes for the machine, LLVM IR, an object, its entry points."""
+"""Compiles lowered functions into a module: runs the passes for the machine, writes LLVM IR, compiles and links it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _LONG = 1 << 16  # iterations after which a kernel counts as long whatever the s
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function in the versions that are compiled: for any strides that are allowed, and for compact arrays if they differ."""
+    """A function in the versions that are compiled: one for any strides allowed, and one for compact arrays where that differs.
+    """
 
     signature: Signature
     general: PrimFunc
@@ -45,7 +46,7 @@ class Kernel:
 
     @property
     def messages(self) -> list[str]:
-        """Of the assertions in all versions, those of the first one first."""
+        """Lists the distinct assertion messages of all versions, those of the general version first."""
         return [message for func in self.versions() for message in assertion_messages(func)]
 
     def versions(self) -> list[PrimFunc]:
@@ -84,7 +85,7 @@ class LLVMBackend:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Refuses the few names that cannot be symbols of an object, or that stand for something else there."""
+    """Refuses function names that cannot be symbols of an object file or that clash with symbols of the module itself."""
     for name in names:
         if "\0" in name:
             raise ArgumentError(f"the name of a function has no NUL character, {name!r} has")
@@ -96,7 +97,9 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
-    """`func` as the machine runs it best."""
+    """Returns the Kernel of `func` after the passes that fit it to the machine of `target`, with its version for compact
+    arrays.
+    """
     signature = signature_of(func)
     pipeline = target_pipeline(target, config)
     general = pipeline(func)
@@ -147,7 +150,7 @@ def _checked_call(kernel: Kernel, library: jit.Library) -> CheckedCall:
 
 
 def runs_long(func: PrimFunc) -> bool:
-    """Whether the kernel should always run without the GIL: it may wait, call Python, or loop long on small arrays."""
+    """Tells whether the kernel always releases the GIL: it may wait, call Python, or loop long even on small arrays."""
     for node in post_order(func.body):
         match node:
             case While() | For(kind=ForKind.PARALLEL):
@@ -158,7 +161,7 @@ def runs_long(func: PrimFunc) -> bool:
 
 
 def _iterations(node: Stmt) -> int:
-    """The most iterations of a loop nest below `node`; symbolic extents count as 1: those loops run over arrays."""
+    """Returns the largest iteration count of a loop nest below `node`; loops of symbolic extent count as 1."""
     inner = max((_iterations(child) for child in node.child_nodes() if isinstance(child, Stmt)), default=1)
     if isinstance(node, For):
         return inner * (node.extent.value if isinstance(node.extent, IntImm) else 1)

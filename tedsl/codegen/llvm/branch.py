@@ -1,4 +1,4 @@
-"""`if_then_else` and other values that are computed under a condition.
+"""Emits `if_then_else` and other values that are computed only under a condition.
 
 Each is written in three steps, so that the walk with an explicit stack can do other work between them.
 """
@@ -13,7 +13,7 @@ from tedsl.ir.walk.certain import Certain
 
 
 class Branch:
-    """A scalar condition: two blocks and a phi."""
+    """An `if_then_else` with a scalar condition: two blocks and a phi."""
 
     def __init__(self, out: Emitter, e: Call) -> None:
         self.out, self.e = out, e
@@ -45,7 +45,7 @@ class Branch:
 
 
 class Masked:
-    """A condition per lane: both sides are computed, their loads under the mask of the lanes that want them."""
+    """An `if_then_else` with a condition per lane: both sides are computed, their loads masked to the lanes that need them."""
 
     def __init__(self, out: Emitter, e: Call) -> None:
         self.out, self.e = out, e
@@ -95,7 +95,7 @@ def before(out: Emitter, e: Call) -> list[Call]:
 
 
 def is_cheap(e: Call) -> bool:
-    """Whether both sides are so small, and free of memory, that computing both beats a branch."""
+    """Tells whether both sides are small enough, and free of memory accesses, that computing both costs less than a branch."""
     count, stack = 0, list(e.args[1:])
     while stack:
         node = stack.pop()
@@ -119,7 +119,8 @@ def emit_if_then_else(out: Emitter, e: Call) -> str:
 
 
 def guarded(out: Emitter, condition: str, type_: str, otherwise: str, emit: str) -> str:
-    """The instruction `emit` if the i1 `condition`, else the constant `otherwise`."""
+    """Emits a branch that runs the instruction `emit` if the i1 `condition` holds, and yields the constant `otherwise` if not.
+    """
     then, join = out.fresh("then"), out.fresh("join")
     before = out.block
     out.line(f"br i1 {condition}, label %{then}, label %{join}")
@@ -131,14 +132,14 @@ def guarded(out: Emitter, condition: str, type_: str, otherwise: str, emit: str)
 
 
 def any_lane(out: Emitter, mask: str, lanes: int) -> str:
-    """Whether a lane of `mask` is on."""
+    """Emits an i1 that tells whether any lane of `mask` is on."""
     name = f"llvm.vector.reduce.or.v{lanes}i1"
     symbol = out.module.declare(name, f"declare i1 @{name}(<{lanes} x i1>)")
     return out.assign(f"call i1 {symbol}(<{lanes} x i1> {mask})")
 
 
 def mask_for(out: Emitter, lanes: int) -> str | None:
-    """The mask of the `if_then_else` around, for an access of `lanes` lanes; None outside of one."""
+    """Returns the mask of the enclosing `if_then_else` for an access of `lanes` lanes; None outside of one."""
     mask = out.mask
     if mask is None:
         return None

@@ -1,4 +1,4 @@
-"""Expressions nested too deep for calls of calls: the same functions, driven by an explicit stack, children first.
+"""Emits expressions nested too deep for recursion: the same rules, driven by an explicit stack, operands first.
 
 When a node's turn comes its operands are known, so that its function finds them without descending.
 """
@@ -19,7 +19,9 @@ Task = tuple[Expr, bool] | Callable[[], Any]
 
 
 def emit_deep(out: Emitter, root: Expr, as_index: bool) -> None:
-    """Computes everything below `root`, as data or as index arithmetic, and puts it where `out.value` finds it."""
+    """Computes every subexpression of `root`, as data or as index arithmetic, and stores the values where `out.value` looks
+    them up.
+    """
     tasks: list[Task] = _operands(out, root, as_index)
     while tasks:
         task = tasks.pop()
@@ -35,7 +37,7 @@ def emit_deep(out: Emitter, root: Expr, as_index: bool) -> None:
 
 
 def _operands(out: Emitter, e: Any, index: bool) -> list[Task]:
-    """What must be known before `e`, last first."""
+    """Lists the tasks that must be done before `e` is computed, in reverse order of execution."""
     if isinstance(e, Let):
         return [(e.body, index), lambda: bind(out, e.var, e.value), (e.value, is_index(out, e.value))]
     if index and isinstance(e, (Select, Call)):

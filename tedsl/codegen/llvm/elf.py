@@ -1,4 +1,4 @@
-"""What an ELF object has and needs: the symbols that the linker will have to find, those it defines, what a loader would do."""
+"""Reads ELF objects: the symbols that they use and define, their thread-local variables, their initializers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")  # sh_name, sh_type, sh_flags, sh_addr, 
 
 
 def undefined_symbols(image: bytes) -> list[str]:
-    """Names of the symbols that the 64-bit little-endian ELF object `image` uses and does not define."""
+    """Lists the symbols that the 64-bit little-endian ELF object `image` uses and does not define."""
     undefined = dict.fromkeys(name for name, section, _ in _symbols(image) if section == 0)
     undefined.pop("_GLOBAL_OFFSET_TABLE_", None)  # the linker makes it
     return list(undefined)
 
 
 def _symbols(image: bytes) -> list[tuple[str, int, int]]:
-    """Name, section (0: undefined) and kind of each symbol."""
+    """Lists the symbol table: the name, the section (0: undefined) and the kind of each symbol."""
     sections = _sections(image)
     symbols: list[tuple[str, int, int]] = []
     for _, kind, _, _, offset, length, link, *_ in sections:
@@ -42,17 +42,17 @@ def _sections(image: bytes) -> list[tuple[int, ...]]:
 
 
 def thread_local_variables(image: bytes) -> list[str]:
-    """Names of the variables that every thread has its own of, also those that stand in other libraries."""
+    """Lists the thread-local variables that the object defines or uses, those of other libraries included."""
     return [name for name, _, info in _symbols(image) if info & 15 == _THREAD_LOCAL]
 
 
 def has_initializers(image: bytes) -> bool:
-    """Whether the object has functions for a loader to run, before it is used or at the end."""
+    """Tells whether the object has constructors or destructors, which only a loader of programs would run."""
     return any(section[1] in _RUN_BY_LOADER for section in _sections(image))
 
 
 def defined_functions(image: bytes) -> list[str]:
-    """Names of the functions that the object gives to others."""
+    """Lists the functions that the object exports."""
     return [name for name, section, info in _symbols(image) if section != 0 and info >> 4 != 0 and info & 15 == _FUNCTION]
 
 

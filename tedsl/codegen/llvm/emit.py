@@ -1,4 +1,4 @@
-"""A module of LLVM IR from functions of the loop IR."""
+"""Writes a module of LLVM IR from functions of the loop IR."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TABLES = Tables(_DATA, _INDEX, rules.index_leaf, {**stmt.STATEMENTS, Store: load
 
 
 def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None) -> str:
-    """The kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need.
+    """Returns the LLVM IR of the kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need.
 
     imports: the functions that pragmas import, with their types if they are known.
     """
@@ -67,7 +67,7 @@ def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
 
 
 def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
-    """Declares the arguments of the kernel to `out`; their text in the header."""
+    """Declares the kernel's arguments to `out` and returns their text for the function's header."""
     pointers = {b.data for b in func.buffers}
     sizes = {dim for b in func.buffers for dim in b.shape}
     parameters = []

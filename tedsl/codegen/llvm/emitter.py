@@ -1,4 +1,4 @@
-"""The state of writing one LLVM function: its text (`sink`), the values that are computed already, what variables stand for.
+"""The state of writing one LLVM function: its text (`sink`), the values already computed, the values of variables.
 
 Within a block equal loads with no store between that may meet them are written once. LLVM's own pass for this, NewGVN, ends
 the process on some programs (LLVM 22), and after all that finds next to nothing.
@@ -25,7 +25,7 @@ DEEP = 60  # nested calls of `value` after which `deep` takes over; each takes t
 
 @dataclass
 class Tables:
-    """The functions that write each kind of node, by type."""
+    """The functions that emit each kind of node, by node type."""
 
     data: dict[type, Callable[[Any, Any], str]]
     index: dict[type, Callable[[Any, Any], AnyIndex]]
@@ -36,7 +36,7 @@ class Tables:
 
 @dataclass
 class BufferInfo:
-    """A buffer in a function: the pointer, its region, the alignment of the whole in bytes, and its alias class."""
+    """A buffer within a function: its pointer, the region where it is defined, its alignment in bytes and its alias class."""
 
     pointer: str
     level: int
@@ -45,7 +45,9 @@ class BufferInfo:
     own: bool = False  # memory of ours: nothing else points to it
 
     def may_meet(self, other: BufferInfo, noalias: bool) -> bool:
-        """Whether a store to `other` may change an element of this buffer. noalias: arrays of the user do not overlap."""
+        """Tells whether this buffer may alias `other`, so that a store to one may change the other.
+        noalias: arrays of the user do not overlap.
+        """
         return self is other or not (noalias or self.own or other.own)
 
 
@@ -65,29 +67,29 @@ class ModuleText:
     imports: Mapping[str, Any] = field(default_factory=dict)  # functions of other languages, with their types if known
 
     def declare(self, name: str, text: str) -> str:
-        """The symbol `@name`, declared once as `text`."""
+        """Declares the symbol `@name` by `text`, once for the module, and returns the symbol."""
         if name not in self.declarations:
             self.declarations[name] = text
         return "@" + name
 
     def add_metadata(self, text: str) -> str:
-        """A new metadata node, as `!k`."""
+        """Adds a metadata node with that text and returns its name `!k`."""
         self.metadata.append(text)
         return f"!{len(self.metadata) - 1}"
 
 
     def add_node(self, fields: str) -> str:
-        """A new distinct metadata node; `{self}` in `fields` stands for itself."""
+        """Adds a distinct metadata node and returns its name; `{self}` in `fields` stands for that name."""
         name = f"!{len(self.metadata)}"
         return self.add_metadata("distinct !{" + fields.replace("{self}", name) + "}")
 
     def next_number(self) -> int:
-        """0, 1, 2, ...: tells functions apart."""
+        """Returns 0, 1, 2, ... in turn, to make names of functions unique."""
         self.count += 1
         return self.count - 1
 
     def nontemporal_node(self) -> str:
-        """The metadata node of stores past the cache."""
+        """Returns the metadata node that marks non-temporal stores, which bypass the cache."""
         if "nontemporal" not in self.cache:
             self.cache["nontemporal"] = self.add_metadata("!{i32 1}")
         return self.cache["nontemporal"]
@@ -110,7 +112,7 @@ class FunctionFacts:
 
 @dataclass
 class Scope:
-    """What variables stand for: index arithmetic, registers of data, buffers."""
+    """The values of variables: index arithmetic, registers of data, buffers."""
 
     index: dict[Var, Index] = field(default_factory=dict)
     data: dict[Var, str] = field(default_factory=dict)
@@ -119,7 +121,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Mask:
-    """The lanes that are on, within a vector if_then_else."""
+    """The lanes that are on inside a vector `if_then_else`."""
 
     register: str
     lanes: int
@@ -129,12 +131,12 @@ _ARITHMETIC = frozenset((Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod))
 
 
 def wraps(e: Expr) -> bool:
-    """Whether `e` is arithmetic on data wherever it stands: narrow and unsigned results wrap, in addresses too."""
+    """Tells whether `e` must be computed as data even inside an index: narrow and unsigned arithmetic wraps there too."""
     return type(e) in _ARITHMETIC and not (e.dtype.is_int and e.dtype.bits >= 32)
 
 
 class Emitter(Sink):
-    """One LLVM function that is being written: the values that are computed already, and what variables stand for."""
+    """The state of one LLVM function while it is written: the values already computed and the values of variables."""
 
     def __init__(self, module: ModuleText, function: FunctionFacts) -> None:
         super().__init__()
@@ -159,18 +161,20 @@ class Emitter(Sink):
     # --- loads ------------------------------------------------------------------------------------------------------------
 
     def load(self, rhs: str, info: BufferInfo) -> str:
-        """The register that holds what the load `rhs` of a buffer gives: one of this block, if memory is as it was then."""
+        """Returns a register with the result of the load `rhs`; reuses an equal load of this block if no store since may alias
+        it.
+        """
         known = self.loads.get(rhs)
         if known is None:
             known = self.loads[rhs] = self.assign(rhs), info
         return known[0]
 
     def stored(self, info: BufferInfo) -> None:
-        """After a store to a buffer: forgets the loads that may have given something else now."""
+        """Forgets the loads that a store to the buffer `info` may have invalidated."""
         self.loads = {rhs: known for rhs, known in self.loads.items() if not known[1].may_meet(info, self.function.noalias)}
 
     def called(self) -> None:
-        """After a call that may do anything."""
+        """Forgets every load, after a call with unknown effects."""
         self.loads.clear()
 
     def start_block(self, label: str) -> None:
@@ -180,26 +184,26 @@ class Emitter(Sink):
     # --- regions ----------------------------------------------------------------------------------------------------------
 
     def mark(self) -> tuple[int, int]:
-        """Call before the terminator that leaves for an inner region; the values that are known there are forgotten with it."""
+        """Begins an inner region and returns marks for `close_region`. Call before the terminator that enters the region."""
         self.place_before()
         return self.known_values()
 
     def known_values(self) -> tuple[int, int]:
-        """How many values are known now: what comes later can be forgotten."""
+        """Returns marks of the values known now, by which `forget` drops those computed later."""
         return len(self.memo), len(self.index_memo)
 
     def next_side(self, marks: tuple[int, int]) -> None:
-        """Another inner region beside the one that ends here: the other side of a branch."""
+        """Ends an inner region and begins the one beside it: the other side of a branch."""
         self.forget(marks)
         self.region_beside()
 
     def close_region(self, marks: tuple[int, int]) -> None:
-        """Back in the outer region: forget what was computed in the inner one."""
+        """Returns to the outer region and forgets the values computed in the inner one, which do not dominate what follows."""
         self.leave_region()
         self.forget(marks)
 
     def forget(self, marks: tuple[int, int]) -> None:
-        """Values are forgotten in the reverse order of their computation."""
+        """Forgets the values computed since `marks`, the latest first."""
         while len(self.memo) > marks[0]:
             self.memo.popitem()
         while len(self.index_memo) > marks[1]:
@@ -208,7 +212,7 @@ class Emitter(Sink):
     # --- expressions ---------------------------------------------------------------------------------------------------------
 
     def value(self, e: Expr) -> str:
-        """The register or constant that holds `e`, of type `register_type(e.dtype)`."""
+        """Returns the register or constant that holds `e`, of type `register_type(e.dtype)`."""
         found = self.memo.get(e)
         if found is None:
             self.depth += 1
@@ -226,7 +230,7 @@ class Emitter(Sink):
         return found
 
     def index(self, e: Expr) -> AnyIndex:
-        """`e` as index arithmetic: in 64 bits, leaves extended."""
+        """Computes `e` as index arithmetic: in 64 bits, with its leaves extended to them."""
         kind = type(e)
         if kind is IntImm:  # the most frequent kinds, without a table
             return Index({}, e.value)  # type: ignore[attr-defined]
@@ -247,20 +251,20 @@ class Emitter(Sink):
         return found
 
     def scalar_index(self, e: Expr) -> Index:
-        """The same for a scalar."""
+        """Computes the scalar `e` as index arithmetic, in 64 bits."""
         found = self.index(e)
         expect(isinstance(found, Index), "a vector where a scalar index is expected")
         return found  # type: ignore[return-value]
 
     def atom(self, name: str, level: int, low: int, high: int) -> Atom:
-        """The atom of register `name`, one per register; its bounds only ever get narrower."""
+        """Returns the atom of register `name`, one per register; given bounds can only narrow those known before."""
         found = self.atoms.get(name)
         if found is None:
             found = self.atoms[name] = Atom(name, level, low, high)
         return found
 
     def register(self, index: Index) -> tuple[str, int]:
-        """The i64 register (or constant) that holds `index`, and its region."""
+        """Returns the i64 register (or constant) that holds `index`, and the number of the region that defines it."""
         text, at = "", 0
         for atom, c in sorted(index.terms.items(), key=_by_level) if len(index.terms) > 1 else index.terms.items():
             if atom.unit != 1:
@@ -274,7 +278,7 @@ class Emitter(Sink):
         return (text if not index.const else self.pure(f"add i64 {text}, {index.const}", at)), at
 
     def statement(self, s: Any) -> None:
-        """Writes `s`. Values of expressions are not kept from one statement to the next: memory may have changed."""
+        """Writes the statement `s`. Values computed for the previous one are forgotten first, for memory may have changed."""
         self.memo.clear()
         self.index_memo.clear()
         write = self.tables.statements.get(type(s))

@@ -54,7 +54,7 @@ _SELECTED: dict[type[Expr], str] = {Min: "slt", Max: "sgt"}
 
 @dataclass(frozen=True)
 class KernelSymbol:
-    """A kernel: its symbol, and the variables it takes after the data pointers, in order.
+    """The symbol of a compiled kernel, and the variables that it takes after the data pointers, in order.
 
     messages_before: messages of the function's other versions, which stand before its own in the list for the caller.
     """
@@ -65,7 +65,7 @@ class KernelSymbol:
 
 
 def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
-    """`i32 @name.call(ptr slots)`: the kernel on arguments from an array of 64-bit slots."""
+    """Returns the IR of `i32 @name.call(ptr slots)`, which runs the kernel on arguments from an array of 64-bit slots."""
     lines, values = [f"define i32 {global_name(name + '.call')}(ptr %slots) {_QUICK} {{"], []
     types = ["ptr"] * tensors + [argument_type(v.dtype) for v in kernel.scalars]
     for k, type_ in enumerate(types):
@@ -82,12 +82,16 @@ def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
 
 
 def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout, *, release: bool) -> str:
-    """The IR of `@<name>.entry`. compact: the kernel for compact arrays, if there is one. release: always without the GIL."""
+    """Returns the IR of `@<name>.entry`. compact: the kernel for compact arrays, if there is one.
+    release: always without the GIL.
+    """
     return _Entry(sig, general, compact, layout, release).text()
 
 
 class _Entry:
-    """Emits one entry point. `conditions` of the current block all hold, or the call goes to Python."""
+    """Emits one entry point.
+    Where a condition in `conditions` fails at run time, the call goes to the checked call in Python.
+    """
 
     def __init__(self, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout,
                  release: bool) -> None:
@@ -118,14 +122,14 @@ class _Entry:
         self.conditions.append(self.assign(instruction))
 
     def all_of(self, conditions: list[str]) -> str:
-        """One i1: whether all hold."""
+        """Emits one i1 that tells whether all `conditions` hold."""
         result = conditions[0] if conditions else "true"
         for other in conditions[1:]:
             result = self.assign(f"and i1 {result}, {other}")
         return result
 
     def next_block(self, label: str) -> None:
-        """Go on at `label` if everything required in this block holds, else to Python."""
+        """Ends the block: continues at `label` if all conditions collected in it hold, else goes to Python."""
         self.lines.append(f"  br i1 {self.all_of(self.conditions)}, label %{label}, label %slow")
         self.start(label)
 
@@ -170,7 +174,9 @@ class _Entry:
             self.require(f"icmp eq ptr {self.field(array, self.layout.type, 'ptr')}, @tedsl_type_ndarray")
 
     def check_fields(self) -> None:
-        """Rank, dtype and flags. An output is contiguous here: others are checked for elements that share memory, in Python."""
+        """Requires the rank, dtype and flags of each array.
+        An output must be contiguous here; Python checks others for overlapping elements.
+        """
         for k, param in self.sig.tensors():
             array = self.arrays[k]
             self.require(f"icmp eq i32 {self.field(array, self.layout.ndim, 'i32')}, {len(param.shape)}")
@@ -231,7 +237,9 @@ class _Entry:
             self.require(f"icmp sle i64 {value}, {high}")
 
     def bind(self, kind: str, given: dict[int, list[str]] | None = None) -> None:
-        """Variables that dimensions (or strides) determine."""
+        """Computes the variables that dimensions (or strides) of the arguments determine, and requires that they fit their
+        dtypes.
+        """
         for binding in self.sig.bindings:
             if binding.kind != kind or binding.expr is None:
                 continue
@@ -256,7 +264,7 @@ class _Entry:
             self.require(f"icmp eq i64 {given}, {self.expression(expr)}")
 
     def expression(self, expr: Expr) -> str:
-        """The value of an integer expression as i64. What is not written here makes the call go through Python."""
+        """Emits an integer expression as i64. An operator that is not supported here sends the whole call to Python."""
         done: dict[Expr, str] = {}
         for node in post_order(expr):
             match node:
@@ -311,13 +319,13 @@ class _Entry:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """What is computed inside is known inside only: its blocks do not dominate what follows."""
+        """Context in which values may be computed and are forgotten afterwards: its blocks do not dominate what follows."""
         values = dict(self.values)
         yield
         self.values = values
 
     def load_strides(self, k: int) -> list[str]:
-        """Strides in elements. One that is not a multiple of the element goes to Python."""
+        """Loads the strides of array k, in elements. A stride that is not a multiple of the element size goes to Python."""
         param = self.sig.params[k]
         assert isinstance(param, TensorParam)
         base = self.field(self.arrays[k], self.layout.strides, "ptr")
@@ -334,7 +342,9 @@ class _Entry:
         return strides
 
     def check_overlap(self, strides: dict[int, list[str]]) -> None:
-        """No output within the bounds of another array; where bounds meet, numpy decides exactly, in Python."""
+        """Requires that the bounds of no output overlap those of another array; where they do, Python decides exactly, by
+        numpy.
+        """
         if not self.sig.noalias:
             return
         tensors = dict(self.sig.tensors())
@@ -349,7 +359,7 @@ class _Entry:
                     self.require(f"or i1 {below}, {above}")
 
     def bounds(self, k: int, param: TensorParam, strides: list[str] | None) -> tuple[str, str]:
-        """The first byte of an array and the first one behind it."""
+        """Returns the address of the first byte of an array and that of the first byte behind it."""
         if param.written or not strides:
             return self.data[k], self.assign(f"getelementptr i8, ptr {self.data[k]}, i64 {self.bytes_of(k, param)}")
         low, high = "0", "1"
@@ -374,7 +384,7 @@ class _Entry:
         return total if constant == 1 else self.assign(f"mul i64 {total}, {constant}")
 
     def call(self, kernel: KernelSymbol) -> None:
-        """The kernel, without the GIL if it may run long, and its status."""
+        """Emits the call of the kernel, without the GIL if it may run long, and returns to Python by its status."""
         values = [f"ptr {self.data[k]}" for k, _ in self.sig.tensors()]
         values += [f"{argument_type(v.dtype)} {self.values[v]}" for v in kernel.scalars]
         run = f"call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"
@@ -394,7 +404,7 @@ class _Entry:
         self.leave(status, kernel)
 
     def decide_release(self) -> tuple[bool | None, str]:
-        """Whether to release the GIL: known now, or an i1 (by the bytes that the arrays have)."""
+        """Decides whether to release the GIL: a bool if that is known now, else an i1 computed from the bytes of the arrays."""
         if self.release:
             return True, ""
         sizes = [self.bytes_of(k, p) for k, p in self.sig.tensors()]
@@ -416,7 +426,7 @@ class _Entry:
         self.lines.append("  br label %finish")
 
     def finish(self) -> None:
-        """The status becomes None or an exception; `slow` is the way through Python."""
+        """Emits the exits: a status becomes None or an exception, and block `slow` calls the checked call in Python."""
         statuses = ", ".join(f"[ {status}, %{block} ]" for status, block in self.ends)
         self.lines += [
             "finish:", f"  %status = phi i32 {statuses}",

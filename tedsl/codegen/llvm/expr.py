@@ -1,4 +1,4 @@
-"""Data: scalar and vector values with the wrapping arithmetic of their dtype. One small function per kind of node."""
+"""Emits scalar and vector data, with the wrapping arithmetic of their dtype: one small function per kind of node."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def emit_division(out: Emitter, e: BinaryOp) -> str:
 
 
 def constant_of(e: Expr) -> int | None:
-    """The integer in every lane of `e`, if it is a constant."""
+    """Returns the integer that stands in every lane of `e`; None if `e` is not a constant."""
     while isinstance(e, Broadcast):
         e = e.value
     return e.value if isinstance(e, IntImm) else None
@@ -138,7 +138,7 @@ def emit_select(out: Emitter, e: Select) -> str:
 
 
 def bind(out: Emitter, var: Var, value: Expr) -> None:
-    """From here on `var` stands for `value`: index arithmetic stays index arithmetic."""
+    """Binds `var` to `value` from here on: as index arithmetic if it is that, else as a register."""
     if value.dtype.is_integer and value.dtype.lanes == 1 and is_index(out, value):
         out.scope.index[var] = out.scalar_index(value)
     elif value.dtype.is_handle and isinstance(value, Var) and value in out.scope.buffers:

@@ -1,4 +1,4 @@
-"""The last look at what is compiled: calls fit their operators, loads and stores the memory that they reach.
+"""Verifies, last before code is written, that calls fit their operators, and loads and stores the memory that they access.
 
 A value in a register of another width than the code around it takes would be written beyond its memory. Where a program is
 written, `lang` and the verifier refuse that with its place; what comes here past them, from a pass of the user, is refused too.
@@ -17,7 +17,7 @@ from tedsl.ir.walk.visitor import post_order
 
 
 def check_fitting(func: PrimFunc) -> None:
-    """LoweringError for the first call, load or store of `func` whose dtypes do not fit."""
+    """Raises LoweringError for the first call, load or store of `func` whose dtypes do not fit."""
     for node in post_order(func.body):
         if type(node) is Call:
             problem = misfit(node)

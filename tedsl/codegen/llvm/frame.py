@@ -1,4 +1,4 @@
-"""What a call of a function owns and how it is left: arrays on the stack, workspaces, failures and their status.
+"""The frame of a function: its arrays on the stack, its workspaces, and how it is left with a status.
 
 Small arrays live on the stack, in registers if their indices are constants; the rest in workspaces of the thread's pool.
 """
@@ -17,7 +17,7 @@ ERROR = Var("error", HANDLE)  # the word for the exception of a Python function 
 
 
 def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Allocate]:
-    """Which arrays of the function with that body live on its stack: the smallest first, for accumulators are small.
+    """Selects the arrays of a function with that body that live on its stack: the smallest first, for accumulators are small.
 
     in_parallel: the function is the body of a parallel loop: those inside of it run serially, in the same function.
     """
@@ -42,7 +42,7 @@ def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Alloc
 
 
 def _room(s: Allocate) -> int | None:
-    """The bytes of an array of constant size, in whole cache lines."""
+    """Returns the bytes that an array of constant size takes, in whole cache lines; None if its size is not a constant."""
     size = s.dtype.bytes * s.dtype.lanes
     for extent in s.extents:
         if not isinstance(extent, IntImm):
@@ -66,7 +66,7 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
 
 
 def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) -> None:
-    """Memory of the thread's pool, freed after the body or when the function is left."""
+    """Emits an allocation from the thread's pool around a body; it is freed after the body or when the function is left."""
     _refuse_overflow(out, s.extents, size)
     text = _bytes_of(out, extents, size)
     symbol = out.module.declare("tedsl_workspace_alloc", "declare noalias ptr @tedsl_workspace_alloc(i64)")
@@ -81,7 +81,9 @@ def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) ->
 
 
 def _bytes_of(out: Emitter, extents: list[Index], size: int) -> str:
-    """The product of all, an i64: 0 where an extent is below 0: loops that run nothing may say so."""
+    """Emits the number of bytes, an i64, of an array with those extents; 0 where an extent is negative, as loops that run
+    nothing may say.
+    """
     known, product, at = size, "", 0
     for extent in extents:
         text, level = out.register(extent)
@@ -98,7 +100,7 @@ def _bytes_of(out: Emitter, extents: list[Index], size: int) -> str:
 
 
 def _refuse_overflow(out: Emitter, extents: tuple[Expr, ...], size: int) -> None:
-    """Leaves the function if the bytes do not fit 64 bits: computed once more as doubles, which do not wrap around."""
+    """Leaves the function if the number of bytes does not fit 64 bits; it is computed again as doubles, which do not wrap."""
     if all(isinstance(e, (IntImm, Var)) and e.dtype.bits <= 32 for e in extents) and len(extents) < 2:
         return
     total = f"{float(size)!r}"
@@ -108,7 +110,7 @@ def _refuse_overflow(out: Emitter, extents: tuple[Expr, ...], size: int) -> None
 
 
 def _in_doubles(out: Emitter, e: Expr) -> str:
-    """About the value of an index expression, whose parts may exceed 64 bits."""
+    """Emits the approximate value, as a double, of an index expression whose parts may exceed 64 bits."""
     done: dict[Expr, str] = {}
     pending = [e]
     while pending:
@@ -138,7 +140,7 @@ _DOUBLE: dict[type, str] = {Add: "fadd", Sub: "fsub", Mul: "fmul"}
 # --- leaving -----------------------------------------------------------------------------------------------------------
 
 def expected_to_hold(out: Emitter) -> str:
-    """Guards made by lowering hold nearly always."""
+    """Emits the metadata by which LLVM takes a guard made by lowering as nearly always true."""
     cache = out.module.cache
     if "likely" not in cache:
         cache["likely"] = out.module.add_metadata('!{!"branch_weights", i32 1000, i32 1}')
@@ -146,7 +148,7 @@ def expected_to_hold(out: Emitter) -> str:
 
 
 def fail_unless(out: Emitter, condition: str, status: str) -> None:
-    """Leaves the function with `status` unless the i1 `condition`."""
+    """Leaves the function with `status` unless the i1 `condition` holds."""
     failed, fine = out.fresh("failed"), out.fresh("fine")
     out.line(f"br i1 {condition}, label %{fine}, label %{failed}{expected_to_hold(out)}")
     out.start_block(failed)
@@ -155,7 +157,7 @@ def fail_unless(out: Emitter, condition: str, status: str) -> None:
 
 
 def leave(out: Emitter, status: str) -> None:
-    """Frees what this function allocated and returns."""
+    """Frees what this function allocated and returns `status`."""
     for pointer in reversed(out.workspaces):
         out.line(f"call void {free_function(out)}(ptr {pointer})")
     if out.stores_nontemporal and out.target.arch == "x86-64":
@@ -168,5 +170,5 @@ def leave(out: Emitter, status: str) -> None:
 
 
 def free_function(out: Emitter) -> str:
-    """The function that gives a workspace back."""
+    """Declares and returns the function that gives a workspace back."""
     return out.module.declare("tedsl_workspace_free", "declare void @tedsl_workspace_free(ptr)")

@@ -1,4 +1,4 @@
-"""The one place where machine code enters the process: objects in, addresses out.
+"""Links objects into the process and returns addresses: the one place where machine code enters it.
 
 Each module becomes one library of an LLJIT, unloaded when the last reference to its `Library` goes. LLVM keeps about 9 KB of
 every library it ever saw, so an LLJIT takes 64 libraries and the next one follows; it is disposed of with its last library.
@@ -36,12 +36,12 @@ class Library:
         self._addresses = dict(addresses)
 
     def address(self, name: str) -> int:
-        """Where the exported function `name` stands."""
+        """Returns the address of the exported function `name`."""
         return self._addresses[name]
 
 
 class _Linker:
-    """An LLJIT, how many libraries it has taken and how many of them are alive."""
+    """An LLJIT with the numbers of libraries that it has taken and that are still alive."""
 
     def __init__(self) -> None:
         from llvmlite import binding
@@ -59,7 +59,7 @@ _runtime_linker: _Linker | None = None
 
 
 def initialize() -> None:
-    """Prepares LLVM for the host; cheap when done before."""
+    """Prepares LLVM for the host; returns at once when that was done before."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -67,7 +67,8 @@ def initialize() -> None:
 
 
 def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), process: Collection[str] = ()) -> Library:
-    """Loads the object `image`; the Library knows the addresses of `exports`. Raises before linking what cannot be linked.
+    """Links the object `image` into the process and returns a Library with the addresses of `exports`.
+    Raises before linking what cannot be linked.
 
     beside: objects of other compilers. process: functions that imported code takes from the libraries of this process.
     """
@@ -123,7 +124,9 @@ def _load(linker: _Linker, image: bytes, exports: Iterable[str], bound: Mapping[
 
 
 def _drop(tracker: Any, linker: _Linker) -> None:
-    """Called when a Library is gone, perhaps by the garbage collector amid a call into LLVM: never waits for the lock."""
+    """Marks a library as dropped once it is unreachable.
+    Never waits for the lock: garbage collection may run amid a call into LLVM.
+    """
     with whole_destructors():
         _dropped.append((tracker, linker))
         if _lock.acquire(blocking=False):
@@ -134,7 +137,7 @@ def _drop(tracker: Any, linker: _Linker) -> None:
 
 
 def _unload_dropped() -> None:
-    """Frees what was dropped; with the last library of a full linker, the linker."""
+    """Unloads the libraries that were dropped; with the last library of a full linker, the linker."""
     while _dropped:
         tracker, linker = _dropped.popleft()
         tracker.close()
@@ -149,14 +152,14 @@ def _close(linker: _Linker) -> None:
 
 
 def _return_free_memory() -> None:
-    """What LLVM freed goes back to the system: the C library would keep most of it."""
+    """Returns memory that LLVM freed to the system, where the C library would keep most of it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
     if trim is not None:
         trim(0)
 
 
 def runtime_address(name: str) -> int:
-    """The address of one of the runtime's own functions, compiled on first use."""
+    """Returns the address of one of the runtime's own functions, compiled on first use."""
     global _runtime_linker
     source = symbols.RUNTIME[name]
     with _lock:
@@ -170,7 +173,7 @@ def runtime_address(name: str) -> int:
 
 
 def _compile(text: str) -> bytes:
-    """The object of a text of the runtime, for any machine of this kind: it needs no special instructions."""
+    """Compiles a text of the runtime to an object for any machine of the host's architecture, without special instructions."""
     from llvmlite import binding
 
     initialize()

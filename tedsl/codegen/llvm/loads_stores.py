@@ -1,4 +1,4 @@
-"""Loads and stores: contiguous, reversed, strided, gathered, under predicates."""
+"""Emits loads and stores: contiguous, reversed, strided, gathered, masked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def buffer_info(out: Emitter, var: Var) -> BufferInfo:
 
 
 def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: bool = False) -> str:
-    """The pointer to element `index`: what changes in outer loops is added first, the constant last.
+    """Returns the pointer to element `index`.
+    Terms of outer loops are added first, the constant last, so that they are loop-invariant.
 
     inside: the element is certainly accessed, so that the address and all partial sums lie in the buffer.
     """
@@ -41,12 +42,12 @@ def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: 
 
 
 def alignment(info: BufferInfo, index: Index, size: int) -> int:
-    """Bytes that surely divide the address of element `index` of `size` bytes."""
+    """Returns a number of bytes that provably divides the address of element `index`, whose size is `size` bytes."""
     return gcd(info.alignment, index.divisor() * size) if info.alignment else size
 
 
 def _predicate(out: Emitter, predicate: Expr | None, lanes: int) -> str | None:
-    """The mask of an access, i1 for a scalar; None if all lanes are on."""
+    """Returns the mask of an access, i1 for a scalar; None if all lanes are on."""
     inner = mask_for(out, lanes)
     if predicate is None or is_true(predicate.value if isinstance(predicate, Broadcast) else predicate):
         return inner
@@ -104,7 +105,7 @@ def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask
 
 
 def reverse(out: Emitter, value: str, element: str, lanes: int) -> str:
-    """The lanes in the opposite order."""
+    """Emits the vector with its lanes in the opposite order."""
     t = f"<{lanes} x {element}>"
     return out.assign(f"shufflevector {t} {value}, {t} poison, <{lanes} x i32> {_backwards(lanes)}")
 
@@ -130,7 +131,7 @@ def _gather(out: Emitter, info: BufferInfo, index: AnyIndex, d: DType, mask: str
 
 
 def _pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str) -> str:
-    """A vector of addresses."""
+    """Emits a vector with the address of each lane."""
     if isinstance(index, Ramp):
         pointer = address(out, info, index.base, element)
         bits = 32 if abs(index.stride) * index.lanes < 2**31 else 64
@@ -142,7 +143,7 @@ def _pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str) -> 
 
 
 def _lane_pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str, mask: str | None) -> list[str]:
-    """The address of each lane; lanes that are off point to a place on the stack that nobody reads."""
+    """Emits the address of each lane; lanes that are off get a scratch address on the stack."""
     if isinstance(index, Ramp):
         pointers = [address(out, info, Index(index.base.terms, index.base.const + k * index.stride), element)
                     for k in range(index.lanes)]
@@ -161,7 +162,7 @@ def _lane_pointers(out: Emitter, info: BufferInfo, index: AnyIndex, element: str
 
 
 def _load_lanes(out: Emitter, info: BufferInfo, index: AnyIndex, d: DType, mask: str | None) -> str:
-    """One load per lane, without branches."""
+    """Emits one load per lane, without branches."""
     t, element = memory_type(d), memory_type(d.element)
     alias = info.alias if mask is None else ""
     result = "poison"
@@ -195,7 +196,7 @@ def emit_store(out: Emitter, s: Store) -> None:
 
 
 def _store_guarded(out: Emitter, info: BufferInfo, s: Store, mask: str) -> None:
-    """A scalar store under a condition; the value is computed under it as well."""
+    """Emits a scalar store under a condition; its value is computed under it as well."""
     marks = out.mark()
     then, join = out.fresh("then"), out.fresh("join")
     out.line(f"br i1 {mask}, label %{then}, label %{join}")
@@ -214,7 +215,7 @@ def _store_scalar(out: Emitter, info: BufferInfo, index: Index, value: str, d: D
 
 
 def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d: DType, mask: str | None, sure: int) -> None:
-    """sure: the alignment of vectors where stores go past the cache, 0 where they do not."""
+    """Emits a store of consecutive elements. sure: the alignment in bytes for non-temporal stores, 0 for ordinary ones."""
     lanes, t, element = d.lanes, memory_type(d), memory_type(d.element)
     first = index.base
     if index.stride == -1:
@@ -242,7 +243,7 @@ def _scatter(out: Emitter, info: BufferInfo, index: AnyIndex, value: str, d: DTy
 
 
 def _store_lanes(out: Emitter, info: BufferInfo, index: AnyIndex, value: str, d: DType, mask: str | None) -> None:
-    """One store per lane, in ascending order, without branches."""
+    """Emits one store per lane, in ascending order, without branches."""
     t, element = memory_type(d), memory_type(d.element)
     alias = info.alias if mask is None else ""
     for k, pointer in enumerate(_lane_pointers(out, info, index, element, mask)):

@@ -1,4 +1,4 @@
-"""Counted loops."""
+"""Emits counted loops."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from tedsl.ir.stmt import For
 
 
 def count_body(out: Emitter, s: For, var: Index) -> None:
-    """The body of `s` for one value of its variable."""
+    """Emits the body of `s` for one value of its variable."""
     out.scope.index[s.loop_var] = var
     out.statement(s.body)
 
 
 def _value_limit(var: Var) -> int:
-    """The largest value of a loop variable: lowering gives it a dtype that holds all."""
+    """Returns the largest value that a loop variable can have: the largest of its dtype, at most that of int64."""
     limit = var.dtype.max_value
     return min(limit, INT64_MAX) if limit is not None else INT64_MAX
 
 
 def emit_counted(out: Emitter, s: For, first: Index, end: Index, shift: Atom | None) -> None:
-    """A loop: the test stands at the end, and once before. With a `shift`, the variable is that much larger."""
+    """Emits a loop over [first, end), tested once before it and at its end.
+    With a `shift`, the variable is that much larger.
+    """
     limit = _value_limit(s.loop_var)
     start, _ = out.register(first)
     stop, _ = out.register(end)

@@ -1,4 +1,4 @@
-"""LLVM itself: one TargetMachine per target, the pass lists, objects and assembly.
+"""Drives LLVM: one TargetMachine per target, the lists of passes, objects and assembly.
 
 The lean list is for loops that the schedule has shaped: measured, O3 adds nothing to it but time, except where it unrolls:
 an image filter of one vector per iteration takes 25 % less, so programs with such loops get that. Programs with plain serial
@@ -35,7 +35,7 @@ _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them 
 
 @lru_cache(maxsize=1)
 def _binding() -> Any:
-    """llvmlite, initialised for all architectures it was built with."""
+    """Returns llvmlite's binding, initialised for all architectures that it was built with."""
     llvm = llvm_binding()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -44,7 +44,7 @@ def _binding() -> Any:
 
 @lru_cache(maxsize=64)
 def target_machine(target: Target, effort: int = 3) -> Any:
-    """The TargetMachine of `target`, made once; `effort` from 0 (compiles six times as fast) to 3.
+    """Returns the TargetMachine of `target`, created once; `effort` from 0 (compiles six times as fast) to 3.
 
     Use it under the lock of this file's functions only.
     """
@@ -59,7 +59,7 @@ def target_machine(target: Target, effort: int = 3) -> Any:
 
 
 def needs_vectorizer(func: PrimFunc) -> bool:
-    """Whether an innermost loop is plain: serial, without vectors, and long enough that LLVM's vectorizer may help."""
+    """Tells whether an innermost loop is plain: serial, without vectors, and long enough that LLVM's vectorizer may help."""
     for s in statements(func.body):
         if isinstance(s, For) and s.kind in (ForKind.SERIAL, ForKind.PARALLEL) and _is_plain(s):
             return True
@@ -67,7 +67,9 @@ def needs_vectorizer(func: PrimFunc) -> bool:
 
 
 def _is_plain(loop: For) -> bool:
-    """Loops over loops and loops over vectors are not; the first found decides, so this ends early where it would cost."""
+    """Tells whether `loop` runs 4 iterations or more and contains stores but neither loops nor vectors.
+    Ends at the first one found.
+    """
     if isinstance(loop.extent, IntImm) and loop.extent.value < 4:
         return False
     stores = []
@@ -82,7 +84,7 @@ def _is_plain(loop: For) -> bool:
 
 
 def has_short_loops(func: PrimFunc) -> bool:
-    """Whether an innermost loop does so little on vectors that its counting and the latency of one iteration show."""
+    """Tells whether an innermost loop does so little on vectors that its counter and the latency of one iteration dominate."""
     for s in statements(func.body):
         if isinstance(s, For) and s.kind is ForKind.SERIAL and isinstance(s.extent, IntImm) and s.extent.value >= 4:
             inside = list(islice(statements(s.body), 5))
@@ -93,7 +95,7 @@ def has_short_loops(func: PrimFunc) -> bool:
 
 
 def instructions(text: str) -> int:
-    """About how many instructions the functions in `text` have, with those that are always inlined in place of their calls."""
+    """Estimates the number of instructions of the functions in `text`, with always-inlined functions counted at each call."""
     own: dict[str, int] = {}
     calls: dict[str, list[str]] = {}
     inlined: dict[str, int] = {}  # the functions that are always inlined come before those that call them
@@ -118,7 +120,7 @@ def instructions(text: str) -> int:
 
 def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False,
              link: Callable[[Any], None] | None = None) -> Any:
-    """The module in `text`, verified and optimised: with LLVM's loop vectorizer, or by the lean list (and its unroller).
+    """Verifies and optimises the module in `text`: with LLVM's loop vectorizer, or by the lean list (and its unroller).
 
     Code of more than VECTORIZED instructions or MOST_LOOPS loops gets the lean list, and of more than INLINED calls its
     mathematical functions: LLVM's pipeline, and its selection of instructions for a large block, take more than linear time.
@@ -147,7 +149,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
 
 
 def _drop_unused(llvm: Any, module: Any, builder: Any) -> None:
-    """Imported functions that nothing calls, or nothing any more."""
+    """Removes imported functions that nothing calls any more."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)
@@ -172,7 +174,7 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tup
 
 
 def optimize_import(module: Any, target: Target) -> None:
-    """Optimises a module that others wrote. Call it under `llvm_lock`."""
+    """Optimises the module of an imported text. The caller holds `llvm_lock`."""
     llvm = _binding()
     builder, passes = _pass_manager(llvm, target_machine(target), vectorize=True, unroll=False)
     passes.run(module, builder)
@@ -180,7 +182,7 @@ def optimize_import(module: Any, target: Target) -> None:
 
 
 def loaded_llvm() -> Any:
-    """llvmlite's binding, initialised."""
+    """Returns llvmlite's binding, initialised."""
     return _binding()
 
 
@@ -193,7 +195,7 @@ def _free(llvm: Any, passes: Any) -> None:
 
 
 def object_code(module: Any, target: Target, effort: int = 3, imported: bool = False) -> bytes:
-    """The machine code of an optimised module. InternalError if it uses a symbol that the module did not declare.
+    """Compiles an optimised module to an object. InternalError if it uses a symbol that the module did not declare.
 
     imported: there is code of others in it, which may use operations that are functions of a library for this target.
     """
@@ -206,7 +208,9 @@ def object_code(module: Any, target: Target, effort: int = 3, imported: bool = F
 
 
 def check_symbols(image: bytes, declared: set[str]) -> None:
-    """LLVM turns what an instruction set lacks into calls of libraries: those are never relied on."""
+    """Raises InternalError where the object calls functions not in `declared`, by which LLVM replaces instructions that the
+    target lacks.
+    """
     foreign = sorted(set(undefined_symbols(image)) - declared - _LIBC)
     if foreign:
         raise InternalError(f"the object calls {', '.join(foreign)}, which nobody asked for: "
@@ -214,7 +218,7 @@ def check_symbols(image: bytes, declared: set[str]) -> None:
 
 
 def assembly(module: Any, target: Target) -> str:
-    """The assembly of an optimised module."""
+    """Returns the assembly of an optimised module."""
     with _lock:
         text: str = target_machine(target).emit_assembly(module)
         return text

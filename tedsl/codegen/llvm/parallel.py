@@ -21,7 +21,7 @@ Field = tuple[Var, str, str]  # variable, LLVM type, value in the function aroun
 
 
 def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
-    """The call of the pool in the function around, and the body as a function of its own."""
+    """Emits the call of the thread pool, and the loop's body as a function of its own."""
     fields = _captured(out, s)
     if first.terms:
         fields.append((s.loop_var, "i64", out.register(first)[0]))
@@ -41,7 +41,7 @@ def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
 
 
 def _captured(out: Emitter, s: For) -> list[Field]:
-    """The variables of the function around that the loop uses, with their values there."""
+    """Lists the variables of the enclosing function that the loop uses, with their values there."""
     fields: list[Field] = []
     for var in variables(s.body):
         if var in out.scope.buffers:
@@ -89,7 +89,7 @@ def _emit_body(out: Emitter, s: For, name: str, struct: str, fields: list[Field]
 
 
 def _separate(out: Emitter) -> None:
-    """Tells LLVM that the buffers do not overlap: pointers loaded from the environment carry no such promise themselves."""
+    """Tells LLVM that the buffers do not alias: pointers loaded from the environment carry no such promise themselves."""
     module, buffers = out.module, out.scope.buffers
     if len(buffers) < 2:
         return

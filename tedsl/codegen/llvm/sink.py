@@ -1,4 +1,4 @@
-"""The text of one LLVM function while it is written: blocks, regions, names, which instructions stand there already.
+"""The text of one LLVM function while it is written: its blocks, regions, names, and the instructions that can be reused.
 
 A region is the body of a loop or the side of a branch. Each region has a place just before the region inside it that is
 being written; an instruction without effects is put into the outermost region that defines all its operands, so
@@ -13,7 +13,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.]")
 
 
 class Sink:
-    """Lines of a function. level: the number of the region that is written, 0 outside of all; block: the label at hand."""
+    """The lines of a function. level: the number of the region being written, 0 outside of all; block: the current label."""
 
     def __init__(self) -> None:
         self.entry: list[str] = []  # allocas
@@ -29,7 +29,7 @@ class Sink:
     # --- names and lines ---------------------------------------------------------------------------------------------
 
     def fresh(self, wish: str) -> str:
-        """A local name like `wish` that is not in use, without the percent sign."""
+        """Returns an unused local name like `wish`, without the percent sign."""
         base = name = _UNSAFE.sub("_", wish)[:64] or "x"  # LLVM cuts long names: two would become one
         if base[0].isdigit() or (base[0] == "v" and base[1:].isdigit()):
             base = name = "_" + base
@@ -40,14 +40,16 @@ class Sink:
         return name
 
     def assign(self, rhs: str) -> str:
-        """The register that holds `rhs`, computed here."""
+        """Writes the instruction `rhs` here and returns its register."""
         self._count += 1
         name = f"%v{self._count}"
         self.lines.append(f"  {name} = {rhs}")
         return name
 
     def pure(self, rhs: str, level: int) -> str:
-        """The register that holds `rhs`, an instruction without effects or traps whose operands stand in region `level`."""
+        """Returns a register with the result of `rhs`, an instruction without effects or traps whose operands are defined in
+        region `level`.
+        """
         known = self.known[level]
         name = known.get(rhs)
         if name is None:
@@ -57,7 +59,9 @@ class Sink:
         return name
 
     def here(self, rhs: str) -> str:
-        """`assign` of something without effects: equal instructions of this region are written once."""
+        """Writes `rhs`, which has no effects, here and returns its register; equal instructions of this region are written
+        once.
+        """
         return self.pure(rhs, self.level)
 
     def line(self, text: str) -> None:
@@ -68,7 +72,7 @@ class Sink:
         self.block = label
 
     def alloca(self, type_: str, alignment: int, name: str) -> str:
-        """Room on the stack for the whole call of the function."""
+        """Allocates memory on the stack for the whole call of the function and returns its pointer."""
         pointer = "%" + self.fresh(name)
         self.entry.append(f"  {pointer} = alloca {type_}, align {alignment}")
         return pointer
@@ -76,27 +80,27 @@ class Sink:
     # --- regions ----------------------------------------------------------------------------------------------------------
 
     def place_before(self) -> None:
-        """Call before the terminator that leaves for an inner region: invariant instructions are put here from now on."""
+        """Sets the place for loop-invariant instructions. Call before the terminator that enters an inner region."""
         place: list[str] = []
         self.out.append(place)
         self.places[self.level] = place
         self._new_lines()
 
     def open_region(self) -> None:
-        """After the terminator: what follows is the inner region."""
+        """Begins an inner region. Call after the terminator that enters it."""
         self.level += 1
         self._new_lines()
         self.places.append(self.lines)
         self.known.append({})
 
     def region_beside(self) -> None:
-        """Another inner region beside the one that ends here: the other side of a branch."""
+        """Ends an inner region and begins the one beside it: the other side of a branch."""
         self._new_lines()
         self.places[self.level] = self.lines
         self.known[self.level] = {}
 
     def leave_region(self) -> None:
-        """Back in the outer region."""
+        """Returns to the outer region."""
         self.places.pop()
         self.known.pop()
         self.level -= 1
@@ -110,6 +114,6 @@ class Sink:
     # --- the text -----------------------------------------------------------------------------------------------------
 
     def text(self, header: str) -> str:
-        """The whole function; `header` is everything before the opening brace."""
+        """Returns the text of the whole function; `header` is everything before the opening brace."""
         body = [line for lines in self.out for line in lines]
         return "\n".join([f"{header} {{", "entry:", *self.entry, *body, "}"])

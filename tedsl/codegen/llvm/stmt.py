@@ -1,4 +1,4 @@
-"""Statements: loops, branches, allocation, assertions."""
+"""Emits statements: loops, branches, allocations, assertions."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def emit_assert(out: Emitter, s: AssertStmt) -> None:
 # --- attributes -----------------------------------------------------------------------------------------------------
 
 def emit_prefetch(out: Emitter, s: Prefetch) -> None:
-    """The processor prefetches by itself."""
+    """Emits nothing for a prefetch statement: the processor prefetches by itself."""
 
 
 def emit_attr(out: Emitter, s: AttrStmt) -> None:

@@ -1,4 +1,4 @@
-"""Stores past the cache: loops that write a large output once, vector after vector.
+"""Non-temporal stores, which bypass the cache, for loops that write a large output once, vector after vector.
 
     for i in 0..n: out[16*i + lane] = f(16*i + lane)
 
@@ -39,7 +39,8 @@ _MOST_NODES = 400
 
 @dataclass(frozen=True)
 class Stream:
-    """A loop that may store past the cache: its one store, the lanes of a vector, and the alignment that it needs."""
+    """A loop that may use non-temporal stores: its one store, the lanes of a vector, and the alignment that it needs in bytes.
+    """
 
     store: Store
     lanes: int
@@ -47,12 +48,12 @@ class Stream:
 
 
 def may_stream(out: Emitter) -> bool:
-    """Whether stores may pass the cache: an output that overlaps an input must not be written twice."""
+    """Tells whether non-temporal stores are allowed: an output that may alias an input must not be written twice."""
     return out.target.arch == "x86-64" and out.function.noalias
 
 
 def large_outputs(func: PrimFunc, out: Emitter) -> dict[Var, Var | None]:
-    """The outputs that are written and never read, with the condition under which they are large; None: they always are."""
+    """Maps the outputs that are written and never read to the condition under which they are large; None if they always are."""
     outputs: dict[Var, Var | None] = {}
     if not may_stream(out):
         return outputs
@@ -85,7 +86,7 @@ def _times(out: Emitter, a: Index, b: Index) -> Index:
 # --- which loops ------------------------------------------------------------------------------------------------------
 
 def find_stream(out: Emitter, loop: For) -> Stream | None:
-    """The stream that `loop` is, if it is one."""
+    """Returns the Stream of `loop` if it may use non-temporal stores, else None."""
     if not out.streams:
         return None
     lets, body = [], loop.body
@@ -105,7 +106,7 @@ def find_stream(out: Emitter, loop: For) -> Stream | None:
 
 
 def _is_position_wise(loop: For, lets: list[LetStmt], store: Store, lanes: int) -> bool:
-    """Whether the loop variable occurs in ramps alone, which all advance by their stride times the lanes per iteration."""
+    """Tells whether the loop variable occurs in ramps alone, which all advance by stride * lanes per iteration."""
     moved: dict[Expr, int] = {loop.loop_var: 1}
     for let in lets:
         by = _coefficient(let.value, moved)
@@ -133,7 +134,7 @@ def _is_position_wise(loop: For, lets: list[LetStmt], store: Store, lanes: int) 
 
 
 def _coefficient(e: Expr, moved: dict[Expr, int]) -> int | None:
-    """By how much `e` grows per iteration; None if that is not a constant."""
+    """Returns the step of `e` per iteration; None if it is not a constant."""
     if e in moved:
         return moved[e]
     if isinstance(e, (Add, Sub)):
@@ -149,7 +150,7 @@ def _coefficient(e: Expr, moved: dict[Expr, int]) -> int | None:
 # --- code -------------------------------------------------------------------------------------------------------------
 
 def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
-    """The iterations of `s` from `first` to below `end`, one after the other."""
+    """Emits the iterations of `s` in [first, end), serially."""
     stream = find_stream(out, s)
     if stream is not None:
         emit_stream(out, s, stream, first, end)
@@ -158,7 +159,7 @@ def emit_range(out: Emitter, s: For, first: Index, end: Index) -> None:
 
 
 def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Index) -> None:
-    """Both versions of the loop, and the choice."""
+    """Emits the loop with ordinary and with non-temporal stores, and the branch between the two."""
     count = ix.add(end, first, -1)
     wanted = emit_condition(out, "sge", count, ix.constant(_FEWEST))
     flag = out.streams[stream.store.buffer_var]
@@ -186,7 +187,7 @@ def emit_stream(out: Emitter, loop: For, stream: Stream, first: Index, end: Inde
 
 
 def _shift(out: Emitter, loop: For, stream: Stream, first: Index) -> Atom:
-    """How many elements after the first one the first aligned vector begins, as a fraction of an iteration."""
+    """Emits the offset of the first aligned vector from the first element, as a fraction of an iteration."""
     out.memo.clear()
     out.index_memo.clear()
     store = stream.store

@@ -1,4 +1,4 @@
-"""Types and constants as LLVM writes them.
+"""Types and constants in LLVM's syntax.
 
 In registers float16 and bfloat16 are floats whose value the narrow type can represent, bool is i1; in memory float16 and
 bfloat16 are i16, bool is a byte.
@@ -30,36 +30,36 @@ def _memory_element(d: DType) -> str:
 
 @cache
 def register_type(d: DType) -> str:
-    """The type of a value of dtype `d` in a register."""
+    """Returns the type of a value of dtype `d` in a register."""
     return vector_of(_register_element(d), d.lanes)
 
 
 @cache
 def memory_type(d: DType) -> str:
-    """The type of a value of dtype `d` in memory."""
+    """Returns the type of a value of dtype `d` in memory."""
     return vector_of(_memory_element(d), d.lanes)
 
 
 @cache
 def vector_of(element: str, lanes: int) -> str:
-    """`<lanes x element>`, or the element for one lane."""
+    """Returns `<lanes x element>`, or `element` itself for one lane."""
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
 @cache
 def suffix(d: DType) -> str:
-    """How the name of an overloaded intrinsic writes the register type of `d`: f32, v4i64, ..."""
+    """Returns the suffix that an overloaded intrinsic has for the register type of `d`: f32, v4i64, ..."""
     element = {"float": "f32", "double": "f64", "ptr": "p0"}.get(_register_element(d), _register_element(d))
     return element if d.lanes == 1 else f"v{d.lanes}{element}"
 
 
 def int_suffix(bits: int, lanes: int) -> str:
-    """The same for integers of any width."""
+    """Returns the suffix of an overloaded intrinsic for integers of that width and number of lanes."""
     return f"i{bits}" if lanes == 1 else f"v{lanes}i{bits}"
 
 
 def float_text(value: float, bits: int) -> str:
-    """A float constant: LLVM writes float and double as the bits of a double."""
+    """Returns a float constant, which LLVM writes as the bits of a double."""
     # Not cached: 0.0 and -0.0 are equal keys.
     if value != value:
         return "0x7FF8000000000000"
@@ -69,33 +69,33 @@ def float_text(value: float, bits: int) -> str:
 
 
 def splat(element_type: str, value: str, lanes: int) -> str:
-    """The constant `value` in every lane."""
+    """Returns the constant `value` in every lane."""
     if lanes == 1:
         return value
     return "zeroinitializer" if value == "0" else f"splat ({element_type} {value})"
 
 
 def int_splat(bits: int, value: int, lanes: int) -> str:
-    """An integer constant in every lane."""
+    """Returns an integer constant in every lane."""
     if bits == 1:
         return splat("i1", "true" if value else "false", lanes)
     return splat(f"i{bits}", str(value), lanes)
 
 
 def float_splat(d: DType, value: float) -> str:
-    """A float constant in every lane of `d`."""
+    """Returns a float constant in every lane of `d`."""
     return splat(_register_element(d), float_text(value, max(32, d.bits)), d.lanes)
 
 
 @lru_cache(maxsize=256)
 def steps(bits: int, stride: int, lanes: int) -> str:
-    """The constant vector 0, stride, 2 * stride, ... wrapped to `bits`."""
+    """Returns the constant vector 0, stride, 2 * stride, ... wrapped to `bits`."""
     mask, half = (1 << bits) - 1, 1 << (bits - 1)
     return "<" + ", ".join(f"i{bits} {(((k * stride) & mask) ^ half) - half}" for k in range(lanes)) + ">"
 
 
 def global_name(name: str) -> str:
-    """The name of a function as LLVM writes it."""
+    """Returns the name of a function in LLVM's syntax."""
     if _PLAIN.fullmatch(name):
         return "@" + name
     return '@"' + "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02x}" for c in name.encode()) + '"'
@@ -105,6 +105,6 @@ _PLAIN = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
 
 
 def expect(condition: bool, message: str) -> None:
-    """An InternalError unless `condition`: an earlier pass let through what must not reach this place."""
+    """Raises InternalError unless `condition`: an earlier pass let a program through that must not reach this place."""
     if not condition:
         raise InternalError(message)

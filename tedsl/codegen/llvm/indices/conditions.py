@@ -10,7 +10,7 @@ from tedsl.codegen.llvm.types import int_splat, steps, vector_of
 
 
 def emit_condition(out: Emitter, name: str, a: AnyIndex, b: AnyIndex) -> str:
-    """The comparison `name` of two indices: i1, or a vector of them."""
+    """Emits the comparison `name` of two indices: an i1, or a vector of them."""
     if isinstance(a, Index) and isinstance(b, Index):
         return _scalar_condition(out, name, a, b)
     if isinstance(a, Ramp) and isinstance(b, Ramp):
@@ -34,7 +34,7 @@ def _scalar_condition(out: Emitter, name: str, a: Index, b: Index) -> str:
 
 
 def decide(name: str, low: int, high: int) -> bool | None:
-    """Whether a number in [low, high] compares so with 0, if that is certain."""
+    """Decides the comparison `name` of a number in [low, high] with 0; None if the interval does not decide it."""
     if name in ("eq", "ne"):
         if low > 0 or high < 0:
             return name == "ne"
@@ -45,14 +45,14 @@ def decide(name: str, low: int, high: int) -> bool | None:
 
 
 def splat_condition(out: Emitter, condition: str, lanes: int) -> str:
-    """An i1 in every lane."""
+    """Returns a vector with the i1 `condition` in every lane."""
     if condition in ("true", "false"):
         return int_splat(1, int(condition == "true"), lanes)
     return splat_register(out, condition, "i1", lanes, out.level)
 
 
 def _ramp_condition(out: Emitter, name: str, stride: int, limit: Index, lanes: int) -> str:
-    """`stride * lane <name> limit`: the limit is clamped to just beyond the lanes; no answer changes, and it fits 32 bits."""
+    """Emits `stride * lane <name> limit` per lane. The limit is clamped to just beyond the lanes, so that it fits 32 bits."""
     span = stride * (lanes - 1)
     below, above = min(0, span) - 1, max(0, span) + 1
     low, high = limit.bounds()

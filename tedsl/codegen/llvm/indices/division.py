@@ -48,7 +48,7 @@ def _divide(out: Emitter, kind: type[ir.Expr], a: Index, b: Index) -> Index:
 
 
 def _divide_exactly(kind: type[ir.Expr], a: Index, divisor: int) -> Index | None:
-    """(c*k + rest) // c = k and (c*k + rest) % c = rest for a constant rest in [0, c)."""
+    """Divides c*k + r by a divisor of c, term by term: (c*k + r) // c = k and (c*k + r) % c = r for a constant r in [0, c)."""
     if kind not in (ir.FloorDiv, ir.FloorMod) or divisor < 0 or any(c % divisor for c in a.terms.values()):
         return None
     low, high = a.bounds()

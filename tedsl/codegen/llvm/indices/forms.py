@@ -1,4 +1,4 @@
-"""Index arithmetic in 64 bits, kept as sums of products until somebody needs a register.
+"""Sums of products in which index arithmetic is kept, in 64 bits, until a register is needed.
 
 An `Index` is const + c1 * atom1 + c2 * atom2 + ...; an atom is an i64 register with the region in which it stands and
 the interval of its values. Sums are put together region by region, outermost first, so that what does not depend on the
@@ -29,7 +29,7 @@ class Atom:
 
 
 class Index:
-    """const + the sum of coefficient * atom over `terms`. Immutable by convention."""
+    """The index const + the sum of coefficient * atom over `terms`. Immutable by convention."""
 
     __slots__ = ("const", "terms")
 
@@ -38,7 +38,7 @@ class Index:
         self.const = const
 
     def bounds(self) -> tuple[int, int]:
-        """The interval of the mathematical value."""
+        """Returns the interval of the mathematical value."""
         low = high = self.const
         for atom, c in self.terms.items():
             low += c * (atom.low if c > 0 else atom.high)
@@ -50,7 +50,7 @@ class Index:
         return self.const >= 0 and all(c > 0 and atom.low >= 0 for atom, c in self.terms.items())
 
     def divisor(self) -> int:
-        """The largest number known to divide the value; 0 for the value 0."""
+        """Returns the largest number known to divide the value; 0 for the value 0."""
         from math import gcd
 
         return gcd(self.const, *(c // atom.unit for atom, c in self.terms.items()))
@@ -68,7 +68,7 @@ def atom_index(atom: Atom) -> Index:
 
 
 def add(a: Index, b: Index, sign: int = 1) -> Index:
-    """a + sign * b."""
+    """Returns a + sign * b."""
     if not b.terms:
         return Index(a.terms, a.const + sign * b.const)
     terms = dict(a.terms)
@@ -82,7 +82,7 @@ def add(a: Index, b: Index, sign: int = 1) -> Index:
 
 
 def scale(a: Index, factor: int) -> Index:
-    """a * factor."""
+    """Returns a * factor."""
     if factor == 0:
         return ZERO
     return a if factor == 1 else Index({atom: c * factor for atom, c in a.terms.items()}, a.const * factor)
@@ -105,7 +105,7 @@ class Ramp:
 
 
 class Lanes:
-    """An index per lane: base + the lane of a vector register of i32 or i64, which has bounds."""
+    """An index per lane: base + the lane of a vector register of i32 or i64, whose lanes have known bounds."""
 
     __slots__ = ("base", "bits", "high", "lanes", "low", "name")
 

@@ -1,4 +1,4 @@
-"""How each expression of index arithmetic is evaluated: the rules of the emitter, by kind of node.
+"""The rules by which the emitter evaluates each kind of node of index arithmetic.
 
 Vectors of indices stay a base and a stride as long as possible: a comparison of such a ramp with a bound (a masked tail) is
 one vector comparison of small constants.
@@ -29,7 +29,7 @@ def index_var(out: Emitter, e: ir.Var) -> AnyIndex:
 
 
 def index_leaf(out: Emitter, e: ir.Expr) -> AnyIndex:
-    """Anything else: a value of its dtype, extended."""
+    """Emits a node that is not index arithmetic: a value of its dtype, extended to 64 bits."""
     d, value = e.dtype, out.value(e)
     low, high = (d.min_value, d.max_value) if d.bits < 64 else (INT64_MIN, INT64_MAX)
     assert low is not None and high is not None
@@ -124,7 +124,7 @@ def _extremum(out: Emitter, name: str, a: Index, b: Index, bounds: tuple[int, in
 
 
 def index_cast(out: Emitter, e: ir.Cast) -> AnyIndex:
-    """Widening keeps the value; narrowing does if it provably fits."""
+    """Emits a cast as index arithmetic where it keeps the value: it widens, or it narrows a value that provably fits."""
     if not e.value.dtype.is_integer:
         return index_leaf(out, e)
     if widens(e.value.dtype, e.dtype):
@@ -138,7 +138,7 @@ def index_cast(out: Emitter, e: ir.Cast) -> AnyIndex:
 
 
 def index_choice(out: Emitter, e: ir.Select | ir.Call) -> AnyIndex:
-    """A select or if_then_else of two indices; both sides are free of memory, so both are computed."""
+    """Emits a select or if_then_else of two indices; both sides access no memory, so both are computed."""
     condition, yes, no = (e.condition, e.true_value, e.false_value) if isinstance(e, ir.Select) else e.args
     if not (is_index(out, yes) and is_index(out, no)):
         return index_leaf(out, e)

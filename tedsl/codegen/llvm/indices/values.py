@@ -1,4 +1,4 @@
-"""Which expressions are index arithmetic, and indices as data of their dtype."""
+"""Which expressions are index arithmetic, and the conversion of indices to data of their dtype."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from tedsl.ir.walk.index_arithmetic import is_index_arithmetic
 
 
 def is_index(out: Emitter, e: ir.Expr) -> bool:
-    """Whether `e` is made of constants, loop variables and sizes alone, in int32 or int64: then no step of it can wrap."""
+    """Tells whether `e` consists of constants, loop variables and sizes alone, in int32 or int64, so that no step of it can
+    wrap.
+    """
     known = out.purity.get(e)
     return known if known is not None else is_index_arithmetic(e, out.scope.index.__contains__, out.purity)
 
 
 def leaves_its_dtype(out: Emitter, *operands: ir.Expr) -> bool:
-    """Whether one of the `operands`, all of them index arithmetic of 32 bits, may be a number that 32 bits do not hold."""
+    """Tells whether one of the `operands`, all index arithmetic of 32 bits, may have a value that does not fit 32 bits."""
     return all(e.dtype.is_int and e.dtype.bits == 32 and is_index(out, e) for e in operands) and not all(
         low >= -2**31 and high < 2**31 for low, high in (out.index(e).bounds() for e in operands))
 
 
 def as_value(out: Emitter, index: AnyIndex, d: DType) -> str:
-    """An index as data of dtype `d`: what does not fit wraps here, not at a step on the way."""
+    """Emits an index as data of dtype `d`: a value that does not fit wraps here, not at an intermediate step."""
     if isinstance(index, Index):
         return narrow(out, index, d)
     return ramp_lanes(out, index, d.bits) if isinstance(index, Ramp) else as_lanes(out, index, d.bits)

@@ -1,4 +1,4 @@
-"""Vectors of indices in registers of 32 or 64 bits, and what they have in common with scalars there."""
+"""Vectors of indices in registers of 32 or 64 bits, and the steps that they share with scalar indices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tedsl.ir.dtype import DType, wrap_integer
 
 
 def splat_register(out: Emitter, value: str, element: str, lanes: int, level: int) -> str:
-    """The scalar register or constant `value` in every lane."""
+    """Emits a vector with the scalar register or constant `value` in every lane."""
     if value[0] != "%":
         return "zeroinitializer" if value == "0" else f"splat ({element} {value})"
     t = f"<{lanes} x {element}>"
@@ -18,7 +18,7 @@ def splat_register(out: Emitter, value: str, element: str, lanes: int, level: in
 
 
 def narrow(out: Emitter, index: Index, d: DType) -> str:
-    """The value of a scalar index as data of dtype `d`."""
+    """Emits the value of a scalar index as data of dtype `d`."""
     if not index.terms:
         return str(wrap_integer(index.const, d))
     text, level = out.register(index)
@@ -26,7 +26,7 @@ def narrow(out: Emitter, index: Index, d: DType) -> str:
 
 
 def ramp_lanes(out: Emitter, ramp: Ramp, bits: int) -> str:
-    """A ramp in a vector register of integers of that width, wrapped to it."""
+    """Emits a ramp as a vector of integers of `bits` bits, wrapped to that width."""
     text, level = out.register(ramp.base)
     element, t = f"i{bits}", vector_of(f"i{bits}", ramp.lanes)
     if text[0] == "%" and bits < 64:
@@ -43,7 +43,7 @@ def ramp_lanes(out: Emitter, ramp: Ramp, bits: int) -> str:
 
 
 def as_lanes(out: Emitter, value: AnyIndex, bits: int) -> str:
-    """A vector index in a register of that width; it is known to fit."""
+    """Emits a vector index as a vector of integers of `bits` bits, which it is known to fit."""
     if isinstance(value, Ramp):
         return ramp_lanes(out, value, bits)
     assert isinstance(value, Lanes)

@@ -26,7 +26,7 @@ class FunctionBody:
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
 
     def suffix(self, kind: str, bits: int) -> str:
-        """The suffix of an overloaded intrinsic: v16f32."""
+        """Returns the suffix of an overloaded intrinsic: v16f32."""
         return f"{kind}{bits}" if self.lanes == 1 else f"v{self.lanes}{kind}{bits}"
 
     def emit(self, text: str, kind: str, bits: int) -> Value:
@@ -38,7 +38,7 @@ class FunctionBody:
         return Value(self, literal if self.lanes == 1 else f"splat ({element} {literal})", kind, bits)
 
     def real(self, value: float, bits: int) -> Value:
-        """A float constant; LLVM writes float32 constants as the double of equal value."""
+        """Returns a float constant; LLVM writes float32 constants as the double of equal value."""
         pattern = struct.unpack("<Q", struct.pack("<d", value if bits == 64 else round_float(value, FLOAT32)))[0]
         return self._splat(_FLOAT_NAMES[bits], f"0x{pattern:016X}", "f", bits)
 
@@ -83,7 +83,7 @@ class FunctionBody:
         return high, (a - (high - part)) + (b - part)
 
     def quick_total(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """The same for |a| >= |b| (Dekker)."""
+        """a + b as an unevaluated sum of two floats, exact for |a| >= |b| (Dekker 1971)."""
         high = a + b
         return high, b - (high - a)
 
@@ -101,7 +101,7 @@ class Value:
         return self.out.type_of(self.kind, self.bits)
 
     def lift(self, other: Value | float) -> Value:
-        """A Python number as a constant of this value's type."""
+        """Returns a Python number as a constant of this value's type."""
         if isinstance(other, Value):
             return other
         return self.out.real(other, self.bits) if self.kind == "f" else self.out.integer(int(other), self.bits)

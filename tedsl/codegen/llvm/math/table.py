@@ -1,4 +1,4 @@
-"""Which functions there are, and their definitions as LLVM text.
+"""The mathematical functions that are available, and their definitions as LLVM text.
 
 `math_function(name, dtype, target)` gives an internal, always-inlined function on that scalar or vector dtype. The errors
 in `MAX_ULP` are held by tests/codegen/test_math.py; docs/math.md is `documentation()`.
@@ -53,12 +53,12 @@ class MathFunction:
 
 
 def has_function(name: str) -> bool:
-    """Whether `math_function` knows `name`, given without the prefix tir."""
+    """Tells whether `math_function` knows `name`, given without the prefix tir."""
     return name in DOUBLE or name in TRIGONOMETRIC or name in BINARY or name == "rsqrt"
 
 
 def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:
-    """The function `name` on float32 or float64, scalar or vector. `fma`: whether the target has the instruction."""
+    """Returns the function `name` on float32 or float64, scalar or vector. `fma`: whether the target has the instruction."""
     if dtype.code != "float" or dtype.bits not in (32, 64):
         raise InternalError(f"math functions work on float32 and float64, not {dtype}: convert before")
     bits, lanes = dtype.bits, dtype.lanes
@@ -108,7 +108,9 @@ def _libm(name: str, lanes: int, bits: int, symbol: str) -> MathFunction:
 
 
 def documentation() -> str:
-    """The table of functions as Markdown: the bound of each in ulp, and which still call the C library lane by lane."""
+    """Returns the table of functions as Markdown: the error bound of each in ulp, and those that call the C library lane by
+    lane.
+    """
     lines = ["# Mathematical functions", "",
              "Largest error in ulp of each function on every path (vector, scalar, with and without fused multiply-add),",
              "held by `tests/codegen/test_math.py`. Infinities, NaN, denormals and the sign of zero follow C.",

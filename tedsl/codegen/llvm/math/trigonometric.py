@@ -32,7 +32,7 @@ TWO_OVER_PI_WORDS = (
 
 
 def large_reduction() -> str:
-    """The scalar function for |x| >= LIMIT: {n mod 4, high, low} of the reduced argument; NaN for inf and NaN.
+    """Returns the scalar function that reduces |x| >= LIMIT to {n mod 4, high, low}; NaN for inf and NaN.
 
     x = m * 2**e with a 53-bit integer m. Bits of 2/pi of weight above 2**(2 - e) give multiples of 4 and are dropped: the
     window of 192 bits from position e - 1 on, times m modulo 2**192, is x * 2/pi modulo 4 with 190 bits after the point.
@@ -218,7 +218,7 @@ def tan_of(out: FunctionBody, quadrant: Value, high: Value, low: Value) -> Value
 
 
 def finish(out: FunctionBody, name: str, quadrant: Value, high: Value, low: Value, single: bool) -> Value:
-    """The function from the reduced argument; `single`: for a float32 result."""
+    """Returns the result computed from the reduced argument; `single`: for a float32 result."""
     if name == "tan":
         result = tan_of(out, quadrant, high, low)
         return result.narrow() if single else result
@@ -230,7 +230,7 @@ def finish(out: FunctionBody, name: str, quadrant: Value, high: Value, low: Valu
 
 
 def body(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
-    """The definition of sin, cos or tan on `lanes` floats of `bits`."""
+    """Returns the definition of sin, cos or tan on `lanes` floats of `bits`."""
     fast = FunctionBody(lanes, fma)
     x = Value(fast, "%x", "f", bits)
     wide = x.widen() if bits == 32 else x
@@ -255,7 +255,7 @@ def _any(out: FunctionBody, flags: Value) -> str:
 
 
 def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
-    """Every lane on its own: small arguments as before, large ones by `large_reduction`."""
+    """Computes each lane on its own: small arguments as `reduce` does, large ones by `large_reduction`."""
     out = FunctionBody(1, fma)
     t = "float" if bits == 32 else "double"
     vector = t if lanes == 1 else f"<{lanes} x {t}>"

@@ -1,1 +1,1 @@
-"""Calls that leave the language: Python functions, C functions, intrinsics of LLVM."""
+"""Emits calls of functions outside the language: Python functions, C functions, LLVM intrinsics."""

@@ -1,4 +1,4 @@
-"""Which intrinsics of LLVM programs may call: those that compute with numbers and touch what their pointers say.
+"""The LLVM intrinsics that programs may call: those that compute with numbers and access memory only through their pointers.
 
 The others need privileges (llvm.x86.wbinvd), change how the thread computes from then on (llvm.x86.sse.ldmxcsr,
 llvm.set.rounding), end the process (llvm.trap), mean something only to the compiler (llvm.assume, whose condition is believed)
@@ -33,7 +33,7 @@ _NOT = ("x86.sse.ldmxcsr", "x86.sse.stmxcsr", "x86.sse3.monitor", "x86.sse3.mwai
 
 
 def refusal(name: str) -> str:
-    """Why programs may not call the intrinsic `name`, which begins with "llvm."; "" if they may."""
+    """Returns the reason why programs may not call the intrinsic `name`, which begins with "llvm."; "" if they may."""
     short = name.removeprefix("llvm.")
     if short.startswith(_FAMILIES) and short not in _NOT:
         return ""
@@ -45,7 +45,7 @@ def refusal(name: str) -> str:
 
 
 def _beginnings(short: str) -> Iterator[str]:
-    """`short` without none, one, two, ... of its parts at the end: they may be suffixes for types."""
+    """Iterates over `short` with none, one, two, ... of its last parts removed, for these may be type suffixes."""
     while short:
         yield short
         short = short.rpartition(".")[0]

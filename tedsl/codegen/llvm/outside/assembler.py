@@ -1,4 +1,4 @@
-"""Imported LLVM IR with assembler in it: compiled to an object by a process of its own.
+"""Compiles imported LLVM IR that contains assembler to an object, in a separate process.
 
 LLVM ends the process over assembler that it cannot read, and only a full run of its code generator finds that out. The object
 then stands beside the module, as that of a C compiler does, so that no inlining or unrolling can copy a label of it.
@@ -19,7 +19,7 @@ SECONDS = 120
 
 
 def assembled(text: str, target: Target) -> bytes:
-    """The object of `text`; LoweringError with what LLVM says against its assembler."""
+    """Returns the object of `text`; LoweringError with LLVM's message if its assembler is not valid."""
     if target.platform != host_target().platform:
         raise LoweringError(f"import_llvm: the code has assembler in it, which is read only for {host_target().platform}, this "
                             f"machine, and the target is {target}", hint="write it as LLVM IR, or build it on such a machine")
@@ -42,7 +42,7 @@ def _compiled(text: str, triple: str, cpu: str, features: str) -> bytes:
 
 
 def _first(said: list[str]) -> str:
-    """The first error, with the line of assembler below it."""
+    """Extracts the first error from LLVM's output, with the line of assembler below it."""
     for at, line in enumerate(said):
         if "error: " in line or "LLVM ERROR" in line or "Assertion" in line:
             short = line.rpartition("LLVM ERROR: ")[2].rpartition("Assertion ")[2].removeprefix("error: ")

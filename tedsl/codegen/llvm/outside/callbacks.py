@@ -1,4 +1,4 @@
-"""Calls of Python functions: `tir.call_packed` (see `runtime/callbacks.py` for the other side).
+"""Emits calls of Python functions: `tir.call_packed` (`runtime/callbacks.py` has the Python side).
 
 The arguments go into words on the stack; a status other than 0 leaves the function as a failed assertion does. All threads
 of a kernel share one frame of its stack, which holds the exception.
@@ -27,7 +27,7 @@ _FLOAT64 = dtype("float64")
 
 @dataclass
 class _Arguments:
-    """The words of a call and the kinds of its arguments."""
+    """The words in which a call passes its arguments, and the kinds of these."""
 
     out: Emitter
     words: list[tuple[str, str]]  # LLVM type, value
@@ -81,7 +81,7 @@ class _Arguments:
 
 
 def emit_packed(out: Emitter, e: Call) -> str:
-    """The call, and the value that it returns."""
+    """Emits the call and returns the value that it yields."""
     name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
     arguments = _Arguments(out, [], [])
     for arg in e.args[1:]:
@@ -111,7 +111,7 @@ def _result(out: Emitter, slots: str, d: DType) -> str:
 
 
 def constant_text(out: Emitter, text: str) -> str:
-    """The address of a text of the module, which ends in NUL."""
+    """Returns the address of a NUL-terminated constant of the module that holds `text`."""
     key = f"text {text}"
     if "\0" in text:
         raise LoweringError(f"a text for a function has no NUL character, {text!r} has")
@@ -125,7 +125,7 @@ def constant_text(out: Emitter, text: str) -> str:
 
 
 def prepare_errors(out: Emitter) -> None:
-    """The frame that all calls of Python functions share, on the stack of the kernel."""
+    """Allocates, on the stack of the kernel, the frame that all calls of Python functions share."""
     frame = out.alloca(FRAME, 8, "error")
     symbol = out.module.declare("tedsl_begin_callbacks", "declare void @tedsl_begin_callbacks(ptr)")
     out.entry.append(f"  call void {symbol}(ptr {frame})")
@@ -133,5 +133,5 @@ def prepare_errors(out: Emitter) -> None:
 
 
 def calls_python(root: Node) -> bool:
-    """Whether a Python function may be called below."""
+    """Tells whether a Python function may be called below `root`."""
     return any(isinstance(n, Call) and n.op is CALL_PACKED for n in post_order(root))

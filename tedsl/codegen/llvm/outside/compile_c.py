@@ -1,4 +1,4 @@
-"""C and C++ for `pragma import_c`: by the compiler on the PATH, to LLVM IR if it is clang, else to an object."""
+"""Compiles C and C++ of `pragma import_c` with the compiler on the PATH: to LLVM IR with clang, else to an object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 120  # after which a compiler is given up
 
 
 def compile_c(source: str, target: Target, readable: Callable[[str], bool]) -> str | bytes:
-    """LLVM IR or an object that has the functions of `source`. `readable`: whether our LLVM reads that IR."""
+    """Returns LLVM IR or an object with the functions of `source`. `readable` tells whether our LLVM can read that IR."""
     clang = shutil.which("clang")
     if clang is not None:
         text = _run(clang, source, ("-S", "-emit-llvm", *_machine(target, clang=True)), "module.ll").decode()
@@ -34,7 +34,7 @@ def compile_c(source: str, target: Target, readable: Callable[[str], bool]) -> s
 
 
 def llvm_text(source: str, options: tuple[str, ...] = (), clang: str | None = None) -> str:
-    """The LLVM IR of `source` for this machine. `clang`: another one than that on the PATH."""
+    """Returns the LLVM IR of `source` for this machine. `clang`: the compiler to use instead of the one on the PATH."""
     compiler = shutil.which(clang or "clang")
     if compiler is None:
         raise LoweringError(f"create_llvm needs clang, and {'it' if clang is None else clang} is not on the PATH",
@@ -43,7 +43,7 @@ def llvm_text(source: str, options: tuple[str, ...] = (), clang: str | None = No
 
 
 def _machine(target: Target, *, clang: bool) -> tuple[str, ...]:
-    """The processor to compile for."""
+    """Returns the compiler options that select the processor of `target`."""
     triple = (f"--target={target.triple}",) if clang and not target.is_host else ()
     if target.is_host:
         return ("-march=native",) if target.arch == "x86-64" else ("-mcpu=native",)

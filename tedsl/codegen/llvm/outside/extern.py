@@ -1,4 +1,4 @@
-"""Calls of C functions by their symbols: `tir.call_extern`. The linker looks for them among the libraries of the process.
+"""Emits calls of C functions by their symbols, `tir.call_extern`; the linker resolves them in the libraries of the process.
 
 Their names carry a prefix in the object, so that a function of the program never stands for one of ours or of LLVM's.
 """
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$@]*")
 
 
 def emit_c_function(out: Emitter, e: Call, name: str) -> str:
-    """The call; a vector of them is made lane by lane."""
+    """Emits the call, one per lane for vectors."""
     if not _NAME.fullmatch(name):
         raise LoweringError(f"{name!r} is not the name of a C function")
     if out.target.runs_here and not extern_address(name):
@@ -55,12 +55,14 @@ def _call(out: Emitter, symbol: str, e: Call, result: str, types: list[str], val
 
 
 def c_argument(out: Emitter, arg: Expr) -> str:
-    """The value of an argument; a string as a pointer to its bytes."""
+    """Returns the value of an argument; a string is passed as a pointer to its bytes."""
     return constant_text(out, arg.value) if isinstance(arg, StringImm) else out.value(arg)
 
 
 def c_type(d: DType, name: str) -> tuple[str, ...]:
-    """The type of C that a value of dtype `d` is passed as, and how the caller extends narrow integers."""
+    """Returns the C type in which a value of dtype `d` is passed, and the attribute by which the caller extends narrow
+    integers.
+    """
     if d.is_float and d.bits == 16:
         raise LoweringError(f"the C function {name} cannot take or return {d}", hint="cast to float32 or float64")
     t = register_type(d.element)

@@ -1,4 +1,4 @@
-"""Calls of functions that pragmas import: their types are known if they came as LLVM IR, and are compared with the call."""
+"""Emits calls of functions that pragmas import; where their types are known, from LLVM IR, the call is compared with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.ir.expr import Call
 
 
 def emit_imported(out: Emitter, e: Call, name: str, prototype: Prototype | None) -> str:
-    """The call. A function that returns nothing gives 0, as calls for their effect are often declared as int32."""
+    """Emits the call. A function that returns nothing yields 0, as calls for their effect are often declared int32."""
     args = e.args[1:]
     if prototype is None:  # an object of a C compiler
         types = [" ".join(c_type(a.dtype, name)) for a in args]
@@ -32,7 +32,7 @@ def emit_imported(out: Emitter, e: Call, name: str, prototype: Prototype | None)
 
 
 def _fitted(out: Emitter, e: Call, name: str, prototype: Prototype) -> list[str]:
-    """The arguments in the types that the function takes; integers are widened."""
+    """Returns the arguments in the types that the function takes; integers are widened."""
     args = e.args[1:]
     given = [register_type(a.dtype) for a in args]
     operands = []
@@ -54,7 +54,7 @@ def _fitted(out: Emitter, e: Call, name: str, prototype: Prototype) -> list[str]
 
 
 def _extended(dtype: object, of: str) -> str:
-    """The type of a parameter, with how the caller extends narrow integers."""
+    """Returns the type of a parameter, with the attribute by which the caller extends narrow integers."""
     if of in ("i1", "i8", "i16"):
         return f"{of} {'signext' if str(dtype).startswith('int') else 'zeroext'}"
     return of

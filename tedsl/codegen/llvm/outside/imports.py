@@ -1,4 +1,4 @@
-"""Code of other languages in a module: `pragma import_llvm` (LLVM IR) and `pragma import_c` (C or C++, by a compiler here).
+"""Adds code of other languages to a module: `pragma import_llvm` (LLVM IR) and `pragma import_c` (C or C++).
 
 IR is parsed, verified and linked into the module before it is optimised, its functions then local to it; C becomes IR if
 clang is here and writes what our LLVM reads, else an object beside ours, as does IR with assembler in it. What such code
@@ -33,7 +33,7 @@ LLVM, C = "pragma_import_llvm", "pragma_import_c"
 
 @dataclass(frozen=True)
 class Imports:
-    """What a module takes in. functions: those defined there, with their types where they are known.
+    """The imported code of a module. functions: those that it defines, with their types where these are known.
 
     process: functions that the code calls and that the libraries of this process have.
     """
@@ -49,7 +49,8 @@ class Imports:
 
 @dataclass(frozen=True)
 class _Code:
-    """One imported text: the functions that it gives to others, what it needs, and what it has for itself, with its linkage.
+    """One imported text: the functions that it exports, those that it needs, and those that are local to it, with their
+    linkage.
 
     text: LLVM IR to be linked into the module, or image: the object that stands beside it, and source: its C.
     """
@@ -62,7 +63,7 @@ class _Code:
     source: str = ""
 
     def hidden_as(self, name: str) -> str:
-        """What stands before the definition of a function that others cannot call; "" for all others."""
+        """Returns the linkage of a function that others cannot call; "" for all others."""
         if name in self.hidden or not self.source:
             return self.hidden.get(name, "")
         return "static" if re.search(rf"\bstatic\b[^;{{}}=]*\b{re.escape(name)}\s*\(", self.source) else ""
@@ -75,7 +76,7 @@ _HIDDEN = {"internal": "an internal function", "private": "a private function", 
 
 
 def imports_of(funcs: Sequence[PrimFunc], target: Target) -> Imports:
-    """The code that pragmas of `funcs` import, each text once."""
+    """Collects the code that pragmas of `funcs` import, each text once."""
     wanted: dict[tuple[str, str], StringImm] = {}
     for func in funcs:
         for node in post_order(func.body):
@@ -109,7 +110,7 @@ def _of_object(image: bytes, source: str) -> _Code:
 
 
 def _refused_or(image: bytes) -> bytes:
-    """The object, if it can join a running process without a loader of programs."""
+    """Returns the object if it can join a running process without a loader of programs, else raises."""
     of_threads = thread_local_variables(image)
     if of_threads:
         raise thread_local_refused(of_threads[0])
@@ -120,7 +121,7 @@ def _refused_or(image: bytes) -> bytes:
 
 @contextmanager
 def _about(code: StringImm) -> Iterator[None]:
-    """Errors from inside are about the pragma that gave this code."""
+    """Context that adds the pragma which imported this code to errors raised inside."""
     try:
         yield
     except LoweringError as error:
@@ -140,7 +141,7 @@ def _code(node: AttrStmt) -> StringImm:
 
 
 def _read(text: str) -> str:
-    """LLVM IR as it is given: itself, or the name of a .ll file."""
+    """Returns the LLVM IR of a pragma's value: the value itself, or the content of the .ll file that it names."""
     if "\n" in text or not text.endswith((".ll", ".bc")):
         return text
     if text.endswith(".bc"):
@@ -178,7 +179,7 @@ def _checked(codes: Sequence[_Code], target: Target) -> Imports:
 
 
 def _check_calls(funcs: Sequence[PrimFunc], codes: Sequence[_Code], functions: Container[str], target: Target) -> None:
-    """Refuse calls of functions that the code has for itself alone."""
+    """Refuses calls of functions that are local to the imported code."""
     called = {node.args[0].value: None for func in funcs for node in post_order(func.body)
               if isinstance(node, Call) and node.op in (CALL_EXTERN, CALL_PURE_EXTERN)
               and isinstance(node.args[0], StringImm)}
@@ -194,8 +195,9 @@ def _check_calls(funcs: Sequence[PrimFunc], codes: Sequence[_Code], functions: C
 
 
 def process_functions(imports: Imports, image: bytes) -> tuple[str, ...]:
-    """What the machine code needs of the libraries of this process for the imported code: also what LLVM calls for operations
-    that the target lacks."""
+    """Lists the functions of this process's libraries that the imported code needs, with those that LLVM calls for operations
+    that the target lacks.
+    """
     if not imports:
         return ()
     more = [name for name in undefined_symbols(image) if not is_known(name) and name not in imports.functions]
@@ -217,7 +219,7 @@ def _no_doubles(known: dict[str, Prototype | None], more: dict[str, Prototype | 
 
 
 def _is_readable(text: str) -> bool:
-    """Whether our LLVM reads the IR that another one wrote."""
+    """Tells whether our LLVM can read the IR that another LLVM wrote."""
     llvm = loaded_llvm()
     with llvm_lock:
         try:

@@ -1,4 +1,4 @@
-"""Intrinsics of LLVM by name: `tir.call_llvm_intrin`.
+"""Emits LLVM intrinsics by name: `tir.call_llvm_intrin`.
 
 Those that may be called are listed in `allowed.py`. LLVM ends the process over an intrinsic that has another signature, or that
 the target lacks. So those with a simple signature stand in a table; every other call is tried in a process of its own first,
@@ -37,7 +37,7 @@ _X86 = {
 
 
 def emit_llvm_intrinsic(out: Emitter, e: Call) -> str:
-    """An intrinsic of LLVM by its name; the suffix for its types may be left out."""
+    """Emits a call of an LLVM intrinsic by its name, whose type suffix may be left out."""
     name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
     if not name.startswith("llvm.") or not name.replace(".", "").replace("_", "").isalnum():
         raise LoweringError(f"call_llvm_intrin names an intrinsic of LLVM, not {name!r}", hint='for example "llvm.fshl"')
@@ -63,7 +63,7 @@ def emit_llvm_intrinsic(out: Emitter, e: Call) -> str:
 
 
 def _is_plain(name: str, result: DType, args: list[DType]) -> bool:
-    """Whether the name, without the suffix for the types, stands in the table, and the types are as it says."""
+    """Tells whether the table has the name, without its type suffix, with a signature that fits these types."""
     short = name.removeprefix("llvm.")
     if short not in _PLAIN:
         short = short.rpartition(".")[0]
@@ -97,7 +97,7 @@ def _check(out: Emitter, name: str, e: Call) -> None:
 
 
 def _constant(arg: Expr) -> str:
-    """A constant as text: some arguments of some intrinsics have to be. "" for what is computed."""
+    """Returns a constant argument as text, for some parameters must be constants; "" for a value that is computed."""
     if not isinstance(arg, IntImm):
         return ""
     return str(bool(arg.value)).lower() if arg.dtype.is_bool else str(arg.value)
@@ -114,7 +114,7 @@ def x86_feature(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _tried(name: str, text: str, triple: str, cpu: str, features: str) -> str | None:
-    """What a process that compiles `text` says against it; None if it is fine."""
+    """Compiles `text` in a separate process and returns the error message; None if it compiles."""
     given = json.dumps({"name": name, "text": text, "triple": triple, "cpu": cpu, "features": features})
     try:
         done = subprocess.run([sys.executable, "-c", _PROBE], input=given, capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Imported LLVM IR: parsed, verified, refused where it could not work in a running process, linked into a module."""
+"""Parses and verifies imported LLVM IR, refuses what cannot work in a running process, and links it into a module."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VISIBLE = frozenset(("external", "weak_any", "weak_odr", *_KEPT))
 
 @dataclass(frozen=True)
 class Prototype:
-    """The types of LLVM that a function takes and returns."""
+    """The LLVM types that a function takes and returns."""
 
     result: str
     parameters: tuple[str, ...]
@@ -34,7 +34,7 @@ class Prototype:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a text has: functions for others, what it calls elsewhere, and what others cannot call, with the word for that.
+    """The functions of an imported text: those it exports, those it calls elsewhere, and its local ones, each with its linkage.
 
     assembler: the text if there is assembler in it, as LLVM has it for the target; else "".
     """
@@ -64,7 +64,7 @@ def contents(text: str, target: Target) -> Contents:
 
 
 def _check_loader(module: Any, whole: str, target: Target) -> None:
-    """Refuse what a loader of programs would do: nobody does it for code that joins a running process. Optimises `module`."""
+    """Refuses code that needs a loader of programs, for none runs when code joins a running process. Optimises `module`."""
     for g in module.global_variables:
         if re.search(r"\bthread_local\b", _STRING.sub("", str(g)).partition(" = ")[2]):
             raise thread_local_refused(g.name)
@@ -103,7 +103,7 @@ def _prototype(function: Any) -> Prototype:
 
 
 def parsed(text: str, target: Target) -> Any:
-    """The module of an imported text, verified, for `target`. Call it under the lock of LLVM."""
+    """Returns the verified module of an imported text for `target`. The caller holds the lock of LLVM."""
     llvm = loaded_llvm()
     try:
         module = llvm.parse_assembly(text)
@@ -127,7 +127,7 @@ def parsed(text: str, target: Target) -> Any:
 
 
 def _check_features(module: Any, target: Target) -> None:
-    """Refuse intrinsics of instructions that the target lacks: LLVM would end the process over them."""
+    """Refuses intrinsics of instructions that the target lacks, over which LLVM would end the process."""
     if '"target-features"' in str(module) or '"target-cpu"' in str(module):
         return  # functions that say themselves for which machine they are
     for function in module.functions:
@@ -149,7 +149,7 @@ _PLACE = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
 
 
 def _at_line(message: str, text: str) -> str:
-    """LLVM's message with the line that it speaks of."""
+    """Appends to LLVM's message the line of `text` that it refers to."""
     place = _PLACE.search(message)
     if place is None:
         return message.strip()
@@ -160,7 +160,7 @@ def _at_line(message: str, text: str) -> str:
 
 
 def linked_text(source: str, texts: Sequence[str], target: Target) -> str:
-    """The module as LLVM has it before it is optimised."""
+    """Returns the IR of the module with the imported texts linked, before it is optimised."""
     with llvm_lock:
         module = loaded_llvm().parse_assembly(source)
         link_into(module, texts, target)
@@ -168,7 +168,7 @@ def linked_text(source: str, texts: Sequence[str], target: Target) -> str:
 
 
 def link_into(module: Any, texts: Sequence[str], target: Target) -> None:
-    """Puts the functions of the imported texts into `module`, where nobody else sees them. Call it under the lock of LLVM."""
+    """Links the functions of the imported texts into `module` with local linkage. The caller holds the lock of LLVM."""
     names: list[str] = []
     for text in texts:
         other = parsed(text, target)

@@ -1,1 +1,1 @@
-"""Values: one file for each kind of operation, by dtype."""
+"""Emits values: one file for each kind of operation, by dtype."""

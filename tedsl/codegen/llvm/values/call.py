@@ -1,4 +1,4 @@
-"""Calls: intrinsics of the language, mathematical functions, LLVM's own intrinsics."""
+"""Emits calls: intrinsics of the language, mathematical functions, LLVM intrinsics."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def emit_call(out: Emitter, e: Call) -> str:
 # --- mathematical functions --------------------------------------------------------------------------------------------
 
 def emit_math(out: Emitter, e: Call) -> str:
-    """A function of the package `math`, defined in the module once and inlined; 16-bit floats go through float32."""
+    """Emits a call of a function of the package `math`, defined once per module and inlined; 16-bit floats are computed in
+    float32.
+    """
     name, d = e.op.short, e.dtype
     if not d.is_float:
         raise LoweringError(f"{name} of {d}: it takes floats", hint="cast the argument: x.astype('float32')")
@@ -94,7 +96,7 @@ def _as_register(d: DType) -> DType:
 
 
 def emit_ldexp(out: Emitter, e: Call) -> str:
-    """x * 2**n, rounded once: in double, whose exponents hold every float's; doubles in three steps."""
+    """Emits x * 2**n, rounded once: in double, whose exponent range covers that of float; doubles in three steps."""
     d = e.dtype
     double, ints = dtype("float64").with_lanes(d.lanes), dtype("int64").with_lanes(d.lanes)
     x = convert(out, out.value(e.args[0]), d, double)
@@ -125,7 +127,7 @@ def _times_power(out: Emitter, x: str, n: str, d: DType, ints: DType) -> str:
 
 
 def emit_nextafter(out: Emitter, e: Call) -> str:
-    """The bits of a float, read as an integer, count through the floats."""
+    """Emits nextafter: the bits of a float, read as an integer, count through the floats in order."""
     d = e.dtype
     x, y = (out.value(a) for a in e.args)
     t, i, mask = register_type(d), vector_of(f"i{d.bits}", d.lanes), vector_of("i1", d.lanes)
@@ -149,7 +151,7 @@ def emit_nextafter(out: Emitter, e: Call) -> str:
 
 
 def emit_classify(out: Emitter, e: Call) -> str:
-    """isnan, isinf, isfinite."""
+    """Emits isnan, isinf or isfinite."""
     d, x = e.args[0].dtype, out.value(e.args[0])
     if not d.is_float:
         return int_splat(1, int(e.op is ISFINITE), d.lanes)
@@ -179,7 +181,7 @@ def emit_shift(out: Emitter, e: Call) -> str:
 
 
 def emit_count(out: Emitter, e: Call) -> str:
-    """popcount, and clz: the width for 0."""
+    """Emits popcount or clz; clz of 0 is the width in bits."""
     d, x = e.args[0].dtype, out.value(e.args[0])
     t, of = register_type(d), int_suffix(d.bits, d.lanes)
     if e.op is POPCOUNT:
@@ -206,7 +208,7 @@ def emit_address_of(out: Emitter, e: Call) -> str:
 
 
 def emit_access_ptr(out: Emitter, e: Call) -> str:
-    """The address of an element of a buffer: offset counts values of the dtype of the first argument."""
+    """Emits the address of an element of a buffer; the offset counts values of the dtype of the first argument."""
     kind, data, offset = e.args[0].dtype, e.args[1], out.scalar_index(e.args[2])
     if not isinstance(data, Var):
         raise LoweringError("tvm_access_ptr takes the pointer of a buffer", hint="write buffer.access_ptr('r')")
@@ -214,7 +216,7 @@ def emit_access_ptr(out: Emitter, e: Call) -> str:
 
 
 def emit_extern(out: Emitter, e: Call) -> str:
-    """A C function: one that is an operator of the language as that, any other by its symbol, lane by lane."""
+    """Emits a C function: as the operator of the language that has its name, else by its symbol, lane by lane."""
     name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
     if name in out.module.imports:
         return emit_imported(out, e, name, out.module.imports[name])
@@ -229,7 +231,7 @@ def emit_extern(out: Emitter, e: Call) -> str:
 
 
 def emit_prefetch(out: Emitter, e: Call) -> str:
-    """args: an address; 1 for a write; how long to keep it, 0 to 3; 1 for data. The numbers are part of the instruction."""
+    """Emits a prefetch of an address. Further constant arguments: 1 for a write; the locality, 0 to 3; 1 for data."""
     numbers = ", ".join(f"i32 {as_int(arg)}" for arg in e.args[1:4])
     if len(e.args) != 4 or "None" in numbers:
         raise LoweringError("tir.prefetch takes an address and three constants", hint="prefetch(address, 0, 3, 1)")
@@ -239,7 +241,7 @@ def emit_prefetch(out: Emitter, e: Call) -> str:
 
 
 def emit_nothing(out: Emitter, e: Call) -> str:
-    """What one thread of a CPU has no need of: barriers, hints."""
+    """Emits nothing, for barriers and hints that a single CPU thread does not need."""
     return "0"
 
 

@@ -1,4 +1,4 @@
-"""Casts among all dtypes: integers wrap, floats to integers saturate, narrower floats are rounded once."""
+"""Emits casts among all dtypes: integers wrap, floats to integers saturate, narrower floats are rounded once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def emit_cast(out: Emitter, e: Cast) -> str:
 
 
 def convert(out: Emitter, value: str, source: DType, target: DType) -> str:
-    """`value` of dtype `source` as `target`."""
+    """Emits `value` of dtype `source` as dtype `target`."""
     if source is target:
         return value
     if target.is_handle or source.is_handle:
@@ -65,7 +65,7 @@ def _narrow_or_widen(out: Emitter, value: str, source: DType, target: DType) -> 
 
 
 def _float_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
-    """Towards 0; beyond the ends of the integers their ends, and NaN is 0."""
+    """Emits a float as an integer: truncated towards 0, saturated at the ends of the range; NaN becomes 0."""
     kind = "fptosi" if target.is_int else "fptoui"
     result, argument = register_type(target), register_type(source)
     if target.lanes > 1:
@@ -76,7 +76,9 @@ def _float_to_int(out: Emitter, value: str, source: DType, target: DType) -> str
 
 
 def _lanes_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
-    """As `_float_to_int` for vectors: of the saturating intrinsic LLVM makes branches for each lane on x86."""
+    """Emits vectors of floats as integers like `_float_to_int`; of the saturating intrinsic LLVM makes branches per lane on
+    x86.
+    """
     kind = "fptosi" if target.is_int else "fptoui"
     argument, mask = register_type(source), vector_of("i1", target.lanes)
     least, greatest = target.min_value, target.max_value
@@ -94,7 +96,7 @@ def _lanes_to_int(out: Emitter, value: str, source: DType, target: DType) -> str
 
 
 def _where(out: Emitter, mask: str, constant: int, value: str, target: DType) -> str:
-    """`constant` in the lanes of the mask, else `value`."""
+    """Emits a vector with `constant` in the lanes of the mask and `value` elsewhere."""
     t, end = register_type(target), int_splat(target.bits, constant, target.lanes)
     return out.assign(f"select {vector_of('i1', target.lanes)} {mask}, {t} {end}, {t} {value}")
 
@@ -111,21 +113,21 @@ def _int_to_float(out: Emitter, value: str, source: DType, target: DType) -> str
 
 
 def to_memory(out: Emitter, value: str, d: DType) -> str:
-    """`value` as it stands in memory: bool as a byte, 16-bit floats as their bits."""
+    """Emits `value` as it is stored: bool as a byte, 16-bit floats as their bits."""
     if d.is_bool:
         return out.assign(f"zext {register_type(d)} {value} to {memory_type(d)}")
     return halves.pack(out, d, value) if d.is_float and d.bits == 16 else value
 
 
 def from_memory(out: Emitter, value: str, d: DType) -> str:
-    """The reverse; any byte but 0 is true."""
+    """Emits a stored value as a register: any byte but 0 is true, 16-bit floats become floats."""
     if d.is_bool:
         return out.assign(f"icmp ne {memory_type(d)} {value}, {int_splat(8, 0, d.lanes)}")
     return halves.unpack(out, d, value) if d.is_float and d.bits == 16 else value
 
 
 def emit_reinterpret(out: Emitter, e: Call) -> str:
-    """The bits of the argument as another dtype of equal width."""
+    """Emits the bits of the argument as another dtype of equal width."""
     source, target = e.args[0].dtype, e.dtype
     value = out.value(e.args[0])
     if source.bits * source.lanes != target.bits * target.lanes or source.is_bool or target.is_bool:

@@ -1,4 +1,4 @@
-"""Float operations that need more than an instruction: NaN-propagating minimum and maximum, rounding to integers, fma."""
+"""Emits float operations of more than one instruction: NaN-propagating minimum and maximum, rounding to integers, fma."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tedsl.ir.expr import Broadcast, Call, Cast, Expr, FloatImm, Max, Min
 
 
 def rounded(out: Emitter, d: DType, value: str) -> str:
-    """The result of an operation of dtype `d`, computed in the register type: 16-bit floats are rounded after each."""
+    """Emits the result of an operation of dtype `d` computed in the register type: 16-bit floats are rounded after each."""
     return halves.round_to(out, d, value) if d.bits == 16 else value
 
 
 def never_nan(e: Expr) -> bool:
-    """Whether `e` is a constant other than NaN, or an integer that was converted."""
+    """Tells whether `e` provably is not NaN: a constant, or an integer that was converted."""
     while isinstance(e, Broadcast):
         e = e.value
     if isinstance(e, FloatImm):
@@ -25,7 +25,9 @@ def never_nan(e: Expr) -> bool:
 
 
 def emit_minmax(out: Emitter, e: Min | Max) -> str:
-    """NaN if either is NaN, the second of two equals. One comparison where an operand cannot be NaN."""
+    """Emits min or max: NaN if either operand is NaN, the second of two equal ones.
+    One comparison where an operand cannot be NaN.
+    """
     t, mask = register_type(e.dtype), vector_of("i1", e.dtype.lanes)
     a, b = out.value(e.a), out.value(e.b)
     letter = "lt" if isinstance(e, Min) else "gt"
@@ -40,7 +42,7 @@ def emit_minmax(out: Emitter, e: Min | Max) -> str:
 
 
 def _of_registers(out: Emitter, e: Min | Max, a: str, b: str) -> str | None:
-    """The instruction of x86, the second operand where either is NaN, register by register; None for other vectors.
+    """Emits x86's minimum or maximum instruction, register by register; None for vectors that do not fit registers.
 
     LLVM has it for a comparison and a select too, but merges those with the select of NaN that follows into two comparisons.
     """
@@ -67,13 +69,13 @@ def _of_registers(out: Emitter, e: Min | Max, a: str, b: str) -> str | None:
 
 
 def _lanes(out: Emitter, t: str, a: str, b: str, first: int, count: int) -> str:
-    """`count` lanes from `first` on of the vectors a and b of type `t`, one after the other."""
+    """Emits `count` lanes from `first` on of the concatenated vectors a and b of type `t`."""
     chosen = ", ".join(f"i32 {k}" for k in range(first, first + count))
     return out.assign(f"shufflevector {t} {a}, {t} {b}, <{count} x i32> <{chosen}>")
 
 
 def intrinsic(out: Emitter, name: str, d: DType, *args: str) -> str:
-    """A call of the LLVM intrinsic `name` whose arguments and result are registers of dtype `d`."""
+    """Emits a call of the LLVM intrinsic `name` whose arguments and result are registers of dtype `d`."""
     t = register_type(d)
     full = f"llvm.{name}.{suffix(d)}"
     symbol = out.module.declare(full, f"declare {t} @{full}({', '.join([t] * len(args))})")
@@ -81,12 +83,12 @@ def intrinsic(out: Emitter, name: str, d: DType, *args: str) -> str:
 
 
 def has_rounding(out: Emitter) -> bool:
-    """Whether floor, ceil, trunc and nearbyint are instructions; else LLVM would call libm."""
+    """Tells whether floor, ceil, trunc and nearbyint are instructions of the target; else LLVM would call libm."""
     return out.target.arch == "aarch64" or "sse4.1" in out.target.features
 
 
 def emit_rounding(out: Emitter, e: Call) -> str:
-    """floor, ceil, trunc, nearbyint, round."""
+    """Emits floor, ceil, trunc, nearbyint or round."""
     name, d, x = e.op.short, e.dtype, out.value(e.args[0])
     if d.is_integer:
         return x
@@ -96,7 +98,9 @@ def emit_rounding(out: Emitter, e: Call) -> str:
 
 
 def _round_half_away(out: Emitter, d: DType, x: str) -> str:
-    """trunc(x), and one further where the rest, which is exact, is at least a half. The sign of zero is kept."""
+    """Emits x rounded, halves away from 0: trunc(x), one further where the exact rest is at least a half.
+    The sign of zero is kept.
+    """
     t, mask = register_type(d), vector_of("i1", d.lanes)
     whole = intrinsic(out, "trunc", d, x) if has_rounding(out) else _emulated(out, "trunc", d, x)
     rest = intrinsic(out, "fabs", d, out.assign(f"fsub {t} {x}, {whole}"))
@@ -107,7 +111,9 @@ def _round_half_away(out: Emitter, d: DType, x: str) -> str:
 
 
 def _emulated(out: Emitter, name: str, d: DType, x: str) -> str:
-    """Adding and subtracting 2**23 (2**52 for doubles) rounds to an integer; then one is added where that went too far."""
+    """Emits a rounding without the instruction: adding and subtracting 2**23 (2**52 for doubles) rounds; 1 corrects the
+    direction.
+    """
     t, mask = register_type(d), vector_of("i1", d.lanes)
     limit = float_splat(d, 2.0**52 if d.bits == 64 else 2.0**23)
     size = intrinsic(out, "fabs", d, x)
@@ -126,7 +132,7 @@ def _emulated(out: Emitter, name: str, d: DType, x: str) -> str:
 
 
 def emit_fma(out: Emitter, e: Call) -> str:
-    """a * b + c, rounded once."""
+    """Emits a * b + c, rounded once."""
     d = e.dtype
     a, b, c = (out.value(x) for x in e.args)
     t = register_type(d)
@@ -140,7 +146,7 @@ def emit_fma(out: Emitter, e: Call) -> str:
 
 
 def _fma_of_doubles(out: Emitter, d: DType, *args: str) -> str:
-    """In integers, lane by lane."""
+    """Emits the fma of doubles in integers, lane by lane."""
     out.module.definitions.setdefault(SYMBOL, FMA_F64)
     t, call = register_type(d), f"call double @{SYMBOL}("
     if d.lanes == 1:
@@ -154,7 +160,9 @@ def _fma_of_doubles(out: Emitter, d: DType, *args: str) -> str:
 
 
 def _fma_in_double(out: Emitter, d: DType, a: str, b: str, c: str) -> str:
-    """Of floats: the product is exact in double; the sum is rounded to odd, so that rounding to float is the only one."""
+    """Emits the fma of floats in double: the product is exact, the sum rounded to odd, so that only the rounding to float
+    counts.
+    """
     f, t, i, mask = register_type(d), vector_of("double", d.lanes), vector_of("i64", d.lanes), vector_of("i1", d.lanes)
     x, y, z = (out.assign(f"fpext {f} {v} to {t}") for v in (a, b, c))
     product = out.assign(f"fmul {t} {x}, {y}")

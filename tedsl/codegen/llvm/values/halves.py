@@ -12,12 +12,12 @@ from tedsl.ir.dtype import DType
 
 
 def has_half(out: Emitter) -> bool:
-    """Whether the target converts between float16 and float32 by one instruction."""
+    """Tells whether the target converts between float16 and float32 by one instruction."""
     return out.target.arch == "aarch64" or "f16c" in out.target.features
 
 
 def round_to(out: Emitter, d: DType, value: str) -> str:
-    """`value`, floats of the lanes of `d`, rounded to what the 16-bit float `d` represents."""
+    """Emits `value`, floats of the lanes of `d`, rounded to values of the 16-bit float `d`."""
     f = vector_of("float", d.lanes)
     if d.code == "float" and has_half(out):
         h = vector_of("half", d.lanes)
@@ -27,8 +27,11 @@ def round_to(out: Emitter, d: DType, value: str) -> str:
 
 
 def _fenced(out: Emitter, value: str, lanes: int) -> str:
-    """The float `value`. On x86-64 LLVM moves two roundings in a row inside a copysign of doubles, and then rounds the operand
-    that gives the sign, a double, to half: by a library call. The fence costs no instruction; vectors are not moved."""
+    """Emits the float `value` behind a fence that keeps LLVM from merging two roundings in a row.
+
+    On x86-64 LLVM moves two roundings in a row inside a copysign of doubles, and then rounds the operand that gives the sign, a
+    double, to half: by a library call. The fence costs no instruction; vectors are not moved.
+    """
     if lanes > 1 or out.target.arch != "x86-64":
         return value
     fence = out.module.declare("llvm.arithmetic.fence.f32", "declare float @llvm.arithmetic.fence.f32(float)")
@@ -36,7 +39,7 @@ def _fenced(out: Emitter, value: str, lanes: int) -> str:
 
 
 def pack(out: Emitter, d: DType, value: str) -> str:
-    """The bits, as i16, of `value`, which `d` represents."""
+    """Emits the bits, as i16, of `value`, which `d` represents."""
     f, h, i16, i32 = (vector_of(t, d.lanes) for t in ("float", "half", "i16", "i32"))
     if d.code == "bfloat":
         bits = out.assign(f"bitcast {f} {value} to {i32}")
@@ -47,7 +50,7 @@ def pack(out: Emitter, d: DType, value: str) -> str:
 
 
 def unpack(out: Emitter, d: DType, bits: str) -> str:
-    """The value, as float, of `bits`, an i16."""
+    """Emits the value, as float, of `bits`, an i16."""
     f, h, i16, i32 = (vector_of(t, d.lanes) for t in ("float", "half", "i16", "i32"))
     if d.code == "bfloat":
         wide = out.assign(f"zext {i16} {bits} to {i32}")
@@ -58,20 +61,21 @@ def unpack(out: Emitter, d: DType, bits: str) -> str:
 
 
 def narrow_double(out: Emitter, d: DType, value: str) -> str:
-    """A double rounded once to the 16-bit float `d`: first to odd, a float whose last bit says that it is inexact."""
+    """Emits a double rounded once to the 16-bit float `d`: first to odd, to a float whose last bit says whether it is inexact.
+    """
     f, f64 = vector_of("float", d.lanes), vector_of("double", d.lanes)
     return round_to(out, d, _call(out, "odd", d.lanes, f, f64, _ODD, value))
 
 
 def sticky_i64(out: Emitter, value: str, lanes: int, signed: bool) -> str:
-    """An i64 whose conversion to double is exact: beyond 2**53 the bits that do not fit set the last one that does."""
+    """Emits an i64 whose conversion to double is exact: beyond 2**53 lost bits are kept as one sticky bit."""
     t = vector_of("i64", lanes)
     name = "sticky.s" if signed else "sticky.u"
     return _call(out, name, lanes, t, t, _STICKY_SIGNED if signed else _STICKY_UNSIGNED, value)
 
 
 def _call(out: Emitter, name: str, lanes: int, result: str, argument: str, body: str, value: str) -> str:
-    """A call of the helper `name` for that many lanes, defined in the module on first use."""
+    """Emits a call of the helper `name` for that many lanes, defined in the module on first use."""
     symbol = f"tedsl.{name}.{lanes}"
     if symbol not in out.module.definitions:
         out.module.definitions[symbol] = (f"define internal {result} @{symbol}({argument} %x) alwaysinline nounwind {{\n"
@@ -80,7 +84,9 @@ def _call(out: Emitter, name: str, lanes: int, result: str, argument: str, body:
 
 
 def _expand(body: str, lanes: int) -> str:
-    """The template for that many lanes: F, D, H, I, L, B are types of float, double, i16, i32, i64, i1; #n is a constant."""
+    """Expands the template for that many lanes: F, D, H, I, L, B are types of float, double, i16, i32, i64, i1; #n is a
+    constant.
+    """
     named = {letter: vector_of(element, lanes) for letter, element in _LETTERS.items()}
     lines = []
     for line in body.strip().splitlines():

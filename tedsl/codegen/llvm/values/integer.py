@@ -1,4 +1,4 @@
-"""Integer operations whose LLVM instructions are undefined somewhere: division, modulo, shifts.
+"""Emits integer operations whose LLVM instructions are undefined for some operands: division, modulo, shifts.
 
 Each function takes `put`, which writes an instruction and gives its register: data puts it here, index arithmetic into
 the region of its operands. Nothing written here traps, whatever the operands.
@@ -14,7 +14,7 @@ Put = Callable[[str], str]
 
 
 class Integers:
-    """Operations on integers of `bits`, `lanes` of them."""
+    """The operations on integers of `bits` bits, in `lanes` lanes."""
 
     def __init__(self, put: Put, bits: int, lanes: int, signed: bool) -> None:
         self.put, self.bits, self.lanes, self.signed = put, bits, lanes, signed
@@ -36,7 +36,9 @@ class Integers:
     # --- division -------------------------------------------------------------------------------------------------------
 
     def floordiv(self, a: str, b: str, divisor: int | None = None, nonnegative: bool = False) -> str:
-        """Rounded towards minus infinity. divisor: of every lane, if known. nonnegative: a >= 0 and b > 0 are known."""
+        """Emits a // b, rounded towards minus infinity. divisor: of every lane, if known.
+        nonnegative: a >= 0 and b > 0 are known.
+        """
         if divisor == 0:
             return self.const(0)
         if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
@@ -55,7 +57,7 @@ class Integers:
         return self.op("add", quotient, self.put(f"sext {self.mask} {both} to {self.type}"))
 
     def floormod(self, a: str, b: str, divisor: int | None = None, nonnegative: bool = False) -> str:
-        """The rest of `floordiv`: it has the sign of b."""
+        """Emits the remainder of `floordiv`, which has the sign of b."""
         if divisor == 0:
             return self.const(0)
         if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
@@ -71,13 +73,13 @@ class Integers:
         return self.select(both, self.op("add", rest, b), rest)
 
     def truncdiv(self, a: str, b: str, divisor: int | None = None, nonnegative: bool = False) -> str:
-        """Rounded towards zero."""
+        """Emits a / b, rounded towards zero."""
         if divisor == 0:
             return self.const(0)
         return self._truncated(a, b, divisor)[0] if self.signed and not nonnegative else self._unsigned("udiv", a, b, divisor)
 
     def truncmod(self, a: str, b: str, divisor: int | None = None, nonnegative: bool = False) -> str:
-        """The rest of `truncdiv`: it has the sign of a."""
+        """Emits the remainder of `truncdiv`, which has the sign of a."""
         if divisor == 0:
             return self.const(0)
         return self._truncated(a, b, divisor)[1] if self.signed and not nonnegative else self._unsigned("urem", a, b, divisor)
@@ -89,7 +91,9 @@ class Integers:
         return self.select(zero, self.const(0), self.op(name, a, self.select(zero, self.const(1), b)))
 
     def _truncated(self, a: str, b: str, divisor: int | None) -> tuple[str, str]:
-        """Quotient and rest, signed; x / 0 is 0 rest 0, x / -1 is -x, also for the least integer, where sdiv traps."""
+        """Emits the signed quotient and remainder; x / 0 is 0 remainder 0, x / -1 is -x, also for the least integer, where sdiv
+        traps.
+        """
         if divisor is not None and divisor not in (0, -1):
             quotient = self.op("sdiv", a, b)
             return quotient, self.op("sub", a, self.op("mul", quotient, b))
@@ -104,14 +108,14 @@ class Integers:
     # --- shifts -----------------------------------------------------------------------------------------------------------
 
     def shift_left(self, a: str, b: str, amount: int | None = None) -> str:
-        """0 for amounts below 0 or of at least the width."""
+        """Emits a << b; 0 for amounts below 0 or of at least the width."""
         if amount is not None:
             return self.op("shl", a, b) if 0 <= amount < self.bits else self.const(0)
         legal = self.compare("ult", b, self.const(self.bits))
         return self.select(legal, self.op("shl", a, self.select(legal, b, self.const(0))), self.const(0))
 
     def shift_right(self, a: str, b: str, amount: int | None = None) -> str:
-        """Arithmetic for signed types: then an amount out of range gives 0 or -1, by the sign."""
+        """Emits a >> b, arithmetic for signed types: an amount out of range yields 0, or -1 for negative signed a."""
         name = "ashr" if self.signed else "lshr"
         if amount is not None and 0 <= amount < self.bits:
             return self.op(name, a, b)

@@ -1,4 +1,4 @@
-"""Ramps, broadcasts and shuffles as values."""
+"""Emits ramps, broadcasts and shuffles as values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def emit_shuffle(out: Emitter, e: Shuffle) -> str:
 
 
 def _joined(out: Emitter, e: Shuffle, lanes: int) -> str:
-    """All vectors one after the other, in one register."""
+    """Emits all vectors concatenated in one register."""
     if len(e.vectors) == 1:
         return out.value(e.vectors[0])
     element = e.dtype.element
