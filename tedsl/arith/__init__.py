@@ -1,4 +1,4 @@
-"""What can be proved about integers.
+"""Proofs about integers: ranges, canonical sums, simplification, divisibility, linear equations.
 
     ranges -> affine (sums of terms) -> canonical (equal values, one representative) -> bounds (what is known here)
     rules/<operator>: one step of simplification each, with its side condition -> simplify -> analyzer (the front door)

@@ -1,4 +1,4 @@
-"""Sums of terms: `3*i + n//4 - 2` as {i: 3, n//4: 1} and -2. The form in which integers are compared and cancelled.
+"""Sums of terms, the form in which integers are compared and cancelled: `3*i + n//4 - 2` is {i: 3, n//4: 1} and -2.
 
 A term is an expression that stands for all expressions of equal value (see canonical.py), so that terms meet by identity.
 """
@@ -26,21 +26,21 @@ class Sum:
 
     @property
     def key(self) -> Key:
-        """Equal for equal sums."""
+        """Returns a hashable key that is equal for equal sums."""
         if self._key is None:
             self._key = frozenset(self.terms.items()), self.const
         return self._key
 
     @property
     def splits(self) -> bool:
-        """Whether a term is a // or a %."""
+        """Tells whether a term is a // or a %."""
         for term in self.terms:  # noqa: SIM110 - half the time of any()
             if type(term) is FloorDiv or type(term) is FloorMod:
                 return True
         return False
 
     def plus(self, other: Sum, factor: int = 1) -> Sum:
-        """self + other * factor."""
+        """Returns self + other * factor."""
         if not other.terms:
             return Sum(self.terms, self.const + other.const * factor)
         terms = dict(self.terms)
@@ -53,7 +53,7 @@ class Sum:
         return Sum(terms, self.const + other.const * factor)
 
     def times(self, k: int) -> Sum:
-        """self * k."""
+        """Returns self * k."""
         if k == 1:
             return self
         if k == 0:
@@ -61,27 +61,27 @@ class Sum:
         return Sum({term: c * k for term, c in self.terms.items()}, self.const * k)
 
     def shifted(self, k: int) -> Sum:
-        """self + k."""
+        """Returns self + k."""
         return Sum(self.terms, self.const + k) if k else self
 
     def without(self, term: Expr) -> Sum:
-        """self less its multiple of `term`."""
+        """Returns self without its multiple of `term`."""
         return Sum({t: c for t, c in self.terms.items() if t is not term}, self.const)
 
     def divided(self, k: int) -> Sum:
-        """self / k, where `k` divides every coefficient and the constant."""
+        """Returns self / k, where `k` divides every coefficient and the constant."""
         return Sum({term: c // k for term, c in self.terms.items()}, self.const // k)
 
     @property
     def single(self) -> Expr | None:
-        """The term, if the sum is that term and nothing else."""
+        """Returns the term if the sum is that term and nothing else, else None."""
         if len(self.terms) == 1 and not self.const:
             (term, c), = self.terms.items()
             return term if c == 1 else None
         return None
 
     def common_factor(self) -> int:
-        """The greatest common divisor of the coefficients (not of the constant); 0 for a constant."""
+        """Returns the greatest common divisor of the coefficients (not of the constant); 0 for a constant."""
         return gcd(*self.terms.values())
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The front door of arith: what is known about variables at a place, and what follows from it."""
+"""The Analyzer: what is known about variables at a place, and what follows from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tedsl.ir.iters import IterVar, Range
 
 
 class Analyzer:
-    """Simplifies and proves. `bind` says what a variable ranges over; `constraint_scope` what holds inside a `with`.
+    """Simplifies and proves.
+    `bind` sets the range or value of a variable; `constraint_scope` adds a condition inside a `with`.
 
     A variable is bound once, wherever it is used; that its loop runs at all (extent > 0) is known only where the
     variable itself occurs: say `with constraint_scope(extent > 0)` inside the loop to use it elsewhere.
@@ -36,7 +37,7 @@ class Analyzer:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def bind(self, var: Var | IterVar, info: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
-        """`var` lies in a Range, is an expression, or lies between two (inclusive; None: no bound)."""
+        """Binds `var` to a Range, to the expression that it equals, or to a pair of bounds (inclusive; None: unbounded)."""
         name = var.var if isinstance(var, IterVar) else var
         if not isinstance(name, Var):
             raise ArgumentTypeError(f"bind: {name!r} is no variable", hint='x = te.var("x"); analyzer.bind(x, (0, 9))')
@@ -56,7 +57,7 @@ class Analyzer:
             self._done.clear()
 
     def bind_sizes(self, extents: Iterable[Expr], at_least: int) -> None:
-        """Each variable that is an extent itself is at least that large."""
+        """Binds each extent that is itself a variable to values of at least `at_least`."""
         for extent in extents:
             if isinstance(extent, Var) and not (at_least == 0 and isinstance(extent, SizeVar)):
                 self.bind(extent, (at_least, None))
@@ -88,7 +89,7 @@ class Analyzer:
 
     @contextmanager
     def constraint_scope(self, condition: Expr) -> Iterator[Analyzer]:
-        """Inside, `condition` holds. Conditions on loaded values teach nothing: memory may change inside."""
+        """Context in which `condition` holds. A condition on loaded values is ignored, for memory may change inside."""
         condition = self.simplify(build.as_expr(condition))
         saved = self._done
         with self.known.scope():
@@ -103,46 +104,46 @@ class Analyzer:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def simplify(self, expr: Expr, steps: int = 2) -> Expr:
-        """The simplest form found; the same object if nothing changed."""
+        """Returns the simplest form found of `expr`; the same object if nothing changed."""
         if not isinstance(expr, Expr):
             expr = build.as_expr(expr)
         simplified = self._done.get(expr)
         return simplified if simplified is not None else simplify(expr, self.known, self._done)
 
     def can_prove(self, condition: Expr | bool) -> bool:
-        """Whether `condition` holds for all values of the variables that are possible here."""
+        """Tells whether `condition` is proved for all values that the variables may have here. False: not proved, or false."""
         simple = self.simplify(build.as_expr(condition))
         if isinstance(simple, IntImm):
             return simple.value != 0
         return all(self._holds(part) for part in conjuncts(simple))
 
     def _holds(self, part: Expr) -> bool:
-        """Whether one undecided comparison is proved by sympy."""
+        """Tells whether sympy proves one undecided comparison."""
         if part.dtype.lanes != 1:
             return False
         gap = at_least_zero(self.known, part)
         return gap is not None and nonnegative_by_sympy(self.known, gap)
 
     def bounds(self, expr: Expr) -> tuple[int | None, int | None]:
-        """The least and the greatest value of a scalar integer expression; None: no bound is known."""
+        """Returns the least and the greatest value of a scalar integer expression; None where no bound is known."""
         return self.known.range(self.simplify(build.as_expr(expr, INT32)))
 
     def modular(self, expr: Expr) -> ModularSet:
-        """How the values of a scalar integer expression divide."""
+        """Returns the ModularSet of a scalar integer expression: all its values are `base` plus a multiple of `coeff`."""
         return ModularSet(*residue_of(self.known, self.known.sum(self.simplify(build.as_expr(expr, INT32)))))
 
     # --- the names of TVM -------------------------------------------------------------------------------------------
 
     def rewrite_simplify(self, expr: Expr) -> Expr:
-        """As `simplify`: there is one simplifier."""
+        """Returns the same as `simplify`: there is one simplifier."""
         return self.simplify(build.as_expr(expr))
 
     def canonical_simplify(self, expr: Expr) -> Expr:
-        """As `simplify`: there is one simplifier."""
+        """Returns the same as `simplify`: there is one simplifier."""
         return self.simplify(build.as_expr(expr))
 
     def const_int_bound(self, expr: Expr) -> ConstIntBound:
-        """`bounds` as an object; without any knowledge the range of the dtype (int64: infinite)."""
+        """Returns `bounds` as a ConstIntBound; where nothing is known the range of the dtype (int64: infinite)."""
         value = _integer(expr)
         low, high = self.bounds(value)
         if value.dtype.bits < 64:
@@ -151,18 +152,18 @@ class Analyzer:
         return ConstIntBound.of((low, high))
 
     def modular_set(self, expr: Expr) -> ModularSet:
-        """As `modular`."""
+        """Returns the same as `modular`."""
         return self.modular(_integer(expr))
 
     def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:
-        """The interval of `expr` when the variables of `dom_map` range over their intervals."""
+        """Returns the interval of `expr` when the variables of `dom_map` range over their intervals."""
         if not isinstance(dom_map, Mapping) or not all(isinstance(domain, IntervalSet) for domain in dom_map.values()):
             raise ArgumentTypeError(f"int_set: {dom_map!r} does not say the interval of each variable",
                                     hint="write {x: IntervalSet(0, 9)}")
         return IntervalSet(*relax(_integer(expr), {v: s.ends() for v, s in dom_map.items()}, self))
 
     def update(self, var: Var, info: ConstIntBound, override: bool = False) -> None:
-        """`var` lies within `info`; override: whatever was known before."""
+        """Narrows `var` to `info`; override: replaces what was known before."""
         low, high = info.ends()
         if not override:
             low, high = intersect(self.known.range(var), (low, high))

@@ -1,4 +1,4 @@
-"""What is known at a place: ranges of variables, and what the conditions around it add.
+"""Facts at a place: the ranges of variables, and what the enclosing conditions add.
 
 `Bounds({x: (0, 7)})` is enough for a rule; the analyzer adds symbolic ranges, conditions and scopes.
 """
@@ -66,11 +66,11 @@ class Bounds(Canonical):
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def range(self, expr: Expr) -> Range:
-        """The range of a scalar integer expression at this place."""
+        """Returns the range of a scalar integer expression at this place."""
         return self.range_of(self.sum(expr))
 
     def range_of(self, s: Sum) -> Range:
-        """The range of a sum at this place."""
+        """Returns the range of a sum at this place."""
         if not s.terms:
             return s.const, s.const
         here = self._here
@@ -83,7 +83,7 @@ class Bounds(Canonical):
         return result
 
     def static_range(self, s: Sum) -> Range:
-        """The range of a sum that follows from the ranges of variables alone, wherever it stands."""
+        """Returns the range of a sum that follows from the ranges of variables alone, independent of conditions."""
         memo = self._static
         for term in s.terms:
             if term not in memo:
@@ -91,22 +91,22 @@ class Bounds(Canonical):
         return _total(s, memo)
 
     def within(self, expr: Expr, low: int | None, high: int | None) -> bool:
-        """Whether low <= expr <= high for sure."""
+        """Tells whether low <= expr <= high is proved."""
         return ranges.within(self.range(expr), (low, high))
 
     def nonzero(self, expr: Expr) -> bool:
-        """Whether `expr` is not 0 for sure."""
+        """Tells whether `expr` is proved not to be 0."""
         low, high = self.range(expr)
         return (low is not None and low > 0) or (high is not None and high < 0)
 
     def has_met(self, var: Var) -> bool:
-        """Whether an expression with `var` was looked at."""
+        """Tells whether an expression that uses `var` was looked at."""
         return var in self._values
 
     # --- ranges of terms --------------------------------------------------------------------------------------------
 
     def _settle(self, root: Expr, memo: dict[Expr, Range], facts: dict[Terms, Range]) -> None:
-        """Fills `memo` for `root` and the terms below it; explicit stack."""
+        """Fills `memo` for `root` and the terms below it, with an explicit stack."""
         stack = [root]
         while stack:
             term = stack[-1]
@@ -122,7 +122,7 @@ class Bounds(Canonical):
             memo[term] = ranges.intersect(term_range, _look_up(facts, self.term_sum(term))) if facts else term_range
 
     def _term_range(self, term: Any, memo: dict[Expr, Range]) -> Range:
-        """The range of a term whose parts are in `memo`."""
+        """Returns the range of a term whose parts are in `memo`."""
         kind, dtype = type(term), term.dtype
         if kind is Var or kind is SizeVar:
             known = self._of_var.get(term)
@@ -150,25 +150,29 @@ class Bounds(Canonical):
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def set_range(self, var: Var, low: int | None, high: int | None) -> None:
-        """From now on low <= var <= high. Derived ranges are forgotten if the variable had been met."""
+        """Sets low <= var <= high from now on.
+        Forgets derived ranges if an expression with the variable was looked at before.
+        """
         self._of_var[var] = (low, high)
         if var in self._values:
             self._static, self._here, self.answers = {}, {}, {}
 
     def mark_like(self, var: Var, value: Expr) -> None:
-        """`var` stands for `value`: it is data if the value is. (Its own value is fixed, also if memory changes later.)"""
+        """Records that `var` stands for `value`: it is data if the value is.
+        (The variable keeps its value when memory changes.)
+        """
         if value.dtype.is_integer and value.dtype.lanes == 1 and not self.is_index(self.sum(value)):
             self.data.add(var)
 
     def enter_let(self, let: Let) -> None:
-        """What is known of the variable of a Let wherever it stands."""
+        """Records what holds of the variable of a Let wherever it is used."""
         super().enter_let(let)
         if let.value.dtype.is_integer and let.value.dtype.lanes == 1 and let.var not in self._of_var:
             self._of_var[let.var] = self.static_range(self.sum(let.value))
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is learned inside about this place is dropped at the end."""
+        """Context at whose end the facts learned inside are dropped."""
         saved = self._here, self.answers, self.facts, self.truths, self.residues
         self._here, self.answers = {}, {}
         self.facts, self.truths, self.residues = dict(self.facts), dict(self.truths), dict(self.residues)
@@ -178,11 +182,11 @@ class Bounds(Canonical):
             self._here, self.answers, self.facts, self.truths, self.residues = saved
 
     def order(self, factor: Expr) -> int:
-        """A number for sorting: what is met first comes first, in every run alike."""
+        """Returns a sort key: expressions get ascending numbers as they are first met, in every run alike."""
         return self._met.setdefault(factor, len(self._met))
 
     def learn(self, s: Sum, low: int | None, high: int | None) -> None:
-        """Here, low <= s <= high."""
+        """Adds the fact low <= s <= high at this place."""
         if not s.terms:
             return
         g = gcd(*s.terms.values())
@@ -198,7 +202,7 @@ class Bounds(Canonical):
 
 
 def _look_up(facts: dict[Terms, Range], s: Sum) -> Range:
-    """What the facts say about the terms of `s`, its constant left out."""
+    """Returns the range that the facts give for the terms of `s`, without its constant."""
     g = gcd(*s.terms.values())
     fact = facts.get(s.key[0] if g == 1 else frozenset([(t, c // g) for t, c in s.terms.items()]))
     if fact is None:
@@ -222,7 +226,7 @@ def _total(s: Sum, memo: dict[Expr, Range]) -> Range:
 
 
 def value_parts(term: Any) -> tuple[Expr, ...]:
-    """The scalar integer operands that the range of a term depends on."""
+    """Returns the scalar integer operands on which the range of a term depends."""
     kind = type(term)
     if isinstance(term, BinaryOp):
         return (term.a, term.b) if term.dtype.is_integer else ()

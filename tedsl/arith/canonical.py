@@ -1,4 +1,4 @@
-"""What is equal: every expression gets a canonical value, a `Sum` for integers, else a representative expression.
+"""Canonical values: a `Sum` for each integer expression, a representative expression for each other value.
 
 Two expressions with equal keys have equal values (modulo affine arithmetic, exact where arith/__init__.py says so).
 """
@@ -50,7 +50,7 @@ _COMMUTATIVE = frozenset((Add, Mul, Min, Max, EQ, NE, And, Or))  # of integers a
 
 
 class Canonical:
-    """Remembers which expression stands for each value. Facts of `bind` enter through `fits`; conditions never do."""
+    """Maps each expression to the representative of its value. Facts of `bind` enter through `fits`; conditions never do."""
 
     def __init__(self) -> None:
         self._values: dict[Expr, Value] = {}
@@ -62,7 +62,7 @@ class Canonical:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def value(self, expr: Expr) -> Value:
-        """The canonical value of `expr`: a Sum if it is a scalar integer, else its representative."""
+        """Returns the canonical value of `expr`: a Sum if it is a scalar integer, else its representative."""
         value = self._values.get(expr)
         if value is not None:
             return value
@@ -91,35 +91,35 @@ class Canonical:
         return values[expr]
 
     def sum(self, expr: Expr) -> Sum:
-        """The canonical sum of a scalar integer expression."""
+        """Returns the canonical sum of a scalar integer expression."""
         value = self.value(expr)
         assert isinstance(value, Sum), f"{type(expr).__name__} of {expr.dtype} is no scalar integer"
         return value
 
     def same(self, a: Expr, b: Expr) -> bool:
-        """Whether both have equal values for sure."""
+        """Tells whether both provably have equal values."""
         return a is b or (a.dtype is b.dtype and _key(self.value(a)) == _key(self.value(b)))
 
     def is_index(self, s: Sum) -> bool:
-        """Whether all terms are index arithmetic."""
+        """Tells whether all terms are index arithmetic."""
         return not self.data or self.data.isdisjoint(s.terms)
 
     def reads_memory(self, expr: Expr) -> bool:
-        """Whether the value of `expr` depends on what memory holds now."""
+        """Tells whether the value of `expr` depends on the present content of memory."""
         return self._varies(self.value(expr))
 
     def _varies(self, value: Value) -> bool:
         return not self.memory.isdisjoint(value.terms) if isinstance(value, Sum) else value in self.memory
 
     def fits(self, s: Sum, dtype: DType) -> bool:
-        """Whether the value of `s` surely lies in the range of `dtype`, whatever the conditions around it."""
+        """Tells whether the value of `s` provably lies in the range of `dtype`, independent of conditions."""
         return within(self.static_range(s), (dtype.min_value, dtype.max_value))
 
     def static_range(self, s: Sum) -> Range:
         raise NotImplementedError
 
     def enter_let(self, let: Let) -> None:
-        """Before the body of a Let: its variable is data if its value is."""
+        """Records, before the body of a Let, that its variable is data if its value is."""
         value = self.value(let.value)
         if isinstance(value, Sum) and not self.is_index(value):
             self.data.add(let.var)
@@ -147,14 +147,14 @@ class Canonical:
         return self.term_sum(term) if _is_number(dtype) else term
 
     def term_sum(self, term: Expr) -> Sum:
-        """The sum that is `term` alone."""
+        """Returns the sum that consists of `term` alone."""
         known_sum = self._sums.get(term)
         if known_sum is None:
             known_sum = self._sums[term] = Sum({term: 1})
         return known_sum
 
     def _arithmetic(self, node: Any) -> Sum | None:
-        """The sum of an Add, Sub, Mul or Cast, or None if it may wrap, is too long or no sum."""
+        """Returns the sum of an Add, Sub, Mul or Cast; None if it may wrap, is too long or is not a sum."""
         values, dtype = self._values, node.dtype
         if type(node) is Cast:
             inner = values[node.value]
@@ -181,7 +181,9 @@ class Canonical:
         return product if self.fits(product, dtype) else None
 
     def _product(self, a: Sum, b: Sum) -> Sum | None:
-        """(x*2)*(y*3) as (x*y)*6; None for a product of single terms, which is a term, or of longer sums."""
+        """Multiplies single terms: (x*2)*(y*3) is (x*y)*6.
+        None for a product of two terms, which is a term, or of longer sums.
+        """
         if len(a.terms) > 1 or len(b.terms) > 1 or a.const or b.const or not self.is_index(a) or not self.is_index(b):
             return None
         (x, c), (y, d) = *a.terms.items(), *b.terms.items()
@@ -195,7 +197,7 @@ class Canonical:
         return product.times(c * d)
 
     def _structure(self, node: Any) -> Any:
-        """A key that only nodes of equal value share."""
+        """Returns a key that only nodes of equal value share."""
         kind = type(node)
         if isinstance(node, BinaryOp):
             a, b = self._key_of(node.a), self._key_of(node.b)
@@ -229,7 +231,7 @@ class Canonical:
         return _key(self._values[node])
 
     def _describe(self, node: Any) -> None:
-        """Notes whether a new representative is data and whether it reads memory."""
+        """Records whether a new representative is data and whether it reads memory."""
         kind = type(node)
         children = [self._values[c] for c in node.child_nodes()]
         reads = kind in (Load, BufferLoad) or (kind is Call and node.op.effect != "pure")
@@ -252,7 +254,7 @@ class Canonical:
     # --- making -----------------------------------------------------------------------------------------------------
 
     def build(self, s: Sum, dtype: DType) -> Expr | None:
-        """`s` as an expression: positive terms in their order, then a positive constant, then what is subtracted.
+        """Returns `s` as an expression: positive terms in their order, then a positive constant, then what is subtracted.
 
         None if a coefficient does not fit the dtype.
         """

@@ -1,4 +1,4 @@
-"""What a condition teaches where it holds."""
+"""Facts that follow from a condition where it holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tedsl.ir.ops import LIKELY
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that must hold together: And is opened, `likely` taken off, !(a || b) is !a, !b."""
+    """Returns the conditions that must all hold: And is taken apart, `likely` removed, !(a || b) becomes !a, !b."""
     parts: list[Expr] = []
     stack = [condition]
     while stack:
@@ -44,7 +44,7 @@ def learn(known: Bounds, condition: Expr) -> None:
 
 
 def _learn_residue(known: Bounds, condition: EQ) -> None:
-    """x % 4 == 1."""
+    """Adds the fact of a conjunct such as x % 4 == 1."""
     a, b = condition.a, condition.b
     if isinstance(a, FloorMod) and isinstance(a.b, IntImm) and isinstance(b, IntImm) and 0 <= b.value < a.b.value:
         term = known.sum(a.a).single

@@ -1,4 +1,4 @@
-"""Solving a condition for one variable: `i*8 + j < n` for all j in [0, 7] says i <= (n - 8) // 8."""
+"""Solves a condition for one variable: `i*8 + j < n` for all j in [0, 7] gives i <= (n - 8) // 8."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tedsl.ir.walk.visitor import uses
 
 def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, IntervalSet],
                  relax_map: Mapping[Any, IntervalSet]) -> IntervalSet:
-    """The values of `var` for which `cond` holds whatever the variables of `relax_map` are in their sets.
+    """Returns the values of `var` for which `cond` holds whatever values the variables of `relax_map` take in their sets.
 
     hint_map: sets of variables that stay symbols in the result (they help to simplify). A part of `cond` that is not
     linear in `var` leaves that side without a bound. Equal to TVM's for conjunctions of comparisons.
@@ -43,7 +43,7 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
 
 
 def detect_clip_bound(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Expr | None]:
-    """[min1, max1, min2, max2, ...]: between which values, inclusive, the conjunction `expr` holds the variables.
+    """Returns [min1, max1, min2, max2, ...], the inclusive bounds that the conjunction `expr` gives each variable of the list.
 
     None where there is no such end; [] if a part of `expr` does not simplify to v <= e or v >= e with one variable v of the
     list in it.
@@ -69,7 +69,7 @@ def detect_clip_bound(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Exp
 
 
 def _gaps(part: Expr, analyzer: Analyzer) -> list[Sum]:
-    """The sums that must be at least 0."""
+    """Returns the sums that must be at least 0 for `part` to hold."""
     known = analyzer.known
     if isinstance(part, EQ) and part.a.dtype.is_integer and part.a.dtype.lanes == 1:
         gap = known.sum(part.b).plus(known.sum(part.a), -1)
@@ -79,7 +79,7 @@ def _gaps(part: Expr, analyzer: Analyzer) -> list[Sum]:
 
 
 def _end(gap: Sum, var: Var, ranges: Mapping[Any, Any], analyzer: Analyzer) -> Expr | None:
-    """The end that c*var + rest >= 0 gives: the least value for c > 0, the greatest for c < 0."""
+    """Returns the bound of `var` that c*var + rest >= 0 gives: the least value for c > 0, the greatest for c < 0."""
     c = gap.terms.get(var, 0)
     if c == 0:
         return None

@@ -1,4 +1,4 @@
-"""Proofs that a sum is at least 0: by ranges, then by putting the ends of symbolic ranges in place of variables.
+"""Proves that a sum is at least 0: by ranges, then with symbolic ends of ranges in place of variables.
 
 `n - 1 - io*f - ii` with io <= n//f - 1 and ii <= f - 1 is at least n - (n//f)*f = n % f, so at least 0 for f > 0.
 Every step replaces the sum by a lower bound of it (or by a multiple), so that the end proves the beginning.
@@ -23,7 +23,7 @@ PATIENCE = 10_000
 
 
 def nonnegative(known: Bounds, s: Sum) -> bool:
-    """Whether s >= 0 is proved."""
+    """Tells whether s >= 0 is proved."""
     low, high = known.range_of(s)
     if low is not None and low >= 0:
         return True
@@ -36,7 +36,7 @@ def nonnegative(known: Bounds, s: Sum) -> bool:
 
 
 def _proved(known: Bounds, s: Sum) -> bool:
-    """As `nonnegative`, by a search."""
+    """Proves s >= 0 by a search."""
     if known.spent >= PATIENCE:
         return False
     proof = _Proof(known)
@@ -50,7 +50,7 @@ _REDUCIBLE = frozenset((Min, Max, Select, Call, FloorDiv, FloorMod, Mul))
 
 
 def worth_a_proof(known: Bounds, s: Sum) -> bool:
-    """Whether any step of a proof could apply: most undecided questions end here."""
+    """Tells whether any step of a proof could apply; answers most undecided questions without a search."""
     if known.facts:
         return True
     symbolic = known.symbolic
@@ -61,14 +61,14 @@ def worth_a_proof(known: Bounds, s: Sum) -> bool:
 
 
 class _Proof:
-    """A search among lower bounds of a sum, breadth limited by STEPS."""
+    """A search among lower bounds of a sum, its breadth limited by STEPS."""
 
     def __init__(self, known: Bounds) -> None:
         self.known = known
         self.left = STEPS
 
     def holds(self, s: Sum, depth: int = 0) -> bool:
-        """Whether s >= 0; at most 12 replacements deep."""
+        """Tells whether s >= 0 is proved with at most 12 nested replacements."""
         self.left -= 1
         s = expand(self.known, s)
         low, high = self.known.range_of(s)
@@ -79,7 +79,7 @@ class _Proof:
         return any(all(self.holds(part, depth + 1) for part in parts) for parts in self.reductions(s))
 
     def reductions(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """Ways to prove s >= 0: each is a tuple of sums that must all be at least 0."""
+        """Iterates over ways to prove s >= 0: each is a tuple of sums that must all be at least 0."""
         choices: list[tuple[Sum, ...]] = []
         for term, c in s.terms.items():
             sides = _sides(term)
@@ -98,7 +98,7 @@ class _Proof:
         yield from self._by_quotients(s)
 
     def _by_facts(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """s = k * fact + rest: the rest over the fact's end."""
+        """Reduces s = k * fact + rest to the rest plus k times the fact's bound."""
         for terms, (low, high) in self.known.facts.items():
             if len(terms) < 2:
                 continue
@@ -113,7 +113,7 @@ class _Proof:
                 yield (s.plus(fact, -k).shifted(k * end),)
 
     def _by_ends(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """The variable bound last, alone or in products, replaced by the end of its range that makes the sum least."""
+        """Replaces the variable bound last, alone or in products, by the end of its range that minimises the sum."""
         symbolic = self.known.symbolic
         if not symbolic:
             return
@@ -132,7 +132,8 @@ class _Proof:
                 return
 
     def _replace(self, s: Sum, var: Var, uses: list[tuple[Expr, int, list[Expr]]]) -> Sum | None:
-        """`s` with `var` at its least favourable end, if all its multiples have one sign that is known."""
+        """Returns `s` with `var` at the end that minimises it; None unless the signs of all its multiples are known and equal.
+        """
         if any(factor is var for _, _, others in uses for factor in others):
             return None
         slope = Sum({})
@@ -150,7 +151,7 @@ class _Proof:
         return s.plus(multiply(self.known, slope, self.known.sum(low), var))
 
     def _by_quotients(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """x // d lies in [(x - d + 1) / d, x / d] and the sum is whole: d*s + d - 1 >= 0 is enough, for d > 0."""
+        """Replaces x // d by a bound: it lies in [(x - d + 1) / d, x / d], so that d*s + d - 1 >= 0 suffices for d > 0."""
         for term, c in s.terms.items():
             kind = type(term)
             if (kind is not FloorDiv and kind is not FloorMod) or not self._divides(term):  # type: ignore[arg-type]
@@ -165,7 +166,7 @@ class _Proof:
                     yield (rest.plus(x, c),)  # x % d <= x for x >= 0
 
     def _divides(self, term: FloorDiv | FloorMod) -> bool:
-        """Whether the divisor is index arithmetic and positive."""
+        """Tells whether the divisor of `term` is index arithmetic and positive."""
         low, _ = self.known.range(term.b)
         if low is not None and low > 0:
             return self.known.is_index(self.known.sum(term.b))
@@ -173,7 +174,9 @@ class _Proof:
 
 
 def is_factor_of_running_loop(known: Bounds, by: Expr, used_in: Sum) -> bool:
-    """Whether `by` is not 0 since a loop variable stands in `used_in` whose extent is a multiple of it: that loop runs."""
+    """Tells whether `by` is proved not to be 0: `used_in` has a variable of a loop whose extent is a multiple of `by`, and
+    which runs.
+    """
     for term in used_in.terms:
         for var in factors(term):
             extent = known.extents.get(var)
@@ -183,7 +186,7 @@ def is_factor_of_running_loop(known: Bounds, by: Expr, used_in: Sum) -> bool:
 
 
 def _sides(term: Any) -> tuple[Expr, Expr] | None:
-    """The two values of which a min, max or choice is one."""
+    """Returns the two values of which a min, max or choice is one; None for any other term."""
     kind = type(term)
     if kind is Min or kind is Max:
         return term.a, term.b
@@ -197,7 +200,7 @@ def _sides(term: Any) -> tuple[Expr, Expr] | None:
 # --- products -----------------------------------------------------------------------------------------------------------
 
 def factors(term: Expr) -> tuple[Expr, ...]:
-    """The factors of a product of index terms; the term itself otherwise."""
+    """Returns the factors of a product of index terms; for any other term the term itself."""
     if type(term) is not Mul or (term.dtype is not INT32 and term.dtype is not INT64):
         return (term,)
     parts: list[Expr] = []
@@ -212,7 +215,7 @@ def factors(term: Expr) -> tuple[Expr, ...]:
 
 
 def product_of(parts: Sequence[Expr], dtype: DType) -> Expr:
-    """The product of the parts in `dtype`, which int32 sizes may be wider than; 1 for none."""
+    """Returns the product of the parts, each cast to `dtype`; 1 for no parts."""
     result: Expr | None = None
     for part in parts:
         part = part if part.dtype is dtype else build.cast(dtype, part)
@@ -221,7 +224,7 @@ def product_of(parts: Sequence[Expr], dtype: DType) -> Expr:
 
 
 def multiply(known: Bounds, a: Sum, b: Sum, like: Expr) -> Sum:
-    """a * b term by term."""
+    """Returns a * b, multiplied out."""
     result = Sum({}, a.const * b.const).plus(Sum(a.terms), b.const).plus(Sum(b.terms), a.const)
     for x, c in a.terms.items():
         for y, d in b.terms.items():
@@ -231,7 +234,9 @@ def multiply(known: Bounds, a: Sum, b: Sum, like: Expr) -> Sum:
 
 
 def expand(known: Bounds, s: Sum) -> Sum:
-    """`s` with products of sums multiplied out, factors in one order, and (x//y)*y replaced by x - x%y where y is not 0."""
+    """Returns `s` with products of sums multiplied out, factors in one order, and (x//y)*y replaced by x - x%y where y is not
+    0.
+    """
     for _ in range(4):
         for term, c in s.terms.items():
             if type(term) is Mul and term not in known.data:
@@ -245,7 +250,7 @@ def expand(known: Bounds, s: Sum) -> Sum:
 
 
 def _open(known: Bounds, term: Mul) -> Sum | None:
-    """The product as a sum of ordered products, or None if it is one already."""
+    """Returns the product as a sum of ordered products; None if it is one already."""
     a, b = known.sum(term.a), known.sum(term.b)
     for quotient, by in ((term.a, term.b), (term.b, term.a)):
         if type(quotient) is FloorDiv and known.same(quotient.b, by) and known.nonzero(by):

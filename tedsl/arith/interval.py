@@ -1,4 +1,4 @@
-"""The region that an index expression covers when loop variables range over symbolic intervals."""
+"""The interval that an index expression covers when loop variables range over symbolic intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ends = tuple[End, End]
 
 def relax(expr: Expr, ranges: Mapping[Any, tuple[Any, Any]],
           analyzer: Analyzer) -> tuple[Expr | None, Expr | None]:
-    """The least and greatest value of `expr` when each variable of `ranges` lies between its two ends (inclusive).
+    """Returns the least and the greatest value of `expr` when each variable of `ranges` lies between its two ends (inclusive).
 
     Exact where each variable occurs in one affine place (a halo: i + dy for i in [i0, i0 + t - 1], dy in [0, 2] gives
     [i0, i0 + t + 1]); otherwise a cover. None for an end that cannot be found. Other variables stay symbols.
@@ -30,7 +30,7 @@ def relax(expr: Expr, ranges: Mapping[Any, tuple[Any, Any]],
 
 
 class Relaxation:
-    """Several expressions over the same ranges, with one memo."""
+    """The intervals of several expressions over the same ranges, with one memo."""
 
     def __init__(self, ranges: Mapping[Any, tuple[Any, Any]], analyzer: Analyzer) -> None:
         self.analyzer = analyzer
@@ -51,7 +51,7 @@ class Relaxation:
         return self.known.sum(self.analyzer.simplify(expr))
 
     def ends(self, expr: Expr) -> tuple[Expr | None, Expr | None]:
-        """As `relax`."""
+        """Returns the least and the greatest value of `expr`, as `relax` does."""
         s = self._sum(expr)
         self._settle(s)
         low, high = self._total(s)
@@ -64,7 +64,7 @@ class Relaxation:
     # --- terms ------------------------------------------------------------------------------------------------------
 
     def _settle(self, s: Sum) -> None:
-        """Fills `of` for all terms below `s`; explicit stack."""
+        """Fills `of` for all terms below `s`, with an explicit stack."""
         stack = list(s.terms)
         while stack:
             term = stack[-1]
@@ -85,7 +85,7 @@ class Relaxation:
                 self.of[term] = self._term(term)
 
     def _moves(self, term: Expr) -> bool:
-        """Whether a ranged variable occurs below `term`, conditions and loads included."""
+        """Tells whether a ranged variable occurs below `term`, conditions and loads included."""
         if not self.ranged:
             return False
         stack, seen = list(term.child_nodes()), set()
@@ -114,7 +114,7 @@ class Relaxation:
         return self._total(self.known.sum(expr))
 
     def _term(self, term: Any) -> Ends:
-        """The ends of a term that is no point, its operands settled."""
+        """Returns the ends of a term that varies and whose operands are settled."""
         kind = type(term)
         if kind is Min or kind is Max:
             return self._min_max(kind, self._ends_of(term.a), self._ends_of(term.b), term)
@@ -132,7 +132,7 @@ class Relaxation:
         return self._constant_ends(term)
 
     def _constant_ends(self, term: Expr) -> Ends:
-        """By the constant range, unless that is only the range of a wide dtype."""
+        """Returns the constant range of the term, unless that is only the range of a wide dtype."""
         low, high = self.known.range_of(self.known.term_sum(term))
         if term.dtype.bits >= 32 and (low, high) == (term.dtype.min_value, term.dtype.max_value):
             return None, None
@@ -143,7 +143,7 @@ class Relaxation:
         return None if x is None or y is None else self._sum(build.binary(kind, x, y))
 
     def _min_max(self, kind: type[BinaryOp], a: Ends, b: Ends, like: Expr) -> Ends:
-        """min: the least is the least of both; a missing greatest is the other's."""
+        """Returns the ends of a min or max: for a min the least of both; where one greatest end is unknown, the other's."""
         ends: list[End] = []
         for x, y, needs_both in ((a[0], b[0], kind is Min), (a[1], b[1], kind is Max)):
             if x is None or y is None:
@@ -153,7 +153,9 @@ class Relaxation:
         return ends[0], ends[1]
 
     def _product(self, a: Ends, b: Ends, like: Expr) -> Ends:
-        """One operand a point: its sign decides, or both corners; else only for operands that are not negative."""
+        """Returns the ends of a product.
+        If one operand is a point its sign decides, or both corners do; else both must be nonnegative.
+        """
         if b[0] is None or b[1] is None or b[0].key != b[1].key:
             a, b = b, a
         point = b[0]
@@ -168,7 +170,7 @@ class Relaxation:
         return low, high
 
     def _by_sign(self, low: End, high: End, point: Sum, like: Expr) -> Ends:
-        """The images of both ends under a function that rises if point >= 0 and falls if point <= 0."""
+        """Returns the ends under a function that is monotonic: rising if point >= 0, falling if point <= 0."""
         if nonnegative(self.known, point):
             return low, high
         if nonnegative(self.known, point.times(-1)):
@@ -183,7 +185,7 @@ class Relaxation:
         return self._by_sign(low, high, by, like)
 
     def _remainder(self, a: Ends, by: Sum, like: Expr) -> Ends:
-        """Both ends in one block: their remainders; otherwise [0, by - 1]."""
+        """Returns the remainders of both ends if they lie in one block of `by`; otherwise [0, by - 1]."""
         low, high = a
         if low is not None and high is not None:
             first, last = self._combine(FloorDiv, low, by, like), self._combine(FloorDiv, high, by, like)

@@ -1,4 +1,4 @@
-"""Divisibility: every value of an expression is `base` plus a multiple of `coeff`."""
+"""Divisibility: the values of an expression as `base` plus multiples of `coeff`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANYTHING: Residue = (1, 0)
 
 
 def residue_of(known: Bounds, s: Sum) -> Residue:
-    """What is known of a sum; explicit stack over nested terms."""
+    """Returns the residue known of a sum, with an explicit stack over nested terms."""
     memo: dict[Expr, Residue] = {}
     stack = list(s.terms)
     while stack:
@@ -66,7 +66,7 @@ def _of_term(term: Any, parts: list[Residue], known: Bounds) -> Residue:
 
 
 def _meet(r: Residue, s: Residue) -> Residue:
-    """Both hold: the finer one (exact where one coefficient divides the other)."""
+    """Returns the finer of two residues that both hold (exact where one coefficient divides the other)."""
     if r[0] == 0 or s[0] == 0:
         return r if r[0] == 0 else s
     return r if r[0] >= s[0] else s

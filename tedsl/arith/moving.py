@@ -1,4 +1,4 @@
-"""How the region that a loop body works on moves from one iteration to the next.
+"""How the region of a loop body moves from one iteration to the next.
 
     rows y .. y + 2 in iteration y:   dimension 0 moves by 1 and overlaps by 2
 """
@@ -18,7 +18,9 @@ from tedsl.ir.walk.visitor import post_order
 
 @dataclass(frozen=True, eq=False)
 class Moving:
-    """Dimension `dim` moves forwards by `step` each iteration; the first `overlap` of its `extent` were there before."""
+    """Dimension `dim` moves forward by `step` each iteration; the first `overlap` of its `extent` are in the previous region
+    too.
+    """
 
     dim: int
     step: Expr
@@ -27,7 +29,7 @@ class Moving:
 
 
 def moving_dimension(region: Sequence[Range], var: Var, analyzer: Analyzer) -> Moving | str:
-    """How `region` moves with the loop variable `var`, or why not so that parts of it could be kept."""
+    """Returns how `region` moves with the loop variable `var`; as a str the reason why no part of it can be kept."""
     moving = [dim for dim, part in enumerate(region) if _uses(part.min, var)]
     if any(part.extent is None or _uses(part.extent, var) for part in region):
         return "how much of it is computed changes from one iteration to the next"

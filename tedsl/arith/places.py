@@ -1,4 +1,4 @@
-"""The indices of flat accesses along the dimensions of their buffers, where these are proved.
+"""The multi-dimensional indices of flat accesses, where they are proved.
 
     float32[64, 100] at i*100 + j, with j known to lie in 0..99    ->    [i, j]
 
@@ -34,7 +34,7 @@ Indices = tuple[Expr, ...]
 
 
 def places_of(func: PrimFunc) -> dict[Node, Indices]:
-    """The indices of each Load and Store of `func`, and the shape of each Allocate, as far as they are known."""
+    """Maps each Load and Store of `func` to its indices, and each Allocate to its shape, as far as they are known."""
     reader = _Reader(func)
     reader.read(func.body)
     return {node: indices for node, indices in reader.found.items() if indices is not None}
@@ -42,7 +42,7 @@ def places_of(func: PrimFunc) -> dict[Node, Indices]:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a buffer lies in its memory; no strides: compact row-major."""
+    """The shape and strides of a buffer in its memory; no strides: compact row-major."""
 
     shape: tuple[Expr, ...]
     strides: tuple[Expr, ...] = ()
@@ -50,14 +50,14 @@ class _Layout:
 
 
 class _Known:
-    """An analyzer that knows what stands around one place after the other."""
+    """An analyzer that moves from place to place and knows the loops and conditions around the present one."""
 
     def __init__(self) -> None:
         self.analyzer = Analyzer()
         self.scopes: list[tuple[Around, ExitStack]] = []
 
     def enter(self, place: Around) -> None:
-        """Knows what holds at `place` from here on, and what held at the place before only if it holds here too."""
+        """Moves to `place`: adds the facts that hold there and drops those of the previous place that do not."""
         while self.scopes and not place.includes(self.scopes[-1][0]):
             self.scopes.pop()[1].close()
         depth = self.scopes[-1][0].depth if self.scopes else 0
@@ -83,7 +83,7 @@ class _Known:
 
 
 class _Reader:
-    """Finds the indices of one access after the other."""
+    """Finds the indices of the accesses of a function."""
 
     def __init__(self, func: PrimFunc) -> None:
         self.known = _Known()
@@ -112,7 +112,7 @@ class _Reader:
                 self.analyzer.bind(dim, (0, None))
 
     def allocate(self, stmt: Allocate) -> None:
-        """Memory has the shape that flattening noted, if it is still that large."""
+        """Gives memory the shape that flattening noted, if its size still agrees."""
         shape: tuple[Expr, ...] = tuple(stmt.annotations.get(LOGICAL_SHAPE, stmt.extents))
         if shape is not stmt.extents:
             size, whole = (self.analyzer.simplify(build.cast("int64", _product(dims))) for dims in (shape, stmt.extents))
@@ -122,7 +122,7 @@ class _Reader:
         self.found[stmt] = shape
 
     def access(self, node: Load | Store) -> None:
-        """Notes the indices of an access; what is proved at one place of a shared node must be proved at all."""
+        """Records the indices of an access; those of a node that occurs at several places must be proved at each."""
         layout = self.layouts.get(node.buffer_var) if isinstance(node, (Load, Store)) else None
         if layout is None or (node in self.found and self.found[node] is None):
             return
@@ -154,7 +154,7 @@ class _Reader:
         return None if None in vectors else tuple(part for part in vectors if part is not None)
 
     def as_vector(self, index: Expr, lane: Var, lanes: int) -> Expr | None:
-        """An index of one lane as that of all; None if it does not grow evenly."""
+        """Returns an index of one lane as the ramp of all lanes; None if its steps are not equal."""
         known = self.analyzer.known
         total = known.sum(index)
         step = total.terms.get(lane, 0)
@@ -177,7 +177,7 @@ def _product(dims: Sequence[Expr]) -> Expr:
 # --- one index as several ---
 
 def _split(flat: Expr, layout: _Layout, analyzer: Analyzer) -> Indices | None:
-    """The indices that lead to element `flat` of the memory; None if they are not proved."""
+    """Returns the indices of element `flat` of the memory; None if they are not proved."""
     if not flat.dtype.is_integer:
         return None
     known = analyzer.known
@@ -195,7 +195,7 @@ def _split(flat: Expr, layout: _Layout, analyzer: Analyzer) -> Indices | None:
 
 
 def _by_extents(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> Indices | None:
-    """Innermost dimension first: what its extent does not divide is its index."""
+    """Splits off the innermost dimension first: the terms that its extent does not divide are its index."""
     steps = _steps(layout)
     if steps is None:
         return None
@@ -217,7 +217,8 @@ def _by_extents(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> 
 
 
 def _steps(layout: _Layout) -> list[Expr] | None:
-    """For each dimension but the first: how many elements of it lie between two of the dimension around it."""
+    """Returns for each dimension but the first the ratio of the stride of the dimension around it to its own; None if unknown.
+    """
     if not layout.strides:
         return list(layout.shape[1:])
     strides = [build.as_int(stride) for stride in layout.strides]
@@ -230,7 +231,7 @@ def _steps(layout: _Layout) -> list[Expr] | None:
 
 
 def _divided(total: Sum, step: Expr, analyzer: Analyzer) -> tuple[Sum, Sum]:
-    """`total` as outer * step + inner: the terms that `step` divides, and the others."""
+    """Returns (outer, inner) with `total` = outer * step + inner: `step` divides the terms of outer."""
     outer, inner = Sum({}, 0), Sum({}, total.const)
     number = build.as_int(step)
     for term, factor in total.terms.items():
@@ -249,7 +250,7 @@ def _divided(total: Sum, step: Expr, analyzer: Analyzer) -> tuple[Sum, Sum]:
 
 
 def _quotient(term: Expr, step: Expr, analyzer: Analyzer) -> Sum | None:
-    """`term` / `step`, where `step` is a factor of it."""
+    """Returns `term` / `step` where `step` is a factor of the term, else None."""
     known = analyzer.known
     if known.same(term, step):
         return Sum({}, 1)
@@ -272,7 +273,9 @@ def _quotient(term: Expr, step: Expr, analyzer: Analyzer) -> Sum | None:
 
 
 def _carried(outer: Sum, inner: Sum, step: Expr, analyzer: Analyzer) -> tuple[Sum, Sum] | None:
-    """A constant of `inner` that leaves it below 0 or beyond `step` belongs to `outer`, as far as `step` divides it."""
+    """Moves a multiple of a constant `step` from `inner` to `outer`, so that the least value of inner lies in 0..step - 1; or
+    None.
+    """
     number = build.as_int(step)
     if number is None:
         return outer, inner
@@ -284,7 +287,7 @@ def _carried(outer: Sum, inner: Sum, step: Expr, analyzer: Analyzer) -> tuple[Su
 
 
 def _within(index: Expr, extent: Expr, analyzer: Analyzer) -> bool:
-    """Whether `index` is proved to lie in 0..extent - 1."""
+    """Tells whether `index` is proved to lie in 0..extent - 1."""
     low, high = analyzer.bounds(index)
     number = build.as_int(extent)
     if number is not None:
@@ -296,7 +299,7 @@ def _within(index: Expr, extent: Expr, analyzer: Analyzer) -> bool:
 
 
 def _by_strides(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> Indices | None:
-    """Strides that are variables: each index is what stands before its stride."""
+    """Reads the indices off strides that are variables: each index is the coefficient of its stride."""
     known = analyzer.known
     indices: list[Expr] = []
     for stride in layout.strides:

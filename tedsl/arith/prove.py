@@ -1,4 +1,4 @@
-"""The second opinion: sympy decides inequalities between products of symbols that our own proofs leave open.
+"""Proofs by sympy: inequalities between products of symbols that `inequality` leaves open.
 
 It is imported on first use, asked only about products of symbols (constant shapes never come here), and its answers are
 remembered. `n*m - n >= 0` for m >= 1 is an example: sympy factors n*(m - 1), whose factors are not negative.
@@ -20,7 +20,7 @@ MAX_MONOMIALS = 12  # larger polynomials take sympy too long for what they are w
 
 
 def nonnegative_by_sympy(known: Bounds, s: Sum) -> bool:
-    """Whether s >= 0 is proved by sympy. False at once where no product of symbols occurs."""
+    """Tells whether sympy proves s >= 0. False at once where no product of symbols occurs."""
     s = expand(known, s)
     if not any(type(term) is Mul for term in s.terms) or len(s.terms) > MAX_MONOMIALS or not known.is_index(s):
         return False
@@ -40,7 +40,7 @@ def nonnegative_by_sympy(known: Bounds, s: Sum) -> bool:
 
 @lru_cache(maxsize=4096)
 def _decide(monomials: tuple[Monomial, ...], ends: tuple[tuple[int | None, int | None], ...]) -> bool:
-    """Whether the polynomial is at least 0 for all integers within `ends`: each atom is shifted to start or end at 0."""
+    """Tells whether the polynomial is at least 0 for all integers within `ends`; each atom is shifted so that 0 is an end."""
     import sympy
 
     atoms: list[Any] = []

@@ -8,19 +8,19 @@ EVERYTHING: Range = (None, None)
 
 
 def add(r: Range, s: Range) -> Range:
-    """x + y."""
+    """Returns the range of x + y."""
     return (None if r[0] is None or s[0] is None else r[0] + s[0],
             None if r[1] is None or s[1] is None else r[1] + s[1])
 
 
 def negate(r: Range) -> Range:
-    """-x."""
+    """Returns the range of -x."""
     low, high = r
     return None if high is None else -high, None if low is None else -low
 
 
 def scale(r: Range, k: int) -> Range:
-    """x * k."""
+    """Returns the range of x * k."""
     low, high = r
     if k < 0:
         low, high = high, low
@@ -30,7 +30,7 @@ def scale(r: Range, k: int) -> Range:
 
 
 def multiply(r: Range, s: Range) -> Range:
-    """x * y for independent x and y."""
+    """Returns the range of x * y for independent x and y."""
     if r == (0, 0) or s == (0, 0):
         return 0, 0
     corners = [_product(x, y) for x in _ends(r) for y in _ends(s)]
@@ -54,32 +54,32 @@ def _finite(x: float) -> int | None:
 
 
 def union(r: Range, s: Range) -> Range:
-    """The smallest interval that covers both."""
+    """Returns the smallest interval that covers both."""
     return (None if r[0] is None or s[0] is None else min(r[0], s[0]),
             None if r[1] is None or s[1] is None else max(r[1], s[1]))
 
 
 def intersect(r: Range, s: Range) -> Range:
-    """What lies in both. May be empty (low > high): then the place is unreachable and every answer is right."""
+    """Returns the intersection. It may be empty (low > high): the place is unreachable then, and every answer is right."""
     low = s[0] if r[0] is None else r[0] if s[0] is None else max(r[0], s[0])
     high = s[1] if r[1] is None else r[1] if s[1] is None else min(r[1], s[1])
     return low, high
 
 
 def minimum(r: Range, s: Range) -> Range:
-    """min(x, y)."""
+    """Returns the range of min(x, y)."""
     return (None if r[0] is None or s[0] is None else min(r[0], s[0]),
             s[1] if r[1] is None else r[1] if s[1] is None else min(r[1], s[1]))
 
 
 def maximum(r: Range, s: Range) -> Range:
-    """max(x, y)."""
+    """Returns the range of max(x, y)."""
     return (s[0] if r[0] is None else r[0] if s[0] is None else max(r[0], s[0]),
             None if r[1] is None or s[1] is None else max(r[1], s[1]))
 
 
 def _parts(s: Range) -> tuple[Range | None, Range | None, bool]:
-    """The positive divisors of `s`, the negated negative ones, and whether 0 is one."""
+    """Returns the positive divisors of `s`, the negated negative ones, and whether 0 is one."""
     low, high = s
     positive: Range | None = None if high is not None and high < 1 else (max(low or 1, 1), high)
     negative: Range | None = None if low is not None and low > -1 else (max(-high, 1) if high is not None else 1,
@@ -95,7 +95,7 @@ def _join(pieces: list[Range]) -> Range:
 
 
 def floordiv(r: Range, s: Range) -> Range:
-    """x // y, 0 for y = 0."""
+    """Returns the range of x // y, which is 0 for y = 0."""
     positive, negative, zero = _parts(s)
     pieces = [_floordiv_positive(r, positive)] if positive else []
     pieces += [_floordiv_positive(negate(r), negative)] if negative else []
@@ -114,7 +114,7 @@ def _floordiv_positive(r: Range, s: Range) -> Range:
 
 
 def truncdiv(r: Range, s: Range) -> Range:
-    """trunc(x / y), 0 for y = 0."""
+    """Returns the range of trunc(x / y), which is 0 for y = 0."""
     positive, negative, zero = _parts(s)
     pieces = [_truncdiv_positive(r, positive)] if positive else []
     pieces += [_truncdiv_positive(negate(r), negative)] if negative else []
@@ -133,7 +133,7 @@ def _truncdiv_positive(r: Range, s: Range) -> Range:
 
 
 def floormod(r: Range, s: Range) -> Range:
-    """x - (x // y) * y, 0 for y = 0."""
+    """Returns the range of x - (x // y) * y, which is 0 for y = 0."""
     if s[0] is not None and s[0] == s[1] and s[0] > 0 and r[0] is not None and r[1] is not None \
             and r[0] // s[0] == r[1] // s[0]:
         return r[0] % s[0], r[1] % s[0]
@@ -149,7 +149,7 @@ def floormod(r: Range, s: Range) -> Range:
 
 
 def truncmod(r: Range, s: Range) -> Range:
-    """x - trunc(x / y) * y, 0 for y = 0: the sign of x, smaller than |y| and no larger than |x|."""
+    """Returns the range of x - trunc(x / y) * y, 0 for y = 0: the sign of x, smaller than |y| and no larger than |x|."""
     positive, negative, _ = _parts(s)
     if (positive and positive[1] is None) or (negative and negative[1] is None):
         top = None
@@ -161,5 +161,5 @@ def truncmod(r: Range, s: Range) -> Range:
 
 
 def within(r: Range, s: Range) -> bool:
-    """Whether every number of `r` lies in `s`."""
+    """Tells whether every number of `r` lies in `s`."""
     return (s[0] is None or (r[0] is not None and r[0] >= s[0])) and (s[1] is None or (r[1] is not None and r[1] <= s[1]))

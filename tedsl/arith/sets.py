@@ -1,4 +1,4 @@
-"""The answers of the analyzer as TVM's programs read them: ConstIntBound, ModularSet, IntervalSet."""
+"""The results of the analyzer in the form of TVM's classes: ConstIntBound, ModularSet, IntervalSet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tedsl.ir.expr import Expr, Ramp, Var
 
 @dataclass(frozen=True)
 class ConstIntBound:
-    """An expression lies between two integers, both included."""
+    """The bounds of an expression: two integers, both included."""
 
     min_value: int
     max_value: int
@@ -27,14 +27,14 @@ class ConstIntBound:
         return ConstIntBound(ConstIntBound.NEG_INF if low is None else low, ConstIntBound.POS_INF if high is None else high)
 
     def ends(self) -> Range:
-        """As a pair, None for an infinite end."""
+        """Returns the bounds as a pair, None for an infinite end."""
         return (None if self.min_value <= self.NEG_INF else self.min_value,
                 None if self.max_value >= self.POS_INF else self.max_value)
 
 
 @dataclass(frozen=True)
 class ModularSet:
-    """Every value is `base` plus a multiple of `coeff`; coeff 0: the constant `base`."""
+    """The residue of an expression: every value is `base` plus a multiple of `coeff`; coeff 0: the constant `base`."""
 
     coeff: int
     base: int
@@ -49,13 +49,13 @@ class IntSet:
 
     @staticmethod
     def single_point(point: Any) -> IntervalSet:
-        """The set of one value."""
+        """Returns the set of one value."""
         value = build.as_expr(point)
         return IntervalSet(value, value)
 
     @staticmethod
     def vector(vec: Expr) -> IntervalSet:
-        """All lanes of a Ramp of constant stride."""
+        """Returns the set of all lanes of a Ramp of constant stride."""
         if not isinstance(vec, Ramp):
             return IntSet.single_point(vec)
         stride = build.as_int(vec.stride)
@@ -79,11 +79,11 @@ class IntervalSet(IntSet):
         self.max_value: Expr = POS_INF if max_value is None else build.as_expr(max_value)
 
     def ends(self) -> tuple[Expr | None, Expr | None]:
-        """As a pair, None for an infinite end."""
+        """Returns the ends as a pair, None for an infinite end."""
         return (None if self.min_value is NEG_INF else self.min_value, None if self.max_value is POS_INF else self.max_value)
 
     def is_nothing(self) -> bool:
-        """Whether it is empty for sure."""
+        """Tells whether the set is proved empty."""
         low, high = build.as_int(self.min_value), build.as_int(self.max_value)
         return low is not None and high is not None and low > high
 

@@ -1,4 +1,4 @@
-"""The simplifier: operands first, then one rule after the other until none applies. Explicit stack, linear in the size."""
+"""The simplifier: simplifies operands first, then applies rules until none does. Explicit stack, linear in the size."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ INTEGER_RULES: dict[type, Rule] = {
 
 
 def _fold_truncated(e: Div | Mod, known: Bounds) -> Expr | None:
-    """Constants; x / d and x mod d of integers that are not negative as x // d and x % d, where those get simpler."""
+    """Folds constants, and turns x / d and x mod d of nonnegative integers into x // d and x % d where those get simpler."""
     folded = build.fold(type(e), e.a, e.b)
     if folded is not None or not e.dtype.is_integer or e.dtype.lanes != 1:
         return folded
@@ -70,7 +70,7 @@ def _fold_truncated(e: Div | Mod, known: Bounds) -> Expr | None:
 
 
 def _divided_twice(e: Div) -> Expr | None:
-    """(x / c) / d → x / (c*d) for constants above 0 whose product fits: both round towards 0."""
+    """Simplifies (x / c) / d → x / (c*d) for positive constants whose product fits: both round towards 0."""
     inner, d = e.a, e.b
     if type(inner) is not Div or not isinstance(inner.b, IntImm) or not isinstance(d, IntImm):
         return None
@@ -86,7 +86,7 @@ def _fold_cast(e: Cast, known: Bounds) -> Expr | None:
 
 
 def _fold_other_arithmetic(e: Any, known: Bounds) -> Expr | None:
-    """Floats and vectors: constants; x - x is not 0 for floats (NaN)."""
+    """Folds floats and vectors: constants only, for x - x may be NaN."""
     return build.fold(type(e), e.a, e.b)
 
 
@@ -98,7 +98,7 @@ RULES: dict[type, Rule] = {
 
 
 def rewrite(e: Expr, known: Bounds) -> Expr | None:
-    """One step of simplification at the root of `e`, whose operands are simplified; None if no rule applies."""
+    """Returns `e`, whose operands are simplified, after one step of simplification at its root; None if no rule applies."""
     kind, dtype = type(e), e.dtype
     if dtype.lanes > 1 and isinstance(e, BinaryOp):
         result = fold_vector(e, known)
@@ -128,7 +128,7 @@ _LEAVES = frozenset((Var, SizeVar, IntImm, FloatImm, StringImm))
 
 
 def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) -> Expr:
-    """The simplified form of `root`; `done` remembers results for the place that `known` describes.
+    """Returns the simplified form of `root`; `done` remembers results for the place that `known` describes.
 
     depth: how many conditions of `if_then_else` are known around `root`, at most MAX_CHOICES.
     """
@@ -157,7 +157,7 @@ def simplify(root: Expr, known: Bounds, done: dict[Expr, Expr], depth: int = 0) 
 
 
 def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stack: list[Expr], depth: int) -> Expr | None:
-    """`form` over its simplified operands; None if some are not done yet, which are then on the stack."""
+    """Returns `form` over its simplified operands; None if some are not done yet and were put on the stack."""
     if type(form) in _LEAVES:
         return form  # type: ignore[no-any-return]
     if isinstance(form, BinaryOp):
@@ -198,7 +198,7 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
 
 
 def _choice(form: Call, condition: Expr, known: Bounds, depth: int) -> Expr:
-    """An if_then_else whose sides are simplified where its condition holds or fails.
+    """Returns an if_then_else with each side simplified under its condition or the condition's negation.
 
     Not so for a Select: it evaluates both sides, and an index that is safe under its condition may be wild elsewhere.
     """
@@ -210,7 +210,7 @@ def _choice(form: Call, condition: Expr, known: Bounds, depth: int) -> Expr:
 
 
 def _where(condition: Expr, side: Expr, known: Bounds, depth: int) -> Expr:
-    """`side` simplified where `condition` holds."""
+    """Returns `side` simplified where `condition` holds."""
     if type(side) in _LEAVES and side.dtype is not BOOL:
         return side
     with known.scope():
@@ -220,5 +220,5 @@ def _where(condition: Expr, side: Expr, known: Bounds, depth: int) -> Expr:
 
 
 def known_variables(known: Bounds) -> dict[Expr, Expr]:
-    """The results to start with at a place: the bool variables that conditions decide."""
+    """Returns the initial results at a place: the bool variables that its conditions decide."""
     return {v: IntImm(BOOL, int(holds)) for v, holds in known.truths.items() if isinstance(v, Var)}

@@ -1,4 +1,4 @@
-"""Linear equations in one or several variables."""
+"""Solves linear equations in one or several variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tedsl.ir.walk.visitor import uses
 
 
 def solve_for(expr: Expr, var: Var, value: Expr) -> Expr | None:
-    """The only possible `var` with expr == value, where expr = a*var + b and `var` occurs neither in a nor in b.
+    """Returns the only possible value of `var` with expr == value, for expr = a*var + b with `var` neither in a nor in b.
 
     None where expr is not of that form. For a other than 1 and -1 it is (value - b) // a: whether that solves the
     equation is seen by putting it in, since a remainder means that there is no solution.
@@ -35,7 +35,7 @@ def solve_for(expr: Expr, var: Var, value: Expr) -> Expr | None:
 
 
 def detect_linear_equation(expr: Expr, variables: Sequence[Var | IterVar]) -> list[Expr]:
-    """[a1, ..., an, b] with expr = a1*v1 + ... + an*vn + b, no variable in any of them; [] if there is no such form."""
+    """Returns [a1, ..., an, b] with expr = a1*v1 + ... + an*vn + b, no variable in any of them; [] if `expr` is not linear."""
     names = [v.var if isinstance(v, IterVar) else v for v in variables]
     if not expr.dtype.is_integer or expr.dtype.lanes != 1:
         return []

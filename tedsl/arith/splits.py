@@ -1,4 +1,4 @@
-"""Putting an index together again from its parts: (x//4)*4 + x%4 → x, also for parts of parts.
+"""Merges the parts of a split index: (x//4)*4 + x%4 → x, also for parts of parts.
 
 A part of `x` is (x % upper) // lower, where lower divides upper; upper None means no `%`.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """(x % upper) // lower."""
+    """A part (x % upper) // lower of the index x."""
 
     x: Expr
     upper: int | None
@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 def part_of(term: Expr) -> Part | None:
-    """How `term` is a part of an index, or None. Divisors are positive constants."""
+    """Returns `term` as a part of an index, with positive constant divisors; None if it is not one."""
     if not isinstance(term, (FloorDiv, FloorMod)) or not isinstance(term.b, IntImm) or term.b.value <= 0:
         return None
     inner, by = term.a, term.b.value
@@ -37,7 +37,7 @@ def part_of(term: Expr) -> Part | None:
 
 
 def merge_splits(s: Sum, canonical: Canonical) -> Sum:
-    """`s` with the parts of one index merged where their multiples fit together."""
+    """Returns `s` with the parts of one index merged where their multiples fit together."""
     while s.splits:
         merged = _merge_two(s, canonical) or _subtract_quotient(s, canonical)
         if merged is None:
@@ -47,7 +47,7 @@ def merge_splits(s: Sum, canonical: Canonical) -> Sum:
 
 
 def _merge_two(s: Sum, canonical: Canonical) -> Sum | None:
-    """c * (lA/lB) * ((x % uA) // lA) + c * ((x % lA) // lB)  →  c * ((x % uA) // lB)."""
+    """Merges c * (lA/lB) * ((x % uA) // lA) + c * ((x % lA) // lB)  →  c * ((x % uA) // lB)."""
     parts = [(term, c, part) for term, c in s.terms.items() if (part := part_of(term)) is not None]
     if len(parts) < 2:
         return None
@@ -60,7 +60,7 @@ def _merge_two(s: Sum, canonical: Canonical) -> Sum | None:
 
 
 def _same_rest(p: Part, q: Part, canonical: Canonical) -> bool:
-    """Whether p.x and q.x leave the same remainder when divided by p.lower: they are equal, or differ by multiples of it.
+    """Tells whether p.x and q.x leave equal remainders modulo p.lower: they are equal, or differ by a multiple of it.
 
     The parts of an index can be written unlike: ((o*16 + i) % 3136)//56 is ((o % 196)*16 + i)//56 beside (o*16 + i) % 56.
     """
@@ -77,7 +77,7 @@ def _same_rest(p: Part, q: Part, canonical: Canonical) -> bool:
 
 
 def _subtract_quotient(s: Sum, canonical: Canonical) -> Sum | None:
-    """k*x - k*l*(x // l)  →  k * (x % l), where all terms of x stand in the sum."""
+    """Simplifies k*x - k*l*(x // l)  →  k * (x % l), where all terms of x occur in the sum."""
     for term, c in s.terms.items():
         part = part_of(term)
         if part is None or part.upper is not None or c % part.lower or not canonical.is_index(s):

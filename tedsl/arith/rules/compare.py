@@ -14,7 +14,7 @@ from tedsl.ir.expr import EQ, GE, GT, LE, LT, NE, CompareOp, Expr, IntImm
 
 
 def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
-    """a < b and a <= b of scalar integers: decided, or constants and common terms moved together."""
+    """Decides a < b and a <= b of scalar integers, or moves constants and common terms together."""
     a, b = known.sum(e.a), known.sum(e.b)
     strict = type(e) is LT
     gap = b.plus(a, -1)                                                           # a < b is gap > 0, a <= b is gap >= 0
@@ -33,7 +33,7 @@ def fold_less(e: LT | LE, known: Bounds) -> Expr | None:
 
 
 def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dtype: DType) -> Expr | None:
-    """x + 1 < y + 3 → x < y + 2;  x*4 < 10 → x < 3;  x + y < x + z → y < z."""
+    """Rewrites a comparison: x + 1 < y + 3 → x < y + 2;  x*4 < 10 → x < 3;  x + y < x + z → y < z."""
     node_type: Any = kind
     g = gap.common_factor()
     cancelled = len(gap.terms) < len(a.terms) + len(b.terms)
@@ -61,7 +61,7 @@ def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dty
 
 
 def fold_equal(e: EQ | NE, known: Bounds) -> Expr | None:
-    """a == b and a != b of scalar integers."""
+    """Decides or simplifies a == b and a != b of scalar integers."""
     a, b = known.sum(e.a), known.sum(e.b)
     yes = type(e) is EQ
     gap = b.plus(a, -1)
@@ -82,7 +82,7 @@ def fold_equal(e: EQ | NE, known: Bounds) -> Expr | None:
 
 
 def fold_comparison(e: CompareOp, known: Bounds) -> Expr | None:
-    """Any comparison. a > b → b < a, a >= b → b <= a (floats and vectors too: NaN compares false both ways)."""
+    """Simplifies any comparison. a > b → b < a, a >= b → b <= a (floats and vectors too: NaN compares false both ways)."""
     kind = type(e)
     if kind is GT:
         return LT(e.b, e.a)
@@ -101,7 +101,7 @@ def fold_comparison(e: CompareOp, known: Bounds) -> Expr | None:
 
 
 def _equal_bools(e: EQ | NE) -> Expr | None:
-    """x == true → x, x == false → !x."""
+    """Simplifies x == true → x, x == false → !x."""
     constant, other = (e.a, e.b) if isinstance(e.a, IntImm) else (e.b, e.a)
     if isinstance(constant, IntImm):
         return other if (constant.value == 1) == (type(e) is EQ) else build.logical_not(other)

@@ -1,4 +1,4 @@
-"""Rules for FloorDiv. Division by zero gives 0, so a divisor is cancelled only if it is not 0 for sure."""
+"""Rules for FloorDiv. Division by zero gives 0, so a divisor is cancelled only if it is proved not to be 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.ir.expr import Expr, FloorDiv, IntImm, Sub
 
 
 def fold_floordiv(e: FloorDiv, known: Bounds) -> Expr | None:
-    """The simpler form of `e`, or None."""
+    """Returns a simpler form of `e`, or None."""
     x = known.sum(e.a)
     if not x.terms and x.const == 0:                                              # 0 // d → 0
         return e.a
@@ -71,7 +71,7 @@ def _by_symbol(e: FloorDiv, x: Sum, known: Bounds) -> Expr | None:
 # --- shared with floormod -----------------------------------------------------------------------------------------------
 
 def constant(value: int, dtype: DType) -> IntImm | None:
-    """The constant, if it fits."""
+    """Returns the constant if it fits `dtype`, else None."""
     low, high = dtype.min_value, dtype.max_value
     assert low is not None
     assert high is not None
@@ -79,24 +79,26 @@ def constant(value: int, dtype: DType) -> IntImm | None:
 
 
 def is_ideal(known: Bounds, s: Sum, dtype: DType) -> bool:
-    """Whether `s`, written as an expression of `dtype`, keeps its value: index arithmetic, or proved to fit."""
+    """Tells whether `s`, written as an expression of `dtype`, keeps its value: index arithmetic, or proved to fit."""
     return ((dtype is INT32 or dtype is INT64) and known.is_index(s)) or known.fits(s, dtype)
 
 
 def safe_build(known: Bounds, s: Sum, dtype: DType) -> Expr | None:
-    """`s` as an expression that does not wrap, or None."""
+    """Returns `s` as an expression that does not wrap, or None."""
     return known.build(s, dtype) if is_ideal(known, s, dtype) else None
 
 
 def split_multiples(s: Sum, d: int) -> tuple[Sum, Sum]:
-    """s = whole + rest, where `d` divides every coefficient of whole. A constant is split only if `d` divides it."""
+    """Returns (whole, rest) with s = whole + rest, where `d` divides every coefficient of whole, and its constant or none of
+    it.
+    """
     whole = {t: c for t, c in s.terms.items() if c % d == 0}
     rest = {t: c for t, c in s.terms.items() if c % d}
     return (Sum(whole, s.const), Sum(rest)) if s.const % d == 0 else (Sum(whole), Sum(rest, s.const))
 
 
 def same_block(known: Bounds, s: Sum, d: int) -> int | None:
-    """k if k*d <= s < (k+1)*d for sure."""
+    """Returns k if k*d <= s < (k+1)*d is proved, else None."""
     low, high = known.range_of(s)
     if low is None or high is None or low // d != high // d:
         return None
@@ -104,7 +106,7 @@ def same_block(known: Bounds, s: Sum, d: int) -> int | None:
 
 
 def reduce_by_factor(known: Bounds, s: Sum, d: int) -> tuple[Sum, int, Sum] | None:
-    """(inner, g, small) with s = g*inner + small, 0 <= small < g, g > 1 a divisor of d, inner not constant."""
+    """Returns (inner, g, small) with s = g*inner + small, 0 <= small < g, g > 1 a divisor of d, inner not constant; or None."""
     for g in sorted({gcd(d, c) for c in s.terms.values()} - {1}, reverse=True):
         small = Sum({t: c for t, c in s.terms.items() if c % g}, s.const)
         if len(small.terms) == len(s.terms):
@@ -117,7 +119,7 @@ def reduce_by_factor(known: Bounds, s: Sum, d: int) -> tuple[Sum, int, Sum] | No
 
 
 def split_factor(known: Bounds, s: Sum, by: Expr) -> tuple[Sum, Sum]:
-    """s = whole * by + rest, by looking for the symbol `by` among the factors of each term."""
+    """Returns (whole, rest) with s = whole * by + rest, found by the symbol `by` among the factors of each term."""
     s = expand(known, s)
     whole, rest = Sum({}), Sum({}, s.const)
     for term, c in s.terms.items():
@@ -132,14 +134,14 @@ def split_factor(known: Bounds, s: Sum, by: Expr) -> tuple[Sum, Sum]:
 
 
 def not_zero(known: Bounds, by: Expr, used_in: Sum) -> bool:
-    """Whether `by` is not 0: by its range, or as a factor of the extent of a loop that runs, as its variable is used."""
+    """Tells whether `by` is proved not to be 0: by its range, or as a factor of the extent of a loop whose variable is used."""
     if known.nonzero(by) or nonnegative(known, known.sum(by).shifted(-1)):
         return True
     return is_factor_of_running_loop(known, by, used_in)
 
 
 def _plus(known: Bounds, s: Sum, quotient: Expr) -> Expr | None:
-    """s + quotient in canonical order; the quotient is simplified later as a node of its own."""
+    """Returns s + quotient in canonical order; the quotient is simplified later as a node of its own."""
     if not s.terms and not s.const:
         return quotient
     return known.build(s.plus(known.sum(quotient)), quotient.dtype)

@@ -19,7 +19,7 @@ from tedsl.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 
 
 def fold_floormod(e: FloorMod, known: Bounds) -> Expr | None:
-    """The simpler form of `e`, or None."""
+    """Returns a simpler form of `e`, or None."""
     x = known.sum(e.a)
     if not x.terms and x.const == 0:                                              # 0 % d → 0
         return e.a
@@ -59,7 +59,7 @@ def _by_constant(e: FloorMod, x: Sum, d: int, known: Bounds) -> Expr | None:
 
 
 def _drop_inner(known: Bounds, s: Sum, d: int) -> Sum:
-    """x % (k*d) stands for x under a % d."""
+    """Replaces x % (k*d) by x in the dividend of % d."""
     for term, c in s.terms.items():
         if type(term) is FloorMod and isinstance(term.b, IntImm) and term.b.value > 0 and term.b.value % d == 0:
             return _drop_inner(known, s.without(term).plus(known.sum(term.a), c), d)

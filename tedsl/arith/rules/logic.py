@@ -15,7 +15,7 @@ _OPPOSITE: dict[type[CompareOp], Any] = {EQ: NE, NE: EQ, LT: GE, GE: LT, LE: GT,
 
 
 def fold_logical(e: And | Or, known: Bounds) -> Expr | None:
-    """The simpler form of a conjunction or disjunction, or None."""
+    """Returns a simpler form of a conjunction or disjunction, or None."""
     folded = build.fold(type(e), e.a, e.b)
     if folded is not None:
         return folded
@@ -27,7 +27,7 @@ def fold_logical(e: And | Or, known: Bounds) -> Expr | None:
 
 
 def _two_bounds(e: And | Or, known: Bounds) -> Expr | None:
-    """x < 3 && x < 5 → x < 3;  x < 3 && 5 <= x → false;  x < 5 || 3 <= x → true."""
+    """Merges two bounds: x < 3 && x < 5 → x < 3;  x < 3 && 5 <= x → false;  x < 5 || 3 <= x → true."""
     left, right = at_least_zero(known, e.a), at_least_zero(known, e.b)
     if left is None or right is None:
         return None
@@ -44,7 +44,8 @@ def _two_bounds(e: And | Or, known: Bounds) -> Expr | None:
 
 
 def at_least_zero(known: Bounds, condition: Expr) -> Sum | None:
-    """The sum that is at least 0 exactly if the comparison of scalar integers holds, its terms without common factor."""
+    """Returns the sum, without a common factor, that is at least 0 exactly if the comparison of scalar integers holds; or None.
+    """
     if not isinstance(condition, (LT, LE, GT, GE)) or not condition.a.dtype.is_integer or condition.a.dtype.lanes != 1:
         return None
     a, b = known.sum(condition.a), known.sum(condition.b)
@@ -56,7 +57,7 @@ def at_least_zero(known: Bounds, condition: Expr) -> Sum | None:
 
 
 def negated(condition: Expr) -> Expr:
-    """The negation without a Not where possible: comparisons of integers turn round (those of floats do not: NaN)."""
+    """Returns the negation, without a Not where possible: integer comparisons are inverted (those of floats are not: NaN)."""
     if isinstance(condition, Not):
         return condition.a
     if isinstance(condition, CompareOp) and (not condition.a.dtype.is_float or isinstance(condition, (EQ, NE))):
@@ -68,7 +69,7 @@ def negated(condition: Expr) -> Expr:
 
 
 def fold_not(e: Not, known: Bounds) -> Expr | None:
-    """!!x → x, !(a < b) → b <= a for integers, !(a && b) → !a || !b where that leaves no Not."""
+    """Simplifies !!x → x, !(a < b) → b <= a for integers, !(a && b) → !a || !b where that leaves no Not."""
     if isinstance(e.a, IntImm):
         return build.logical_not(e.a)
     if isinstance(e.a, (Not, CompareOp)):
@@ -83,7 +84,7 @@ def fold_not(e: Not, known: Bounds) -> Expr | None:
 
 
 def fold_select(e: Select, known: Bounds) -> Expr | None:
-    """select(true, x, y) → x, select(c, x, x) → x, select(!c, x, y) → select(c, y, x)."""
+    """Simplifies select(true, x, y) → x, select(c, x, x) → x, select(!c, x, y) → select(c, y, x)."""
     c = e.condition
     if isinstance(c, IntImm):
         return e.true_value if c.value else e.false_value
@@ -93,7 +94,7 @@ def fold_select(e: Select, known: Bounds) -> Expr | None:
 
 
 def fold_call(e: Call, known: Bounds) -> Expr | None:
-    """if_then_else as select; likely of a constant or of a likely condition is that."""
+    """Simplifies if_then_else as select, and removes likely around a constant or a likely condition."""
     if e.op is IF_THEN_ELSE:
         c, x, y = e.args
         if isinstance(c, IntImm):

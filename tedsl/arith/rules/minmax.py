@@ -9,7 +9,7 @@ from tedsl.ir.expr import Expr, IntImm, Max, Min
 
 
 def fold_minmax(e: Min | Max, known: Bounds) -> Expr | None:
-    """The simpler form of `e`, or None."""
+    """Returns a simpler form of `e`, or None."""
     kind = type(e)
     if not e.dtype.is_integer or e.dtype.lanes != 1:
         return e.b if known.same(e.a, e.b) else build.fold(kind, e.a, e.b)        # of a NaN with itself: NaN
@@ -27,7 +27,7 @@ def fold_minmax(e: Min | Max, known: Bounds) -> Expr | None:
 
 
 def _through(kind: type[Min] | type[Max], nested: Min | Max, other: Expr, known: Bounds) -> Expr | None:
-    """min(min(x, y), z) → min(x, z) if z <= y."""
+    """Simplifies min(min(x, y), z) → min(x, z) if z <= y."""
     for kept, dropped in ((nested.a, nested.b), (nested.b, nested.a)):
         first = smaller(known, other, dropped)
         if first is (other if kind is Min else dropped):
@@ -36,7 +36,7 @@ def _through(kind: type[Min] | type[Max], nested: Min | Max, other: Expr, known:
 
 
 def smaller(known: Bounds, a: Expr, b: Expr) -> Expr | None:
-    """The one of two integers that is surely at most the other, or None."""
+    """Returns the one of two integers that is proved to be at most the other, or None."""
     gap = known.sum(b).plus(known.sum(a), -1)
     if nonnegative(known, gap):
         return a

@@ -10,7 +10,7 @@ from tedsl.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, 
 
 
 def fold_add(e: Add, known: Bounds) -> Expr | None:
-    """x + x → x*2, (x + 1) + y → (x + y) + 1, (x//4)*4 + x%4 → x, ...; ideal integers only."""
+    """Simplifies x + x → x*2, (x + 1) + y → (x + y) + 1, (x//4)*4 + x%4 → x, ...; ideal integers only."""
     ends = _both_ends(e, known)
     if ends is not None:
         return ends
@@ -26,7 +26,7 @@ def fold_add(e: Add, known: Bounds) -> Expr | None:
 
 
 def _both_ends(e: Add, known: Bounds) -> Expr | None:
-    """min(x, y) + max(y, x) → x + y: the same two values are added, so data may wrap too."""
+    """Simplifies min(x, y) + max(y, x) → x + y: the same two values are added, so data may wrap too."""
     low, high = (e.a, e.b) if type(e.a) is Min else (e.b, e.a)
     if type(low) is not Min or type(high) is not Max:
         return None
@@ -37,13 +37,13 @@ def _both_ends(e: Add, known: Bounds) -> Expr | None:
 
 
 def _has_all_terms(s: Sum, a: Sum, b: Sum) -> bool:
-    """Whether no term of the operands met an equal one, or its other part."""
+    """Tells whether no term of the operands was merged with an equal one or with its other part."""
     mine = s.terms.keys()
     return len(mine) == len(a.terms) + len(b.terms) and a.terms.keys() <= mine and b.terms.keys() <= mine
 
 
 def _merge_by_symbol(s: Sum, known: Bounds) -> Sum:
-    """(x//d)*d + x%d → x if d != 0."""
+    """Simplifies (x//d)*d + x%d → x if d != 0."""
     for term, c in s.terms.items():
         if type(term) is not FloorMod or isinstance(term.b, IntImm) or not known.is_index(s):
             continue
@@ -54,7 +54,7 @@ def _merge_by_symbol(s: Sum, known: Bounds) -> Sum:
 
 
 def _adds_in_order(e: Add, a: Sum, b: Sum) -> bool:
-    """Whether e is written as `Canonical.build` would write it."""
+    """Tells whether `e` is written as `Canonical.build` would write it."""
     if not a.terms:
         return False  # a constant stands to the right
     if any(c < 0 for c in a.terms.values()):
@@ -67,7 +67,7 @@ def _adds_in_order(e: Add, a: Sum, b: Sum) -> bool:
 
 
 def _wrapping_add(e: Add, a: Sum, b: Sum) -> Expr | None:
-    """Data may wrap: only (x + c1) + c2 → x + (c1 + c2) modulo 2**bits, and constants to the right."""
+    """Simplifies data, which may wrap: only (x + c1) + c2 → x + (c1 + c2) modulo 2**bits, and constants to the right."""
     if not a.terms:
         return Add(e.b, e.a)
     if not b.terms:
@@ -80,7 +80,7 @@ def _wrapping_add(e: Add, a: Sum, b: Sum) -> Expr | None:
 
 
 def fold_sub(e: Sub, known: Bounds) -> Expr | None:
-    """x - x → 0, (x - 1) - y → (x - y) - 1, x - (x//4)*4 → x%4, ...; ideal integers only."""
+    """Simplifies x - x → 0, (x - 1) - y → (x - y) - 1, x - (x//4)*4 → x%4, ...; ideal integers only."""
     s = known.sum(e)
     a, b = known.sum(e.a), known.sum(e.b)
     if type(s.single) is Sub:
@@ -99,7 +99,7 @@ def _subtracts_in_order(e: Sub, a: Sum, b: Sum) -> bool:
 
 
 def fold_mul(e: Mul, known: Bounds) -> Expr | None:
-    """(x*2)*3 → x*6, (x + 1)*4 → x*4 + 4, 4*x → x*4; ideal integers only. x*0 → 0 and x*1 → x always."""
+    """Simplifies (x*2)*3 → x*6, (x + 1)*4 → x*4 + 4, 4*x → x*4 of ideal integers; x*0 → 0 and x*1 → x of any."""
     a, b = known.sum(e.a), known.sum(e.b)
     if not a.terms and not b.terms:
         product = a.const * b.const
@@ -123,7 +123,7 @@ def fold_mul(e: Mul, known: Bounds) -> Expr | None:
 
 
 def _wrapping_mul(e: Mul, by: int) -> Expr | None:
-    """Data may wrap: (x*c1)*c2 → x*(c1*c2) modulo 2**bits."""
+    """Simplifies data, which may wrap: (x*c1)*c2 → x*(c1*c2) modulo 2**bits."""
     if type(e.a) is Mul and isinstance(e.a.b, IntImm):
         return Mul(e.a.a, IntImm(e.dtype, wrap_integer(e.a.b.value * by, e.dtype)))
     return None

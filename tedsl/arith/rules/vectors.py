@@ -14,7 +14,7 @@ from tedsl.ir.expr import LE, LT, Add, Broadcast, Expr, FloorDiv, FloorMod, IntI
 
 
 def fold_vector(e: Any, known: Bounds) -> Expr | None:
-    """The simpler form of a binary operator on vectors, or None."""
+    """Returns a simpler form of a binary operator on vectors, or None."""
     a, b, kind = e.a, e.b, type(e)
     if isinstance(a, Broadcast) and isinstance(b, Broadcast):                     # lane by lane the same operation
         return Broadcast(build.binary(kind, a.value, b.value), a.lanes)
@@ -30,7 +30,7 @@ def fold_vector(e: Any, known: Bounds) -> Expr | None:
 
 
 def _linear(kind: Any, a: Expr, b: Expr) -> Expr | None:
-    """ramp(b, s) + broadcast(x) → ramp(b + x, s), ramp + ramp, ramp * broadcast: right for wrapping integers too."""
+    """Simplifies ramp(b, s) + broadcast(x) → ramp(b + x, s), ramp + ramp, ramp * broadcast: right for wrapping integers too."""
     left, right = _base_and_stride(a), _base_and_stride(b)
     if left is None or right is None:
         return None
@@ -52,7 +52,7 @@ def _base_and_stride(e: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _lanes_of(e: Expr, known: Bounds) -> tuple[Sum, int] | None:
-    """Base and constant stride of a vector whose lanes are ideal integers: index arithmetic."""
+    """Returns the base and the constant stride of a vector whose lanes are ideal integers; None for any other."""
     lanes = _base_and_stride(e)
     stride = None if lanes is None else build.as_int(lanes[1])
     if lanes is None or stride is None or (e.dtype.element is not INT32 and e.dtype.element is not INT64):
@@ -62,7 +62,7 @@ def _lanes_of(e: Expr, known: Bounds) -> tuple[Sum, int] | None:
 
 
 def _split(kind: Any, a: Ramp, d: int, known: Bounds) -> Expr | None:
-    """The lanes of a ramp under // d and % d, d > 0."""
+    """Simplifies the lanes of a ramp under // d and % d, d > 0."""
     lanes = _lanes_of(a, known)
     if lanes is None or d <= 0:
         return None
@@ -81,7 +81,7 @@ def _split(kind: Any, a: Ramp, d: int, known: Bounds) -> Expr | None:
 
 
 def _compare(e: LT | LE, known: Bounds) -> Expr | None:
-    """true or false in every lane."""
+    """Decides a comparison that has the same result in every lane."""
     left, right = _lanes_of(e.a, known), _lanes_of(e.b, known)
     if left is None or right is None:
         return None
