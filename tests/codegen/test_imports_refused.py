@@ -7,6 +7,7 @@ import pytest
 
 import tedsl
 from tedsl import te, tir
+from tests.refusing import refused
 
 NEEDS_C = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the PATH")
 X86 = pytest.mark.skipif(tedsl.target.Target("llvm").arch != "x86-64", reason="assembler of x86-64")
@@ -29,11 +30,8 @@ def value(*args, **named):
     return out.tolist()
 
 
-def refused(words, *args, **named):
-    with pytest.raises(tedsl.TedslError) as caught:
-        build(*args, **named).get_source("asm")
-    assert isinstance(caught.value, tedsl.errors.LoweringError), caught.value
-    assert words in str(caught.value), caught.value
+def refuses(words, *args, **named):
+    refused(lambda: build(*args, **named).get_source("asm"), words, error=tedsl.errors.LoweringError)
 
 
 # --- storage of threads, work of a loader -----------------------------------------------------------------------------
@@ -43,7 +41,7 @@ def refused(words, *args, **named):
 @pytest.mark.parametrize("target", ["llvm", "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"])
 def test_thread_local_variables_of_ir(variable, target):
     """They were read at the wrong address: 0 for 5, and stores went into memory of others."""
-    refused("the variable t of the imported code is thread-local",
+    refuses("the variable t of the imported code is thread-local",
             f"{variable}\ndefine i32 @f(i32 %x) {{ %y = load i32, ptr @t\n ret i32 %y }}", target=target)
 
 
@@ -58,7 +56,7 @@ def test_the_words_alone_are_no_thread_local_variable():
                                   "static __thread int t = 5; int f(int x) { t += x; return t; }"])
 def test_thread_local_variables_of_c(code):
     """The first began at 0 instead of 5, the second was an InternalError."""
-    refused("the variable t of the imported code is thread-local", code, "import_c")
+    refuses("the variable t of the imported code is thread-local", code, "import_c")
 
 
 @NEEDS_C
@@ -85,24 +83,24 @@ def test_constructors_of_ir_that_set_variables_are_run_by_the_compiler():
 def test_other_constructors_of_ir_and_destructors(which, target):
     """They were not run: the variable had the value from before."""
     code = CONSTRUCTOR.replace("STORE", "store volatile").replace("LOAD", "%y = load volatile i32, ptr @g")
-    refused("functions to be run when it is loaded or unloaded", code.replace("global_ctors", which), target=target)
+    refuses("functions to be run when it is loaded or unloaded", code.replace("global_ctors", which), target=target)
 
 
 @NEEDS_C
 @pytest.mark.parametrize("which", ["constructor", "destructor"])
 def test_constructors_and_destructors_of_c(which):
-    refused("functions to be run when it is loaded or unloaded",
+    refuses("functions to be run when it is loaded or unloaded",
             f"int c; __attribute__(({which})) void init(void) {{ c = 3; }} int f(int x) {{ return c; }}", "import_c")
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler on the PATH")
 def test_objects_of_cpp_with_constructors():
-    refused("functions to be run when it is loaded or unloaded", "struct S { int v; S(int); }; extern \"C\" int f(int x);\n"
+    refuses("functions to be run when it is loaded or unloaded", "struct S { int v; S(int); }; extern \"C\" int f(int x);\n"
             "volatile int three = 3; S::S(int x) : v(x + three) {} S s(4); int f(int x) { return s.v; }", "import_c")
 
 
 def test_ifuncs():
-    refused("has the ifunc f, which a loader would resolve",
+    refuses("has the ifunc f, which a loader would resolve",
             "@f = ifunc i32 (i32), ptr @r\ndefine ptr @r() { ret ptr @g }\ndefine i32 @g(i32 %x) { ret i32 9 }")
 
 
@@ -129,7 +127,7 @@ def test_weak_functions_in_groups_as_cpp_has_them():
 ])
 def test_functions_that_only_their_own_text_can_call(code, what):
     """InternalErrors, or the advice to load a library."""
-    refused(f"the imported code has {what}", code)
+    refuses(f"the imported code has {what}", code)
 
 
 def test_a_copy_of_a_function_of_the_process():
@@ -147,7 +145,7 @@ def test_internal_functions_of_one_name_in_two_texts():
                                   "static inline int f(int x) { return x; } int g; int h(void) { return f(g); }",
                                   "static\nint *__attribute__((noinline))\nf (int x) { return 0; }"])
 def test_static_functions_of_c(code):
-    refused("the imported code has f as a static function: the program cannot call it\n  hint: drop 'static'", code, "import_c")
+    refuses("the imported code has f as a static function: the program cannot call it\n  hint: drop 'static'", code, "import_c")
 
 
 @pytest.mark.parametrize("kind", ["import_llvm", "import_c"])
@@ -193,7 +191,7 @@ def test_assembler_beside_other_code():
              ONE.replace("@f", "@other")]
     assert value(texts) == [8, 8, 8, 8]
     texts[0] = texts[0].replace("@abs", "@other")
-    refused("imported code calls other, which stands in another imported text of LLVM IR", texts)
+    refuses("imported code calls other, which stands in another imported text of LLVM IR", texts)
 
 
 @X86
@@ -206,14 +204,14 @@ def test_assembler_beside_other_code():
      "symbol 'once_only' is already defined"),
 ])
 def test_wrong_assembler_is_an_error_not_the_end(code, said):
-    refused("import_llvm: LLVM does not compile the assembler in the code:\n    ", code)
-    refused(said, code)
+    refuses("import_llvm: LLVM does not compile the assembler in the code:\n    ", code)
+    refuses(said, code)
 
 
 def test_assembler_for_another_machine():
     for target in ("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"):
         if tedsl.target.Target(target).arch != tedsl.target.Target("llvm").arch:
-            refused("the code has assembler in it, which is read only for", with_assembler("nop"), target=target)
+            refuses("the code has assembler in it, which is read only for", with_assembler("nop"), target=target)
 
 
 def test_the_word_alone_is_no_assembler():
