@@ -38,5 +38,5 @@ def _machine_code_made_soon(request, monkeypatch):
 _compile = LLVMBackend.compile
 
 
-def _compile_quickly(backend, funcs, target, config, *, quick=True):
-    return _compile(backend, funcs, target, config, quick=quick)
+def _compile_quickly(backend, funcs, target, config, **_):
+    return _compile(backend, funcs, target, config, quick=True)
