@@ -1,4 +1,4 @@
-"""What is built on the language and is not part of it, such as shipped tensor intrinsics (`intrinsics/`).
+"""Modules built on the language and not part of it, such as shipped tensor intrinsics (`intrinsics/`).
 
 Its modules are loaded when they are asked for.
 """

@@ -1,4 +1,4 @@
-"""C and C++ as LLVM IR, by clang: `create_llvm`, whose text goes to the pragma import_llvm."""
+"""Compiles C and C++ to LLVM IR with clang: `create_llvm`, whose text goes to the pragma import_llvm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tedsl.errors import ArgumentError, ArgumentTypeError
 
 def create_llvm(inputs: str | Sequence[str], output: str | None = None, options: Sequence[str] | None = None,
                 cc: str | None = None) -> str:
-    """LLVM IR as text, for one source, or the path of one. output: a file that gets it too. cc: the clang to use.
+    """Returns the LLVM IR, as text, of one source or of the file at a path. output: a file that is written too.
+    cc: the clang to use.
 
     Several sources are compiled one by one: import them one by one.
     """

@@ -1,4 +1,4 @@
-"""Folders for a while, by the name of TVM's contrib.utils."""
+"""Temporary folders, by the name of TVM's contrib.utils."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tedsl.errors import ArgumentError
 
 
 class TempDirectory:
-    """A folder that is removed with its files when nobody holds this object, or at the end of its `with` block."""
+    """A folder that is removed with its files when this object is no longer referenced, or at the end of its `with` block."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="tedsl_")
@@ -21,15 +21,15 @@ class TempDirectory:
         return self.temp_dir
 
     def relpath(self, name: str) -> str:
-        """The path of a file `name` in the folder."""
+        """Returns the path of a file `name` in the folder."""
         return os.path.join(self.temp_dir, name)
 
     def listdir(self) -> list[str]:
-        """The names of its files."""
+        """Returns the names of its files."""
         return sorted(os.listdir(self.temp_dir))
 
     def remove(self) -> None:
-        """Remove it now."""
+        """Removes the folder and its files now."""
         self._folder.cleanup()
 
     def __truediv__(self, name: str) -> str:
@@ -43,12 +43,12 @@ class TempDirectory:
 
 
 def tempdir() -> TempDirectory:
-    """A new empty folder."""
+    """Returns a new empty folder."""
     return TempDirectory()
 
 
 def is_source_path(text: str) -> bool:
-    """Whether `text` is the path of a source file rather than the source: one line with an extension."""
+    """Tells whether `text` is the path of a source file rather than the source: one line with an extension."""
     if not isinstance(text, str):
         raise ArgumentError(f"a path or a source is a str, not {text!r}")
     return "\n" not in text and text.rpartition(".")[2] in ("c", "cc", "cpp", "h", "ll")

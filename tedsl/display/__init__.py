@@ -1,4 +1,4 @@
-"""How things are shown to people: differences of texts, pictures of graphs, pages. Knows nothing of compilers.
+"""Displays for people: differences of texts, pictures of graphs, pages. Knows nothing of compilers.
 
     difference  two texts line by line
     terminal    differences in a terminal, with colour where that is wanted

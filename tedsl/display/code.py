@@ -1,4 +1,4 @@
-"""Programs in Python's notation, coloured: in a terminal, and as markup."""
+"""Coloured programs in Python's notation: in a terminal, and as markup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _TOKEN = re.compile(
 
 
 def tokens(line: str) -> Iterator[tuple[str, str]]:
-    """The parts of a line with their kinds: "comment", "string", "number", "keyword", "kind" (of a loop) or ""."""
+    """Iterates over the parts of a line with their kinds: "comment", "string", "number", "keyword", "kind" (of a loop) or "".
+    """
     begin = 0
     for token in _TOKEN.finditer(line):
         kind, text = str(token.lastgroup), token[0]
@@ -36,7 +37,7 @@ def tokens(line: str) -> Iterator[tuple[str, str]]:
 
 
 def painted_code(text: str, colour: bool) -> str:
-    """`text` for a terminal. Control characters of names never reach it."""
+    """Returns `text` for a terminal, with control characters in names replaced. colour: with escape codes for colours."""
     safe = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
     if not colour:
         return safe
@@ -45,12 +46,12 @@ def painted_code(text: str, colour: bool) -> str:
 
 
 def code_markup(text: str) -> Markup:
-    """`text` with an element around each part that has a kind."""
+    """Returns `text` with an element around each part that has a kind."""
     lines = [joined(*[element("span", part, class_=kind) if kind else part for kind, part in tokens(line)])
              for line in text.split("\n")]
     return Markup("\n".join(lines))
 
 
 def code_block(text: str) -> Markup:
-    """`text` as a block of its own."""
+    """Returns `text` as a block element."""
     return element("pre", code_markup(text), class_="code")

@@ -1,5 +1,4 @@
-"""Two texts line by line: what stayed, what went, what came. A line that was only moved to the side has stayed: loops
-around it came or went, and they are marked."""
+"""Compares two texts line by line: lines kept, removed, added. A line that is only indented otherwise counts as kept."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ class Row:
 
 
 def rows(before: Sequence[str], after: Sequence[str], context: int | None = None) -> list[Row]:
-    """The lines side by side; with `context`, equal lines further than that from any change are left out."""
+    """Returns the lines side by side; with `context`, equal lines further than that from any change are left out."""
     found = list(_rows(before, after))
     return found if context is None else near_changes(found, context)
 
@@ -41,7 +40,7 @@ def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
 
 
 def _common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """How many lines at the beginning and at the end are the same."""
+    """Returns the numbers of equal lines at the beginning and at the end."""
     most = min(len(before), len(after))
     head = next((at for at in range(most) if before[at] != after[at]), most)
     rest = most - head
@@ -63,7 +62,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def near_changes(found: Sequence[Row], context: int) -> list[Row]:
-    """`found` without the equal lines further than `context` from any change."""
+    """Returns `found` without the equal lines further than `context` from any change."""
     near = [False] * len(found)
     for at, row in enumerate(found):
         if row.kind != "same":
@@ -86,5 +85,5 @@ def _left_out(count: int) -> list[Row]:
 
 
 def count_changes(found: Sequence[Row]) -> tuple[int, int]:
-    """How many lines came and how many went."""
+    """Returns the numbers of lines added and removed."""
     return (sum(row.kind in ("added", "changed") for row in found), sum(row.kind in ("removed", "changed") for row in found))

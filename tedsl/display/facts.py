@@ -1,4 +1,4 @@
-"""A value as a notebook shows it: its title above a table of what is known about it."""
+"""The display of a value in a notebook: its title above a table of what is known about it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tedsl.display.page import fragment
 
 
 def facts_page(title: str, facts: Mapping[str, object], *parts: Markup) -> str:
-    """HTML of `title`, of one row for each of `facts` that is not empty, and of `parts` below them."""
+    """Returns HTML of `title`, of one row for each of `facts` that is not empty, and of `parts` below them."""
     rows = [element("tr", element("th", name), element("td", str(value))) for name, value in facts.items() if str(value)]
     return fragment(title, element("table", element("tbody", *rows), class_="facts"), joined(*parts))

@@ -1,4 +1,4 @@
-"""A directed graph as a picture: nodes in layers from top to bottom, edges around the nodes between.
+"""Draws a directed graph: nodes in layers from top to bottom, edges around the nodes between.
 
     layers    each node below all that it comes from
     order     within a layer each node near the middle of its neighbours (two sweeps down and up)
@@ -27,7 +27,7 @@ class Node:
 
 @dataclass(eq=False)
 class _Place:
-    """A box in its layer; without a node, a bend of an edge."""
+    """A position in a layer: a box, or without a node a bend of an edge."""
 
     layer: int
     node: Node | None = None
@@ -45,7 +45,7 @@ class _Place:
 
 
 def svg_of(nodes: Sequence[Node], edges: Sequence[tuple[int, int]], title: str) -> Markup:
-    """The picture. `edges` are pairs of positions in `nodes`; each goes from an earlier node to a later one."""
+    """Returns the picture. `edges` are pairs of positions in `nodes`; each goes from an earlier node to a later one."""
     shown = len(nodes) if len(nodes) <= MOST_NODES else MOST_NODES
     layers = _layers(nodes[:shown], [(a, b) for a, b in edges if a < b < shown])
     for _ in range(2):
@@ -93,7 +93,7 @@ def _connect(above: _Place, below: _Place) -> None:
 
 
 def _sweep(layers: list[list[_Place]], down: bool) -> None:
-    """Order each layer by the middle of its neighbours in the layer before."""
+    """Sorts each layer by the middle of each place's neighbours in the layer before."""
     for layer in layers:
         for at, place in enumerate(layer):
             place.x = at
@@ -112,7 +112,7 @@ def _width(layer: Sequence[_Place]) -> float:
 
 
 def _arrange(layers: list[list[_Place]], width: float) -> list[float]:
-    """Gives each place its middle; returns the top of each layer and, last, the height of all."""
+    """Sets the middle of each place; returns the top of each layer and, last, the height of the picture."""
     tops, top = [], float(PAD)
     for layer in layers:
         x = (width - _width(layer)) / 2 + GAP_X

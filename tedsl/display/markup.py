@@ -1,4 +1,4 @@
-"""HTML and SVG elements as text. What is put into an element is escaped, unless it is markup made here."""
+"""Builds HTML and SVG elements as text. Content is escaped, unless it is Markup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VOID = frozenset(("br", "hr", "img", "link", "meta", "path", "rect", "line", "ci
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is markup already and is not escaped again."""
 
     __slots__ = ()
 
@@ -18,7 +18,7 @@ Child: TypeAlias = "Markup | str | int | None"
 
 
 def escaped(text: object) -> Markup:
-    """`text` for any place of a page: markup and quotes as entities, characters that no page may hold replaced."""
+    """Returns `text` for any place of a page: markup and quotes as entities, characters that no page may hold replaced."""
     if isinstance(text, Markup):
         return text
     safe = "".join(c if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f" and not "\ud800" <= c <= "\udfff")
@@ -27,7 +27,7 @@ def escaped(text: object) -> Markup:
 
 
 def element(name: str, /, *children: Child, **attributes: object) -> Markup:
-    """`<name ...>children</name>`. Of the attributes `class_` is `class`, and `_` in names is `-`; None is left out."""
+    """Returns `<name ...>children</name>`. Of the attributes `class_` is `class`, and `_` in names is `-`; None is left out."""
     given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"'
                     for key, value in attributes.items() if value is not None)
     if name in VOID:
@@ -36,5 +36,5 @@ def element(name: str, /, *children: Child, **attributes: object) -> Markup:
 
 
 def joined(*children: Child) -> Markup:
-    """The children one after the other."""
+    """Returns the children one after the other."""
     return Markup("".join([escaped(child) for child in children if child is not None]))

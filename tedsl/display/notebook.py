@@ -1,4 +1,4 @@
-"""What `show()` does in a notebook: the value is displayed there in place of text that is printed."""
+"""Detects notebooks, where `show()` displays the value instead of printing text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def in_notebook() -> bool:
-    """Whether this program runs in a notebook, which shows markup."""
+    """Tells whether this program runs in a notebook, which displays markup."""
     return hasattr(_shell(), "kernel")
 
 
@@ -17,6 +17,6 @@ def show_in_notebook(value: Any) -> None:
 
 
 def _shell() -> Any:
-    """IPython's shell, if this program runs in one. IPython is not imported: in a notebook it is there."""
+    """Returns IPython's shell if this program runs in one. IPython is not imported: in a notebook it is already."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()

@@ -1,4 +1,4 @@
-"""Steps on a page: what each changed, side by side. One file, nothing fetched, readable without scripts and in print."""
+"""Pages of steps: what each changed, side by side. One file that fetches nothing, readable without scripts and in print."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = (("j", "next step"), ("k", "step before"), ("n", "next change"), ("p", "c
 
 @dataclass(frozen=True)
 class Panel:
-    """A step as the page shows it: the text before and after it, or why there is none.
+    """A step of a page: the text before and after it, or the reason why there is none.
 
     group: the heading of the list under which it stands; note: a line below the title; short: the title in the list;
     unchanged: what is said if both texts are the same.
@@ -41,12 +41,12 @@ class Panel:
 
     @property
     def changes(self) -> tuple[int, int]:
-        """How many lines came and how many went."""
+        """Returns the numbers of lines added and removed."""
         return count_changes(self.rows)
 
 
 def document(title: str, picture: Markup, panels: Sequence[Panel], notes: Sequence[str] = ()) -> str:
-    """The whole page."""
+    """Returns the whole page."""
     changes = [panel.changes for panel in panels]
     keys = joined(*[joined(element("kbd", key), f" {what}  ") for key, what in KEYS])
     head = element("head", element("meta", charset="utf-8"),
@@ -62,13 +62,13 @@ def document(title: str, picture: Markup, panels: Sequence[Panel], notes: Sequen
 
 
 def fragment(title: str, *parts: Markup) -> str:
-    """What a notebook shows in place of a value."""
+    """Returns the HTML that a notebook displays for a value."""
     shown = [element("div", part, class_="scroll") for part in parts]
     return element("div", element("style", CSS), element("h2", title), *shown, class_="tedsl")
 
 
 def folded(title: str, text: str, *, is_open: bool = False) -> Markup:
-    """A text behind its title; of a very long one the beginning."""
+    """Returns a text that opens at a click on its title; a very long one is cut at the end."""
     lines = text.splitlines()
     if len(lines) > MOST_LINES:
         text = "\n".join([*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more lines"])
@@ -76,18 +76,18 @@ def folded(title: str, text: str, *, is_open: bool = False) -> Markup:
 
 
 def folded_code(title: str, text: str) -> Markup:
-    """A program behind its title."""
+    """Returns a program that opens at a click on its title."""
     return element("details", element("summary", title), code_block(text))
 
 
 def folded_panels(panels: Sequence[Panel]) -> Markup:
-    """The steps as a list that opens, for notebooks."""
+    """Returns the steps as a list whose items open, for notebooks."""
     return joined(*[element("details", element("summary", f"{panel.title}{_sum(panel, panel.changes)}"),
                             panel_markup(panel)) for panel in panels])
 
 
 def panel_markup(panel: Panel) -> Markup:
-    """What a step changed, or why there is nothing to see."""
+    """Returns what a step changed, or the reason why there is nothing to see."""
     if panel.problem:
         return element("p", panel.problem, class_="problem")
     if any(panel.changes):
@@ -96,7 +96,7 @@ def panel_markup(panel: Panel) -> Markup:
 
 
 def _contents(panels: Sequence[Panel], changes: Sequence[tuple[int, int]]) -> Markup:
-    """The list of steps, group by group."""
+    """Returns the list of steps, group by group."""
     groups: dict[str, list[Markup]] = {}
     for number, (panel, changed) in enumerate(zip(panels, changes)):
         link = element("a", f"{panel.short or panel.title}{_sum(panel, changed)}", href=f"#step-{number}", title=panel.title,
@@ -141,5 +141,5 @@ def _line(row: Row) -> Markup:
 
 
 def _code(line: str) -> Markup:
-    """A line of loops; what does not fit goes on below it, further in."""
+    """Returns a line of loops; what does not fit continues below, indented further."""
     return element("td", code_markup(line), style=f"--in: {len(line) - len(line.lstrip()) + 4}" if line else None)

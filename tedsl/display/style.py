@@ -1,4 +1,4 @@
-"""What the pages look like, and the keys that move through them. Both stand in the page itself: it fetches nothing."""
+"""The style sheet of the pages, and the script of their keys. Both are embedded in the page, which fetches nothing."""
 
 from tedsl.display.markup import Markup
 

@@ -1,4 +1,4 @@
-"""Differences in a terminal. Colour is for people: only where the output is a terminal, and not if NO_COLOR is set."""
+"""Shows differences in a terminal. Colour is used only if the output is a terminal and NO_COLOR is not set."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ PLAIN = "\033[0m"
 
 
 def output(file: TextIO | None, hint: str = "leave file out to print") -> TextIO:
-    """The open file that `show` writes to: standard output unless another is given. hint: what to do otherwise."""
+    """Returns the open file that `show` writes to: standard output unless another is given. hint: what to do otherwise."""
     if file is not None and not hasattr(file, "write"):
         raise ArgumentTypeError(f"show writes to an open file, got {file!r}", hint=hint)
     return sys.stdout if file is None else file
 
 
 def wants_colour(out: TextIO) -> bool:
-    """Whether `out` is a terminal that shows colour."""
+    """Tells whether `out` is a terminal that shows colour."""
     return hasattr(out, "isatty") and out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def unified(found: Sequence[Row]) -> Iterator[str]:
-    """The rows as lines that begin with `+`, `-` or a blank; changed blocks show what went before what came."""
+    """Iterates over the rows as lines that begin with `+`, `-` or a blank; in changed blocks removed lines precede added ones.
+    """
     gone: list[str] = []
     came: list[str] = []
     for row in found:
@@ -48,7 +49,7 @@ def _flushed(gone: list[str], came: list[str]) -> Iterator[str]:
 
 
 def painted(line: str, colour: bool) -> str:
-    """`line` in the colour of its first character. Control characters of names never reach the terminal."""
+    """Returns `line` in the colour of its first character, with control characters in names replaced."""
     safe = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
     start = COLOURS.get(safe[:1], "") if colour else ""
     return f"{start}{safe}{PLAIN}" if start else safe

@@ -1,4 +1,4 @@
-"""A text that shows itself as it is: in a terminal without quotes, in a notebook as a block."""
+"""A str whose repr is its text: a terminal shows it without quotes, a notebook as a block."""
 
 from __future__ import annotations
 

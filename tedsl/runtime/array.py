@@ -51,13 +51,13 @@ class NDArray:
     ctx = device  # the old name
 
     def numpy(self) -> numpy.ndarray[Any, Any]:
-        """A copy as a numpy array."""
+        """Returns a copy as a numpy array."""
         return self._array.copy()
 
     asnumpy = numpy
 
     def copyfrom(self, source: Any) -> NDArray:
-        """Copies `source`, of the same shape, into this array; numbers are converted to its dtype."""
+        """Copies `source`, of the same shape, into this array and returns it; numbers are converted to its dtype."""
         values = source._array if isinstance(source, NDArray) else numpy.asarray(source)
         if values.shape != self.shape:
             raise ArgumentError(f"copyfrom: the source has shape {values.shape}, the array {self.shape}")
@@ -65,7 +65,7 @@ class NDArray:
         return self
 
     def copyto(self, target: Device | NDArray, mem_scope: str | None = None) -> NDArray:
-        """Copies this array into `target`, or into a new array on that device."""
+        """Copies this array into `target`, or into a new array on that device, and returns the copy."""
         if isinstance(target, Device):
             return array(self._array, target)
         if not isinstance(target, NDArray):
@@ -97,7 +97,7 @@ class NDArray:
         return CPU, 0
 
     def to_dlpack(self) -> Any:
-        """A DLPack capsule that shares the memory."""
+        """Returns a DLPack capsule that shares the memory."""
         return self.__dlpack__()
 
     def same_as(self, other: object) -> bool:
@@ -115,14 +115,14 @@ class NDArray:
 
 
 def array_type_address() -> int:
-    """Where the class NDArray stands in this process: entry points recognise its objects by it."""
+    """Returns the address of the class NDArray, by which entry points recognise its objects."""
     return id(NDArray)
 
 
 @entry
 def empty(shape: Any, dtype: object = "float32", device: Device | None = None, mem_scope: str | None = None, *,
           ctx: Device | None = None) -> NDArray:
-    """A new array with undefined content, aligned to 64 bytes. ctx: the old name of `device`."""
+    """Returns a new array with undefined content, aligned to 64 bytes. ctx: the old name of `device`."""
     _require_cpu(_one_device("nd.empty", device, ctx))
     try:
         dims = tuple(map(operator.index, shape if hasattr(shape, "__iter__") else (shape,)))
@@ -135,7 +135,7 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
 
 @entry
 def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, *, ctx: Device | None = None) -> NDArray:
-    """A new array with the content (and dtype, as numpy sees it) of `arr`. ctx: the old name of `device`."""
+    """Returns a new array with the content (and dtype, as numpy sees it) of `arr`. ctx: the old name of `device`."""
     _require_cpu(_one_device("nd.array", device, ctx))
     try:
         values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)
@@ -166,7 +166,7 @@ def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any,
 
 
 def numpy_dtype(name: object) -> numpy.dtype[Any]:
-    """The numpy dtype of that name; bfloat16 is that of ml_dtypes if it can be imported, else uint16.
+    """Returns the numpy dtype of that name; bfloat16 is that of ml_dtypes if it can be imported, else uint16.
 
     DTypeError for vectors and handles: arrays hold numbers.
     """
@@ -185,7 +185,7 @@ def numpy_dtype(name: object) -> numpy.dtype[Any]:
 
 
 def _one_device(where: str, device: Device | None, ctx: Device | None) -> Device | None:
-    """The device, given by one of its two names."""
+    """Returns the device that was given by one of its two names; None if neither was."""
     if device is not None and ctx is not None and device != ctx:
         raise ArgumentError(f"{where}: device is {device} and ctx is {ctx}", hint="they say the same: pass device")
     return ctx if device is None else device

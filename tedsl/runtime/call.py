@@ -1,4 +1,6 @@
-"""The callable behind every kernel: checks the arguments in Python, runs the machine code, raises what its status says."""
+"""The callable behind every kernel: checks the arguments in Python, runs the machine code, raises the error that its status
+stands for.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class _MethodDef(ctypes.Structure):
 
 
 class CheckedCall:
-    """A kernel with its signature. Calling it checks, runs and raises; compiled entry points fall back on it.
+    """A kernel with its signature: checks a call's arguments, runs it and raises its errors.
+    Compiled entry points fall back on it.
 
     general, compact: addresses of `i32 (ptr slots)`, for any strides the signature allows and for compact arrays (0: there is
     none); compact_scalars: the variables that the second takes. library: keeps the machine code
@@ -55,16 +58,16 @@ class CheckedCall:
             self.fail(status)
 
     def refuse_names(self, *names: str) -> None:
-        """Raises: arguments are not given by name."""
+        """Raises ArgumentTypeError: arguments cannot be given by name."""
         raise ArgumentTypeError(f"{self.signature.name} takes its arguments in their order, not by name: {', '.join(names)}",
                                 hint=f"call {self.signature.name}({self.signature.names})")
 
     def prepare(self, args: Sequence[Any]) -> Prepared:
-        """The arguments, checked."""
+        """Returns the checked arguments."""
         return prepare(self.signature, args, self._compact_scalars)
 
     def fail(self, status: int) -> None:
-        """Raises what a status other than 0 means."""
+        """Raises the error that a non-zero status stands for."""
         error = take_error()  # also one that came too late to decide the status
         if status == CALLBACK_RAISED and error is not None:
             try:
@@ -78,7 +81,7 @@ class CheckedCall:
         raise InternalError(f"{self.signature.name} returned the unknown status {status}")
 
     def time(self, args: Sequence[Any], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
-        """Seconds per call of the machine code, checks left out."""
+        """Measures the machine code in seconds per call, without the checks of arguments."""
         check_counts(number, repeat, min_repeat_ms)
         prepared = self.prepare(args)
         status = ctypes.c_int32(0)
@@ -97,7 +100,7 @@ class CheckedCall:
         raise unpicklable(f"the function {self.signature.name}")
 
     def with_entry(self, address: int) -> Callable[..., None]:
-        """The builtin function whose machine code is the entry point at `address`; its `self` is this object."""
+        """Returns the builtin function whose machine code is the entry point at `address`; its `self` is this object."""
         make: Any = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         doc = f"{self.signature.name}({self.signature.names})"
@@ -107,6 +110,6 @@ class CheckedCall:
 
 
 def unpicklable(what: str) -> ArgumentTypeError:
-    """The error for who sends machine code to another process."""
+    """Returns the error for machine code that a program tries to pickle, as when it is sent to another process."""
     return ArgumentTypeError(f"{what} is machine code of this process and cannot be pickled",
                              hint="pickle the schedule or the IRModule of lower, and build it in the other process")

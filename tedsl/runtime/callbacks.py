@@ -1,4 +1,4 @@
-"""The way from a kernel into Python: `tir.call_packed`.
+"""Calls from a kernel into Python: `tir.call_packed`.
 
     void @tedsl_begin_callbacks(ptr frame)                      at the start of a kernel that calls functions
     i32 @tedsl_call_packed(ptr text, ptr slots, ptr frame)      the call; 3 if it raised: the exception is in `frame` then
@@ -38,7 +38,7 @@ _WORD: dict[str, Any] = {"i": ctypes.c_int64, "u": ctypes.c_uint64, "f": ctypes.
 
 
 def describe(name: str, result: str, arguments: Sequence[str]) -> str:
-    """The description of a call: the dtype of the result ("" where it is not used), kinds of each argument, then the name.
+    """Returns the description of a call: the dtype of the result ("" if unused), the kind of each argument, then the name.
 
     i, u, f, b: an integer, an unsigned one, a float, a bool, in one word; p: an address; s: the address of a text;
     a/dtype/rank/rw/strided: an array in 1 + rank words (data, shape), and rank more if strided.
@@ -73,7 +73,7 @@ def call_from_kernel(text: int, words: int) -> None:
 
 
 def _end_of_child(name: str, error: BaseException | None) -> None:
-    """Where the function forked, and its end is reached in the child, with `error` if it raised.
+    """Ends a call in the child of a fork that the function made, with `error` if it raised.
 
     A child of a parallel loop has one thread of it and no result. On a worker, which has no caller to return to, it ends here
     as a program that ends with `error`; on the caller of the loop it raises.
@@ -95,12 +95,12 @@ def _end_of_child(name: str, error: BaseException | None) -> None:
 
 
 def _result_word(of: DType) -> Any:
-    """What a result of dtype `of` is stored as."""
+    """Returns the type as which a result of dtype `of` is stored."""
     return ctypes.c_double if of.is_float else ctypes.c_int64 if of.is_int or of.is_bool else ctypes.c_uint64
 
 
 def _read_only(name: str, which: Sequence[str], error: ValueError) -> ArgumentError:
-    """The error for a function that writes to what it may only read; numpy's names neither the function nor the reason."""
+    """Returns the error for a function that writes to a read-only array; numpy's names neither the function nor the reason."""
     several = f"s {', '.join(which)}" if len(which) > 1 else f" {which[0]}"
     return ArgumentError(f"call_packed: {name} writes to a read-only array ({error}); the program lets it only read its "
                          f"argument{several}, counted from 0",
@@ -108,7 +108,7 @@ def _read_only(name: str, which: Sequence[str], error: ValueError) -> ArgumentEr
 
 
 class _Reader:
-    """Reads arguments; knows the arrays that were made for them."""
+    """Reads the arguments of a call, and keeps the arrays that it creates for them."""
 
     def __init__(self, address: int) -> None:
         self.address = address
@@ -129,7 +129,7 @@ class _Reader:
         return bool(value) if kind == "b" else value
 
     def array(self, kind: str) -> NDArray:
-        """An array on the kernel's memory."""
+        """Returns an array on the kernel's memory."""
         _, dtype, rank, access, layout = kind.split("/")
         data, of, n = self.word(ctypes.c_uint64), numpy_dtype(dtype), int(rank)
         shape = [self.word(ctypes.c_int64) for _ in range(n)]
@@ -148,7 +148,7 @@ class _Reader:
         return self.arrays[-1]
 
     def close(self, name: str) -> None:
-        """After the call: an array that the function kept becomes a copy; other views of the memory cannot be mended."""
+        """Ends the call: an array that the function kept becomes a copy. Other views of the memory are left as they are."""
         while self.arrays:
             array = self.arrays.pop()
             if sys.getrefcount(array) > 2:
@@ -168,12 +168,12 @@ def _compact(shape: Sequence[int]) -> list[int]:
 # --- exceptions on their way to the caller --------------------------------------------------------------------------
 
 def publish(error: BaseException) -> None:
-    """The exception with which the kernel that runs on this thread will end."""
+    """Sets the exception with which the kernel on this thread will end."""
     _pending.error = error
 
 
 def take_error() -> BaseException | None:
-    """The exception that a kernel on this thread has left, if any; it is forgotten here."""
+    """Returns the exception that a kernel on this thread has left, if any, and forgets it."""
     error: BaseException | None = getattr(_pending, "error", None)
     _pending.error = None
     return error
@@ -190,7 +190,7 @@ def publish_address() -> int:
 # --- machine code ---------------------------------------------------------------------------------------------------
 
 def callback_source() -> str:
-    """The IR of `tedsl_begin_callbacks`, `tedsl_call_packed` and `tedsl_publish_error`."""
+    """Returns the IR of `tedsl_begin_callbacks`, `tedsl_call_packed` and `tedsl_publish_error`."""
     return _SOURCE
 
 

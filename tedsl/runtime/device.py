@@ -1,4 +1,6 @@
-"""Devices: where arrays live. `cpu()` runs; the other kinds have names so that programs can ask whether they exist."""
+"""Devices, where arrays are placed.
+Only `cpu()` exists; the other kinds have names, so that programs can ask whether they exist.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _NAMES = {CPU: "cpu", CUDA: "cuda", **{number: name for name, number in OTHERS.i
 
 @dataclass(frozen=True)
 class Device:
-    """A device of a kind: `device_type` is DLPack's number of the kind."""
+    """A device: `device_type` is DLPack's number of its kind, `device_id` its number."""
 
     device_type: int
     device_id: int = 0
@@ -25,7 +27,7 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether arrays can be placed on it here."""
+        """Tells whether arrays can be placed on it here."""
         return self.device_type == CPU and self.device_id == 0
 
     def sync(self, stream: object = None) -> None:
@@ -38,37 +40,37 @@ class Device:
 
 
 def cpu(dev_id: int = 0) -> Device:
-    """The processor."""
+    """Returns the CPU as a device."""
     return device("cpu", dev_id)
 
 
 def cuda(dev_id: int = 0) -> Device:
-    """A CUDA device."""
+    """Returns a CUDA device."""
     return device("cuda", dev_id)
 
 
 def rocm(dev_id: int = 0) -> Device:
-    """A ROCm device."""
+    """Returns a ROCm device."""
     return device("rocm", dev_id)
 
 
 def opencl(dev_id: int = 0) -> Device:
-    """An OpenCL device."""
+    """Returns an OpenCL device."""
     return device("opencl", dev_id)
 
 
 def vulkan(dev_id: int = 0) -> Device:
-    """A Vulkan device."""
+    """Returns a Vulkan device."""
     return device("vulkan", dev_id)
 
 
 def metal(dev_id: int = 0) -> Device:
-    """A Metal device."""
+    """Returns a Metal device."""
     return device("metal", dev_id)
 
 
 def device(dev_type: str | int = "cpu", dev_id: int = 0) -> Device:
-    """The device of that kind ("cpu", "cuda", or a target such as "llvm -mcpu=skylake") and number."""
+    """Returns the device of that kind ("cpu", "cuda", or a target such as "llvm -mcpu=skylake") and number."""
     if isinstance(dev_id, bool) or not isinstance(dev_id, int) or dev_id < 0:
         raise ArgumentError(f"the number of a device is an int of at least 0, not {dev_id!r}")
     if isinstance(dev_type, int) and dev_type in _NAMES:

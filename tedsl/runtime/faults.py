@@ -1,4 +1,4 @@
-"""What kernels of checked mode call when a check fails: `tedsl.checked.fault`, a function as `register_func` makes them."""
+"""The registered function that kernels of checked mode call when a check fails: `tedsl.checked.fault`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANY = -(1 << 63)  # among the integers: no particular one
 
 
 def provide_faults() -> None:
-    """Registers the function; once is enough."""
+    """Registers the function, unless it is registered."""
     register_func(FAULT, _fault, override=True)
 
 

@@ -1,4 +1,4 @@
-"""Objects that programs pass as arrays and numbers, as numpy arrays that share their memory and as Python numbers.
+"""Views objects that programs pass as arrays or numbers: as numpy arrays on the same memory, and as Python numbers.
 
 Nothing is ever copied here: a kernel writes into the caller's memory or the call is refused.
 """
@@ -23,7 +23,7 @@ _bfloat16_number: ctypes.c_int32 | None = None
 
 
 def bfloat16_number_address() -> int:
-    """Where numpy's number of ml_dtypes' bfloat16 stands; -1 until such an array is seen: its package may not be loaded yet."""
+    """Returns the address of numpy's type number for ml_dtypes' bfloat16; -1 until an array of that dtype has been seen."""
     return ctypes.addressof(_bfloat16_cell())
 
 
@@ -35,7 +35,7 @@ def _bfloat16_cell() -> ctypes.c_int32:
 
 
 def as_array(value: Any, where: str, hint: str) -> Array:
-    """`value` as a numpy array on the same memory; ArgumentTypeError, which begins with `where`, if it is not an array.
+    """Returns `value` as a numpy array on the same memory; ArgumentTypeError, which begins with `where`, if it is not an array.
 
     hint: what to do with values that are not an array.
     """
@@ -78,7 +78,7 @@ def _from_dlpack_object(value: Any, where: str) -> Array:
 
 
 class _CapsuleOwner:
-    """A DLPack capsule as the object that numpy expects."""
+    """An object with `__dlpack__` around a capsule, as numpy expects."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -91,12 +91,12 @@ class _CapsuleOwner:
 
 
 def from_dlpack(source: Any) -> NDArray:
-    """An array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
+    """Returns an array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
     return NDArray(array_from_dlpack(source))
 
 
 def array_from_dlpack(source: Any) -> Array:
-    """A numpy array on the memory of a DLPack capsule or object, writable unless the source says that it is not."""
+    """Returns a numpy array on the memory of a DLPack capsule or object, writable unless the source is read-only."""
     is_capsule = any(ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(source), name)
                      for name in (b"dltensor", b"dltensor_versioned"))
     if not is_capsule and not (hasattr(source, "__dlpack__") and not isinstance(source, type)):
@@ -117,14 +117,14 @@ def array_from_dlpack(source: Any) -> Array:
 
 
 class _Tensor(ctypes.Structure):
-    """DLPack's DLTensor, as far as it is read here."""
+    """The fields of DLPack's DLTensor that are read here."""
 
     _fields_ = (("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
                 ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
 def _had_bfloat16(capsule: Any) -> bool:
-    """Whether the capsule holds bfloat16, which numpy does not take; afterwards it says uint16."""
+    """Tells whether the capsule holds bfloat16, which numpy refuses, and relabels such a capsule as uint16."""
     for name, before in ((b"dltensor", 0), (b"dltensor_versioned", 32)):  # before the tensor: version, context, deleter, flags
         if ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), name) == 1:
             get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -137,7 +137,7 @@ def _had_bfloat16(capsule: Any) -> bool:
 
 
 def _capsule(source: Any) -> Any:
-    """The capsule of an object, of the newest kind that both it and numpy know."""
+    """Returns the capsule of an object, of the newest version that both it and numpy know."""
     if _NUMPY >= (2, 1):
         try:
             return source.__dlpack__(max_version=(1, 0))
@@ -147,7 +147,7 @@ def _capsule(source: Any) -> Any:
 
 
 def has_dtype(array: Array, wanted: DType) -> bool:
-    """Whether the elements are `wanted` by meaning: long long is int64, bfloat16 may be uint16."""
+    """Tells whether the elements are `wanted` by meaning: long long is int64, bfloat16 may be uint16."""
     have = array.dtype
     if wanted.code == "bfloat":
         if have.name == "bfloat16":
@@ -159,7 +159,7 @@ def has_dtype(array: Array, wanted: DType) -> bool:
 
 
 def as_number(value: Any, of: DType, where: str) -> int | float:
-    """`value` as a number that dtype `of` holds; raises, beginning with `where`, if it is none or does not fit."""
+    """Returns `value` as a number of dtype `of`; raises, beginning with `where`, if it is not a number or does not fit."""
     if of.is_float:
         return _as_float(value, of, where)
     try:
@@ -187,7 +187,7 @@ def _as_float(value: Any, of: DType, where: str) -> float:
 
 
 def slot_bits(number: float, of: DType) -> int:
-    """A scalar as the 64 bits that a kernel's call takes: integers as they are, floats as their float or double."""
+    """Returns a scalar as the 64 bits that a kernel's call takes: integers as they are, floats as their float or double."""
     if not of.is_float:
         low = int(number) & (2**64 - 1)
         return low - 2**64 if low >> 63 else low

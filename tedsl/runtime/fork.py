@@ -1,4 +1,4 @@
-"""Processes forked while another thread is amid LLVM: fork waits until LLVM is at rest.
+"""Makes fork wait until no thread is inside LLVM.
 
 Otherwise the new process would have locks that nobody releases, and its first build would wait for ever.
 """
@@ -15,7 +15,7 @@ _held: list[Any] = []
 
 
 def guarded_lock() -> Any:
-    """A new lock that fork takes before it copies the process, and gives back in both."""
+    """Returns a new lock that fork acquires before it copies the process, and releases in parent and child."""
     made = threading.RLock()
     _guarded.append(made)
     return made
@@ -33,7 +33,8 @@ def _release() -> None:
 
 
 def _llvmlite_lock() -> tuple[Any, ...]:
-    """The lock around every call of llvmlite into LLVM; private there, so none if it is called otherwise one day."""
+    """Returns, in a tuple, llvmlite's private lock around its calls into LLVM; an empty tuple where there is none by that name.
+    """
     lib = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
     found = getattr(getattr(lib, "_lock", None), "_lock", None)
     return () if found is None else (found,)

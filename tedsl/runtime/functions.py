@@ -1,4 +1,4 @@
-"""Functions of the program by name: `register_func` for what kernels call by `tir.call_packed`.
+"""Python functions by name: `register_func` gives a function the name by which kernels call it with `tir.call_packed`.
 
     @tedsl.register_func("my.scale")
     def scale(x, y, factor):          # arrays are NDArrays on the kernel's own memory, valid during the call
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PackedFunc:
-    """A Python function as programs pass it around; calling it calls the function."""
+    """A Python function as TVM's programs pass it around; calling it calls the function."""
 
     __slots__ = ("__wrapped__", "name")
 
@@ -44,7 +44,8 @@ def register_func(func_name: str, f: F, override: bool = False) -> F: ...
 
 
 def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
-    """Give the function `f` a name that kernels call by `tir.call_packed(name, ...)`. Also a decorator, with or without a name.
+    """Registers `f` under a name that kernels call by `tir.call_packed(name, ...)`.
+    Also a decorator, with or without a name.
 
     override: replace the function that has the name already.
     """
@@ -67,7 +68,7 @@ def _register(name: str, function: Any, override: bool) -> Any:
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
-    """The function registered as `name`; without one None if allow_missing, else OptionError."""
+    """Returns the function registered as `name`; if there is none, None with allow_missing, else raises OptionError."""
     found = FUNCTIONS.get(name) if isinstance(name, str) else None
     if found is None and not allow_missing:
         raise OptionError(f"no function is registered as {name!r}", hint="tedsl.register_func(name, function)")
@@ -77,11 +78,11 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
 
 
 def list_global_func_names() -> list[str]:
-    """The names of all registered functions."""
+    """Returns the names of all registered functions."""
     return listed()
 
 
 def remove_global_func(name: str) -> None:
-    """Forget the function registered as `name`."""
+    """Removes the function registered as `name`."""
     if FUNCTIONS.pop(name, None) is None:
         raise OptionError(f"no function is registered as {name!r}")

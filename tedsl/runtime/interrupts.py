@@ -1,4 +1,4 @@
-"""Ctrl-C while machine code is made: it ends the build, and never a destructor.
+"""Ctrl-C during a build: the interrupt ends the build, but never amid a destructor.
 
 Python raises KeyboardInterrupt between any two instructions of the main thread. In a destructor (LLVM's objects have some,
 which take milliseconds) the exception is printed and forgotten, and the build goes on. Here such an interrupt waits until
@@ -21,14 +21,14 @@ _CALLBACKS = weakref.finalize.__call__.__code__.co_filename  # callbacks of weak
 
 
 class _Interrupts:
-    """The handler of SIGINT during a build. waiting: one has come in a destructor, and is tried again when `timer` ends."""
+    """The handler of SIGINT during a build. waiting: an interrupt that came in a destructor, raised again when `timer` ends."""
 
     def __init__(self) -> None:
         self.waiting = False
         self.timer: threading.Timer | None = None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Raises KeyboardInterrupt, or comes again soon where that would be lost."""
+        """Raises KeyboardInterrupt, or postpones it where it would be lost in a destructor."""
         self.waiting = _in_destructor(frame)
         if not self.waiting:
             raise KeyboardInterrupt
@@ -37,7 +37,7 @@ class _Interrupts:
         self.timer.start()
 
     def finish(self) -> None:
-        """Raises the interrupt that still waits, if this is not itself in a destructor: after that the timer has it raised."""
+        """Raises the interrupt that still waits, unless this is itself in a destructor; then the timer raises it."""
         if not self.waiting or _in_destructor(sys._getframe(1)):
             return
         if self.timer is not None:
@@ -48,7 +48,7 @@ class _Interrupts:
 
 @contextmanager
 def whole_destructors() -> Iterator[None]:
-    """A block in which Ctrl-C interrupts no destructor; nothing changes for programs that handle SIGINT themselves."""
+    """Context in which Ctrl-C interrupts no destructor. Changes nothing for programs that handle SIGINT themselves."""
     if threading.current_thread() is not threading.main_thread() or \
             signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -63,8 +63,9 @@ def whole_destructors() -> Iterator[None]:
 
 
 def _in_destructor(frame: FrameType | None) -> bool:
-    """Whether `frame` runs below a destructor, or below what llvmlite does there and also when it is called: half of it done
-    makes the destructor fail."""
+    """Tells whether `frame` runs below a destructor, or below llvmlite's code that releases an object: done by half, it makes
+    the destructor fail.
+    """
     while frame is not None:
         name = frame.f_code.co_name
         if name == "__del__" or frame.f_code.co_filename == _CALLBACKS or (

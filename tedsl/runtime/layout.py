@@ -1,4 +1,4 @@
-"""Where CPython and numpy keep the fields that compiled entry points read, probed on this very process.
+"""The offsets of the fields of CPython's and numpy's structures that entry points read, probed in this process.
 
 The offsets of numpy's C structures are the same from 1.26 to 2.x on 64-bit machines; they are checked against arrays made here
 before the first entry point relies on them. If a check fails, or the interpreter has no GIL, there is no layout
@@ -45,7 +45,7 @@ NUMBERS = {"bool": (0,), "int8": (1,), "uint8": (2,), "int16": (3,), "uint16": (
 
 @cache
 def array_layout() -> Layout | None:
-    """The layout, if everything in it was found true."""
+    """Returns the layout if every offset in it was verified, else None."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or sys.maxsize < 2**32 \
             or sys.byteorder != "little":
         return None

@@ -1,4 +1,4 @@
-"""Module: what `build` returns. Functions that run, and the texts they came from."""
+"""Module, the result of `build`: functions that run, and the texts that they were compiled from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Module:
         return self.get_function(name)
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., None]:
-        """The function called `name`; OptionError, which is an AttributeError, if there is none."""
+        """Returns the function called `name`; OptionError, which is an AttributeError, if there is none."""
         if not isinstance(name, str) or name not in self._functions:
             raise OptionError(f"the module has no function {name!r}; it has: {', '.join(self._functions)}")
         return self._functions[name]
@@ -56,7 +56,7 @@ class Module:
 
     @property
     def imported_modules(self) -> list[Module]:
-        """Modules for other devices: a module for the CPU has none."""
+        """Returns the modules for other devices: an empty list, for a module for the CPU has none."""
         return []
 
     @property
@@ -68,7 +68,7 @@ class Module:
         return self._target
 
     def get_source(self, fmt: str = "") -> Text:
-        """The module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops, in TVM's notation).
+        """Returns the module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops, in TVM's notation).
 
         A str that a console prints as it is, and a notebook shows as a block.
         """
@@ -79,7 +79,7 @@ class Module:
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
                        min_repeat_ms: float = 0, f_preproc: str = "") -> Callable[..., TimingResult]:
-        """A function of the kernel's arguments that calls it number x repeat times and returns seconds per call.
+        """Returns a function of the kernel's arguments that calls it number x repeat times and returns seconds per call.
 
         Arguments are checked once; the loop is machine code. One call before counts for nothing.
         """
@@ -100,12 +100,12 @@ class Module:
         return evaluate
 
     def save(self, file_name: str, fmt: str = "") -> NoReturn:
-        """Machine code is not written to files yet."""
+        """Raises TedslError: modules cannot be written to files."""
         raise TedslError(f"save: machine code is not written to files yet, so not to {file_name!r}",
                          hint='get_source("ll") is its text for LLVM; keep the program, and build it where it runs')
 
     def export_library(self, file_name: str, *options: Any, **named: Any) -> NoReturn:
-        """Libraries are not made yet."""
+        """Raises TedslError: modules cannot be exported as libraries."""
         raise TedslError(f"export_library: libraries are not made yet, so not {file_name!r}",
                          hint='get_source("ll") is its text for LLVM; keep the program, and build it where it runs')
 
@@ -131,7 +131,7 @@ class Module:
 
 
 def refused(name: str, reason: str) -> Callable[..., None]:
-    """A function that only says why it cannot run."""
+    """Returns a function whose call raises the reason why it cannot run here."""
 
     def refuse(*args: Any) -> None:
         raise TedslError(f"{name}: {reason}", hint="get_source works; build for this machine to run it")

@@ -1,4 +1,4 @@
-"""Python values as the objects of programs: `runtime.convert`; which targets run here: `runtime.enabled`."""
+"""`runtime.convert`, which turns Python values into expressions, and `runtime.enabled`, which tells what targets run here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tedsl.target.current import as_target
 
 
 def convert(value: Any) -> Any:
-    """A number as a constant, a str as a string constant, a function as a packed function; sequences and dicts item by item.
+    """Converts numbers to constants, str to string constants, functions to packed functions; sequences and dicts item by item.
 
     None, arrays and objects of programs (tensors, schedules, modules, targets, ...) stay what they are, also those that can be
     called.
@@ -40,24 +40,23 @@ class _IsOurs(type):
 
 
 class Object(metaclass=_IsOurs):
-    """For `isinstance`: whatever programs are made of. It makes no objects itself."""
+    """The base of whatever programs are made of, for `isinstance`. It has no instances of its own."""
 
 
 def load_module(path: str, fmt: str = "") -> NoReturn:
-    """Modules are not loaded from files yet."""
+    """Raises TedslError: modules cannot be loaded from files."""
     raise TedslError(f"load_module: modules are not loaded from files yet, so not from {path!r}",
                      hint="keep the program that made it, and build it where it runs: a build takes milliseconds")
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether it is a function of this package (a reducer is one) or of a class of it: most stand above this file, so what
-    counts is where they say they are from."""
+    """Tells whether `value` is a function of this package (a reducer is one) or an instance of one of its classes."""
     home = str(getattr(value, "__module__", ""))  # an object has that of its class
     return home == "tedsl" or home.startswith("tedsl.")
 
 
 def enabled(target: Any) -> bool:
-    """Whether programs built for `target` run here."""
+    """Tells whether programs built for `target` run here."""
     try:
         made = as_target(target)
     except TedslError:

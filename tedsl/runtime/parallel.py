@@ -29,7 +29,7 @@ _torn = ""  # see torn_from_region
 
 
 def set_num_threads(count: int) -> None:
-    """Parallel loops run on `count` threads (the caller is one of them) from now on."""
+    """Sets the number of threads that parallel loops use from now on, the caller included."""
     global _wanted
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
         raise ArgumentError(f"the number of threads is an int from 1 to {MAX_THREADS}, not {count!r}")
@@ -39,7 +39,7 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads parallel loops use."""
+    """Returns the number of threads that parallel loops use."""
     return _wanted if _wanted is not None else _default_threads()
 
 
@@ -54,7 +54,7 @@ def _default_threads() -> int:
 
 
 def _container_limit() -> int:
-    """How many processors' worth of time a container grants: more threads than that would spin in each other's way."""
+    """Returns the number of processors that a container's quota grants: more threads would only compete for them."""
     try:
         with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
             quota, period = file.read().split()
@@ -64,7 +64,8 @@ def _container_limit() -> int:
 
 
 def state_address() -> int:
-    """The memory of the pool, made on first use and never freed: workers look at it until the process ends."""
+    """Returns the address of the pool's memory, allocated on first use and never freed: workers read it until the process ends.
+    """
     global _state
     if not _state:
         allocate: Any = ctypes.pythonapi.PyMem_RawCalloc
@@ -77,7 +78,7 @@ def state_address() -> int:
 
 
 def _forget_workers() -> None:
-    """In the child of a fork: the threads of the parent are not here.
+    """Resets the pool in the child of a fork, where the threads of the parent do not exist.
 
     One that was forked by a callback of a parallel loop runs its kernels serially: what it does before the callback ends is a
     part of that loop, as nested loops are.
@@ -90,7 +91,7 @@ def _forget_workers() -> None:
 
 
 def _part_in_region(thread: int) -> str:
-    """What the thread does in the region that runs now: "caller", "worker", or "" if it takes no part in one."""
+    """Returns the thread's part in the region that runs now: "caller", "worker", or "" for none."""
     if not ctypes.c_int32.from_address(_state + 4).value:
         return ""
     if ctypes.c_uint64.from_address(_state + _CALLER).value == thread:
@@ -101,13 +102,14 @@ def _part_in_region(thread: int) -> str:
 
 
 def torn_from_region() -> str:
-    """Whether this process was forked inside of a parallel loop whose other threads it lacks, by its "caller" or a "worker";
-    else ""."""
+    """Tells whether this process was forked inside a parallel loop, whose other threads it lacks: by its "caller", by a
+    "worker", or not ("").
+    """
     return _torn
 
 
 def pool_source() -> str:
-    """The IR of the pool for this machine."""
+    """Returns the IR of the pool for this machine."""
     machine = platform.machine()
     if machine not in _SYS_FUTEX:
         raise TedslError(f"parallel loops run on x86-64 and AArch64, not on {machine}", hint="leave `parallel` out here")

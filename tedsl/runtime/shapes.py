@@ -1,4 +1,4 @@
-"""Integer expressions of shapes and strides at a call: exact values, and which variable a dimension determines.
+"""Evaluates integer expressions of shapes and strides at a call, exactly, and finds which variable a dimension determines.
 
 Values are Python ints, so nothing overflows: whether a value fits its variable's dtype is checked by the caller.
 """
@@ -62,7 +62,7 @@ BINARY: dict[type[Expr], Callable[[int, int], int]] = {
 
 
 def exact(expr: Expr, values: Mapping[Var, int]) -> int:
-    """The value of an integer expression."""
+    """Returns the value of an integer expression."""
     done: dict[Expr, int] = {}
     for node in post_order(expr):
         match node:
@@ -85,7 +85,7 @@ def exact(expr: Expr, values: Mapping[Var, int]) -> int:
 
 
 def coefficient(expr: Expr, var: Var) -> int | None:
-    """The constant c of expr = c * var + rest, where rest does not use `var`; None if it is not of that form."""
+    """Returns the constant c of expr = c * var + rest, where rest does not use `var`; None if it is not of that form."""
     done: dict[Expr, int | None] = {}
     for node in post_order(expr):
         match node:

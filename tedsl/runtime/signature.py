@@ -1,4 +1,4 @@
-"""What a kernel takes: its parameters, and how the arguments of a call determine every variable of its shapes."""
+"""The signature of a kernel: its parameters, and how the arguments of a call determine every variable of its shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from tedsl.runtime.shapes import coefficient
 
 @dataclass(frozen=True)
 class TensorParam:
-    """An array: `shape` and `strides` (in elements; empty: compact row-major) may use variables. `written`: an output."""
+    """An array parameter: `shape` and `strides` (in elements; empty: compact row-major) may use variables.
+    `written`: an output.
+    """
 
     name: str
     buffer: Buffer
@@ -44,7 +46,7 @@ class TensorParam:
 
 @dataclass(frozen=True)
 class ScalarParam:
-    """A number, passed for a variable."""
+    """A number parameter, passed for a variable."""
 
     name: str
     var: Var
@@ -84,11 +86,11 @@ class Signature:
     noalias: bool
 
     def tensors(self) -> Iterator[tuple[int, TensorParam]]:
-        """The array parameters with their positions."""
+        """Iterates over the array parameters with their positions."""
         return ((k, p) for k, p in enumerate(self.params) if isinstance(p, TensorParam))
 
     def has_scalars(self) -> bool:
-        """Whether numbers are among the parameters."""
+        """Tells whether numbers are among the parameters."""
         return any(isinstance(p, ScalarParam) for p in self.params)
 
     @property
@@ -96,12 +98,12 @@ class Signature:
         return ", ".join(p.name for p in self.params)
 
     def has_symbolic_strides(self) -> bool:
-        """Whether arrays that are not compact are accepted."""
+        """Tells whether arrays that are not compact are accepted."""
         return any(not isinstance(s, IntImm) for _, p in self.tensors() for s in p.strides)
 
 
 def signature_of(func: PrimFunc) -> Signature:
-    """The signature of `func`, before or after `flatten_storage`.
+    """Returns the signature of `func`, before or after `flatten_storage`.
 
     Raises LoweringError if some variable of a shape cannot be found from the arguments.
     """
@@ -117,7 +119,9 @@ def signature_of(func: PrimFunc) -> Signature:
 
 
 def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:
-    """Scalars that are parameters or occur in shapes, strides and offsets of the arguments, in order of first appearance."""
+    """Returns the scalar parameters and the variables in shapes, strides and offsets of arguments, in order of first
+    appearance.
+    """
     found: dict[Var, None] = {}
     for var in func.params:
         buffer = func.buffer_map.get(var)
@@ -131,7 +135,8 @@ def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:
 
 
 def _written(func: PrimFunc) -> set[Var]:
-    """Data pointers that the body may write through; one given to an external call counts unless it is marked as read only."""
+    """Returns the data pointers that the body may write through; one given to an external call counts unless marked read-only.
+    """
     found: set[Var] = set()
     for node in post_order(func.body):
         match node:
@@ -191,7 +196,7 @@ def _sources(params: list[TensorParam | ScalarParam]) -> Iterator[_Source]:
 
 
 def _solve_one(source: _Source, found: dict[Var, Binding]) -> None:
-    """Adds the binding of the one variable of `source` that is not known yet, if it is linear in it."""
+    """Adds the binding of the one variable of `source` that is not known yet, if the expression is linear in it."""
     unknown = [v for v in variables(source.expr) if v not in found]
     if len(unknown) == 1:
         scale = coefficient(source.expr, unknown[0])

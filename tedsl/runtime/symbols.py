@@ -1,4 +1,4 @@
-"""The names that machine code may use without defining them: nothing else is ever linked.
+"""The symbols that machine code may use without defining them, and their addresses.
 
 An object that needs any other symbol is refused before linking (an unresolved symbol ends the process in the linker).
 No address stands in an object; each name is bound when the object is linked, so objects are valid in any process.
@@ -62,12 +62,12 @@ EXTERN = "tedsl.extern."  # before the name of a C function that the program cal
 
 
 def is_known(name: str) -> bool:
-    """Whether machine code may use `name`."""
+    """Tells whether machine code may use `name`."""
     return name in CPYTHON or name in PROCESS or name in RUNTIME or name in DATA or name.startswith(EXTERN)
 
 
 def extern_address(name: str) -> int | None:
-    """Where the C function `name` stands in this process; None if no library that it has loaded has it."""
+    """Returns the address of the C function `name` in this process; None if no loaded library has it."""
     try:
         found = getattr(ctypes.CDLL(None), name)
     except (AttributeError, ValueError):
@@ -84,7 +84,7 @@ def _extern(name: str) -> int:
 
 
 def address_of(name: str) -> int:
-    """The address of a name of CPYTHON, PROCESS or DATA (those of RUNTIME belong to the JIT), or of a C function."""
+    """Returns the address of a name of CPYTHON, PROCESS or DATA (those of RUNTIME belong to the JIT), or of a C function."""
     return _extern(name.removeprefix(EXTERN)) if name.startswith(EXTERN) else _own_address(name)
 
 
@@ -97,7 +97,7 @@ def _own_address(name: str) -> int:
 
 
 def provider(path: str) -> Callable[[], Any]:
-    """The function at `module:name`."""
+    """Returns the function at `module:name`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""Timing kernels without Python in the loop: what `Module.time_evaluator` runs."""
+"""Times kernels without Python in the loop, for `Module.time_evaluator`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.errors import ArgumentError
 
 @dataclass(frozen=True)
 class TimingResult:
-    """Seconds per call: `results` has one entry for each repetition, itself the mean over its calls."""
+    """Times in seconds per call: `results` has one entry for each repetition, itself the mean over its calls."""
 
     results: tuple[float, ...]
 
@@ -46,14 +46,14 @@ class TimingResult:
         return facts_page("Seconds per call", {**self._shown(), "repetitions": len(self.results)})
 
     def _shown(self) -> dict[str, str]:
-        """Each statistic in the unit in which the median reads best."""
+        """Returns each statistic as text, in the unit that suits the median."""
         scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
                            if self.median * s >= 1 or u == "ns")
         return {name: f"{getattr(self, name) * scale:.4g} {unit}" for name in ("mean", "median", "min", "max", "std")}
 
 
 def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
-    """Refuses counts that mean nothing."""
+    """Raises ArgumentError unless `number` and `repeat` are ints of at least 1 and `min_repeat_ms` is at least 0 and finite."""
     for name, value in (("number", number), ("repeat", repeat)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ArgumentError(f"time_evaluator: {name} is an int of at least 1, not {value!r}")
@@ -62,7 +62,8 @@ def check_counts(number: int, repeat: int, min_repeat_ms: float) -> None:
 
 
 def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms: float) -> TimingResult:
-    """`repeat` times the seconds of `number` calls. `run(n)` makes n calls and returns their seconds.
+    """Returns, `repeat` times, the mean seconds per call of `number` calls.
+    `run(n)` makes n calls and returns their seconds.
 
     `number` grows until one repetition takes `min_repeat_ms`. One call before all counts for nothing: it touches the memory.
     """
@@ -79,7 +80,9 @@ def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms
 
 
 def timer_source() -> str:
-    """The IR of `tedsl_time_calls(call, slots, number, status) -> nanoseconds`; stops at the first status that is not 0."""
+    """Returns the IR of `tedsl_time_calls(call, slots, number, status) -> nanoseconds`, which stops at the first non-zero
+    status.
+    """
     return _SOURCE
 
 

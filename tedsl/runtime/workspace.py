@@ -1,4 +1,4 @@
-"""Temporary memory of kernels: 64-byte aligned blocks from a pool of the thread that asks, in LLVM IR.
+"""Temporary memory of kernels: 64-byte aligned blocks from a pool per thread, in LLVM IR.
 
 A thread keeps up to 16 freed blocks and 256 MiB of them for its next allocations, so that a kernel called in a loop touches the
 same pages again; they go back to the C library when the thread ends. A failed allocation is a null pointer,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 def workspace_source() -> str:
-    """The IR of `tedsl_workspace_alloc(bytes)` and `tedsl_workspace_free(pointer)`."""
+    """Returns the IR of `tedsl_workspace_alloc(bytes)` and `tedsl_workspace_free(pointer)`."""
     return _SOURCE
 
 

@@ -1,4 +1,4 @@
-"""What a machine can do: the targets of `build`, the current one, the host."""
+"""Targets of `build`: what a machine can do, which target is current, and what the host is."""
 
 from tedsl.target.current import as_target, host_target
 from tedsl.target.kinds import TargetKind, register_kind

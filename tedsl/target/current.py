@@ -1,4 +1,4 @@
-"""The target in force: of a `with Target(...)` block of this thread, else the host."""
+"""The target in force: that of this thread's innermost `with Target(...)` block, else the host."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tedsl.target.target import Target
 
 @functools.lru_cache(maxsize=1)
 def host_target() -> Target:
-    """The target of this machine: `Target("llvm")`."""
+    """Returns the target of this machine, `Target("llvm")`."""
     return Target("llvm")
 
 
 def as_target(given: Any = None) -> Target:
-    """A Target from a str, a dict or a Target; None is the current one, else the host."""
+    """Returns a Target from a str, a dict or a Target; for None the current one, else the host."""
     if isinstance(given, Target):
         return given
     if given is None:

@@ -1,4 +1,4 @@
-"""Which instructions a processor has: one table by name, and what features imply each other.
+"""The instruction sets of each processor, in one table by name, and which features imply others.
 
 LLVM knows this too, but its Python binding does not tell; a name that LLVM does not know is silently ignored there, so
 that a typing error would cost nine tenths of the speed. Names not in the table are refused.
@@ -69,7 +69,7 @@ IMPLIES: dict[str, tuple[str, ...]] = {
 
 
 def apply_changes(start: tuple[str, ...], changes: tuple[str, ...]) -> frozenset[str]:
-    """The features `start` after `changes` such as "+avx2" and "-fma", in order."""
+    """Returns the features `start` after `changes` such as "+avx2" and "-fma", in order."""
     have = set(start)
     for change in changes:
         name = change[1:]

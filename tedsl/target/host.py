@@ -1,4 +1,4 @@
-"""This machine: name and features of its processor, asked once, when somebody wants to know."""
+"""The host: the name and features of this machine's processor, queried on first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tedsl.errors import TedslError
 
 
 class Host(NamedTuple):
-    """The processor of this machine, as LLVM calls it."""
+    """The name and features of this machine's processor, as LLVM calls them."""
 
     triple: str
     cpu: str
@@ -19,7 +19,7 @@ class Host(NamedTuple):
 
 
 def llvm_binding() -> Any:
-    """llvmlite's binding of LLVM; TedslError if it is not installed."""
+    """Returns llvmlite's binding of LLVM; TedslError if it is not installed."""
     try:
         import llvmlite.binding as llvm
     except (ImportError, OSError) as error:
@@ -30,7 +30,9 @@ def llvm_binding() -> Any:
 
 @functools.lru_cache(maxsize=1)
 def host() -> Host:
-    """What LLVM finds on this machine. The name can be wrong in a guest, the features are read from the processor."""
+    """Returns the processor that LLVM detects.
+    Its name can be wrong in a virtual machine; the features are read from the processor.
+    """
     llvm = llvm_binding()
     try:
         flags = dict(llvm.get_host_cpu_features())

@@ -1,4 +1,4 @@
-"""The kinds of targets in one table: the options of each, and the backend that makes its code.
+"""The kinds of targets in one table: the options of each, and the backend that generates its code.
 
 Kinds of others come from `register_kind`, or from packages that declare an entry point in the group `tedsl.targets`.
 """
@@ -13,7 +13,7 @@ from tedsl.plugins import TARGETS, load_plugin, plugin_names
 
 @dataclass(frozen=True)
 class TargetKind:
-    """A family of targets.
+    """A kind of target.
 
     keys: what schedules ask for ("cpu", "gpu"); options: those it takes beside the common ones.
     backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported when first used; "" where nothing makes code yet.
@@ -49,7 +49,7 @@ _ADDED: dict[str, TargetKind] = {}  # by register_kind and by packages
 
 
 def register_kind(kind: TargetKind) -> None:
-    """Make `kind` a target kind: `Target(kind.name)` and `build(..., target=kind.name)` use its backend from now on.
+    """Registers `kind`: `Target(kind.name)` and `build(..., target=kind.name)` use its backend from now on.
 
     Raises ArgumentError if the name is taken, ArgumentTypeError for anything but a TargetKind that is filled in.
     """
@@ -60,7 +60,8 @@ def register_kind(kind: TargetKind) -> None:
 
 
 def find_kind(name: str) -> TargetKind | None:
-    """The kind called `name`: ours, a registered one, or one that an installed package declares; None if there is none."""
+    """Returns the kind called `name`: ours, a registered one, or one that an installed package declares; None if there is none.
+    """
     kind = KINDS.get(name) or _ADDED.get(name)
     if kind is None and name in plugin_names(TARGETS):
         kind = load_plugin(TARGETS, name)
@@ -70,17 +71,17 @@ def find_kind(name: str) -> TargetKind | None:
 
 
 def kind_names() -> list[str]:
-    """The names of all kinds, ours first."""
+    """Returns the names of all kinds, ours first."""
     return list(dict.fromkeys([*KINDS, *_ADDED, *plugin_names(TARGETS)]))
 
 
 def names_that_build() -> list[str]:
-    """The names of the kinds that have a backend; for the others, schedules are lowered but no code is made."""
+    """Returns the names of the kinds that have a backend; for the others schedules are lowered but no code is generated."""
     return [name for name in kind_names() if (kind := find_kind(name)) is not None and kind.backend]
 
 
 def _check_kind(kind: object) -> None:
-    """Refuse what is not a TargetKind, or one whose backend is not written as "module:class"."""
+    """Refuses what is not a TargetKind, or one whose backend is not written as "module:class"."""
     form = 'write TargetKind("mychip", keys=("cpu",), options=("mcpu",), backend="mychip.codegen:Backend")'
     if not isinstance(kind, TargetKind):
         raise ArgumentTypeError(f"a target kind is a tedsl.target.TargetKind, not {kind!r}", hint=form)

@@ -12,16 +12,16 @@ _STACK: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar("tedsl_
 
 
 def enter(target: Target) -> None:
-    """`target` is the current one from here on."""
+    """Makes `target` the current one."""
     _STACK.set((*_STACK.get(), target))
 
 
 def leave() -> None:
-    """The target before the last `enter` is current again."""
+    """Restores the target that was current before the last `enter`."""
     _STACK.set(_STACK.get()[:-1])
 
 
 def current_target() -> Target | None:
-    """The innermost target of a `with` block, if any."""
+    """Returns the target of the innermost `with` block, if any."""
     stack = _STACK.get()
     return stack[-1] if stack else None

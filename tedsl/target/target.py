@@ -1,4 +1,4 @@
-"""`Target`: what the code is made for, from TVM's notation, and what such a machine can do."""
+"""`Target`: the machine that code is generated for, from TVM's notation, and what that machine can do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tedsl.target.stack import current_target, enter, leave
 
 
 class Target:
-    """What to make code for: `Target("llvm -mcpu=skylake-avx512")`, a dict `{"kind": "llvm", "mcpu": ...}`, or a Target.
+    """The machine to generate code for: `Target("llvm -mcpu=skylake-avx512")`, a dict `{"kind": "llvm", "mcpu": ...}`, or a
+    Target.
 
     Without -mcpu, -mattr and -mtriple, `llvm` means this machine. With -mtriple alone, or another triple, it means the
     plainest machine of that architecture. Equal notations make equal targets.
@@ -61,7 +62,7 @@ class Target:
 
     @property
     def is_host(self) -> bool:
-        """Whether this means the machine we run on, whatever it is."""
+        """Tells whether the notation names no processor, so that it means the machine it runs on."""
         return self._is_cpu and not (self.mcpu or self.mattr or self.mtriple)
 
     @functools.cached_property
@@ -100,27 +101,27 @@ class Target:
 
     @functools.cached_property
     def vector_bits(self) -> int:
-        """Width of the widest vector registers that are used."""
+        """Width in bits of the widest vector registers that are used."""
         if self.arch == "x86-64":
             return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
         return 128
 
     def vector_lanes(self, dtype: DType | str) -> int:
-        """How many elements of `dtype` one vector holds; bool counts as a byte."""
+        """Returns the number of elements of `dtype` in one vector; bool counts as a byte."""
         return max(1, self.vector_bits // max(8, as_dtype(dtype).bits))
 
     @functools.cached_property
     def has_fma(self) -> bool:
-        """Whether a * b + c can be rounded once by one instruction."""
+        """Tells whether one instruction computes a * b + c with one rounding."""
         return self.arch == "aarch64" or "fma" in self.features
 
     @functools.cached_property
     def has_gather(self) -> bool:
-        """Whether gathering by one instruction beats one load per lane."""
+        """Tells whether one gather instruction is faster than one load per lane."""
         return "avx512f" in self.features
 
     def can_mask(self, dtype: DType) -> bool:
-        """Whether loads and stores of vectors of `dtype` can leave lanes out: the table of masked tails."""
+        """Tells whether loads and stores of vectors of `dtype` can be masked, which decides how masked tails are compiled."""
         bits = max(8, dtype.bits)
         if "avx512f" in self.features:
             return bits >= 32 or "avx512bw" in self.features
@@ -128,7 +129,7 @@ class Target:
 
     @functools.cached_property
     def runs_here(self) -> bool:
-        """Whether this machine can run the code: same architecture, and no feature that it lacks."""
+        """Tells whether this machine can run the code: same architecture, and no feature that it lacks."""
         if not self._is_cpu or self.kind.name not in ("llvm", "c"):
             return False
         if self.is_host:
@@ -143,12 +144,12 @@ class Target:
 
     @property
     def max_num_threads(self) -> int:
-        """How many threads a block of this device has at most."""
+        """The largest number of threads in a block of this device."""
         return self._limit("max_num_threads")
 
     @property
     def thread_warp_size(self) -> int:
-        """How many threads of this device run side by side."""
+        """The number of threads of this device that run in lockstep."""
         return self._limit("thread_warp_size")
 
     def _limit(self, name: str) -> int:
@@ -160,14 +161,14 @@ class Target:
 
     @staticmethod
     def list_kinds() -> list[str]:
-        """The names of all kinds."""
+        """Returns the names of all kinds."""
         return kind_names()
 
     # --- the current target --------------------------------------------------------------------------------------------
 
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
-        """The target of the innermost `with` block; without one None, or an error if that is not allowed."""
+        """Returns the target of the innermost `with` block; without one None, or raises if that is not allowed."""
         target = current_target()
         if target is None and not allow_none:
             raise ArgumentError("there is no current target", hint='write: with tedsl.target.Target("llvm"): ...')
@@ -181,7 +182,7 @@ class Target:
         leave()
 
     def export(self) -> dict[str, Any]:
-        """The dict that makes this target again."""
+        """Returns the dict that `Target` turns into an equal target."""
         notation = {"kind": self.kind.name, "keys": list(self.keys), **self.attrs}
         return {**notation, "host": self.host.export()} if self.host is not None else notation
 
@@ -191,13 +192,13 @@ def _arch_of(triple: str) -> str:
 
 
 def _platform(triple: str) -> str:
-    """Architecture and system: code for another one cannot be linked here."""
+    """Returns architecture and system: code for another platform cannot be linked here."""
     system = next((name for name in ("linux", "windows", "darwin", "macos") if name in triple), "")
     return f"{_arch_of(triple)} {system.replace('macos', 'darwin')}".strip()
 
 
 def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
-    """Kind, options and host of any notation."""
+    """Returns the kind, options and host of any notation."""
     if isinstance(target, Target):
         return target.kind, {**target.attrs, "keys": target.keys}, target.host
     if isinstance(target, str):
@@ -267,7 +268,7 @@ def _option_text(value: Any) -> str:
 
 
 def _check_features(target: Target) -> None:
-    """Refuse names that LLVM would ignore in silence."""
+    """Refuses names that LLVM would ignore in silence."""
     if target.kind.name != "llvm":
         return
     wrong = [f for f in target.mattr if f[:1] not in ("+", "-")]

@@ -1,4 +1,4 @@
-"""What tests of programs use: names only. Comparing results; targets and parameters of tests for pytest."""
+"""Names for tests of programs: comparisons of results, and targets and parameters of tests for pytest."""
 
 from tedsl.testing.comparing import (
     assert_allclose,

@@ -1,4 +1,4 @@
-"""Comparing results: arrays, expressions, and derivatives with differences."""
+"""Compares results: arrays, expressions, and derivatives with finite differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tedsl.runtime.array import NDArray
 
 
 def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
-    """AssertionError unless shapes agree and |actual - desired| <= atol + rtol * |desired| everywhere; NaNs are equal."""
+    """Raises AssertionError unless shapes agree and |actual - desired| <= atol + rtol * |desired| everywhere; NaNs are equal.
+    """
     import numpy
 
     left, right = (numpy.asanyarray(x.numpy() if isinstance(x, NDArray) else x) for x in (actual, desired))
@@ -27,14 +28,14 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
 
 
 def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
-    """AssertionError unless it is proved that both expressions are equal for all values of their variables."""
+    """Raises AssertionError unless both expressions are proved equal for all values of their variables."""
     a, b = as_expr(lhs), as_expr(rhs)
     if not structural_equal(a, b) and not Analyzer().can_prove(a.equal(b)):
         raise AssertionError(f"{a!r} and {b!r} are not known to be equal")
 
 
 def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Range], cond: Any = None) -> None:
-    """AssertionError unless `bool_expr` holds for all values of the variables in `vranges` for which `cond` does.
+    """Raises AssertionError unless `bool_expr` holds for all values of the variables in `vranges` for which `cond` does.
 
     vranges: a Range of constants for each variable. Every combination of values is tried.
     """
@@ -57,7 +58,7 @@ def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Range], cond: 
 
 def check_numerical_grads(function: Callable[..., Any], input_values: Any, grad_values: Any, function_value: Any = None,
                           delta: float = 1e-3, atol: float = 1e-2, rtol: float = 0.1) -> None:
-    """AssertionError unless `grad_values` are near the differences of `function` around `input_values`.
+    """Raises AssertionError unless `grad_values` are close to the finite differences of `function` at `input_values`.
 
     function: of arrays, by position or by name, gives a number. input_values, grad_values: lists or dicts of arrays, one
     derivative for each element. The differences are central, over 2 * delta. As in TVM, the Euclidean distance of derivatives
@@ -91,7 +92,7 @@ def _plain(value: Any) -> Any:
 
 def _moved(function: Callable[..., Any], inputs: dict[Any, Any], name: Any, place: Sequence[int], step: float,
            by_name: bool) -> float:
-    """The value of `function` with one element moved by `step`."""
+    """Returns the value of `function` with one element moved by `step`."""
     given = {key: value.copy() for key, value in inputs.items()}
     given[name][tuple(place)] += step
     return float(function(**given) if by_name else function(*given.values()))

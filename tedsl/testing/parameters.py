@@ -1,4 +1,4 @@
-"""Parameters of tests as values of a module or class, for pytest, which is imported when one is made.
+"""Parameters of tests as fixtures of a module or class, for pytest, which is imported when the first is created.
 
     size = tedsl.testing.parameter(16, 1024)                          # tests with an argument `size` run for each
     rows, columns = tedsl.testing.parameters((1, 8), (8, 1))           # these two change together
@@ -20,7 +20,7 @@ _NUMBERS = count()
 
 
 def parameter(*values: Any, ids: Sequence[str] | None = None, by_dict: dict[str, Any] | None = None) -> Any:
-    """A fixture with each of `values` in turn. by_dict: names and values instead."""
+    """Returns a fixture with each of `values` in turn. by_dict: a dict of ids and values instead."""
     import pytest
 
     if by_dict is not None:
@@ -36,7 +36,9 @@ def parameter(*values: Any, ids: Sequence[str] | None = None, by_dict: dict[str,
 
 
 def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> list[Any]:
-    """A fixture for each place of the tuples `value_sets`; together they take the values of one tuple after the other."""
+    """Returns a fixture for each position of the tuples `value_sets`; together they take the values of one tuple after the
+    other.
+    """
     import pytest
 
     if len({len(values) for values in value_sets}) != 1:
@@ -53,7 +55,7 @@ def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> 
 
 
 def _part(name: str, place: int) -> Callable[..., Any]:
-    """A function of the fixture `name`, as its signature says to pytest, that gives one of its values."""
+    """Returns a function with the fixture `name` as its parameter, by which pytest finds it, that yields one of its values."""
     def part(*_cls: Any, **given: Any) -> Any:
         return given[name][place]
 
@@ -64,7 +66,7 @@ def _part(name: str, place: int) -> Callable[..., Any]:
 
 
 def fixture(func: Callable[..., Any] | None = None, *, cache_return_value: bool = False) -> Any:
-    """pytest's fixture. cache_return_value: made once for equal arguments; each test gets a copy."""
+    """Declares pytest's fixture. cache_return_value: computed once for equal arguments; each test gets a copy."""
     import pytest
 
     def make(given: Callable[..., Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Marks of tests by what they need: `requires_cuda`, `requires_x86_avx512`, ... by TVM's names.
+"""Marks of tests by what they require: `requires_cuda`, `requires_x86_avx512`, ... by TVM's names.
 
 Each marks a test for pytest, with parentheses or without; the test is skipped, with the reason, where that is not here. There
 is one device, the CPU: marks of other devices and of libraries that tedsl does not call always skip.
@@ -29,7 +29,7 @@ _PROCESSORS = {
 
 
 def requires_llvm(*test: Any) -> Any:
-    """Marks a test that builds for `llvm`. It is run always: tedsl does not exist without LLVM."""
+    """Marks a test that builds for `llvm`. It always runs: tedsl cannot be imported without LLVM."""
     return test[0] if test else lambda one: one
 
 
@@ -40,7 +40,7 @@ def requires_package(*packages: str) -> Any:
 
 
 def _mark(what: str) -> Callable[..., Any]:
-    """The mark `requires_...` of what stands in one of the tables."""
+    """Returns the mark `requires_...` of an entry of one of the tables."""
     def mark(*test: Any) -> Any:
         is_test = len(test) == 1 and callable(test[0])
         skip = _skip(_missing(what))  # other arguments, such as a version of nvcc, say more about what is not here
@@ -52,7 +52,7 @@ def _mark(what: str) -> Callable[..., Any]:
 
 
 def _missing(what: str) -> str:
-    """Why tests that need `what` cannot run here; "" if they can."""
+    """Returns the reason why tests that need `what` cannot run here; "" if they can."""
     if what in _DEVICES:
         return f"{what.replace('_', ' ')} needs {_DEVICES[what]}: no target here is one"
     arch, feature = _PROCESSORS[what]

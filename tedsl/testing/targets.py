@@ -1,4 +1,4 @@
-"""Which targets tests run for. There is one device here, the CPU: what needs another one is skipped.
+"""The targets for which tests run. The only device here is the CPU: tests that need another one are skipped.
 
 pytest is needed by what marks tests, and imported there.
 """
@@ -14,17 +14,17 @@ from tedsl.runtime.objects import enabled
 
 
 def device_enabled(target: Any) -> bool:
-    """Whether programs built for `target` run here."""
+    """Tells whether programs built for `target` run here."""
     return enabled(target)
 
 
 def enabled_targets() -> list[tuple[str, Device]]:
-    """The targets that run here, each with its device."""
+    """Returns the targets that run here, each with its device."""
     return [("llvm", device("llvm"))]
 
 
 def uses_gpu(*test: Any) -> Any:
-    """Marks a test that uses a GPU where there is one, by pytest's mark `gpu`; it is run always."""
+    """Marks a test that uses a GPU where there is one, by pytest's mark `gpu`; it always runs."""
     import pytest
 
     return pytest.mark.gpu(test[0]) if test else pytest.mark.gpu
@@ -38,7 +38,7 @@ def main() -> NoReturn:
 
 
 def parametrize_targets(*targets: Any) -> Any:
-    """Runs a test, whose arguments are `target` and, if it wants it, `dev`, for each target; for all that run here without any.
+    """Runs a test, which takes `target` and optionally `dev`, for each target; without targets, for all that run here.
 
     A target that does not run here is skipped, by name. A decorator, with targets or without.
     """

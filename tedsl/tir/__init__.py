@@ -1,4 +1,4 @@
-"""Expressions, statements and functions: names only. `te` declares programs; these are the parts that they are made of."""
+"""The names of expressions, statements and functions, the parts of which programs declared by `te` consist."""
 
 from tedsl.ir import buffer, expr, stmt
 from tedsl.ir.buffer import Buffer, decl_buffer

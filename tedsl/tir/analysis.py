@@ -1,4 +1,4 @@
-"""Looking into functions and expressions, by the names of TVM's tir.analysis."""
+"""Analyses of functions and expressions, by the names of TVM's tir.analysis."""
 
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.walk.equal import structural_equal as expr_deep_equal
@@ -9,5 +9,7 @@ __all__ = ["expr_deep_equal", "verify_memory", "verify_ssa"]
 
 
 def verify_memory(func: PrimFunc) -> bool:
-    """Whether a function whose attribute "target" is a GPU accesses its arguments on threads alone; True for other targets."""
+    """Tells whether a function whose attribute "target" is a GPU accesses its arguments in threads alone; True for other
+    targets.
+    """
     return not accessed_by_host(func)

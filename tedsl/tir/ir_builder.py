@@ -1,4 +1,4 @@
-"""Statements in the order of their execution: `ib = tir.ir_builder.create()`, by the names of TVM's tir.ir_builder."""
+"""Builds statements in the order of their execution: `ib = tir.ir_builder.create()`, by the names of TVM's tir.ir_builder."""
 
 from tedsl.ir.builder import BufferVar, IRBuilder, create
 

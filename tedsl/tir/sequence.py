@@ -1,4 +1,4 @@
-"""Statements one after the other, as programs written for TVM put them together and take them apart."""
+"""Sequences of statements, composed and taken apart, by the names of TVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tedsl.ir.stmt import Evaluate, SeqStmt, Stmt
 
 
 def stmt_seq(*args: Any) -> Stmt:
-    """The statements `args` in order; an expression among them is evaluated. One statement stays what it is."""
+    """Returns the sequence of the statements `args`; an expression becomes an Evaluate.
+    A single statement is returned as it is.
+    """
     made: list[Stmt] = []
     for arg in args:
         if isinstance(arg, Stmt):
@@ -24,5 +26,5 @@ def stmt_seq(*args: Any) -> Stmt:
 
 
 def stmt_list(stmt: Stmt) -> list[Stmt]:
-    """The statements of a sequence, also of sequences within it; any other statement alone."""
+    """Returns the statements of a sequence, nested sequences flattened; any other statement as the only one."""
     return [one for part in stmt.seq for one in stmt_list(part)] if isinstance(stmt, SeqStmt) else [stmt]

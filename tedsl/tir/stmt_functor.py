@@ -1,4 +1,4 @@
-"""Walking and rewriting loops and expressions, by the names of TVM's tir.stmt_functor."""
+"""Visitors and rewriters of loops and expressions, by the names of TVM's tir.stmt_functor."""
 
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.transformer import ir_transform

@@ -1,4 +1,4 @@
-"""The passes over loops by the names of TVM's tir.transform: each call gives a pass that takes a module and returns one.
+"""The passes over loops by the names of TVM's tir.transform: each call returns a pass that takes a module and returns one.
 
     mod = tir.transform.Simplify()(mod)
 
@@ -48,17 +48,19 @@ def _options() -> PassConfig:
 
 
 def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
-    """A pass that applies `ftransform` to each function."""
+    """Returns a pass that applies `ftransform` to each function."""
     return named_pass("Apply", ftransform)
 
 
 def Simplify() -> ModulePass:
-    """Simplify expressions where they stand; drop what cannot run."""
+    """Returns the pass that simplifies expressions where they stand and removes what cannot run."""
     return named_pass("Simplify", simplify)
 
 
 def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -> ModulePass:
-    """Multi-dimensional buffers become flat memory. Alignment is a matter of `build`: cache_line_size is not used."""
+    """Returns the pass that turns multi-dimensional buffers into flat memory.
+    cache_line_size has no effect: `build` aligns memory.
+    """
     if create_bound_attribute:
         raise ArgumentError("StorageFlatten: there are no bound attributes",
                             hint="build(..., checked=True) checks every access at run time")
@@ -66,29 +68,31 @@ def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -
 
 
 def NarrowDataType(target_bits: int) -> ModulePass:
-    """Index arithmetic in 32 bits where that is proved to be enough."""
+    """Returns the pass that computes index arithmetic in 32 bits where that is proved to be enough."""
     if target_bits not in (32, 64):
         raise ArgumentError(f"NarrowDataType: indices have 32 or 64 bits, not {target_bits!r}")
     return named_pass("NarrowDataType", narrow_dtypes if target_bits == 32 else lambda func: func)
 
 
 def LoopPartition() -> ModulePass:
-    """Split loops where their guards begin and cease to hold; `tir.LoopPartition` says which."""
+    """Returns the pass that splits loops where their guards begin and cease to hold; `tir.LoopPartition` says which loops."""
     return named_pass("LoopPartition", lambda func: partition(_options())(func))
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> ModulePass:
-    """Vectorized loops become vector statements, or serial loops."""
+    """Returns the pass that turns vectorized loops into vector statements, or into serial loops with enable_vectorize=False."""
     return named_pass("VectorizeLoop", lambda func: vectorize_loops(func, enable=enable_vectorize))
 
 
 def InjectVirtualThread() -> ModulePass:
-    """Virtual threads become interleaved copies of the statements that depend on them."""
+    """Returns the pass that turns virtual threads into interleaved copies of the statements that depend on them."""
     return named_pass("InjectVirtualThread", inject_virtual_threads)
 
 
 def ThreadSync(storage_scope: str) -> ModulePass:
-    """Barriers where threads of a block share memory: "shared" places all of them, for "warp" and "global" none is left."""
+    """Returns the pass that inserts barriers where threads of a block share memory.
+    "shared" inserts all; "warp" and "global" insert none.
+    """
     if storage_scope not in ("shared", "warp", "global"):
         raise ArgumentError(f"ThreadSync: there is no scope {storage_scope!r} to wait for", hint='"shared"')
     wait = storage_scope == "shared"
@@ -96,37 +100,39 @@ def ThreadSync(storage_scope: str) -> ModulePass:
 
 
 def InjectDoubleBuffer() -> ModulePass:
-    """Memory under double_buffer is filled one iteration early; `tir.InjectDoubleBuffer` says in how many copies."""
+    """Returns the pass that fills memory marked double_buffer one iteration ahead; `tir.InjectDoubleBuffer` sets the number of
+    copies.
+    """
     return named_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
 
 
 def InjectPrefetch() -> ModulePass:
-    """What the schedule wants prefetched is asked for ahead of its use."""
+    """Returns the pass that prefetches the regions marked by `prefetch` ahead of their use."""
     return named_pass("InjectPrefetch", inject_prefetch)
 
 
 def StorageRewrite() -> ModulePass:
-    """Allocations leave serial loops, and share memory where their lives do not overlap."""
+    """Returns the pass that hoists allocations out of serial loops and lets those with disjoint live ranges share memory."""
     return named_pass("StorageRewrite", rewrite_storage)
 
 
 def UnrollLoop() -> ModulePass:
-    """Loops marked so become copies of their bodies; `tir.UnrollLoop` says which others."""
+    """Returns the pass that replaces loops marked `unroll` by copies of their bodies; `tir.UnrollLoop` says which others."""
     return named_pass("UnrollLoop", lambda func: unroll_loops(func, options=_options().unroll))
 
 
 def RemoveNoOp() -> ModulePass:
-    """Drop statements that do nothing."""
+    """Returns the pass that removes statements without effect."""
     return named_pass("RemoveNoOp", remove_no_ops)
 
 
 def RewriteUnsafeSelect() -> ModulePass:
-    """A select whose untaken side must not be evaluated becomes an if_then_else."""
+    """Returns the pass that turns a select whose unchosen side must not be evaluated into an if_then_else."""
     return named_pass("RewriteUnsafeSelect", rewrite_unsafe_selects)
 
 
 def HoistIfThenElse(variant: str | None = None) -> ModulePass:
-    """Conditions leave the loops that do not change them; variant "basic" ignores the options."""
+    """Returns the pass that moves loop-invariant conditions out of loops; variant "basic" ignores the options."""
     if variant not in (None, "basic"):
         raise ArgumentError(f"HoistIfThenElse: there is no variant {variant!r}", hint='None or "basic"')
 
@@ -137,12 +143,13 @@ def HoistIfThenElse(variant: str | None = None) -> ModulePass:
 
 
 def LowerIntrin() -> ModulePass:
-    """Intrinsics that no instruction stands for become arithmetic."""
+    """Returns the pass that replaces intrinsics without an instruction by arithmetic."""
     return named_pass("LowerIntrin", lower_intrinsics)
 
 
 def VerifyMemory() -> ModulePass:
-    """Refuses a function whose attribute "target" is a GPU if arguments are accessed outside of its threads."""
+    """Returns the pass that refuses a function whose attribute "target" is a GPU if it accesses arguments outside its threads.
+    """
     return named_pass("VerifyMemory", verify_memory)
 
 

@@ -53,7 +53,7 @@ def _stem(m: int, n: int, lanes: int) -> str:
 
 @lru_cache(maxsize=32)
 def _code(m: int, n: int, lanes: int) -> str:
-    """The functions that set and add to a tile: ptr c, stride of c, ptr a, stride of a, ptr b, stride of b, depth."""
+    """Returns the functions that set and add to a tile: ptr c, stride of c, ptr a, stride of a, ptr b, stride of b, depth."""
     vector = f"<{lanes} x float>"
     tile = [(i, j) for i in range(m) for j in range(n // lanes)]
     parts = [f"declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})"]

@@ -1,4 +1,4 @@
-"""What an intrinsic needs of its target."""
+"""Checks the arguments and the target of an intrinsic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tedsl.target.target import Target
 
 
 def whole(name: str, what: str, value: Any) -> int:
-    """`value` as an int; ArgumentTypeError that names the intrinsic and the argument."""
+    """Returns `value` as an int; ArgumentTypeError that names the intrinsic and the argument if it is not one."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ArgumentTypeError(f"{name}: {what} is a whole number, not {value!r}")
     return operator.index(value)
 
 
 def target_with(name: str, target: Any, arch: str, *features: str) -> Target:
-    """`target` (None: the current one, else this machine); ArgumentError that names the feature that it lacks."""
+    """Returns `target` (None: the current one, else this machine); ArgumentError that names the feature which it lacks."""
     made = as_target(target)
     missing = [feature for feature in features if feature not in made.features]
     if made.arch != arch or missing:

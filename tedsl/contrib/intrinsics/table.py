@@ -17,7 +17,7 @@ _ADDED: dict[str, Maker] = {}
 
 
 def register(name: str, maker: Maker) -> None:
-    """Make `get(name)` return `maker`, a function that returns a te.TensorIntrin.
+    """Registers `maker`, a function that returns a te.TensorIntrin, under `name`.
 
     Raises ArgumentError if the name is taken, ArgumentTypeError if `maker` is not callable.
     """
@@ -30,7 +30,7 @@ def register(name: str, maker: Maker) -> None:
 
 
 def get(name: str) -> Maker:
-    """The function that makes the intrinsic `name`. Raises ArgumentError that lists the names there are."""
+    """Returns the function that creates the intrinsic `name`; ArgumentError, which lists the names, if there is none."""
     maker: Maker | None = SHIPPED.get(name) or _ADDED.get(name) or load_plugin(INTRINSICS, name)
     if maker is None:
         raise ArgumentError(f"there is no tensor intrinsic {name!r}", hint=f"choose one of {', '.join(names())}")
@@ -39,7 +39,7 @@ def get(name: str) -> Maker:
 
 
 def names() -> list[str]:
-    """The names that `get` finds, the shipped ones first."""
+    """Returns the names that `get` finds, the shipped ones first."""
     return list(dict.fromkeys([*SHIPPED, *_ADDED, *plugin_names(INTRINSICS)]))
 
 

@@ -1,1 +1,1 @@
-"""Arguments of calls: checked one by one and against each other, refused with what to do instead."""
+"""Checks the arguments of a call, each alone and against the others; errors say what to do instead."""

@@ -1,4 +1,4 @@
-"""The checked way into a kernel: every argument looked at, every refusal in one sentence, nothing written before all is right.
+"""The checked call of a kernel: verifies every argument before anything is written, and says in one sentence what is wrong.
 
 Compiled entry points do the same checks in some 20 ns and come here when one fails, or for objects that are not
 plain numpy arrays: here the precise error is found, or the objects are converted and the kernel is called.
@@ -28,7 +28,7 @@ __all__ = ["Prepared", "Signature", "prepare", "signature_of"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """Checked arguments as 64-bit slots in the order of the kernel's; `arrays` keeps the memory alive.
+    """The checked arguments as 64-bit slots in the order of the kernel's; `arrays` keeps their memory alive.
 
     compact: all arrays are compact row-major and there is a kernel for that: it runs, and the slots are its own.
     """
@@ -55,7 +55,7 @@ def prepare(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, ...
 
 
 def _prepared(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, ...] | None) -> Prepared:
-    """The checked arguments, of which there are as many as `sig` has parameters."""
+    """Returns the checked arguments; the caller has verified that there are as many as `sig` has parameters."""
     arrays = {k: _checked_array(sig, k, param, args[k]) for k, param in sig.tensors()}
     compact = without_strides is not None and all(a.flags.c_contiguous for a in arrays.values())
     values = _bind(sig, args, arrays, strides=not compact)
@@ -78,7 +78,7 @@ def _where(sig: Signature, k: int) -> str:
 
 
 def _checked_array(sig: Signature, k: int, param: TensorParam, value: Any) -> Array:
-    """The array of one argument, right in dtype, rank, alignment and writability."""
+    """Returns argument k as an array, verified in dtype, rank, alignment and writability."""
     where = _where(sig, k)
     array = as_array(value, where, remedies.of_values(sig, k))
     if not has_dtype(array, param.dtype):
@@ -103,7 +103,7 @@ def _wrong_dtype(sig: Signature, k: int, array: Array, wanted: DType) -> Argumen
 # --- variables of shapes ----------------------------------------------------------------------------------------------
 
 def _bind(sig: Signature, args: Sequence[Any], arrays: dict[int, Array], *, strides: bool) -> dict[Var, Any]:
-    """The value of every variable (those of strides only if asked), each checked against its dtype."""
+    """Returns the value of every variable (those of strides only if asked), each checked against its dtype."""
     values: dict[Var, Any] = {}
     for binding in sig.bindings:
         if binding.kind == "scalar":
@@ -158,7 +158,7 @@ def _origin(sig: Signature, binding: Binding) -> str:
 # --- strides ----------------------------------------------------------------------------------------------------------
 
 def strides_in_elements(sig: Signature, k: int, param: TensorParam, array: Array) -> tuple[int, ...]:
-    """Strides in elements; a dimension of extent 1 has the compact one (0 where the parameter broadcasts)."""
+    """Returns the strides in elements; a dimension of extent 1 has the compact one (0 where the parameter broadcasts)."""
     strides = []
     for n, step, usual in zip(array.shape, array.strides, _compact(array.shape)):
         if n == 1 and param.buffer.buffer_type == "auto_broadcast":
@@ -200,7 +200,7 @@ def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _check_overlap(sig: Signature, arrays: dict[int, Array]) -> None:
-    """Refuses an output that shares memory with another argument, and one of which that cannot be decided."""
+    """Refuses an output that overlaps another argument in memory, or for which this cannot be decided."""
     if not sig.noalias:
         return
     for k, param in sig.tensors():

@@ -1,4 +1,4 @@
-"""Whether arrays share memory: by bounds first, then exactly, with limited work."""
+"""Decides whether arrays overlap in memory: by their bounds first, then exactly, with limited work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_CANDIDATES = 100_000
 
 
 def overlaps(a: Array, b: Array) -> bool | None:
-    """Whether `a` and `b` share memory; None where limited work does not decide it."""
+    """Tells whether `a` and `b` overlap in memory; None where limited work does not decide it."""
     if not numpy.may_share_memory(a, b):
         return False
     shares: Any = numpy.shares_memory  # numpy's stubs know only two limits of its work
@@ -26,7 +26,7 @@ def overlaps(a: Array, b: Array) -> bool | None:
 
 
 def overlaps_itself(array: Array) -> bool | None:
-    """Whether two elements of `array` share memory; None where limited work does not decide it."""
+    """Tells whether two elements of `array` overlap in memory; None where limited work does not decide it."""
     steps = sorted((abs(step), n) for step, n in zip(array.strides, array.shape) if n > 1)
     span, crossing = array.itemsize, False  # crossing: some stride does not reach beyond all that the smaller ones span
     for step, n in steps:

@@ -1,4 +1,4 @@
-"""What to do about an argument that a call refuses: the hints of those errors, made for inputs and for outputs."""
+"""Hints for the arguments that a call refuses, for inputs and for outputs."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ _COPY = "pass a copy: x.copy()"
 
 
 def is_output(sig: Signature, k: int) -> bool:
-    """Whether the kernel writes argument `k`."""
+    """Tells whether the kernel writes argument `k`."""
     param = sig.params[k]
     return isinstance(param, TensorParam) and param.written
 
 
 def contiguous(sig: Signature, k: int) -> str:
-    """The hint for an array whose strides do not fit."""
+    """Returns the hint for an array whose strides do not fit."""
     return _copied_back(sig, k) if is_output(sig, k) else _CONTIGUOUS
 
 
 def aligned(sig: Signature, k: int) -> str:
-    """The hint for an array whose elements are misaligned."""
+    """Returns the hint for an array whose elements are misaligned."""
     return _copied_back(sig, k) if is_output(sig, k) else _COPY
 
 
 def converted(sig: Signature, k: int) -> str:
-    """The hint for an array of another dtype or byte order."""
+    """Returns the hint for an array of another dtype or byte order."""
     return _copied_back(sig, k) if is_output(sig, k) else f"convert it: x.astype({str(sig.params[k].dtype)!r})"
 
 
 def of_values(sig: Signature, k: int) -> str:
-    """The hint for values that are not an array."""
+    """Returns the hint for values that are not an array."""
     dtype = str(sig.params[k].dtype)
     return f"allocate the output: out = numpy.empty(shape, {dtype!r}); {_call(sig, k)}" if is_output(sig, k) else \
         "make one: numpy.array(x, dtype)"
 
 
 def separate(sig: Signature, k: int) -> str:
-    """The hint for an output whose elements share memory with others, or may."""
+    """Returns the hint for an output whose elements overlap others in memory, or may."""
     return f"pass an array of its own: out = numpy.empty(x.shape, {str(sig.params[k].dtype)!r}); {_call(sig, k)}"
 
 
 def writable(sig: Signature, k: int) -> str:
-    """The hint for an output that is read-only, into which nothing can be copied back."""
+    """Returns the hint for an output that is read-only, into which nothing can be copied back."""
     return f"x cannot be written, so take the result from an array of its own: {_allocated(sig, k)}; {_call(sig, k)}"
 
 
 def in_place(sig: Signature) -> str:
-    """The hint for an output that overlaps another argument."""
+    """Returns the hint for an output that overlaps another argument."""
     return f'{order(sig)}; to compute in place, build it with PassContext(config={{"tir.noalias": False}})'
 
 
 def order(sig: Signature) -> str:
-    """The order of the arguments, and which of them are outputs."""
+    """Returns, as text, the order of the arguments and which of them are outputs."""
     outputs = [param.name for _, param in sig.tensors() if param.written]
     said = f"the order is {sig.name}({sig.names})"
     if not outputs:
@@ -68,7 +68,8 @@ def order(sig: Signature) -> str:
 
 
 def _copied_back(sig: Signature, k: int) -> str:
-    """How to get the result into an output `x` that the kernel cannot write: a converted copy of it would be lost.
+    """Returns the steps that get a result into an output `x` which the kernel cannot write: a converted copy of it would be
+    lost.
 
     The new array begins with the elements of `x`, for a kernel that updates its output or writes a part of it.
     """
@@ -85,7 +86,7 @@ def _call(sig: Signature, k: int) -> str:
 
 
 def exchanged(sig: Signature, args: Sequence[Any], check: Callable[[Sequence[Any]], object]) -> str:
-    """The hint that two arguments of different kinds are exchanged, where `check` accepts the call with them so; else ""."""
+    """Returns the hint that two arguments are exchanged, if `check` accepts the call with them swapped; else ""."""
     pairs = itertools.combinations(range(len(args)), 2) if len(args) <= MOST_SEARCHED else ()
     for i, j in pairs:
         if _kind(args[i]) == _kind(args[j]):
@@ -101,7 +102,7 @@ def exchanged(sig: Signature, args: Sequence[Any], check: Callable[[Sequence[Any
 
 
 def _kind(value: Any) -> object:
-    """What tells an argument from others of the call: arrays by dtype and shape, what is not an array by its type."""
+    """Returns what tells an argument from the others of a call: dtype and shape of an array, the type of anything else."""
     try:
         array = as_array(value, "", "")
     except ArgumentError:
