@@ -20,8 +20,8 @@ class Row:
 
 def rows(before: Sequence[str], after: Sequence[str], context: int | None = None) -> list[Row]:
     """Returns the lines side by side; with `context`, equal lines further than that from any change are left out."""
-    found = list(_rows(before, after))
-    return found if context is None else near_changes(found, context)
+    lines = list(_rows(before, after))
+    return lines if context is None else near_changes(lines, context)
 
 
 def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:

@@ -101,7 +101,7 @@ def _sweep(layers: list[list[_Place]], down: bool) -> None:
         middle = {}
         for at, place in enumerate(layer):
             near = place.above if down else place.below
-            middle[place] = sum(one.x for one in near) / len(near) if near else float(at)
+            middle[place] = sum(neighbour.x for neighbour in near) / len(near) if near else float(at)
         layer.sort(key=middle.__getitem__)
         for at, place in enumerate(layer):
             place.x = at

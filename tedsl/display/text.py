@@ -13,9 +13,9 @@ class Text(str):
     heading: str
 
     def __new__(cls, text: str, heading: str = "") -> Text:
-        made = super().__new__(cls, text)
-        made.heading = heading
-        return made
+        shown = super().__new__(cls, text)
+        shown.heading = heading
+        return shown
 
     def __repr__(self) -> str:
         return str(self)

@@ -149,9 +149,9 @@ def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, 
         dtype(native)
     except DTypeError as error:
         raise ArgumentTypeError(f"nd.array: there is no tedsl dtype for {values.dtype}") from error
-    made = _aligned(values.shape, native)
-    made[...] = values
-    return NDArray(made)
+    aligned = _aligned(values.shape, native)
+    aligned[...] = values
+    return NDArray(aligned)
 
 
 def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
@@ -180,8 +180,8 @@ def numpy_dtype(name: object) -> numpy.dtype[Any]:
         import ml_dtypes
     except ImportError:
         return numpy.dtype("uint16")
-    found: numpy.dtype[Any] = numpy.dtype(ml_dtypes.bfloat16)
-    return found
+    bfloat16: numpy.dtype[Any] = numpy.dtype(ml_dtypes.bfloat16)
+    return bfloat16
 
 
 def _one_device(where: str, device: Device | None, ctx: Device | None) -> Device | None:

@@ -141,10 +141,10 @@ class _Reader:
         low = sum((size - 1) * step for size, step in zip(shape, steps) if step < 0) * of.itemsize
         high = sum((size - 1) * step for size, step in zip(shape, steps) if step > 0) * of.itemsize
         block: Any = (ctypes.c_char * (high - low + of.itemsize)).from_address(data + low)
-        made = numpy.ndarray(shape, of, block, -low, [step * of.itemsize for step in steps])
-        made.flags.writeable = access == "rw"
+        view = numpy.ndarray(shape, of, block, -low, [step * of.itemsize for step in steps])
+        view.flags.writeable = access == "rw"
         self.memory.append(weakref.ref(block))
-        self.arrays.append(NDArray(made))
+        self.arrays.append(NDArray(view))
         return self.arrays[-1]
 
     def close(self, name: str) -> None:

@@ -106,14 +106,14 @@ def array_from_dlpack(source: Any) -> Array:
     if _had_bfloat16(capsule):
         return array_from_dlpack(capsule).view(numpy_dtype("bfloat16"))
     says_writable = ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor_versioned") == 1
-    made = numpy.from_dlpack(_CapsuleOwner(capsule))
-    if made.flags.writeable or says_writable or made.size == 0 or min(made.strides, default=0) < 0:
-        return made
+    array = numpy.from_dlpack(_CapsuleOwner(capsule))
+    if array.flags.writeable or says_writable or array.size == 0 or min(array.strides, default=0) < 0:
+        return array
     # Capsules of DLPack before 1.0 cannot say it, and numpy takes them for read-only.
-    size = made.itemsize + sum((n - 1) * s for n, s in zip(made.shape, made.strides))
-    block: Any = (ctypes.c_char * size).from_address(made.ctypes.data)
-    block.keep = made
-    return numpy.ndarray(made.shape, made.dtype, block, 0, made.strides)
+    size = array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides))
+    block: Any = (ctypes.c_char * size).from_address(array.ctypes.data)
+    block.keep = array
+    return numpy.ndarray(array.shape, array.dtype, block, 0, array.strides)
 
 
 class _Tensor(ctypes.Structure):

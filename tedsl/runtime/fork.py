@@ -16,9 +16,9 @@ _held: list[Any] = []
 
 def guarded_lock() -> Any:
     """Returns a new lock that fork acquires before it copies the process, and releases in parent and child."""
-    made = threading.RLock()
-    _guarded.append(made)
-    return made
+    lock = threading.RLock()
+    _guarded.append(lock)
+    return lock
 
 
 def _hold() -> None:
@@ -36,8 +36,8 @@ def _llvmlite_lock() -> tuple[Any, ...]:
     """Returns, in a tuple, llvmlite's private lock around its calls into LLVM; an empty tuple where there is none by that name.
     """
     lib = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
-    found = getattr(getattr(lib, "_lock", None), "_lock", None)
-    return () if found is None else (found,)
+    lock = getattr(getattr(lib, "_lock", None), "_lock", None)
+    return () if lock is None else (lock,)
 
 
 os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)

@@ -69,12 +69,12 @@ def _register(name: str, function: Any, override: bool) -> Any:
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """Returns the function registered as `name`; if there is none, None with allow_missing, else raises OptionError."""
-    found = FUNCTIONS.get(name) if isinstance(name, str) else None
-    if found is None and not allow_missing:
+    func = FUNCTIONS.get(name) if isinstance(name, str) else None
+    if func is None and not allow_missing:
         raise OptionError(f"no function is registered as {name!r}", hint="tedsl.register_func(name, function)")
-    if found is None:
+    if func is None:
         return None
-    return found.function if isinstance(found.function, PackedFunc) else PackedFunc(found.function, name)
+    return func.function if isinstance(func.function, PackedFunc) else PackedFunc(func.function, name)
 
 
 def list_global_func_names() -> list[str]:

@@ -27,7 +27,7 @@ def convert(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(map(convert, value))
     if isinstance(value, dict):
-        return FrozenDict({key: convert(one) for key, one in value.items()})
+        return FrozenDict({key: convert(item) for key, item in value.items()})
     if callable(value):
         return PackedFunc(value)
     raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} is no object of programs",
@@ -58,7 +58,7 @@ def _is_ours(value: Any) -> bool:
 def enabled(target: Any) -> bool:
     """Tells whether programs built for `target` run here."""
     try:
-        made = as_target(target)
+        wanted = as_target(target)
     except TedslError:
         return False
-    return made.kind.name == "llvm" and made.runs_here
+    return wanted.kind.name == "llvm" and wanted.runs_here

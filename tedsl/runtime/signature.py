@@ -122,61 +122,61 @@ def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:
     """Returns the scalar parameters and the variables in shapes, strides and offsets of arguments, in order of first
     appearance.
     """
-    found: dict[Var, None] = {}
+    scalars: dict[Var, None] = {}
     for var in func.params:
         buffer = func.buffer_map.get(var)
         if buffer is None:
-            found.setdefault(var)
+            scalars.setdefault(var)
             continue
         for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
             for used in variables(expr):
-                found.setdefault(used)
-    return tuple(found)
+                scalars.setdefault(used)
+    return tuple(scalars)
 
 
 def _written(func: PrimFunc) -> set[Var]:
     """Returns the data pointers that the body may write through; one given to an external call counts unless marked read-only.
     """
-    found: set[Var] = set()
+    written: set[Var] = set()
     for node in post_order(func.body):
         match node:
             case Store(buffer_var=v):
-                found.add(v)
+                written.add(v)
             case BufferStore(buffer=b):
-                found.add(b.data)
+                written.add(b.data)
             case Call(op=op, args=(_, Var() as v, _, _, IntImm(value=mask))) if op is ACCESS_PTR:
                 if mask & Buffer.WRITE:
-                    found.add(v)
+                    written.add(v)
             case Call(op=op, args=(_, _, _, _, marker, _)) if op is MAKE_ARRAY and \
                     isinstance(marker, (IntImm, FloatImm)) and marker.value == 1:
                 pass  # an array that is only read
             case Call(args=args):
-                found.update(a for a in args if isinstance(a, Var) and a.dtype.is_handle)
-    return found
+                written.update(a for a in args if isinstance(a, Var) and a.dtype.is_handle)
+    return written
 
 
 def _solve(name: str, params: list[TensorParam | ScalarParam], scalars: tuple[Var, ...]) -> tuple[Binding, ...]:
-    found: dict[Var, Binding] = {}
+    bindings: dict[Var, Binding] = {}
     for k, param in enumerate(params):
         if isinstance(param, ScalarParam):
-            found[param.var] = Binding(param.var, "scalar", k)
+            bindings[param.var] = Binding(param.var, "scalar", k)
         elif isinstance(param.buffer.elem_offset, Var):
-            found.setdefault(param.buffer.elem_offset, Binding(param.buffer.elem_offset, "offset", k))
+            bindings.setdefault(param.buffer.elem_offset, Binding(param.buffer.elem_offset, "offset", k))
     sources = list(_sources(params))
     for source in sources:  # a dimension that is a variable says it most plainly
         if isinstance(source.expr, Var):
-            found.setdefault(source.expr, Binding(source.expr, source.kind, source.param, source.dim, source.expr))
+            bindings.setdefault(source.expr, Binding(source.expr, source.kind, source.param, source.dim, source.expr))
     while True:
-        before = len(found)
+        before = len(bindings)
         for source in sources:
-            _solve_one(source, found)
-        if len(found) == before:
+            _solve_one(source, bindings)
+        if len(bindings) == before:
             break
-    missing = [v.name for v in scalars if v not in found]
+    missing = [v.name for v in scalars if v not in bindings]
     if missing:
         raise LoweringError(f"{name}: no argument determines {', '.join(missing)}",
                             hint=f"add {', '.join(missing)} to the arguments: build(s, [..., {', '.join(missing)}])")
-    return tuple(found.values())
+    return tuple(bindings.values())
 
 
 @dataclass(frozen=True)

@@ -69,18 +69,18 @@ def is_known(name: str) -> bool:
 def extern_address(name: str) -> int | None:
     """Returns the address of the C function `name` in this process; None if no loaded library has it."""
     try:
-        found = getattr(ctypes.CDLL(None), name)
+        function = getattr(ctypes.CDLL(None), name)
     except (AttributeError, ValueError):
         return None
-    return ctypes.cast(found, ctypes.c_void_p).value
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 def _extern(name: str) -> int:
-    found = extern_address(name)
-    if not found:
+    address = extern_address(name)
+    if not address:
         raise LoweringError(f"there is no C function {name!r} in this process that machine code could call",
                             hint="load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
-    return found
+    return address
 
 
 def address_of(name: str) -> int:

@@ -76,15 +76,15 @@ def fixture(func: Callable[..., Any] | None = None, *, cache_return_value: bool 
 
 
 def _remembered(function: Callable[..., Any]) -> Callable[..., Any]:
-    made: list[tuple[Any, Any]] = []  # arguments may be no keys of a dict
+    calls: list[tuple[Any, Any]] = []  # arguments may be no keys of a dict
 
     @functools.wraps(function)
     def remembered(*args: Any, **options: Any) -> Any:
-        for known, value in made:
+        for known, value in calls:
             if known == (args, options):
                 return copy.deepcopy(value)
         value = function(*args, **options)
-        made.append((copy.deepcopy((args, options)), value))
+        calls.append((copy.deepcopy((args, options)), value))
         return copy.deepcopy(value)
 
     return remembered

@@ -50,10 +50,10 @@ def parametrize_targets(*targets: Any) -> Any:
 
     def mark(test: Any) -> Any:
         with_device = "dev" in inspect.signature(test).parameters
-        cases = [pytest.param(*([one, device(str(one).split()[0])] if with_device else [one]), id=str(one))
-                 if device_enabled(one) else
-                 pytest.param(*([one, None] if with_device else [one]), id=str(one),
-                              marks=pytest.mark.skip(reason=f"programs for {one} do not run here")) for one in wanted]
+        cases = [pytest.param(*([name, device(str(name).split()[0])] if with_device else [name]), id=str(name))
+                 if device_enabled(name) else
+                 pytest.param(*([name, None] if with_device else [name]), id=str(name),
+                              marks=pytest.mark.skip(reason=f"programs for {name} do not run here")) for name in wanted]
         return pytest.mark.parametrize("target, dev" if with_device else "target", cases)(test)
 
     return mark

@@ -14,17 +14,17 @@ def stmt_seq(*args: Any) -> Stmt:
     """Returns the sequence of the statements `args`; an expression becomes an Evaluate.
     A single statement is returned as it is.
     """
-    made: list[Stmt] = []
+    statements: list[Stmt] = []
     for arg in args:
         if isinstance(arg, Stmt):
-            made.append(arg)
+            statements.append(arg)
         elif isinstance(arg, (Expr, int, float)):
-            made.append(Evaluate(as_expr(arg)))
+            statements.append(Evaluate(as_expr(arg)))
         else:
             raise ArgumentTypeError(f"stmt_seq takes statements and expressions, not {arg!r}")
-    return made[0] if len(made) == 1 else SeqStmt(tuple(made))
+    return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
 
 
 def stmt_list(stmt: Stmt) -> list[Stmt]:
     """Returns the statements of a sequence, nested sequences flattened; any other statement as the only one."""
-    return [one for part in stmt.seq for one in stmt_list(part)] if isinstance(stmt, SeqStmt) else [stmt]
+    return [leaf for part in stmt.seq for leaf in stmt_list(part)] if isinstance(stmt, SeqStmt) else [stmt]

@@ -213,8 +213,8 @@ class Emitter(Sink):
 
     def value(self, e: Expr) -> str:
         """Returns the register or constant that holds `e`, of type `register_type(e.dtype)`."""
-        found = self.memo.get(e)
-        if found is None:
+        register = self.memo.get(e)
+        if register is None:
             self.depth += 1
             if self.depth > DEEP:
                 self.depth = 0
@@ -226,8 +226,8 @@ class Emitter(Sink):
                     raise InternalError(f"a {type(e).__name__} reached machine code: an earlier pass should have replaced it")
                 self.memo[e] = write(self, e)
             self.depth -= 1
-            found = self.memo[e]
-        return found
+            register = self.memo[e]
+        return register
 
     def index(self, e: Expr) -> AnyIndex:
         """Computes `e` as index arithmetic: in 64 bits, with its leaves extended to them."""
@@ -236,8 +236,8 @@ class Emitter(Sink):
             return Index({}, e.value)  # type: ignore[attr-defined]
         if kind is Var and e in self.scope.index:
             return self.scope.index[e]  # type: ignore[index]
-        found = self.index_memo.get(e)
-        if found is None:
+        index = self.index_memo.get(e)
+        if index is None:
             self.depth += 1
             if self.depth > DEEP:
                 self.depth = 0
@@ -247,21 +247,21 @@ class Emitter(Sink):
                 emit = self.tables.index_leaf if wraps(e) else self.tables.index.get(kind, self.tables.index_leaf)
                 self.index_memo[e] = emit(self, e)
             self.depth -= 1
-            found = self.index_memo[e]
-        return found
+            index = self.index_memo[e]
+        return index
 
     def scalar_index(self, e: Expr) -> Index:
         """Computes the scalar `e` as index arithmetic, in 64 bits."""
-        found = self.index(e)
-        expect(isinstance(found, Index), "a vector where a scalar index is expected")
-        return found  # type: ignore[return-value]
+        index = self.index(e)
+        expect(isinstance(index, Index), "a vector where a scalar index is expected")
+        return index  # type: ignore[return-value]
 
     def atom(self, name: str, level: int, low: int, high: int) -> Atom:
         """Returns the atom of register `name`, one per register; given bounds can only narrow those known before."""
-        found = self.atoms.get(name)
-        if found is None:
-            found = self.atoms[name] = Atom(name, level, low, high)
-        return found
+        atom = self.atoms.get(name)
+        if atom is None:
+            atom = self.atoms[name] = Atom(name, level, low, high)
+        return atom
 
     def register(self, index: Index) -> tuple[str, int]:
         """Returns the i64 register (or constant) that holds `index`, and the number of the region that defines it."""

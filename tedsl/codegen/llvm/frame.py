@@ -21,19 +21,19 @@ def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Alloc
 
     in_parallel: the function is the body of a parallel loop: those inside of it run serially, in the same function.
     """
-    found: list[tuple[int, int, Allocate]] = []
+    arrays: list[tuple[int, int, Allocate]] = []
     stack = [body]
     while stack:
         s = stack.pop()
         if isinstance(s, Allocate):
             size = _room(s)
             if size is not None:
-                found.append((size, len(found), s))
+                arrays.append((size, len(arrays), s))
         elif isinstance(s, For) and s.kind is ForKind.PARALLEL and not in_parallel:
             continue  # a function of its own
         stack.extend([child for child in s.child_nodes() if isinstance(child, Stmt)])
     total, chosen = 0, set()
-    for size, _, s in sorted(found):
+    for size, _, s in sorted(arrays):
         total += size
         if total > abi.STACK_LIMIT:
             break

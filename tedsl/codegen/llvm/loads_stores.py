@@ -19,10 +19,10 @@ from tedsl.ir.stmt import Store
 # --- addresses ------------------------------------------------------------------------------------------------------------
 
 def buffer_info(out: Emitter, var: Var) -> BufferInfo:
-    found = out.scope.buffers.get(var)
-    if found is None:
+    info = out.scope.buffers.get(var)
+    if info is None:
         raise InternalError(f"buffer {var.name} is used in {out.function.name} where it does not exist")
-    return found
+    return info
 
 
 def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: bool = False) -> str:

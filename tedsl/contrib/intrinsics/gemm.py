@@ -18,12 +18,12 @@ def gemm_f32(m: int, n: int, k: int, target: Any = None) -> te.TensorIntrin:
     it needs fma.
     """
     m, n, k = (whole("gemm_f32", what, value) for what, value in (("m", m), ("n", n), ("k", k)))
-    made = as_target(target)
-    lanes = made.vector_lanes("float32")
-    if made.arch == "x86-64" and not made.has_fma:
-        raise ArgumentError(f"gemm_f32 needs fma; target {made}: it lacks fma", hint="for example llvm -mcpu=haswell")
+    machine = as_target(target)
+    lanes = machine.vector_lanes("float32")
+    if machine.arch == "x86-64" and not machine.has_fma:
+        raise ArgumentError(f"gemm_f32 needs fma; target {machine}: it lacks fma", hint="for example llvm -mcpu=haswell")
     if min(m, n, k) < 1 or n % lanes:
-        raise ArgumentError(f"gemm_f32: a tile of {m} x {n} over {k}; n is a multiple of the {lanes} lanes of {made}",
+        raise ArgumentError(f"gemm_f32: a tile of {m} x {n} over {k}; n is a multiple of the {lanes} lanes of {machine}",
                             hint=f"for example gemm_f32(6, {2 * lanes}, {k})")
     a, b = te.placeholder((m, k), name="a"), te.placeholder((k, n), name="b")
     p = te.reduce_axis((0, k), name="p")

@@ -19,12 +19,12 @@ def whole(name: str, what: str, value: Any) -> int:
 
 def target_with(name: str, target: Any, arch: str, *features: str) -> Target:
     """Returns `target` (None: the current one, else this machine); ArgumentError that names the feature which it lacks."""
-    made = as_target(target)
-    missing = [feature for feature in features if feature not in made.features]
-    if made.arch != arch or missing:
-        lacks = f"it is {made.arch}, the instruction one of {arch}" if made.arch != arch else f"it lacks {missing[0]}"
+    machine = as_target(target)
+    missing = [feature for feature in features if feature not in machine.features]
+    if machine.arch != arch or missing:
+        lacks = f"it is {machine.arch}, the instruction one of {arch}" if machine.arch != arch else f"it lacks {missing[0]}"
         example = "neoverse-n1" if arch == "aarch64" else "sapphirerapids"
-        system = "" if made.arch == arch else f" -mtriple={'aarch64' if arch == 'aarch64' else 'x86_64'}-linux-gnu"
-        raise ArgumentError(f"{name} needs {', '.join(features) or arch}; target {made}: {lacks}",
+        system = "" if machine.arch == arch else f" -mtriple={'aarch64' if arch == 'aarch64' else 'x86_64'}-linux-gnu"
+        raise ArgumentError(f"{name} needs {', '.join(features) or arch}; target {machine}: {lacks}",
                             hint=f"for example llvm -mcpu={example}{system}; without it, leave the loops to vectorize")
-    return made
+    return machine

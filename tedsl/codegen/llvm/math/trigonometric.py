@@ -259,7 +259,7 @@ def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
     out = FunctionBody(1, fma)
     t = "float" if bits == 32 else "double"
     vector = t if lanes == 1 else f"<{lanes} x {t}>"
-    one = f"{symbol}.one"
+    lane_function = f"{symbol}.one"
     x = Value(out, "%x", "f", bits)
     wide = x.widen() if bits == 32 else x
     small = wide.abs() < LIMIT
@@ -272,11 +272,11 @@ def _slow_path(name: str, lanes: int, bits: int, fma: bool, symbol: str) -> str:
                     single=bits == 32)
     if name != "cos":
         result = x.equals(0.0).choose(x, result)
-    scalar = (f"define internal {t} @{one}({t} %x) noinline nounwind {{\n" + "\n".join(out.lines) +
+    scalar = (f"define internal {t} @{lane_function}({t} %x) noinline nounwind {{\n" + "\n".join(out.lines) +
               f"\n  ret {t} {result.name}\n}}\n")
-    calls, previous = ([], "poison") if lanes > 1 else ([f"  %r = call {t} @{one}({t} %x)"], "%r")
+    calls, previous = ([], "poison") if lanes > 1 else ([f"  %r = call {t} @{lane_function}({t} %x)"], "%r")
     for k in range(lanes if lanes > 1 else 0):
-        calls += [f"  %a{k} = extractelement {vector} %x, i32 {k}", f"  %b{k} = call {t} @{one}({t} %a{k})",
+        calls += [f"  %a{k} = extractelement {vector} %x, i32 {k}", f"  %b{k} = call {t} @{lane_function}({t} %a{k})",
                   f"  %c{k} = insertelement {vector} {previous}, {t} %b{k}, i32 {k}"]
         previous = f"%c{k}"
     return (scalar + f"define internal {vector} @{symbol}.slow({vector} %x) noinline nounwind {{\n" + "\n".join(calls) +

@@ -88,20 +88,20 @@ def imports_of(funcs: Sequence[PrimFunc], target: Target) -> Imports:
     codes = []
     for (kind, text), code in wanted.items():
         with _about(code):
-            made = _read(text) if kind == LLVM else compile_c(text, target, _is_readable)
-            codes.append(_of_ir(made, target) if isinstance(made, str) else _of_object(made, text))
+            compiled = _read(text) if kind == LLVM else compile_c(text, target, _is_readable)
+            codes.append(_of_ir(compiled, target) if isinstance(compiled, str) else _of_object(compiled, text))
     imports = _checked(codes, target)
     _check_calls(funcs, codes, imports.functions, target)
     return imports
 
 
 def _of_ir(text: str, target: Target) -> _Code:
-    found = contents(text, target)
-    functions: dict[str, Prototype | None] = dict(found.functions)
-    if not found.assembler:
-        return _Code(functions, found.needed, dict(found.hidden), text)
-    image = _refused_or(assembled(found.assembler, target))
-    return _Code(functions, tuple(undefined_symbols(image)), dict(found.hidden), image=image)
+    parts = contents(text, target)
+    functions: dict[str, Prototype | None] = dict(parts.functions)
+    if not parts.assembler:
+        return _Code(functions, parts.needed, dict(parts.hidden), text)
+    image = _refused_or(assembled(parts.assembler, target))
+    return _Code(functions, tuple(undefined_symbols(image)), dict(parts.hidden), image=image)
 
 
 def _of_object(image: bytes, source: str) -> _Code:
