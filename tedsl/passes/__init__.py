@@ -1,4 +1,4 @@
-"""Passes: loops → loops, one file each. `default.py` reads as the table of contents.
+"""Passes over loops, one file each; `default.py` lists them in the order in which they run.
 
     loops/    unrolled, vectorized, partitioned          facts/    what passes ask about a program
     storage/  flattened, shared, double-buffered         races/    whether accesses of threads or lanes may meet

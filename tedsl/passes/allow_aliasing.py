@@ -1,4 +1,4 @@
-"""Drop the promise that the buffers of a function do not overlap, for `PassContext(config={"tir.noalias": False})`."""
+"""Drop the promise that the buffers of a function do not alias, for `PassContext(config={"tir.noalias": False})`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tedsl.ir.func import RECOMPUTED, PrimFunc
 
 
 def allow_aliasing(func: PrimFunc) -> PrimFunc:
-    """`func` without the attribute tir.noalias; itself if it has none."""
+    """Returns `func` without the attribute tir.noalias; itself if it has none."""
     if "tir.noalias" not in func.attrs:
         return func
     if RECOMPUTED in func.attrs:

@@ -1,4 +1,4 @@
-"""The version of a function for arrays that are compact row-major, where its buffers have symbolic strides.
+"""Specialise a function whose buffers have symbolic strides for arrays that are compact row-major.
 
 before:  A: Buffer([n, m], [stride, stride_1])   A[i*stride + k*stride_1]
 after:   A: Buffer([n, m], [])                   A[i*m + k]
@@ -20,7 +20,7 @@ from tedsl.ir.walk.visitor import variables
 
 
 def assume_compact(func: PrimFunc) -> PrimFunc:
-    """`func` with each stride that is a variable of its own replaced by the compact one; itself if there is none."""
+    """Returns `func` with each stride that is a variable of its own replaced by the compact one; itself if there is none."""
     uses = Counter(v for b in func.buffers for e in (*b.shape, *b.strides, b.elem_offset) for v in variables(e))
     uses.update(p for p in func.params if p not in func.buffer_map)
     compact: dict[Var, Expr] = {}
@@ -40,7 +40,7 @@ def assume_compact(func: PrimFunc) -> PrimFunc:
 
 
 def compact_strides(shape: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The strides of a compact row-major array of that shape."""
+    """Returns the strides, in elements, of a compact row-major array of that shape."""
     strides: list[Expr] = []
     step: Expr = build.const(1, shape[-1].dtype) if shape else build.const(1)
     for dim in reversed(shape):
@@ -50,7 +50,7 @@ def compact_strides(shape: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def compact_array_strides(func: PrimFunc) -> dict[Var, Expr]:
-    """The variables that are strides of the parameters, with their values for compact arrays."""
+    """Maps the variables that are strides of the parameters to their values for compact arrays."""
     return {stride: build.cast(stride.dtype, usual) for buffer in func.buffers
             for stride, usual in zip(buffer.strides, compact_strides(buffer.shape)) if isinstance(stride, Var)}
 

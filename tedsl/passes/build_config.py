@@ -1,4 +1,4 @@
-"""build_config: the options of passes by the names that they had before `PassContext`."""
+"""`build_config`, which takes the options of passes by the names that they had before `PassContext`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 def build_config(**options: Any) -> PassContext:
-    """A PassContext: `with build_config(auto_unroll_max_step=16): build(...)`.
+    """Returns a PassContext: `with build_config(auto_unroll_max_step=16): build(...)`.
 
     The options are those in `OPTIONS`, dump_pass_ir (prints the loops after each pass) and disable_select_rewriting, which
     is False; OptionError for any other.

@@ -11,7 +11,9 @@ from tedsl.passes.selection import Selection
 
 @dataclass(frozen=True)
 class LoopPartitionConfig:
-    """tir.LoopPartition. partition_const_loop: also loops of constant extent; no_unroll_...: keep loops of one iteration."""
+    """Options of tir.LoopPartition.
+    partition_const_loop: also loops of constant extent; no_unroll_...: keep loops of one iteration.
+    """
 
     partition_const_loop: bool = False
     no_unroll_loop_with_extent_one: bool = False
@@ -19,9 +21,11 @@ class LoopPartitionConfig:
 
 @dataclass(frozen=True)
 class UnrollConfig:
-    """tir.UnrollLoop. A serial loop is unrolled if it makes at most `auto_max_step` steps in all, nested at most
-    `auto_max_depth` deep, or has at most `auto_max_extent` iterations. explicit_unroll: copies of the body; otherwise
-    the loop is only marked."""
+    """Options of tir.UnrollLoop.
+
+    A serial loop is unrolled if it makes at most `auto_max_step` steps in all, nested at most `auto_max_depth` deep, or has at
+    most `auto_max_extent` iterations. explicit_unroll: copies of the body; otherwise the loop is only marked.
+    """
 
     auto_max_step: int = 0
     auto_max_depth: int = 8
@@ -31,14 +35,14 @@ class UnrollConfig:
 
 @dataclass(frozen=True)
 class HoistConfig:
-    """tir.HoistIfThenElse. support_block_scope_hosting: also out of loops bound to threads."""
+    """Options of tir.HoistIfThenElse. support_block_scope_hosting: also out of loops bound to threads."""
 
     support_block_scope_hosting: bool = False
 
 
 @dataclass(frozen=True)
 class DoubleBufferConfig:
-    """tir.InjectDoubleBuffer."""
+    """Options of tir.InjectDoubleBuffer."""
 
     split_loop: int = 1
 
@@ -48,7 +52,7 @@ OF_DATA = {"clamp": Accesses.PROVED, "check": Accesses.DATA_AT_RUN_TIME, "trust"
 
 @dataclass(frozen=True)
 class PassConfig:
-    """What `PassContext(config=...)` may say.
+    """The options that `PassContext(config=...)` sets.
 
     noalias: the arrays of a call do not overlap. disable_vectorize: vectorized loops run serially. disable_assert: no
     checks of symbolic shapes inside kernels. debug_keep_trivial_loop, detect_global_barrier, is_entry_func: taken for
@@ -80,5 +84,5 @@ class PassConfig:
 
     @property
     def accesses(self) -> Accesses:
-        """How accesses are kept inside their memory."""
+        """Returns how accesses are kept within bounds."""
         return Accesses.AT_RUN_TIME if self.instrument_bound_checkers else OF_DATA[self.data_index]

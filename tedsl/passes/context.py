@@ -75,7 +75,7 @@ class PassContext:
         return replace(pass_config(self.config), selection=selection)
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
-        """Inside the `with` block: other instruments from here on."""
+        """Replaces the instruments from here on, inside the `with` block."""
         for one in self.instruments:
             one.exit_pass_ctx()
         self.instruments = _instruments(instruments)
@@ -85,7 +85,7 @@ class PassContext:
 
     @staticmethod
     def current() -> PassContext:
-        """The context of the innermost `with` block; one with the default options outside of all."""
+        """Returns the context of the innermost `with` block; one with the default options outside of all."""
         stack = _CURRENT.get()
         return stack[-1] if stack else PassContext()
 
@@ -105,7 +105,7 @@ class PassContext:
 
 
 def pass_config(config: Mapping[str, Any]) -> PassConfig:
-    """The typed options for a dict of names; OptionError for an unknown name or a value of the wrong type."""
+    """Returns the typed options for a dict of names; OptionError for an unknown name or a value of the wrong type."""
     options = PassConfig()
     for name in config:
         if name not in KEYS:
@@ -145,7 +145,7 @@ def _names(record: type[Any]) -> str:
 
 
 def _typed(name: str, value: Any, wanted: type[Any]) -> Any:
-    """A bool may be written 0 or 1, as programs do; an int is an int."""
+    """Returns `value` as the type `wanted`. A bool may be written 0 or 1; an int must be an int."""
     if isinstance(value, int) and (value in (0, 1) if wanted is bool else not isinstance(value, bool)):
         return wanted(value)
     raise OptionError(f"the option {name!r} is of type {wanted.__name__}, not {value!r}")

@@ -1,4 +1,4 @@
-"""The pipelines: what runs, in which order. This file reads as the table of contents of the back wing."""
+"""The pipelines: which passes run, in which order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ from tedsl.target.target import Target
 
 def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = False,  # noqa: B008 - frozen
                       accesses: Accesses = Accesses.PROVED) -> Pipeline:
-    """What `lower` and `build` run, in the order that users know. simple_mode leaves loops unsplit, for reading.
+    """Returns the pipeline with which `lower` and `build` lower, in the order that users know.
+    simple_mode leaves loops unsplit.
 
     accesses: AT_RUN_TIME inserts checks of every access; their loops stay unsplit and run serially.
     """
@@ -80,18 +81,20 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
 
 
 def reading_pipeline(config: PassConfig, simple_mode: bool, accesses: Accesses = Accesses.PROVED) -> Pipeline:
-    """What `lower` runs: races, which `build` refuses while it fits the loops to the machine, are refused here too."""
+    """Returns the pipeline of `lower`: races, which `build` refuses while it fits the loops to the machine, are refused here
+    too.
+    """
     return lowering_pipeline(config, simple_mode, accesses) + config.selection.of(Pipeline((refuse_races,)))
 
 
 def memory_pipeline() -> Pipeline:
-    """The steps of lowering that change how much memory each buffer of the loops has."""
+    """Returns the passes of lowering that change how much memory each buffer of the loops has."""
     return Pipeline((own_memory, inject_rolling_buffer, inject_prefetch, flatten_storage, simplify, inject_virtual_threads,
                      inject_double_buffer))
 
 
 def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeline:  # noqa: B008 - frozen
-    """What `build` runs after that: the loops as this machine runs them best."""
+    """Returns the pipeline that `build` runs after lowering, which fits the loops to the machine of `target`."""
     return config.selection.of(Pipeline((
         use_intrinsics,  # first: the formulas of tensorized regions are for the interpreter and the passes before
         stride_parallel,
@@ -112,25 +115,25 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
 
 
 def threads_to_loops(func: PrimFunc) -> PrimFunc:
-    """The kernels of a device as loops of this machine."""
+    """Turns the kernels of a device into loops of this machine."""
     loops = lower_threads(func)
     return func if loops is func else remove_no_ops(simplify(loops))
 
 
 def separate_tails(func: PrimFunc) -> PrimFunc:
-    """Every loop whose guards or masks cease to hold is split there, so that its main part has none."""
+    """Splits every loop where its guards or masks cease to hold, so that its main part has none."""
     split = partition_loops(func, constant_loops=True, masks=True)
     return func if split is func else remove_no_ops(simplify(split))
 
 
 def partition(config: PassConfig) -> Pass:
-    """Loop partition as `tir.LoopPartition` says."""
+    """Returns the pass that partitions loops as the options of `tir.LoopPartition` say."""
     return with_options(partition_loops, constant_loops=config.loop_partition.partition_const_loop,
                         keep_single=config.loop_partition.no_unroll_loop_with_extent_one)
 
 
 def partition_asked(func: PrimFunc) -> PrimFunc:
-    """Loops are split where the schedule asks for it."""
+    """Splits the loops for which the schedule asks it."""
     return partition_loops(func, asked_only=True)
 
 
@@ -139,7 +142,7 @@ def _added(config: PassConfig, phase: int) -> tuple[Pass, ...]:
 
 
 def _checked(step: Pass) -> Pass:
-    """A pass of the user's, on functions or on modules, which must return a function."""
+    """Returns a pass of the user's, on functions or on modules, with a check that its result is a function."""
 
     def run(func: PrimFunc) -> PrimFunc:
         made = on_function(step, func) if isinstance(step, ModulePass) else step(func)

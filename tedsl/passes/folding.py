@@ -1,4 +1,4 @@
-"""Copies of flat statements with variables replaced and constants folded, small before anything else looks at them."""
+"""Copies flat statements with variables replaced and constants folded."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ N = TypeVar("N", bound=Node)
 
 
 def fold_with(root: N, mapping: Mapping[Any, Any]) -> N:
-    """`root` with variables and whole subtrees (by identity) replaced as `mapping` says, constants folded on the way."""
+    """Returns `root` with variables and whole subtrees (by identity) replaced as `mapping` says, constants folded on the way.
+    """
     return Folder(mapping)(root)  # type: ignore[no-any-return]
 
 
 def folded_copy(stmt: Stmt, mapping: Mapping[Any, Any]) -> Stmt:
-    """Like `fold_with`, with fresh binders: the copy may stand in a function beside the original."""
+    """Returns a copy like that of `fold_with`, with fresh binders, which may stand in a function beside the original."""
     renamed: dict[Any, Any] = dict(mapping)
     renamed |= {v: copy_var(v) for v in map(_binder, post_order(stmt)) if v is not None}
     return Folder(renamed)(stmt)  # type: ignore[no-any-return]
 
 
 class Copier:
-    """Folded copies of one statement for several values of a variable: what depends on no name of its own is shared."""
+    """Folds copies of one statement for several values of a variable; subtrees that do not depend on it and bind no variable
+    are shared.
+    """
 
     def __init__(self, stmt: Stmt, var: Var) -> None:
         self.stmt, self.var = stmt, var
@@ -58,7 +61,7 @@ def _binder(node: Node) -> Var | None:
 
 
 def _accessed(node: Node) -> Any:
-    """The variable that `node` names beside its children."""
+    """Returns the variable that `node` names besides its children."""
     return node.buffer_var if isinstance(node, (Load, Store)) else node.node if isinstance(node, AttrStmt) else None
 
 
@@ -117,7 +120,7 @@ _TABLE: dict[type, Any] = {
 
 
 def fold_node(node: Any) -> Any:
-    """`node`, whose children are folded, folded itself."""
+    """Returns `node`, whose children are folded, folded itself."""
     if isinstance(node, BinaryOp):
         if isinstance(node.a, IntImm) or isinstance(node.b, IntImm):
             folded = build.fold(type(node), node.a, node.b)
@@ -151,7 +154,7 @@ def _fold_masks(node: And | Or) -> Expr:
 
 
 def decided(condition: Expr) -> bool | None:
-    """The value of a constant condition, scalar or broadcast; None if it is not a constant."""
+    """Returns the value of a constant condition, scalar or broadcast; None if it is not a constant."""
     if isinstance(condition, Broadcast):
         condition = condition.value
     return bool(condition.value) if isinstance(condition, IntImm) else None

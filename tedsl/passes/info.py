@@ -1,4 +1,4 @@
-"""What a pass says about itself."""
+"""The description of a pass: its name and level."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PassInfo:
-    """The name of a pass, and the level of a PassContext from which on it runs. required: kept for programs that ask."""
+    """The name of a pass, and the opt_level of a PassContext from which on it runs.
+    required: accepted for programs that pass it.
+    """
 
     opt_level: int
     name: str

@@ -1,4 +1,4 @@
-"""Passes on modules, in the form that programs written for TVM call: `Simplify()(mod)`. Most apply a pass to each function."""
+"""Passes on modules, in the form that programs written for TVM call: `Simplify()(mod)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.passes.info import PassInfo
 
 
 class ModulePass:
-    """Makes a module of a module; the one given stays as it is."""
+    """A pass that returns a new module; the given one stays as it is."""
 
     def __init__(self, info: PassInfo, step: Callable[[IRModule], IRModule]) -> None:
         self.info = info
@@ -27,7 +27,7 @@ class ModulePass:
         return PassContext.current().options.selection.watched(self.info, mod, self.applied)
 
     def applied(self, mod: IRModule) -> IRModule:
-        """What the pass makes of `mod`, unseen by instruments."""
+        """Returns the result of the pass for `mod`, without showing it to instruments."""
         made = self.step(mod)
         if not isinstance(made, IRModule):
             raise ArgumentTypeError(f"the pass {self.info.name} returned {made!r}",
@@ -36,7 +36,7 @@ class ModulePass:
 
 
 def on_function(step: ModulePass, func: PrimFunc) -> PrimFunc:
-    """`func` after a pass on modules, which gets a module of this function alone and must leave it that."""
+    """Returns `func` after a pass on modules, which gets a module of this function alone and must return one."""
     made = step.applied(IRModule.from_expr(func))
     if list(made) != [func.name]:
         raise ArgumentTypeError(f"the pass {step.info.name} was given the module of {func.name}, and returned one of "
@@ -46,7 +46,7 @@ def on_function(step: ModulePass, func: PrimFunc) -> PrimFunc:
 
 
 def of_functions(info: PassInfo, step: Callable[[PrimFunc, IRModule], PrimFunc]) -> ModulePass:
-    """The pass that applies `step` to every function of a module."""
+    """Returns the pass that applies `step` to every function of a module."""
     def apply(func: PrimFunc, mod: IRModule) -> PrimFunc:
         made = step(func, mod)
         if not isinstance(made, PrimFunc):
@@ -58,13 +58,13 @@ def of_functions(info: PassInfo, step: Callable[[PrimFunc, IRModule], PrimFunc])
 
 
 def named_pass(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
-    """`step`, a pass of ours, by the name that programs know."""
+    """Returns `step`, a pass of ours, under the name that programs know."""
     return of_functions(PassInfo(0, f"tir.{name}"), lambda func, _: step(func))
 
 
 def prim_func_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
                    required: list[str] | None = None) -> Any:
-    """Make a pass of `pass_func(func, mod, ctx)`, or of a class whose `transform_function` is one; also as a decorator."""
+    """Returns a pass of `pass_func(func, mod, ctx)`, or of a class with a method `transform_function`; also as a decorator."""
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
         return of_functions(info, lambda func, mod: run(func, mod, PassContext.current()))
 
@@ -73,7 +73,7 @@ def prim_func_pass(pass_func: Callable[..., Any] | None = None, opt_level: int =
 
 def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
                 required: list[str] | None = None) -> Any:
-    """Make a pass of `pass_func(mod, ctx)`, or of a class whose `transform_module` is one; also as a decorator."""
+    """Returns a pass of `pass_func(mod, ctx)`, or of a class with a method `transform_module`; also as a decorator."""
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
         return ModulePass(info, lambda mod: run(mod, PassContext.current()))
 
@@ -82,7 +82,7 @@ def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2,
 
 def _decorator(pass_func: Callable[..., Any] | None, make: Callable[[PassInfo, Callable[..., Any]], ModulePass], method: str,
                opt_level: int, name: str | None, required: list[str] | None) -> Any:
-    """The pass that `make` makes of a function, or for a class the function that makes it of an instance."""
+    """Returns the pass that `make` makes of a function; for a class, a function that makes the pass of an instance."""
     def of(given: Any) -> Any:
         info = PassInfo(opt_level, name or given.__name__, tuple(required or ()))
         if not isinstance(given, type):

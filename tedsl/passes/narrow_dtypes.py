@@ -1,4 +1,4 @@
-"""Index arithmetic in int64 that provably fits goes to int32; what may not fit keeps its width.
+"""Convert index arithmetic in int64 that provably fits to int32; what may not fit keeps its width.
 
 before:  for (i: int64, 0i64, 16i64) { A[(i*4i64)] = 0 }          after:  for (i: int32, 0, 16) { A[(i*4)] = 0 }
 
@@ -28,7 +28,7 @@ Fits = Callable[[Expr], bool]
 
 
 def narrow_dtypes(func: PrimFunc) -> PrimFunc:
-    """`func` with int32 loops and indices where int64 ones are proved to fit; itself if it has no int64."""
+    """Returns `func` with int32 loops and indices where int64 ones are proved to fit; itself if it has no int64."""
     if not any(isinstance(node, Expr) and node.dtype.element is INT64 for node in post_order(func.body)) \
             and not any(isinstance(node, For) and node.loop_var.dtype is INT64 for node in post_order(func.body)):
         return func
@@ -75,7 +75,7 @@ class _Narrower(ScopedRewriter):
 
 
 class _Data(Rewriter):
-    """Values keep their width: a narrowed variable is cast back. Indices of loads are narrowed."""
+    """Rewrites data, which keeps its width: a narrowed variable is cast back. Indices of loads are narrowed."""
 
     def __init__(self, narrowed: dict[Var, Var], fits: Fits) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class _Data(Rewriter):
 
 
 def narrow_index(index: Expr, narrowed: dict[Var, Var], fits: Fits) -> Expr | None:
-    """`index` in int32, or None if a value in it may not fit (or it is int32 already)."""
+    """Returns `index` in int32; None if a value in it may not fit (or it is int32 already)."""
     if index.dtype.element is not INT64:
         return None
     made: dict[Expr, Expr] = {}
@@ -107,7 +107,7 @@ def narrow_index(index: Expr, narrowed: dict[Var, Var], fits: Fits) -> Expr | No
 
 
 def _uncast(index: Expr, fits: Fits) -> Expr | None:
-    """As `narrow_index`, of an index whose variables are narrowed already: casts back to int64 are taken off."""
+    """Narrows as `narrow_index` an index whose variables are narrowed already: removes casts back to int64."""
     return narrow_index(index, {}, fits)
 
 

@@ -1,4 +1,4 @@
-"""A pipeline is a tuple of passes that reads top-down; observers (dump, time, verify) stand outside."""
+"""Pipelines: tuples of passes that read top-down; observers (dump, time, verify) are attached from outside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Observer = Callable[[str, PrimFunc], None]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Passes in the order they run. `observe(name, func)` sees each result."""
+    """Passes in the order they run. `observe(name, func)` is called with each result."""
 
     passes: tuple[Pass, ...]
 
@@ -35,7 +35,7 @@ class Pipeline:
 
 
 def with_options(step: Callable[..., PrimFunc], *leading: Any, **options: Any) -> Pass:
-    """The pass `step` with its options bound; it keeps the name."""
+    """Returns the pass `step` with its options bound; it keeps the name."""
 
     @functools.wraps(step)
     def bound(func: PrimFunc) -> PrimFunc:
@@ -45,5 +45,5 @@ def with_options(step: Callable[..., PrimFunc], *leading: Any, **options: Any) -
 
 
 def pass_name(step: Pass) -> str:
-    """What observers are told: the name of the function."""
+    """Returns the name that observers get: the name of the function."""
     return getattr(step, "__name__", None) or type(step).__name__

@@ -13,7 +13,7 @@ from tedsl.ir.walk.rewriter import Rewriter
 
 
 def remove_asserts(func: PrimFunc) -> PrimFunc:
-    """`func` without AssertStmts; what they checked is the caller's business then."""
+    """Returns `func` without AssertStmts; the caller must ensure what they checked."""
     return func.with_body(_Remover()(func.body))
 
 

@@ -1,4 +1,4 @@
-"""Remove statements that do nothing, and what stands around them for nothing.
+"""Remove statements without effect, and the loops, branches and allocations around nothing else.
 
 before:  for (i: 0, n) { if (c) { 0 } }; allocate(T, [8]) { A[0] = 1 }
 after:   A[0] = 1
@@ -31,7 +31,7 @@ from tedsl.passes.folding import decided
 
 
 def remove_no_ops(func: PrimFunc) -> PrimFunc:
-    """`func` without statements that have no effect. Calls that may have one stay, also in conditions and bounds."""
+    """Returns `func` without statements that have no effect. Calls that may have one stay, also in conditions and bounds."""
     return func.with_body(_Cleaner(_used_memory(func.body))(func.body))
 
 
@@ -94,7 +94,7 @@ def _branch(node: IfThenElse) -> Stmt:
 
 
 def _effects(*values: Expr) -> Stmt:
-    """The calls with effects inside `values`, as statements."""
+    """Returns the calls with effects inside `values`, as statements."""
     calls = [Evaluate(v) for v in values
              if any(isinstance(n, Call) and n.op.effect == "opaque" for n in post_order(v))]
     return seq(*calls)

@@ -1,4 +1,4 @@
-"""A Select with a side that must not be evaluated when it is not chosen becomes `if_then_else`.
+"""Replace a Select with a side that must not be evaluated when it is not chosen by `if_then_else`.
 
 before:  select((i >= 1), A[i - 1], 0)          after:  if_then_else((i >= 1), A[i - 1], 0)
 
@@ -23,7 +23,7 @@ from tedsl.passes.facts.memory_bounds import is_within, memory_sizes
 
 
 def rewrite_unsafe_selects(func: PrimFunc) -> PrimFunc:
-    """`func` whose Selects are safe to evaluate on both sides."""
+    """Returns `func` whose Selects are safe to evaluate on both sides."""
     if not any(isinstance(node, Select) for node in post_order(func.body)):
         return func
     return func.with_body(_Statements(memory_sizes(func))(func.body))
@@ -46,7 +46,7 @@ class _Statements(ScopedRewriter):
 
 
 class _Selects(Rewriter):
-    """For one expression at one place: the ranges of the loops around are part of the answer.
+    """Rewrites one expression at one place, since the ranges of the loops around decide what is in bounds.
 
     Of each node it keeps which loads below may leave their memory, other than behind an if_then_else, and whether a call
     below has effects.
@@ -66,12 +66,13 @@ class _Selects(Rewriter):
         return result
 
     def is_unsafe(self, choice: Select) -> bool:
-        """Whether a side must not be evaluated unless it is chosen."""
+        """Tells whether a side must not be evaluated unless it is chosen."""
         always, yes, no = (self.risks[part] for part in (choice.condition, choice.true_value, choice.false_value))
         return bool((yes ^ no) - always) or choice.true_value in self.calling or choice.false_value in self.calling
 
     def note(self, node: Any) -> None:
-        """Keeps what is to know of `node`, whose children are known."""
+        """Records, for `node` whose children are recorded, the loads that may be out of bounds and whether a call has effects.
+        """
         children = node.child_nodes()
         if any(child in self.calling for child in children) or (isinstance(node, Call) and node.op.effect != "pure"):
             self.calling.add(node)

@@ -1,4 +1,4 @@
-"""Which steps of a pipeline run, by their names in TVM, and who watches them.
+"""Selects the passes of a pipeline that run, by their names in TVM, and shows them to instruments.
 
 A step that correct code needs cannot be disabled: `NEEDED` says why. All others only make loops shorter or faster.
 """
@@ -66,7 +66,7 @@ NEEDED = {
 
 
 def info_of(step: Pass) -> PassInfo:
-    """What a step of a pipeline is called, and from which level on it runs."""
+    """Returns the name of a step of a pipeline, and the level from which on it runs."""
     info = getattr(step, "info", None)
     if isinstance(info, PassInfo):
         return info
@@ -76,7 +76,7 @@ def info_of(step: Pass) -> PassInfo:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a PassContext says about passes by name. An instrument has the methods of `tedsl.ir.instrument`."""
+    """The passes that a PassContext enables by name and level. An instrument has the methods of `tedsl.ir.instrument`."""
 
     opt_level: int = 2
     required: frozenset[str] = frozenset()
@@ -84,14 +84,14 @@ class Selection:
     instruments: tuple[Any, ...] = ()
 
     def runs(self, info: PassInfo) -> bool:
-        """Whether a pass is enabled: not disabled, and required or of a level that is reached."""
+        """Tells whether a pass is enabled: not disabled, and required or of a level that is reached."""
         if info.name == "tir.VectorizeLoop":
             return True  # disabled, it makes the loops serial: no later step knows vectorized ones
         return info.name not in self.disabled and (info.name in self.required or self.opt_level >= info.opt_level
                                                    or info.name in NEEDED)
 
     def of(self, pipeline: Pipeline) -> Pipeline:
-        """The steps of `pipeline` that are enabled, each shown to the instruments."""
+        """Returns the steps of `pipeline` that are enabled, each shown to the instruments."""
         steps = tuple(step for step in pipeline.passes if self.runs(info_of(step)))
         return Pipeline(tuple(map(self._shown, steps)) if self.instruments else steps)
 
@@ -107,7 +107,7 @@ class Selection:
         return shown
 
     def watched(self, info: PassInfo, mod: IRModule, run: Any) -> IRModule:
-        """`run(mod)` between what the instruments do before and after it; `mod` if one of them will not have it run."""
+        """Returns `run(mod)`, with the instruments called before and after it; `mod` itself if one of them skips the pass."""
         wanted = [one.should_run(mod, info) for one in self.instruments]  # all are asked
         if not all(wanted) and info.name not in self.required and info.name not in NEEDED:
             return mod
@@ -120,7 +120,7 @@ class Selection:
 
 
 def refuse_needed(disabled: Iterable[str]) -> None:
-    """OptionError for a step among `disabled` that correct code needs; a warning for one that there is not."""
+    """Raises OptionError for a step among `disabled` that correct code needs; warns of names that no step has."""
     known = sorted(set(NAMES.values()))
     for name in disabled:
         if name in NEEDED:

@@ -1,4 +1,4 @@
-"""Simplify every expression where it stands, with the loops and conditions around it known; drop what cannot run.
+"""Simplify every expression where it stands, under the loops and conditions around it; drop what cannot run.
 
 before:  for (i: 0, 4) { for (j: 0, 8) { if likely((i*8 + j) < 32) { A[((i*8 + j) // 8)] = 0 } } }
 after:   for (i: 0, 4) { for (j: 0, 8) { A[i] = 0 } }
@@ -21,7 +21,7 @@ from tedsl.passes.folding import is_always_false, is_always_true
 
 
 def simplify(func: PrimFunc) -> PrimFunc:
-    """`func` with simplified expressions and without branches, loops and lets that are decided."""
+    """Returns `func` with simplified expressions and without branches, loops and lets that are decided."""
     return func.with_body(_Simplifier()(func.body))
 
 
@@ -70,7 +70,7 @@ class _Simplifier(ScopedRewriter):
         return loop.replace(min=low, extent=extent, body=body)
 
     def condition(self, condition: Expr) -> Expr:
-        """`condition` with the parts that are proved dropped one by one; false if one is refuted."""
+        """Returns `condition` without the parts that are proved; false if one is refuted."""
         kept: list[Expr] = []
         parts = conjuncts(condition)
         for part in parts:
@@ -102,7 +102,7 @@ class _Simplifier(ScopedRewriter):
         return IfThenElse(condition, then, otherwise)
 
     def let(self, let: LetStmt) -> Stmt:
-        """An integer without loads is written where it is used: indices are simplified as a whole."""
+        """Substitutes an integer without loads where it is used, so that indices are simplified as a whole."""
         value = self.expr(let.value)
         if can_inline(value):
             return self.stmt(substitute(let.body, {let.var: value}))
@@ -133,7 +133,9 @@ class _Simplifier(ScopedRewriter):
 
 
 def can_inline(value: Expr) -> bool:
-    """Whether a let of `value` is better written out: constants, names, integer arithmetic without memory or calls out."""
+    """Tells whether `value` is better substituted for its let: constants, names, integer arithmetic without memory or impure
+    calls.
+    """
     if isinstance(value, (IntImm, FloatImm, Var)):
         return True
     if not value.dtype.is_integer or value.dtype.lanes != 1:

@@ -1,4 +1,4 @@
-"""Whether a function for a device with memory of its own leaves that memory to the threads of its kernels.
+"""Verify that a function for a device with memory of its own accesses that memory in the threads of its kernels alone.
 
 Arguments of such a function lie in the memory of the device. Loads and stores of them run on the device only inside of a
 launch; elsewhere the host would do them, which cannot see that memory.
@@ -16,7 +16,7 @@ from tedsl.target.current import as_target
 
 
 def verify_memory(func: PrimFunc) -> PrimFunc:
-    """`func` itself; LoweringError if its attribute "target" is a GPU and the host would access its arguments."""
+    """Returns `func` itself; LoweringError if its attribute "target" is a GPU and the host would access its arguments."""
     names = [var.name for var in accessed_by_host(func)]
     if names:
         listed = ", ".join(names)
@@ -28,7 +28,8 @@ def verify_memory(func: PrimFunc) -> PrimFunc:
 
 
 def accessed_by_host(func: PrimFunc) -> list[Var]:
-    """The data of the arguments of a function for a GPU that are accessed outside of launches; none for other targets."""
+    """Returns the data of the arguments of a function for a GPU that are accessed outside of launches; none for other targets.
+    """
     target = func.attrs.get("target")
     if target is None or "gpu" not in as_target(target).keys:
         return []
@@ -47,7 +48,7 @@ def accessed_by_host(func: PrimFunc) -> list[Var]:
 
 
 def _accessed(node: Node) -> Var | None:
-    """The memory that `node` itself loads from or stores to."""
+    """Returns the memory that `node` itself loads from or stores to; None for other nodes."""
     if isinstance(node, (Load, Store)):
         return node.buffer_var
     return node.buffer.data if isinstance(node, (BufferLoad, BufferStore)) else None

@@ -1,1 +1,1 @@
-"""What passes ask about a program: its guards, what depends on what, which places are the same, what stays in range."""
+"""Facts that passes ask about a program: guards, dependences, equal indices, bounds of memory."""

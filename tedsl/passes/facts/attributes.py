@@ -1,4 +1,4 @@
-"""Whether a function has an attribute at all: passes that serve one directive ask it first, and cost nothing without it."""
+"""Tells whether a function has an attribute at all: passes that serve one directive ask first, and cost nothing without it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tedsl.ir.stmt import AttrStmt, Stmt
 
 
 def has_attribute(body: Stmt, *keys: str) -> bool:
-    """Whether a statement in `body` has one of the attributes `keys`. Looks at statements only."""
+    """Tells whether a statement in `body` has one of the attributes `keys`. Visits statements only."""
     stack = [body]
     while stack:
         stmt = stack.pop()

@@ -1,4 +1,4 @@
-"""Conditions taken apart: conjunctions as lists, `likely` as a mark around them."""
+"""Takes conditions apart: conjunctions as lists, `likely` as a mark around them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tedsl.ir.ops import LIKELY
 
 
 def is_likely(condition: Expr) -> bool:
-    """Whether `condition` is marked as a guard that lowering made."""
+    """Tells whether `condition` is marked as a guard that lowering made."""
     return isinstance(condition, Call) and condition.op is LIKELY
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that must all hold for `condition` to hold; the mark `likely` goes to each of them."""
+    """Returns the conditions that must all hold for `condition` to hold; the mark `likely` goes to each of them."""
     found: list[Expr] = []
     stack = [(condition, False)]
     while stack:
@@ -30,7 +30,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
-    """The condition that all of `parts` hold; true if there are none."""
+    """Returns the condition that all of `parts` hold; true if there are none."""
     result: Expr | None = None
     for part in parts:
         result = part if result is None else build.logical_and(result, part)
@@ -38,12 +38,12 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
 
 
 def without_likely(condition: Expr) -> Expr:
-    """`condition` itself, without the mark."""
+    """Returns `condition` without the mark."""
     while isinstance(condition, Call) and condition.op is LIKELY:
         condition = condition.args[0]
     return condition
 
 
 def mask_parts(mask: Expr) -> list[Expr]:
-    """The conjuncts of a mask; a scalar condition broadcast over the lanes counts as that scalar."""
+    """Returns the conjuncts of a mask; a scalar condition broadcast over the lanes counts as that scalar."""
     return [part.value if isinstance(part, Broadcast) else part for part in map(without_likely, conjuncts(mask))]

@@ -1,4 +1,4 @@
-"""What an expression depends on: its variables, and whether it reads memory. Each node is looked at once."""
+"""The variables and memory on which an expression depends. Each node is visited once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOTHING: frozenset[Var] = frozenset()
 
 
 class Dependence:
-    """`depends(e)`: the variables used in `e`, with MEMORY if it has a load or a call that is not pure.
+    """The variables used in an expression, by `depends(e)`; with MEMORY if it has a load or a call that is not pure.
 
     Bound variables count too: a Var is bound once, so they do no harm.
     """
@@ -55,5 +55,5 @@ class Dependence:
         return total
 
     def on_any(self, expr: Expr, wanted: set[Var]) -> bool:
-        """Whether `expr` uses a variable of `wanted`."""
+        """Tells whether `expr` uses a variable of `wanted`."""
         return not wanted.isdisjoint(self(expr))

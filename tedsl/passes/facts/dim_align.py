@@ -1,4 +1,4 @@
-"""The strides that `storage_align` asks for: attr [B] "buffer_dim_align" = tvm_tuple(dimension, factor, offset)."""
+"""The strides for which `storage_align` asks: attr [B] "buffer_dim_align" = tvm_tuple(dimension, factor, offset)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DIM_ALIGN = "buffer_dim_align"
 
 
 def dim_alignments(body: Stmt) -> dict[Buffer, dict[int, tuple[int, int]]]:
-    """For each buffer with such attributes: factor and offset by dimension."""
+    """Maps each buffer with such attributes to {dimension: (factor, offset)}, in elements."""
     found: dict[Buffer, dict[int, tuple[int, int]]] = {}
     for node in post_order(body):
         if isinstance(node, AttrStmt) and node.attr_key == DIM_ALIGN:
@@ -26,7 +26,9 @@ def dim_alignments(body: Stmt) -> dict[Buffer, dict[int, tuple[int, int]]]:
 
 
 def aligned_strides(extents: Sequence[Expr], asked: Mapping[int, tuple[int, int]]) -> tuple[Expr, ...]:
-    """Row-major strides, each raised to the next number that is `offset` modulo `factor` where that is asked for."""
+    """Returns row-major strides in elements, each raised to the next number that is `offset` modulo `factor` where that is
+    asked for.
+    """
     stride: Expr = build.const(1, extents[-1].dtype)
     strides: list[Expr] = []
     for dim in reversed(range(len(extents))):

@@ -1,4 +1,4 @@
-"""For which iterations of a loop a guard is sure to hold, whatever the loops inside do."""
+"""The iterations of a loop for which a guard provably holds in every iteration of the loops inside."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from tedsl.passes.loops.vectorize_expr import extreme_lane
 
 @dataclass(frozen=True)
 class Interval:
-    """The iterations low <= v < high; None: no bound of its own."""
+    """The iterations low <= v < high; None: unbounded on that side."""
 
     low: Expr | None
     high: Expr | None
 
 
 def holding_interval(guard: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> Interval | None:
-    """Iterations of `var` for which `guard` (a comparison, perhaps of lanes) holds for every iteration of the loops
-    `inner` (outermost first); None if that cannot be told."""
+    """Returns the iterations of `var` for which `guard` (a comparison, perhaps of lanes) holds in every iteration of the loops
+    `inner` (outermost first); None if that cannot be told.
+    """
     scalar = extreme_lane(guard, weakest=False) if guard.dtype.lanes > 1 else guard
     slack = None if scalar is None else _slack(scalar)
     if slack is None or any(isinstance(node, Load) for node in post_order(slack)):
@@ -43,7 +44,7 @@ def holding_interval(guard: Expr, var: Var, inner: Sequence[For], analyzer: Anal
 
 
 def _slack(guard: Expr) -> Expr | None:
-    """An integer expression that is at least 0 exactly if `guard` holds."""
+    """Returns an integer expression that is at least 0 exactly if `guard` holds; None if there is none."""
     match guard:
         case LT(a=a, b=b) if a.dtype.is_int:
             return build.sub(build.sub(b, a), 1)
@@ -57,7 +58,7 @@ def _slack(guard: Expr) -> Expr | None:
 
 
 def split_linear(expr: Expr, var: Var, analyzer: Analyzer) -> tuple[int, Expr] | None:
-    """(c, rest) with expr = c * var + rest and rest free of var; None if expr is not so, or c is not a constant.
+    """Returns (c, rest) with expr = c * var + rest, rest free of var; None if expr is not linear, or c is not a constant.
 
     A constant first difference makes a function of integers linear.
     """
@@ -70,7 +71,7 @@ def split_linear(expr: Expr, var: Var, analyzer: Analyzer) -> tuple[int, Expr] |
 
 
 def _minimum(expr: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> Expr | None:
-    """The least value of `expr` over the loops `inner`; their bounds may depend on each other but not on `var`."""
+    """Returns the least value of `expr` over the loops `inner`; their bounds may depend on each other but not on `var`."""
     for loop in reversed(inner):
         split = split_linear(expr, loop.loop_var, analyzer)
         if split is None:
@@ -85,8 +86,11 @@ def _minimum(expr: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> 
 
 
 def guard_end(guard: Expr, var: Var, inner: Sequence[For], analyzer: Analyzer) -> Expr | None:
-    """A value of `var` from which on `guard` fails for every lane and every iteration of the loops `inner`; None if none is
-    known. Where the guard is a scalar that no inner loop changes, it holds for all values before."""
+    """Returns a value of `var` from which on `guard` fails for every lane and iteration of the loops `inner`; None if none is
+    known.
+
+    Where the guard is a scalar that no inner loop changes, it holds for all smaller values.
+    """
     scalar = extreme_lane(guard, weakest=True) if guard.dtype.lanes > 1 else guard
     slack = None if scalar is None else _slack(scalar)
     split = None if slack is None else split_linear(slack, var, analyzer)

@@ -1,4 +1,4 @@
-"""How many elements stand behind each pointer of a flat function, and which accesses are proved to stay within."""
+"""The sizes of the memory behind the pointers of a flat function, and the accesses proved within bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.ir.walk.visitor import post_order
 
 
 def memory_sizes(func: PrimFunc) -> dict[Var, int]:
-    """Elements of each parameter buffer of constant compact shape and of each allocation of constant size."""
+    """Maps each parameter buffer of constant compact shape and each allocation of constant size to its number of elements."""
     sizes: dict[Var, int] = {}
     for buffer in func.buffers:
         size = _size(buffer.shape) if not buffer.strides and _starts_at_zero(buffer) else None
@@ -27,7 +27,7 @@ def memory_sizes(func: PrimFunc) -> dict[Var, int]:
 
 
 def is_within(load: Load, sizes: dict[Var, int], analyzer: Analyzer) -> bool:
-    """Whether `load` is proved to stay in its memory whatever the conditions around it."""
+    """Tells whether `load` is proved within bounds independent of the conditions around it."""
     size = sizes.get(load.buffer_var)
     if size is None:
         return False

@@ -1,4 +1,4 @@
-"""Which memory a statement reads, writes and allocates."""
+"""The memory that a statement reads, writes and allocates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ HINTS = (PREFETCH,)  # opaque, so that they stay, but without effect on memory
 
 @dataclass(frozen=True, eq=False)
 class Uses:
-    """Data pointers. What is handed to a call with effects counts as read and written; calls: whether there is one."""
+    """The data pointers of memory read, written and allocated.
+    An argument of a call with effects counts as both; calls: whether there is one.
+    """
 
     read: frozenset[Var]
     written: frozenset[Var]
@@ -23,7 +25,7 @@ class Uses:
 
 
 def uses_of(stmt: Stmt) -> Uses:
-    """The memory that `stmt` uses."""
+    """Returns the memory that `stmt` uses."""
     read: set[Var] = set()
     written: set[Var] = set()
     allocated: set[Var] = set()

@@ -1,4 +1,4 @@
-"""Numbers for expressions: equal structure, equal number. Comparing many expressions costs one walk over each."""
+"""Numbers expressions by structure, so that comparing many of them costs one walk over each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tedsl.ir.walk.visitor import post_order
 
 
 class Numbering:
-    """`number(e)` is the same for expressions of the same operators on the same variables and constants."""
+    """Assigns equal numbers, `number(e)`, to expressions of the same operators on the same variables and constants."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
@@ -41,17 +41,18 @@ class Numbering:
         return type(node), node.dtype, own, tuple(self._known[child] for child in node.child_nodes())
 
     def distance(self, a: Expr, b: Expr) -> int | None:
-        """a - b if the two integer expressions are sums of the same terms up to a constant; None where that is not seen."""
+        """Returns a - b if the two integer expressions are sums of equal terms up to a constant; None where that is not seen.
+        """
         rest, constant = self._terms(a)
         other, constant_b = self._terms(b)
         return constant - constant_b if rest == other else None
 
     def factors(self, e: Expr) -> dict[int, int]:
-        """The numbers of the terms of a sum, each with its constant factor."""
+        """Maps the number of each term of a sum to its constant factor."""
         return self._terms(e)[0]
 
     def _terms(self, e: Expr) -> tuple[dict[int, int], int]:
-        """`e` as numbers of terms with their factors, and a constant."""
+        """Returns `e` as numbers of terms with their factors, and a constant."""
         factors: dict[int, int] = {}
         constant = 0
         stack: list[tuple[int, Expr]] = [(1, e)]

@@ -1,4 +1,4 @@
-"""Threads of a device in flat loops: launch attributes, and what a thread variable ranges over."""
+"""Threads of a device in flat loops: launch attributes, and the ranges of thread variables."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ NOTES = "local.notes"  # the scope of what checked mode notes of blocks: the thr
 
 
 def launched(node: Node) -> IterVar | None:
-    """The thread axis that `node` launches, if it is such an attribute."""
+    """Returns the thread axis that `node` launches; None if it is not a launch."""
     if isinstance(node, AttrStmt) and node.attr_key == LAUNCH and isinstance(node.node, IterVar):
         return node.node
     return None
 
 
 def has_launch(body: Stmt) -> bool:
-    """Whether something in `body` runs on threads of a device."""
+    """Tells whether `body` has a launch of threads of a device."""
     return any(launched(node) is not None for node in post_order(body))
 
 
 def bind_launched(analyzer: Analyzer, node: Node) -> None:
-    """Tell `analyzer` the range of the (virtual) thread that `node` launches, if it does."""
+    """Binds in `analyzer` the (virtual) thread that `node` launches, if it does, to its range."""
     loop = as_loop(node, blocks=True)
     if loop is not None:
         analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
 
 
 def as_loop(node: Node, *, blocks: bool = False) -> For | None:
-    """A launch of threads as a loop over them, without its body: all of them pass the same place. `blocks`: of blocks too."""
+    """Returns a launch of threads as a loop over them, without its body; None for any other attribute.
+    `blocks`: of blocks too.
+    """
     if not isinstance(node, AttrStmt) or not isinstance(node.node, IterVar) or node.attr_key not in THREADS:
         return None
     var = node.node.var
@@ -46,21 +48,23 @@ def as_loop(node: Node, *, blocks: bool = False) -> For | None:
 
 
 def is_common(scope: str, tag: str) -> bool:
-    """Whether the threads of a block along `tag` see one memory of `scope` that a kernel allocates; a warp is a row of them."""
+    """Tells whether the threads of a block along `tag` share memory of `scope` that a kernel allocates; a warp is a row of
+    them.
+    """
     return scope in ("shared", "global") or (scope == "warp" and tag == "threadIdx.x")
 
 
 def scope_of(annotation: object) -> str:
-    """The memory scope, without its suffix, that the type of a data pointer says."""
+    """Returns the memory scope, without its suffix, in the type of a data pointer."""
     scope = annotation.storage_scope if isinstance(annotation, PointerType) else ""
     return scope.split(".")[0] or "global"
 
 
 def noted_memory(name: str) -> str:
-    """The name of the memory whose stores checked mode notes in a memory called `name`; else `name` itself."""
+    """Returns the name of the memory whose stores checked mode records in a shadow called `name`; else `name` itself."""
     return name.removesuffix(f".{WRITTEN}")
 
 
 def takes_notes(memory: Var) -> bool:
-    """Whether checked mode takes its notes of blocks there."""
+    """Tells whether `memory` is a shadow in which checked mode records the stores of blocks."""
     return isinstance(memory.type_annotation, PointerType) and memory.type_annotation.storage_scope == NOTES

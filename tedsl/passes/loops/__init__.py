@@ -1,1 +1,1 @@
-"""Loops: cut in parts, copied, turned into vectors, and freed of conditions that do not change."""
+"""Passes on loops: partition, unroll, vectorize, and hoist loop-invariant conditions."""

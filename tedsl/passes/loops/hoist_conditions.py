@@ -1,4 +1,4 @@
-"""Move a condition out of the loops that do not change it.
+"""Move loop-invariant conditions out of loops.
 
 before:  for (i: 0, n) { for (j: 0, m) { if (i < 5) { A[i*m + j] = 0 } } }
 after:   for (i: 0, n) { if (i < 5) { for (j: 0, m) { A[i*m + j] = 0 } } }
@@ -21,12 +21,12 @@ from tedsl.passes.facts.conjunctions import conjunction, conjuncts
 
 
 def hoist_conditions(func: PrimFunc, *, out_of_threads: bool = False) -> PrimFunc:
-    """`func` with invariant conditions outside their loops; out_of_threads: also of loops bound to threads."""
+    """Returns `func` with loop-invariant conditions outside their loops; out_of_threads: also of loops bound to threads."""
     return func.with_body(_Hoister(out_of_threads)(func.body))
 
 
 class _Hoister(Rewriter):
-    """Bottom-up: a condition climbs one loop after the other."""
+    """Rewrites bottom-up, so that a condition moves out of one loop after the other."""
 
     def __init__(self, out_of_threads: bool) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ SMALL = 64  # the same for conditions of users
 
 def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single: bool = False,
                     masks: bool = False, asked_only: bool = False) -> PrimFunc:
-    """`func` with loops split by their guards.
+    """Returns `func` with loops split by their guards.
 
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
     loads and stores, and conditions of if_then_else, count as guards. asked_only: only the loops of splits whose tail is
@@ -95,7 +95,7 @@ class _Partitioner(ScopedRewriter):
         return not self.asked_only and (self.constant_loops or not _is_constant(loop))
 
     def under_launch(self, stmt: Stmt) -> Stmt:
-        """What stands in a launch of threads is split for all threads alike: they pass the same loops together."""
+        """Splits loops in a launch of threads alike for all threads, which run the same loops together."""
         bind_launched(self.analyzer, stmt)
         outside, threads = self.threads, as_loop(stmt)
         self.threads = outside if threads is None else (*outside, threads)
@@ -118,7 +118,9 @@ class _Partitioner(ScopedRewriter):
         return self.parts(loop, low, high, main)
 
     def main_range(self, loop: For, guards: list[_Guard]) -> tuple[Expr, Expr, set[Expr]]:
-        """The iterations where guards hold, and which guards these are. One that would leave no iteration is kept."""
+        """Returns the iterations where guards hold, and which guards these are.
+        A guard that would leave no iteration is kept.
+        """
         low, high = loop.min, build.add(loop.min, loop.extent)
         gone: set[Expr] = set()
         removed: dict[int, bool] = {}  # unrolled copies repeat their guards: each form is looked at once
@@ -155,7 +157,7 @@ class _Partitioner(ScopedRewriter):
         return self.analyzer.simplify(build.maximum(high, low))
 
     def branches(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
-        """The parts of a parallel loop as branches of its body: one region, one distribution of work."""
+        """Returns the parts of a parallel loop as branches of its body: one region, one distribution of work."""
         v = loop.loop_var
         inside = build.less(v, high)
         if not self.same(low, loop.min):
@@ -171,7 +173,9 @@ class _Partitioner(ScopedRewriter):
         return seq(self.beside(before), self.stmt(made) if self.is_single(extent) else self.descend(made), self.beside(after))
 
     def beside(self, piece: Stmt | None) -> Stmt | None:
-        """What stands beside a main part stays as it is, unless it is one small tile: its inner loops have main parts too."""
+        """Returns a part beside the main one: partitioned too if it is one small tile, whose inner loops have main parts; else
+        as it is.
+        """
         small = piece is not None and self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= SMALL
         return self.stmt(piece) if small and piece is not None else piece
 
@@ -179,7 +183,7 @@ class _Partitioner(ScopedRewriter):
         return isinstance(extent, IntImm) and extent.value == 1 and not self.keep_single
 
     def piece(self, loop: For, low: Expr, high: Expr, body: Stmt) -> Stmt:
-        """The iterations from `low` to `high`, counted from 0 as all loops are."""
+        """Returns the iterations from `low` to `high` as a loop, counted from 0 as all loops are."""
         extent = self.analyzer.simplify(build.sub(high, low))
         if self.is_single(extent):
             return folded_copy(body, {loop.loop_var: low})
@@ -199,13 +203,13 @@ def _may_guard(node: Node, masks: bool) -> bool:
 
 
 def _most_of(loop: For, low: Expr, high: Expr) -> bool:
-    """Whether a constant number, at least half, of the iterations of `loop` are in low .. high."""
+    """Tells whether low .. high are a constant number, at least half, of the iterations of `loop`."""
     some, total = build.as_int(build.sub(high, low)), build.as_int(loop.extent)
     return some is not None and total is not None and 2 * some >= total
 
 
 def _tail(loop: For) -> object:
-    """What the schedule says about the last iterations of `loop`."""
+    """Returns the tail that the schedule asks for in the last iterations of `loop`."""
     return loop.annotations.get("tail")
 
 
@@ -219,7 +223,7 @@ def _is_constant(loop: For) -> bool:
 
 
 def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
-    """The guards in `loop` that depend on its variable, with the loops around each; guards of stores first.
+    """Returns the guards in `loop` that depend on its variable, with the loops around each; guards of stores first.
 
     A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
     """

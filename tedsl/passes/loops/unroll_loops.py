@@ -25,12 +25,17 @@ LARGEST = 1 << 17  # steps in one unrolled loop: beyond it a compiler runs for m
 
 
 def unroll_loops(func: PrimFunc, *, options: UnrollConfig = UnrollConfig()) -> PrimFunc:  # noqa: B008 - frozen
-    """`func` with the loops marked or small enough unrolled; LoweringError for a marked loop without a constant extent."""
+    """Returns `func` with loops that are marked or short enough unrolled; LoweringError for a marked loop without a constant
+    extent.
+    """
     return func.with_body(_Unroller(options)(func.body))
 
 
 class _Unroller(ScopedRewriter):
-    """`steps`: stores and calls in what was just visited; `loops`: loops left in it; `depth`: unrolled loops in it."""
+    """Unrolls bottom-up.
+
+    `steps`: stores and calls in what was just visited; `loops`: loops left in it; `depth`: unrolled loops in it.
+    """
 
     def __init__(self, options: UnrollConfig) -> None:
         self.options = options
@@ -95,12 +100,14 @@ class _Unroller(ScopedRewriter):
         return changed if loop.kind == ForKind.UNROLLED else changed.replace(kind=ForKind.UNROLLED)
 
     def count(self, extent: Expr) -> int | None:
-        """How often a loop runs: what is written by hand may have an extent such as (n + 2) - n."""
+        """Returns the number of iterations of a loop, None if it is not a constant.
+        Loops written by hand may have extents such as (n + 2) - n.
+        """
         found = build.as_int(extent)
         return build.as_int(self.analyzer.simplify(extent)) if found is None else found
 
     def fits(self, kind: ForKind, count: int | None) -> bool:
-        """Whether the options unroll a serial loop of `count` iterations whose body was just visited."""
+        """Tells whether the options unroll a serial loop of `count` iterations whose body was just visited."""
         if kind != ForKind.SERIAL or count is None or count < 0 or self.loops or self.depth > self.options.auto_max_depth:
             return False
         return count * self.steps <= self.options.auto_max_step or count <= self.options.auto_max_extent

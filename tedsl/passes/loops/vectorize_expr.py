@@ -1,4 +1,4 @@
-"""One expression for all lanes of a vectorized loop: what does not depend on the lane stays a scalar.
+"""Vectorizes one expression over all lanes of a loop: what does not depend on the lane stays a scalar.
 
     A[i*8 + v] * x + 1        →  A[ramp(i*8, 1, 8)] * broadcast(x, 8) + broadcast(1, 8)
     if_then_else(v < n, A[v], 0)  →  A[ramp(0, 1, 8)] if (ramp(0, 1, 8) < broadcast(n, 8)): a masked load
@@ -44,12 +44,13 @@ _OPPOSITE: dict[type[Expr], Any] = {LT: GE, LE: GT, GT: LE, GE: LT}
 
 
 class NotVectorizable(Exception):
-    """Raised by an expression that must be computed lane by lane; the statement around it becomes a serial loop."""
+    """Raised for an expression that must be computed lane by lane; the statement around it becomes a serial loop."""
 
 
 class LaneExpressions:
-    """Turns expressions of one lane into expressions of all. `varying` maps each variable that differs among the lanes
-    to its vector; statements add the lets that they bind."""
+    """Vectorizes expressions of one lane.
+    `varying` maps each variable that differs among the lanes to its vector; statements add the lets that they bind.
+    """
 
     def __init__(self, lanes: int, varying: dict[Var, Expr]) -> None:
         self.lanes = lanes
@@ -59,7 +60,7 @@ class LaneExpressions:
         self._any_lane: dict[Expr, Expr | None] = {}
 
     def __call__(self, root: Expr, mask: Expr | None = None) -> Expr:
-        """`root` for all lanes: a scalar if it is the same for each, else a vector."""
+        """Returns `root` for all lanes: a scalar if it is the same for each, else a vector."""
         done = self._done
         stack = [(root, mask)]
         while stack:
@@ -76,11 +77,11 @@ class LaneExpressions:
         return done[(root, mask)]
 
     def widen(self, value: Expr) -> Expr:
-        """`value` with a lane for each."""
+        """Returns `value` as a vector with one element per lane."""
         return value if value.dtype.lanes > 1 else Broadcast(value, self.lanes)
 
     def _children(self, node: Expr, mask: Expr | None) -> list[tuple[Expr, Expr | None]]:
-        """What must be done before `node`, in the right order: a condition before the sides that it masks."""
+        """Returns what must be vectorized before `node`, in order: a condition before the sides that it masks."""
         if isinstance(node, Call) and node.op is IF_THEN_ELSE:
             condition = (node.args[0], mask)
             if condition not in self._done:
@@ -106,7 +107,7 @@ class LaneExpressions:
         return self._branch_masks[key]
 
     def both(self, mask: Expr | None, condition: Expr) -> Expr:
-        """The mask of the lanes that are on in `mask` and meet `condition`."""
+        """Returns the mask of the lanes that are on in `mask` and meet `condition`."""
         wide = self.widen(condition)
         return wide if mask is None else build.logical_and(mask, wide)
 
@@ -128,7 +129,7 @@ class LaneExpressions:
         return self._vector(node, new)
 
     def _vector(self, node: Expr, new: list[Expr]) -> Expr:
-        """`node`, a scalar operation, on operands some of which are vectors."""
+        """Returns the scalar operation `node` on operands some of which are vectors."""
         match node:
             case BinaryOp():
                 return self._binary(type(node), new[0], new[1])
@@ -162,7 +163,7 @@ class LaneExpressions:
         return made(self.widen(a), self.widen(b))  # type: ignore[no-any-return]
 
     def _ramp(self, kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
-        """The sum, difference or product of ramps and scalars where it is a ramp again."""
+        """Returns the sum, difference or product of ramps and scalars as a ramp; None where it is not one."""
         scalar_a, scalar_b = a.dtype.lanes == 1, b.dtype.lanes == 1
         if not (scalar_a or isinstance(a, Ramp)) or not (scalar_b or isinstance(b, Ramp)):
             return None
@@ -215,7 +216,7 @@ class LaneExpressions:
 
 
 def opposite(condition: Expr) -> Expr:
-    """The negation of a condition; of a comparison of integers the opposite comparison."""
+    """Returns the negation of a condition; for a comparison of integers the opposite comparison."""
     kind = _OPPOSITE.get(type(condition))
     if kind is not None and condition.a.dtype.is_integer:  # type: ignore[attr-defined]
         return kind(condition.a, condition.b)  # type: ignore[attr-defined,no-any-return]
@@ -223,7 +224,7 @@ def opposite(condition: Expr) -> Expr:
 
 
 def any_lane(mask: Expr) -> Expr | None:
-    """A scalar condition that holds exactly if some lane of `mask` is on; None where there is no cheap one."""
+    """Returns a scalar condition that holds exactly if some lane of `mask` is on; None where there is no cheap one."""
     parts = mask_parts(mask)
     vectors = [part for part in parts if part.dtype.lanes > 1]
     if len(vectors) > 1:
@@ -241,7 +242,9 @@ def any_lane(mask: Expr) -> Expr | None:
 
 
 def extreme_lane(condition: Expr, *, weakest: bool) -> Expr | None:
-    """The comparison of a ramp with a scalar at the lane where it holds most easily (or most hardly)."""
+    """Returns the comparison of a ramp with a scalar at the lane where it is easiest (or hardest) to meet; None for other
+    conditions.
+    """
     if type(condition) not in _OPPOSITE:
         return None
     a, b = _uniform(condition.a), _uniform(condition.b)  # type: ignore[attr-defined]

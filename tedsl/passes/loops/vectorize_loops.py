@@ -1,4 +1,4 @@
-"""Replace loops marked `vectorized` by vector statements; what needs its lanes one by one stays a serial loop.
+"""Replace loops marked `vectorized` by vector statements; statements that need their lanes one by one stay serial loops.
 
 before:  for (v: 0, 8) "vectorized" { if likely((i*8 + v) < n) { B[i*8 + v] = A[i*8 + v] * x } }
 after:   B[ramp(i*8, 1, 8)] = A[ramp(i*8, 1, 8)] * broadcast(x, 8)   if (ramp(i*8, 1, 8) < broadcast(n, 8))
@@ -45,7 +45,7 @@ from tedsl.passes.races.lane_order import must_run_in_order
 
 
 def vectorize_loops(func: PrimFunc, *, enable: bool = True) -> PrimFunc:
-    """`func` without vectorized loops. enable=False makes all of them serial."""
+    """Returns `func` without vectorized loops. enable=False makes all of them serial."""
     return func.with_body(_Vectorizer(enable, not func.attrs.get("from_legacy_te_schedule"))(func.body))
 
 
@@ -99,7 +99,7 @@ class _Vectorizer(ScopedRewriter):
 
 
 def _widen_allocations(body: Stmt, loop_var: Var, lane: Expr, lanes: int) -> Stmt | None:
-    """`body` with an element per lane in the memory that it allocates; None where that cannot be."""
+    """Returns `body` with an element per lane in the memory that it allocates; None where that is impossible."""
     inside = [node for node in post_order(body) if isinstance(node, Allocate)]
     if not inside:
         return body
@@ -128,7 +128,7 @@ class _Widener(Rewriter):
 
 
 class _LaneStatements:
-    """Turns the body of one loop into statements for all its lanes.
+    """Vectorizes the body of one loop over all its lanes.
 
     conditions: what guards the place, for one lane. may_split: whether a statement may become a loop over the lanes
     of its own here (not below a let: its value is a vector now).
@@ -151,7 +151,7 @@ class _LaneStatements:
             return self.lane_by_lane(stmt)
 
     def lane_by_lane(self, stmt: Stmt) -> Stmt:
-        """A serial loop over the lanes around `stmt` alone."""
+        """Returns a serial loop over the lanes around `stmt` alone."""
         var = copy_var(self.loop.loop_var)
         guarded = stmt if not self.conditions else IfThenElse(conjunction(map(without_likely, self.conditions)), stmt)
         body = folded_copy(guarded, {self.loop.loop_var: var})
@@ -181,7 +181,7 @@ class _LaneStatements:
                 raise NotVectorizable(type(stmt).__name__)
 
     def uniform(self, expr: Expr) -> Expr:
-        """`expr`, which must be the same for all lanes."""
+        """Returns `expr`; raises NotVectorizable unless it is the same for all lanes."""
         new = self.expr(expr, self.mask)
         if new.dtype.lanes != expr.dtype.lanes:
             raise NotVectorizable("differs among the lanes")
@@ -200,7 +200,8 @@ class _LaneStatements:
         return loop.replace(min=self.uniform(loop.min), extent=self.uniform(loop.extent), kind=kind, body=self(loop.body))
 
     def branch(self, branch: IfThenElse) -> Stmt:
-        """Parts of the condition that are the same for all lanes stay a branch; the others become the mask."""
+        """Vectorizes a branch: parts of its condition that are equal for all lanes stay a branch, the others become the mask.
+        """
         parts = conjuncts(branch.condition)
         vectors = [self.expr(part, self.mask) for part in parts]
         if all(v.dtype.lanes == 1 for v in vectors):
@@ -217,7 +218,7 @@ class _LaneStatements:
         return IfThenElse(conjunction(uniform), done) if uniform else done
 
     def masked(self, branch: IfThenElse, mask: Expr, parts: list[Expr]) -> Stmt:
-        """The sides of `branch` under `mask`; a mask that reads memory is computed once, before they write."""
+        """Returns the sides of `branch` under `mask`; a mask that reads memory is computed once, before they write."""
         bound = None
         if any(isinstance(node, Load) for node in post_order(mask)):
             bound = Var("mask", mask.dtype)

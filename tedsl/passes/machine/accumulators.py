@@ -1,4 +1,4 @@
-"""Which locations a loop accumulates into, and their places in a local array."""
+"""Finds the memory locations into which a loop accumulates, and assigns them places in a local array."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLOTS = 256
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A load or store that may go to a register, and the conditions inside the loop under which it happens (without marks).
+    """A load or store that may be kept in a register, and the guards inside the loop under which it happens (without marks).
 
     reader: the masked store whose value contains a load; None if it is read elsewhere, too.
     """
@@ -85,7 +85,9 @@ class Plan:
         return _ToRegisters(self.by_index)(body)  # type: ignore[no-any-return]
 
     def start_values(self, before: list[Store], number: Numbering) -> tuple[dict[Slot, Stmt], set[Stmt]]:
-        """For slots that the stores `before` (just before the loop) fill: the assignment of that value instead."""
+        """Maps slots that the stores `before` (just before the loop) fill to assignments of those values, and returns these
+        stores.
+        """
         written = {store.buffer_var for store in before}
         if any(isinstance(n, Load) and n.buffer_var in written for s in before for n in post_order(s)):
             return {}, set()
@@ -120,7 +122,7 @@ class _ToRegisters(Rewriter):
 
 def find_accumulators(loop: For, analyzer: Analyzer, number: Numbering, depends: Dependence, noalias: bool,
                       allocated: set[Var], registers: set[Var]) -> Plan | None:
-    """The accumulators of `loop`, or None if it has none that may be kept in registers."""
+    """Returns the accumulators of `loop`; None if it has none that may be kept in registers."""
     inside = _statements(loop.body)
     own = {loop.loop_var} | {_bound_by(s) for s in inside if isinstance(s, (For, LetStmt, Allocate))}
     hopeful = {s.buffer_var for s in inside if isinstance(s, Store)} - registers
@@ -157,7 +159,7 @@ def _add(plan: Plan, memory: Var, slots: list[Slot], group: _Group) -> None:
 
 
 class _Group:
-    """The accesses of a loop to one buffer, on their way to become slots."""
+    """The accesses of a loop to one buffer, from which slots are formed."""
 
     def __init__(self, memory: Var, accesses: list[Candidate], number: Numbering, analyzer: Analyzer,
                  is_fixed: Callable[[Expr], bool]) -> None:
@@ -167,7 +169,7 @@ class _Group:
         self.size = 0
 
     def slots(self, bytes_used: int, slots_used: int) -> list[Slot]:
-        """One slot for each location; none if the locations are not fixed, apart, and few."""
+        """Returns one slot for each location; none unless the locations are loop-invariant, disjoint, and few."""
         if not all(self.is_fixed(access.node.index) for access in self.accesses):
             return []
         places: dict[int, list[Candidate]] = {}
@@ -189,7 +191,7 @@ class _Group:
         return made
 
     def leader(self, same: list[Candidate]) -> Candidate | None:
-        """A store of this location that happens in every iteration in which any of the accesses happens."""
+        """Returns a store of this location that happens in every iteration in which any of the accesses happens."""
         stores = [a for a in same if isinstance(a.node, Store)]
         for store in stores:
             mine = {self.number(g) for g in store.guards}
@@ -204,8 +206,10 @@ class _Group:
         return None
 
     def same_lanes(self, access: Candidate, store: Candidate) -> bool:
-        """Whether the predicate of `access` is that of `store`; a masked load may be read by that store alone, since
-        the register has other values than 0 in the lanes that are off."""
+        """Tells whether the predicate of `access` is that of `store`.
+
+        A masked load may be read by that store alone, since the register has other values than 0 in the lanes that are off.
+        """
         if self.number(access.node.predicate) != self.number(store.node.predicate):
             return False
         if store.node.predicate is None or isinstance(access.node, Store):
@@ -215,7 +219,7 @@ class _Group:
             and self.number(reader.predicate) == self.number(store.node.predicate)
 
     def apart(self, places: dict[int, list[Candidate]]) -> bool:
-        """Whether different locations share no element."""
+        """Tells whether different locations share no element."""
         if len(places) == 1:
             return True
         spans = []
@@ -237,7 +241,7 @@ class _Group:
 
 
 def _statements(root: Stmt) -> list[Stmt]:
-    """The statements below `root`, without looking into their expressions."""
+    """Returns the statements below `root`, without visiting their expressions."""
     found: list[Stmt] = []
     stack: list[Stmt] = [root]
     while stack:
@@ -261,7 +265,7 @@ def _bound_by(node: For | LetStmt | Let | Allocate) -> Var:
 
 
 def _candidates(body: Stmt) -> dict[Var, list[Candidate]]:
-    """Every load and store below `body` with its guards inside, by memory."""
+    """Returns every load and store below `body`, by memory, with the guards inside `body` around it."""
     found: dict[Var, list[Candidate]] = {}
     guards: dict[Around, tuple[Expr, ...]] = {OUTSIDE: ()}
     for access in accesses(body):
@@ -270,7 +274,7 @@ def _candidates(body: Stmt) -> dict[Var, list[Candidate]]:
 
 
 def _guards_at(place: Around, known: dict[Around, tuple[Expr, ...]]) -> tuple[Expr, ...]:
-    """The guards of the branches and loops around `place`."""
+    """Returns the guards of the branches and loops around `place`."""
     pending = []
     while place not in known:
         assert place.outer is not None
@@ -283,7 +287,7 @@ def _guards_at(place: Around, known: dict[Around, tuple[Expr, ...]]) -> tuple[Ex
 
 
 def _guards(step: Step) -> list[Expr]:
-    """What must hold so that something happens inside of a branch or loop."""
+    """Returns the conditions under which the body of a branch or loop runs."""
     match step:
         case Condition(expr=condition, holds=True, by=IfThenElse()):
             return list(map(without_likely, conjuncts(condition)))

@@ -1,4 +1,4 @@
-"""Fused multiply-add where the target has it: we choose, so that every version of a loop rounds alike.
+"""Fuse multiply and add where the target has the instruction, so that every version of a loop rounds alike.
 
 before:  C[i] = C[i] + A[k]*B[i]          after:  C[i] = fma(A[k], B[i], C[i])
 
@@ -24,7 +24,7 @@ FUSED = ("float32", "float64")
 
 
 def choose_fma(func: PrimFunc) -> PrimFunc:
-    """`func` with sums of products fused."""
+    """Returns `func` with sums of products fused."""
     return func.with_body(_Fuser()(func.body))
 
 
@@ -45,7 +45,7 @@ def _fma(a: Expr, b: Expr, c: Expr) -> Expr:
 
 
 def _negated(x: Expr) -> Expr:
-    """-x, exactly: a product with -1."""
+    """Returns -x, exactly: a product with -1."""
     match x:
         case FloatImm(value=v):
             return FloatImm(x.dtype, -v)

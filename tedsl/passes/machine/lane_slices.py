@@ -1,4 +1,4 @@
-"""Some lanes of vector code: the same statement, narrower."""
+"""Extracts some lanes of a vector statement as a narrower statement."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tedsl.passes.loops.vectorize_expr import ELEMENTWISE
 
 
 class CannotSlice(Exception):
-    """Raised by a vector whose lanes are not independent, or that is bound outside."""
+    """Raised for a vector whose lanes are not independent, or that is bound outside."""
 
 
 def slice_lanes(stmt: Stmt, lanes: int, first: Expr | int, width: int, on: frozenset[Expr] = frozenset()) -> Stmt:
-    """A copy of `stmt`, code of `lanes` lanes, that does lanes first .. first + width - 1. The masks `on` hold there.
+    """Returns a copy of `stmt`, which has `lanes` lanes, for lanes first .. first + width - 1, where the masks `on` hold.
 
     Raises CannotSlice where a vector is bound outside of `stmt` (unless `first` is a constant) or mixes its lanes.
     """
@@ -41,7 +41,7 @@ def slice_lanes(stmt: Stmt, lanes: int, first: Expr | int, width: int, on: froze
 
 
 class _Slicer(Rewriter):
-    """Bottom-up: children of a vector are sliced already when it is; `given` remembers what they were."""
+    """Rewrites bottom-up: the children of a vector are sliced before it; `given` remembers the originals."""
 
     def __init__(self, lanes: int, first: Expr, width: int, on: frozenset[Expr]) -> None:
         super().__init__()

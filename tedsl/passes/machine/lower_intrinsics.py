@@ -1,4 +1,4 @@
-"""Operations that machines lack, in terms of those that they have; floor divisions that are proved to be plain ones.
+"""Replace operations that machines lack by those that they have, and floor divisions by truncating ones where these are equal.
 
 before:  A[i // 3] = isfinite(x)          after:  A[i / 3] = (fabs(x) < inf)          (for 0 <= i)
 
@@ -29,7 +29,7 @@ _LOWERED = (ISNAN, ISINF, ISFINITE, LIKELY)
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
-    """`func` in the operations that every backend has."""
+    """Returns `func` in the operations that every backend has."""
     worth: set[Node] = set()
     for node in post_order(func.body):
         if _is_candidate(node) or any(child in worth for child in node.child_nodes()):
@@ -42,7 +42,7 @@ def _is_candidate(node: Any) -> bool:
 
 
 class _Statements(ScopedRewriter):
-    """worth: the nodes with something to lower below them; nothing is learned on the way to others."""
+    """Lowers the expressions of statements. worth: the nodes with something to lower below them; others are skipped."""
 
     def __init__(self, worth: set[Node]) -> None:
         self.worth = worth
@@ -71,7 +71,7 @@ class _Statements(ScopedRewriter):
 
 
 class _Operations(Rewriter):
-    """For one expression at one place: what is proved depends on the loops around it."""
+    """Lowers one expression at one place, since what is proved depends on the loops around it."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Run the kernels of a device on a CPU: blocks become loops, threads become loops between the barriers.
+"""Turn the kernels of a device into loops of a CPU: blocks become loops, threads become loops between the barriers.
 
 before:  attr [threadIdx.x] "thread_extent" = 8; allocate(S, [8], shared); allocate(L, [1], local) {
            L[0] = A[threadIdx.x];  S[threadIdx.x] = L[0];  sync;  B[threadIdx.x] = S[7 - threadIdx.x] * L[0] }
@@ -46,7 +46,7 @@ from tedsl.passes.threads.uniform import Uniformity
 
 
 def lower_threads(func: PrimFunc) -> PrimFunc:
-    """`func`, whose launches are gathered and whose barriers are in place, without launches; itself if it has none."""
+    """Returns `func`, whose launches are gathered and whose barriers are in place, without launches; itself if it has none."""
     return func.with_body(_Lowerer()(func.body)) if has_launch(func.body) else func
 
 
@@ -62,7 +62,7 @@ class _Lowerer(ScopedRewriter):
 
 
 class _Fission:
-    """Turns what each thread of a block runs into what one thread runs for all of them."""
+    """Turns the statements of each thread of a block into loops over all its threads."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.threads = kernel.threads
@@ -109,7 +109,7 @@ class _Fission:
             divergent(met, expr, where)
 
     def sequence(self, stmt: SeqStmt) -> Stmt:
-        """Neighbours without a barrier in between are one phase."""
+        """Groups neighbours without a barrier in between into one phase."""
         made: list[Stmt] = []
         run: list[Stmt] = []
         for part in stmt.seq:
@@ -121,7 +121,7 @@ class _Fission:
         return seq(*made, self.phase(seq(*run)) if run else None)
 
     def phase(self, stmt: Stmt) -> Stmt:
-        """`stmt` for one thread after the other."""
+        """Returns a loop that runs `stmt` for one thread after the other."""
         stmt = self.private(stmt)
         nodes = list(post_order(stmt))
         used = set(nodes)
@@ -129,7 +129,7 @@ class _Fission:
         return loops_over([one for one in self.threads if acts or one.var in used], stmt)
 
     def let(self, stmt: LetStmt) -> Stmt:
-        """A value that differs among the threads and is used in several phases is kept for each of them."""
+        """Keeps a value that differs among the threads and is used in several phases in an array with an element per thread."""
         if not self.uniform.varies(stmt.value):
             return stmt.replace(body=self(stmt.body))
         if self.uniform.is_pure(stmt.value):
@@ -139,7 +139,7 @@ class _Fission:
         return self.allocation(whole)
 
     def allocation(self, stmt: Allocate) -> Stmt:
-        """Memory that is used in several phases: that of the block stays, that of one thread is there for each."""
+        """Keeps memory of the block as it is; memory of one thread that several phases use gets room for each thread."""
         for extent in stmt.extents:
             if self.uniform.varies(extent):
                 raise LoweringError(f"the size of {stmt.buffer_var.name}, {extent!r}, differs among the threads of a block, "

@@ -1,4 +1,4 @@
-"""One level of parallel loops, each with work to share and nothing to race for.
+"""Leave one level of parallel loops, each with several iterations, and refuse those whose iterations race.
 
 before:  for (i: 0, 8) "parallel" { for (j: 0, 8) "parallel" { body } }
 after:   for (i: 0, 8) "parallel" { for (j: 0, 8) { body } }
@@ -22,7 +22,7 @@ from tedsl.passes.facts.dependence import Dependence
 
 
 def normalize_parallel(func: PrimFunc) -> PrimFunc:
-    """`func` with parallel loops only at the outside of loop nests; LoweringError for a loop that races."""
+    """Returns `func` with parallel loops only outermost in loop nests; LoweringError for a loop that races."""
     return func.with_body(_Normalizer()(func.body))
 
 
@@ -48,7 +48,9 @@ class _Normalizer(ScopedRewriter):
 
 
 def _check_race(loop: For) -> None:
-    """Raises for an element that every iteration reads, changes and writes back, with no condition to pick one."""
+    """Raises LoweringError for an element that every iteration reads, changes and writes back, unless a condition picks one
+    iteration.
+    """
     nodes = list(post_order(loop.body))
     private = {node.buffer_var for node in nodes if isinstance(node, Allocate)}
     uses = Dependence().on_any
@@ -72,7 +74,7 @@ def _guard(node: IfThenElse | For) -> Expr:
 
 
 def _dependent(nodes: list[Node], loop_var: Var, uses: Callable[[Expr, set[Var]], bool]) -> set[Var]:
-    """The loop variable, and the lets and inner loops whose values depend on it."""
+    """Returns the loop variable, and the lets and inner loops whose values depend on it."""
     found = {loop_var}
     for node in reversed(nodes):  # from the outside in
         if isinstance(node, For):

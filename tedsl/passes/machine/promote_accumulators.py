@@ -25,7 +25,7 @@ from tedsl.passes.machine.accumulators import Plan, find_accumulators
 
 
 def promote_accumulators(func: PrimFunc) -> PrimFunc:
-    """`func` with the accumulators of its serial loops in local arrays of constant indices."""
+    """Returns `func` with the accumulators of its serial loops in local arrays of constant indices."""
     return func.with_body(_Promoter(bool(func.attrs.get("tir.noalias")), func.body)(func.body))
 
 
@@ -53,7 +53,7 @@ class _Promoter(ScopedRewriter):
                 return self.descend(stmt)
 
     def sequence(self, stmt: SeqStmt) -> Stmt:
-        """The statements in order; the stores that stand just before a loop are offered to it as start values."""
+        """Returns the statements in order; stores just before a loop are offered to it as start values."""
         done: list[Stmt] = []
         changed = False
         for part in stmt.seq:
@@ -71,7 +71,7 @@ class _Promoter(ScopedRewriter):
         return seq(*done) if changed else stmt
 
     def loop(self, loop: For, before: list[Store]) -> tuple[Stmt, set[Stmt]]:
-        """The loop with its accumulators promoted, and the stores of `before` that became their start values."""
+        """Returns the loop with its accumulators promoted, and the stores of `before` that became their start values."""
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
         if loop.kind == ForKind.SERIAL:
             plan = find_accumulators(loop, self.analyzer, self.number, self.depends, self.noalias,
@@ -104,7 +104,7 @@ class _Promoter(ScopedRewriter):
 
 
 def _constant_arrays(body: Stmt) -> set[Var]:
-    """The allocations of which every access has a constant place."""
+    """Returns the allocations whose every access has a constant index."""
     arrays = {n.buffer_var for n in post_order(body) if isinstance(n, Allocate) and isinstance(n.extents[0], IntImm)}
     for node in post_order(body):
         if isinstance(node, (Load, Store)):

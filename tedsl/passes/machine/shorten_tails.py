@@ -1,4 +1,4 @@
-"""End a long loop where its guards can hold no more.
+"""End a long loop where its guards cease to hold.
 
 before:  for (i: 0, 1048576) { if (base + i < n) { B[base + i] = .. } }
 after:   for (i: 0, max(min(1048576, n - base), 0)) { B[base + i] = .. }
@@ -29,7 +29,7 @@ LONG = 1024  # iterations that a guard may let pass in vain
 
 
 def shorten_tails(func: PrimFunc) -> PrimFunc:
-    """`func` whose long guarded loops end with their guards; their vectors are masked in the last iterations alone."""
+    """Returns `func` whose long guarded loops end with their guards, so that masks remain in their last iterations alone."""
     if not any(_is_long(node) for node in post_order(func.body)):
         return func
     body = _Shortener()(func.body)
@@ -44,7 +44,7 @@ def _is_long(node: object) -> bool:
 
 
 class _Shortener(ScopedRewriter):
-    """done: whether a loop was shortened since it was last set to False."""
+    """Shortens loops bottom-up. done: whether a loop was shortened since it was last set to False."""
 
     def __init__(self) -> None:
         self.analyzer = Analyzer()
@@ -82,7 +82,7 @@ class _Shortener(ScopedRewriter):
 
 
 class _Effects:
-    """Where the guards around each effect of a loop body end: `ends`, different ones. exact: guards that hold until then."""
+    """Collects where the guards around each effect of a loop body end: `ends`, distinct. exact: guards that hold until then."""
 
     def __init__(self, loop: For, analyzer: Analyzer) -> None:
         self.var, self.analyzer = loop.loop_var, analyzer
@@ -92,7 +92,7 @@ class _Effects:
         self.bound: set[Var] = set()
 
     def visit(self, stmt: Stmt, guards: tuple[Expr, ...], inner: tuple[For, ...]) -> bool:
-        """Whether every effect in `stmt` has an end."""
+        """Tells whether every effect in `stmt` is under a guard whose end is known."""
         match stmt:
             case SeqStmt():
                 return all(self.visit(part, guards, inner) for part in stmt.seq)

@@ -1,4 +1,4 @@
-"""Vectors that fit the machine: masks that it lacks become narrower vectors, very wide vectors become loops.
+"""Fit vectors to the machine: masks that it lacks become narrower vectors, very wide vectors become loops.
 
 before:  B[ramp(i, 1, 8)] = A[ramp(i, 1, 8)]  if (ramp(i, 1, 8) < broadcast(n, 8))
 after:   let count = n - i
@@ -30,7 +30,7 @@ REGISTERS = 16  # of the machine's width in one vector: more would spill
 
 
 def split_vectors(func: PrimFunc, target: Target) -> PrimFunc:
-    """`func` with vectors and masks that `target` can execute well."""
+    """Returns `func` with vectors and masks that `target` can execute well."""
     return func.with_body(_Splitter(target)(func.body))
 
 
@@ -66,18 +66,20 @@ class _Splitter(ScopedRewriter):
             return store
 
     def lacks_mask(self, stmt: Stmt) -> bool:
-        """Whether a masked vector access in `stmt` has elements that the target cannot mask."""
+        """Tells whether a masked vector access in `stmt` has elements that the target cannot mask."""
         return any(n.predicate is not None and access_dtype(n).lanes > 1 and not self.target.can_mask(access_dtype(n).element)
                    for n in post_order(stmt) if isinstance(n, (Load, Store)))
 
     def is_short(self, store: Store, lanes: int) -> bool:
-        """Whether a mask leaves a constant number of lanes that one or two narrower vectors hold: they do less work."""
+        """Tells whether a mask leaves a constant number of lanes that one or two narrower vectors hold, which is less work."""
         prefix = None if store.predicate is None else self.prefix(store)
         count = None if prefix is None else build.as_int(prefix[1])
         return count is not None and count <= lanes and len(powers(max(count, 0))) <= 2
 
     def pieces(self, lanes: int, dtype: DType) -> tuple[int, int] | None:
-        """(lanes of a loop's step or 0, lanes before the powers of two) if a vector of `lanes` is better cut."""
+        """Returns (lanes of a loop's step or 0, lanes before the powers of two) if a vector of `lanes` is better cut, else
+        None.
+        """
         native = max(1, self.target.vector_bits // (8 * dtype.bytes))
         if lanes > REGISTERS * native:
             return native, lanes - lanes % native
@@ -97,7 +99,7 @@ class _Splitter(ScopedRewriter):
         return IfThenElse(conjunction(scalars), done) if scalars else done
 
     def on_together(self, store: Store) -> frozenset[Expr]:
-        """The predicates in `store` that hold wherever all lanes of its mask are on."""
+        """Returns the predicates in `store` that hold wherever all lanes of its mask are on."""
         assert store.predicate is not None
         once = any_lane(store.predicate)
         same = {self.number(store.predicate), self.number(once)}
@@ -105,7 +107,7 @@ class _Splitter(ScopedRewriter):
         return frozenset(p for p in predicates if self.number(p) in same)
 
     def by_count(self, store: Store, lanes: int, count: Expr, masks: frozenset[Expr]) -> Stmt:
-        """Whole if at least `lanes` lanes are on; else one narrower vector per bit of the count."""
+        """Returns `store` whole if at least `lanes` lanes are on, else as one narrower vector per bit of the count."""
         var = Var("count", count.dtype)
         zero = IntImm(count.dtype, 0)
         parts: list[Stmt] = []
@@ -120,7 +122,9 @@ class _Splitter(ScopedRewriter):
         return LetStmt(var, count, IfThenElse(build.greater_equal(var, lanes), whole, rest))
 
     def prefix(self, store: Store) -> tuple[list[Expr], Expr] | None:
-        """If all masks of `store` are one, and it says "the first so many lanes": its scalar parts and that number."""
+        """Returns the scalar parts and the number of lanes of a mask that turns on "the first so many"; None unless `store` has
+        only this.
+        """
         masks = [n.predicate for n in post_order(store) if isinstance(n, (Load, Store)) and access_dtype(n).lanes > 1]
         if store.predicate is None or len({self.number(m) for m in masks if m is not None}) != 1:
             return None
@@ -132,7 +136,7 @@ class _Splitter(ScopedRewriter):
         return None if count is None else ([part for part in parts if part.dtype.lanes == 1], count)
 
     def lane_by_lane(self, stmt: Stmt, lanes: int) -> Stmt:
-        """A loop over the lanes; a copy for each where a vector comes from outside."""
+        """Returns a loop over the lanes; a copy for each lane where a vector is bound outside."""
         lane = Var("lane")
         try:
             body = slice_lanes(stmt, lanes, lane, 1)
@@ -145,7 +149,7 @@ class _Splitter(ScopedRewriter):
 
 
 def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: int) -> Stmt:
-    """`store` as a loop of `step` lanes (or one vector if it is 0) for the first `main` lanes, then powers of two."""
+    """Returns `store` as a loop of `step` lanes (or one vector if it is 0) for the first `main` lanes, then powers of two."""
     parts: list[Stmt] = []
     if step and main:
         chunk = Var("chunk")
@@ -158,7 +162,7 @@ def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: in
 
 
 def powers(count: int) -> list[tuple[int, int]]:
-    """(first lane, width) of the powers of two that make `count`, the widest first."""
+    """Returns (first lane, width) of the powers of two that add up to `count`, the widest first."""
     found, at = [], 0
     for bit in reversed(range(count.bit_length())):
         if count >> bit & 1:
@@ -168,7 +172,9 @@ def powers(count: int) -> list[tuple[int, int]]:
 
 
 def lanes_on(mask: Expr) -> Expr | None:
-    """How many lanes are on (it may be negative or too large) if `mask` says that the first so many are."""
+    """Returns the number of lanes that are on (it may be negative or too large) if `mask` turns on the first so many; else
+    None.
+    """
     if isinstance(mask, (GT, GE)):
         ramp, limit, equal = mask.b, mask.a, isinstance(mask, GE)
     elif isinstance(mask, (LT, LE)):

@@ -1,4 +1,4 @@
-"""Addresses with divisions are simplified once more, now that strides may be known; vectors of them become ramps again.
+"""Simplify addresses with divisions again once strides are known, and vectors of them back to ramps.
 
 before:  A[(ramp(i*16, 1, 16)//broadcast(m, 16))*broadcast(m, 16) + ramp(i*16, 1, 16)%broadcast(m, 16)]
 after:   A[ramp(i*16, 1, 16)]
@@ -26,7 +26,7 @@ from tedsl.passes.loops.vectorize_expr import LaneExpressions, NotVectorizable
 
 
 def straighten_indices(func: PrimFunc) -> PrimFunc:
-    """`func` with simpler addresses; itself if none has a division."""
+    """Returns `func` with simpler addresses; itself if none has a division."""
     worth: set[Node] = set()
     for node in post_order(func.body):
         if isinstance(node, (FloorDiv, FloorMod)) or any(child in worth for child in node.child_nodes()):
@@ -38,7 +38,7 @@ def straighten_indices(func: PrimFunc) -> PrimFunc:
 
 
 class _Statements(ScopedRewriter):
-    """some: for each buffer of the caller, that its dimensions are at least 1."""
+    """Simplifies the addresses in statements. some: for each buffer of the caller, that its dimensions are at least 1."""
 
     def __init__(self, worth: set[Node], some: dict[Var, list[Expr]]) -> None:
         self.worth, self.some = worth, some
@@ -59,7 +59,7 @@ class _Statements(ScopedRewriter):
         return done
 
     def access(self, node: Load | Store) -> Expr:
-        """The index of `node`, simpler where it has divisions."""
+        """Returns the index of `node`, simplified where it has divisions."""
         if not any(isinstance(part, (FloorDiv, FloorMod)) for part in post_order(node.index)):
             return node.index
         with self.analyzer.constraint_scope(conjunction(self.some.get(node.buffer_var, []))):
@@ -98,7 +98,7 @@ class _Indices(Rewriter):
 
 
 def as_function_of_lane(index: Expr, lane: Var) -> Expr | None:
-    """The element of a vector of integers at `lane`; None if it is made of more than ramps, broadcasts and arithmetic."""
+    """Returns the element of a vector of integers at `lane`; None if it has more than ramps, broadcasts and arithmetic."""
     made: dict[Any, Expr] = {}
     for node in post_order(index):
         if not isinstance(node, Expr):

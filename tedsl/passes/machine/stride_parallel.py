@@ -1,4 +1,4 @@
-"""Parallel loops whose iterations are dealt out in turn: what the pragma parallel_stride_pattern asks for.
+"""Distribute the iterations of parallel loops cyclically over threads, as the pragma parallel_stride_pattern asks.
 
 before:  attr "pragma_parallel_stride_pattern" { for (i: 0, n) "parallel" { body } }
 after:   for (i.task: 0, 4) "parallel" { for (i.step: 0, (n - i.task + 3) // 4) { body of i = i.step*4 + i.task } }
@@ -23,7 +23,7 @@ PATTERN = "pragma_parallel_stride_pattern"
 
 
 def stride_parallel(func: PrimFunc, *, tasks: int | None = None) -> PrimFunc:
-    """`func` with the marked parallel loops cut into `tasks` (None: the number of threads) strided parts."""
+    """Returns `func` with the marked parallel loops cut into `tasks` (None: the number of threads) strided parts."""
     if not has_attribute(func.body, PATTERN):
         return func
     return func.with_body(_Strider(get_num_threads() if tasks is None else tasks)(func.body))

@@ -1,4 +1,4 @@
-"""What a tensorized region becomes for the machine: what the user wrote for it, without the formula.
+"""Keep the user's code of each tensorized region and drop its formula.
 
 before:  gemv(...)   (computes for (i) { for (k) { C[i] += W[i, k]*x[k] } })        after:  gemv(...)
 """
@@ -15,7 +15,7 @@ from tedsl.ir.walk.visitor import post_order
 
 
 def use_intrinsics(func: PrimFunc) -> PrimFunc:
-    """`func` without the formulas of its tensorized regions; itself if it has none."""
+    """Returns `func` without the formulas of its tensorized regions; itself if it has none."""
     if not any(isinstance(node, Tensorized) for node in post_order(func.body)):
         return func
     return func.with_body(_Taker()(func.body))

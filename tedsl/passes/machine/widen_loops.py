@@ -1,4 +1,4 @@
-"""A loop that may have more iterations than its variable can count gets a wider variable.
+"""Give a loop whose iterations may exceed the range of its variable a wider variable.
 
 before:  for (f: int32, 0, n*m) { A[(f//m)*stride + f%m] = float32(f) }
 after:   for (f: int64, 0, int64(n)*int64(m)) { A[(f//int64(m))*int64(stride) + f%int64(m)] = float32(int32(f)) }
@@ -51,7 +51,7 @@ _ARITHMETIC = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max)
 
 
 def widen_loops(func: PrimFunc) -> PrimFunc:
-    """`func` with an int64 variable for each int32 loop whose last iteration may lie beyond 2**31 - 1."""
+    """Returns `func` with an int64 variable for each int32 loop whose last iteration may exceed 2**31 - 1."""
     return func.with_body(_Loops()(func.body))
 
 
@@ -76,7 +76,7 @@ class _Loops(ScopedRewriter):
 
 
 def interval(e: Expr, known: dict[Var, tuple[int, int]]) -> tuple[int, int]:
-    """Bounds of an integer expression computed without overflow."""
+    """Returns bounds of an integer expression computed without overflow."""
     made: dict[Any, tuple[int, int]] = {}
     for node in post_order(e):
         if isinstance(node, Expr):
@@ -150,7 +150,7 @@ class _Uses(Rewriter):
 
 
 def _extend(e: Expr, wide: Var) -> Expr:
-    """`e` with its int32 arithmetic done in int64, and `wide` itself where it was cast back."""
+    """Returns `e` with its int32 arithmetic done in int64, and `wide` itself where it was cast back."""
     made: dict[Any, Expr] = {}
     stack: list[Any] = [e]
     while stack:
@@ -167,14 +167,14 @@ def _extend(e: Expr, wide: Var) -> Expr:
 
 
 def _counts(e: Expr, wide: Var) -> bool:
-    """Whether `e` is int64 arithmetic on loops, `wide` among them."""
+    """Tells whether `e` is int64 arithmetic on loop variables, `wide` among them."""
     nodes = list(post_order(e))
     return e.dtype.element is INT64 and any(node is wide for node in nodes) \
         and all(isinstance(node, (Var, IntImm, Ramp, Broadcast, *_ARITHMETIC)) for node in nodes)
 
 
 def _is_transparent(node: Expr) -> bool:
-    """Whether the operands of `node` are extended rather than its result."""
+    """Tells whether the operands of `node` are extended rather than its result."""
     if isinstance(node, _ARITHMETIC):
         return node.dtype.element is INT32
     if isinstance(node, CompareOp):

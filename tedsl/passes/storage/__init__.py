@@ -1,1 +1,1 @@
-"""Memory: flat buffers, buffers that share memory, roll or double, and what is fetched ahead."""
+"""Passes on memory: flatten buffers, share memory, rolling and double buffers, prefetch."""

@@ -1,4 +1,4 @@
-"""Multi-dimensional buffers become flat memory: element [i, j] of a buffer is one index into its data.
+"""Flatten multi-dimensional buffers: element [i, j] becomes one index into the buffer's data.
 
 before:  realize B([0, n], [2, 8]) { B[i, j + 2] = A[i, j] }
 after:   allocate B[n * 8] { B[i*8 + j] = A[i*stride + j*stride_1] }
@@ -44,13 +44,13 @@ CACHE_LINE = 64  # bytes
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
-    """`func` with flat loads, stores and allocations; itself if it has no multi-dimensional access."""
+    """Returns `func` with flat loads, stores and allocations; itself if it has no multi-dimensional access."""
     return func.with_body(_Flattener(_layouts(func.body), compact_array_strides(func))(func.body))
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where a realized buffer keeps its elements: index [i, ...] at sum((i - mins) * strides)."""
+    """The strides and lowest indices of a realized buffer: index [i, ...] is element sum((i - mins) * strides)."""
 
     mins: tuple[Expr, ...]
     extents: tuple[Expr, ...]
@@ -58,7 +58,7 @@ class _Layout:
 
 
 def _layouts(body: Stmt) -> dict[Buffer, _Layout]:
-    """The layout of every realized buffer: each is realized once, so its place does not matter."""
+    """Returns the layout of every realized buffer: each is realized once, so its place does not matter."""
     found: dict[Buffer, _Layout] = {}
     for node in post_order(body):
         if isinstance(node, BufferRealize):
@@ -100,7 +100,7 @@ class _Flattener(Rewriter):
                 return node
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-        """The flat index of an element; a vector in the last dimension stays a ramp if it was one."""
+        """Returns the flat index of an element; a ramp in the last dimension stays a ramp."""
         layout = self.layouts.get(buffer)
         if layout is not None:
             indices = tuple(_from(i, low) for i, low in zip(indices, layout.mins))
@@ -109,7 +109,7 @@ class _Flattener(Rewriter):
         return flat if _is_zero(buffer.elem_offset) else _shift(flat, buffer.elem_offset)
 
     def window(self, attr: AttrStmt) -> Stmt:
-        """The body of `attr` with the buffer that stands for a region put into the memory of that region."""
+        """Returns the body of `attr` with the buffer that stands for a region placed in the memory of that region."""
         whole, value = attr.node[1], attr.value
         assert isinstance(value, Call)
         layout = self.layouts.get(whole)
@@ -130,7 +130,7 @@ class _Flattener(Rewriter):
         return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body, notes)
 
     def prefetch(self, node: Prefetch) -> Stmt:
-        """A hint for each cache line of the region; what lies outside of the buffer is asked for at its edge."""
+        """Returns a prefetch hint for each cache line of the region; positions outside the buffer are clamped to its edge."""
         buffer, size = node.buffer, node.buffer.dtype.bytes
         layout = self.layouts.get(buffer)
         low = layout.mins if layout is not None else tuple(build.const(0, dim.dtype) for dim in buffer.shape)
@@ -176,7 +176,7 @@ def _scale(index: Expr, stride: Expr) -> Expr:
 
 
 def _shift(index: Expr, offset: Expr, *, left: bool = False) -> Expr:
-    """index + offset (offset first if `left`: the order that users read); a ramp stays a ramp."""
+    """Returns index + offset (offset first if `left`: the order that users read); a ramp stays a ramp."""
     if isinstance(index, Ramp) and offset.dtype.lanes == 1:
         base = _shift(index.base, offset, left=left)
         return Ramp(base, build.cast(base.dtype, index.stride), index.lanes)
@@ -184,7 +184,7 @@ def _shift(index: Expr, offset: Expr, *, left: bool = False) -> Expr:
 
 
 def _from(index: Expr, low: Expr) -> Expr:
-    """index - low: its position within a realized dimension."""
+    """Returns index - low, the position within a realized dimension."""
     if isinstance(index, Ramp):
         return Ramp(build.sub(index.base, low), index.stride, index.lanes)
     return build.sub(index, low)

@@ -1,4 +1,4 @@
-"""Fill the memory of the next iteration while that of this one is used: what `double_buffer` asks for.
+"""Fill the memory of the next iteration while that of this one is used, as `double_buffer` asks.
 
 before:  for (i: 0, n) { allocate B[s] { attr [B] "double_buffer_scope" { B[..] = A[i, ..] }  C[i] = f(B[..]) } }
 after:   allocate B[2, s] { B[..] = A[0, ..]
@@ -34,7 +34,7 @@ SCOPE, WRITE = "double_buffer_scope", "double_buffer_write"
 
 
 def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = DoubleBufferConfig()) -> PrimFunc:  # noqa: B008
-    """`func` with two copies of the memory that is marked, filled in turn."""
+    """Returns `func` with two copies of the memory that is marked, filled in turn."""
     if not has_attribute(func.body, SCOPE):
         return func
     noalias = bool(func.attrs.get("tir.noalias", False))
@@ -45,7 +45,7 @@ def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = Double
 
 @dataclass(eq=False)
 class _Found:
-    """What stands directly in the body of a loop: allocations, and the statements that fill marked ones."""
+    """The allocations directly in the body of a loop, and the statements that fill marked ones."""
 
     allocations: dict[Var, Allocate] = field(default_factory=dict)
     fillings: dict[AttrStmt, tuple[Var, ...]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class _Found:
 
 
 def _marked(stmt: AttrStmt) -> tuple[Var, ...]:
-    """The memory that `stmt` fills: a stage of several outputs has a mark for each."""
+    """Returns the memory that `stmt` fills and that is marked: a stage of several outputs has a mark for each."""
     found: list[Var] = []
     at: Stmt = stmt
     while isinstance(at, AttrStmt) and at.attr_key == SCOPE and isinstance(at.node, Var):
@@ -91,7 +91,7 @@ class _Injector(ScopedRewriter):
         return _Doubled(done, found, fillings, self.split).build() if fillings else done
 
     def possible(self, loop: For, found: _Found) -> dict[AttrStmt, tuple[Var, ...]]:
-        """The fillings that can be done an iteration early."""
+        """Returns the fillings that can be done an iteration early."""
         chosen = {stmt: marked for stmt, marked in found.fillings.items()
                   if all(v in found.allocations and _is_fixed(found.allocations[v], loop) for v in marked)}
         while chosen:
@@ -105,7 +105,7 @@ class _Injector(ScopedRewriter):
         return chosen
 
     def depends(self, filling: Uses, others: Uses, doubled: set[Var]) -> bool:
-        """Whether a filling reads what the rest of the loop writes, or writes something beside the doubled memory."""
+        """Tells whether a filling reads what the rest of the loop writes, or writes memory other than the doubled one."""
         if filling.calls or filling.written - doubled - filling.allocated:
             return True
         overlap = self.may_overlap if others.written & self.may_overlap else set()
@@ -113,7 +113,7 @@ class _Injector(ScopedRewriter):
 
 
 def _is_fixed(node: Allocate, loop: For) -> bool:
-    """Whether the memory has the same size in every iteration, so that it can be allocated around the loop."""
+    """Tells whether the memory has the same size in every iteration, so that it can be allocated around the loop."""
     inside = {n.loop_var for n in post_order(loop) if isinstance(n, For)}
     sizes = [n for extent in (*node.extents, node.condition) for n in post_order(extent)]
     return not any(n in inside or isinstance(n, (Load, Call)) for n in sizes)
@@ -124,7 +124,7 @@ def _without(body: Stmt, fillings: dict[AttrStmt, tuple[Var, ...]]) -> Stmt:
 
 
 class _Replacing(ScopedRewriter):
-    """Puts other statements in the place of some, and takes allocations out."""
+    """Replaces some statements by others, and takes allocations out."""
 
     def __init__(self, instead: dict[Any, Stmt], allocated: set[Var]) -> None:
         self.instead, self.allocated = instead, allocated
@@ -144,7 +144,7 @@ class _Replacing(ScopedRewriter):
 
 
 class _Doubled:
-    """One loop and its fillings, taken apart and put together again."""
+    """Rebuilds one loop with its fillings done an iteration early."""
 
     def __init__(self, loop: For, found: _Found, fillings: dict[AttrStmt, tuple[Var, ...]], split: int) -> None:
         self.loop, self.fillings, self.split = loop, fillings, split
@@ -170,14 +170,14 @@ class _Doubled:
         return stmt
 
     def guarded(self) -> tuple[Stmt]:
-        """One loop, with a condition around the filling."""
+        """Returns one loop, with a condition around the filling."""
         loop = self.loop
         following = build.add(loop.loop_var, 1)
         some = build.less(following, build.add(loop.min, loop.extent))
         return (loop.replace(body=self.filling(following, some)),)
 
     def steps(self) -> list[Stmt | None]:
-        """The iterations but the last, `split` of them in each step of the loop, and those that are left over."""
+        """Returns the iterations but the last, `split` of them in each step of the loop, and the remaining ones."""
         loop, of = self.loop, self.loop.loop_var.dtype
         rest, factor = build.sub(loop.extent, 1), build.const(self.split, of)
         whole = build.floordiv(rest, factor)
@@ -196,12 +196,12 @@ class _Doubled:
         return parts
 
     def at(self, value: Expr, *, fill: bool = True) -> Stmt:
-        """The body for one value of the loop variable; fill: with the filling for the value after it."""
+        """Returns the body for one value of the loop variable; fill: with the filling for the value after it."""
         following = build.add(value, 1)
         return folded_copy(self.filling(following, build.const(fill, "bool")), {self.loop.loop_var: value})
 
     def filling(self, following: Expr, some: Expr) -> Stmt:
-        """The body, in which the fillings are done for iteration `following`, if `some`."""
+        """Returns the body, in which the fillings are done for iteration `following`, if `some`."""
         made = {}
         for key, stmt in self.places.items():
             filled = fold_node(IfThenElse(some, self.filled(stmt, following)))
@@ -209,7 +209,7 @@ class _Doubled:
         return _Filling(made)(self.frame)
 
     def filled(self, stmt: AttrStmt, value: Expr) -> Stmt:
-        """What `stmt` does when the loop variable is `value`, into the half of that iteration."""
+        """Returns `stmt` for the loop variable `value`, writing the half of that iteration."""
         body: Stmt = stmt
         while isinstance(body, AttrStmt) and body.attr_key == SCOPE:
             body = body.body
@@ -221,7 +221,7 @@ class _Doubled:
         return body
 
     def halved(self, stmt: Stmt, value: Expr) -> Stmt:
-        """`stmt` with every access to the doubled memory in the half of iteration `value`."""
+        """Returns `stmt` with every access to the doubled memory in the half of iteration `value`."""
         count = build.sub(value, self.loop.min)
         half = build.floormod(count, build.const(2, count.dtype))
         return _Halves({v: _scaled(half, node) for v, node in self.memory.items()})(stmt)  # type: ignore[no-any-return]
@@ -256,7 +256,7 @@ def _shifted(index: Expr, offset: Expr) -> Expr:
 
 
 class _Filling(ScopedRewriter):
-    """Puts the fillings where their markers stand."""
+    """Replaces the markers by the fillings."""
 
     def __init__(self, instead: dict[str, Stmt]) -> None:
         self.instead = instead
@@ -274,7 +274,7 @@ class _Filling(ScopedRewriter):
 
 
 class _Unmarked(Rewriter):
-    """Marks that are left over stand for nothing."""
+    """Removes the marks that are left over."""
 
     def rewrite(self, node: Any) -> Any:
         return node.body if isinstance(node, AttrStmt) and node.attr_key == SCOPE else node

@@ -1,4 +1,4 @@
-"""What a later iteration reads, as a region: what `prefetch` asks for.
+"""Prefetch the region that a later iteration reads, as `prefetch` asks.
 
 before:  for (i: 0, n) { attr [A] "prefetch_scope" = 1 { for (j: 0, m) { B[i, j] = A[i, j] } } }
 after:   for (i: 0, n) { prefetch(A, [i + 1:i + 2, 0:m]) { for (j: 0, m) { B[i, j] = A[i, j] } } }
@@ -32,7 +32,7 @@ Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
 def inject_prefetch(func: PrimFunc) -> PrimFunc:
-    """`func` with a Prefetch at the start of each marked loop body."""
+    """Returns `func` with a Prefetch at the start of each marked loop body."""
     return func.with_body(_Injector()(func.body)) if has_attribute(func.body, SCOPE) else func
 
 
@@ -66,7 +66,7 @@ class _Injector(ScopedRewriter):
                 return self.descend(stmt)
 
     def region(self, buffer: Buffer, body: Stmt) -> list[Range] | None:
-        """What `body` reads of `buffer`; None if that is nothing or unknown."""
+        """Returns the region of `buffer` that `body` reads; None if that is empty or unknown."""
         found = self.touched(buffer, body)
         if not found:
             return None
@@ -79,7 +79,7 @@ class _Injector(ScopedRewriter):
         return region
 
     def touched(self, buffer: Buffer, body: Stmt) -> list[tuple[Ends, ...]] | None:
-        """The ends of each dimension for each load below `body`, relaxed over the loops inside; None if unknown."""
+        """Returns the ends of each dimension for each load below `body`, relaxed over the loops inside; None if unknown."""
         found: dict[BufferLoad, tuple[Ends, ...]] = {}
         for access in accesses(body):
             if access.memory is buffer and not access.writes and access.node not in found:
@@ -90,7 +90,7 @@ class _Injector(ScopedRewriter):
         return list(found.values())
 
     def reached(self, load: Access) -> tuple[Ends, ...] | None:
-        """The ends of each index over all iterations of the loops around."""
+        """Returns the ends of each index over all iterations of the loops around; None if unknown."""
         if any(_reads(index) or index.dtype.lanes > 1 for index in load.indices):
             return None
         region: tuple[Ends, ...] = tuple((index, index) for index in load.indices)

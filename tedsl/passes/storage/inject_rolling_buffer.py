@@ -1,4 +1,4 @@
-"""Keep what the next iteration needs too: what `rolling_buffer` asks for.
+"""Keep what the next iteration needs too, as `rolling_buffer` asks.
 
 before:  for (y: 0, n) { realize P([y:y+3, 0:m]) { attr [P] "rolling_buffer_scope" { P[y + dy, x] = ..;  C = f(P) } } }
 after:   realize P([0:3, 0:m]) { for (y: 0, n) { if (y < 1 || dy >= 2) { P[(y + dy) % 3, x] = .. }  C = f(P[.. % 3, ..]) } }
@@ -30,7 +30,7 @@ SCOPE = "rolling_buffer_scope"
 
 
 def inject_rolling_buffer(func: PrimFunc) -> PrimFunc:
-    """`func` with the marked memory rolling along the loop around it."""
+    """Returns `func` with the marked memory rolling along the loop around it."""
     if not has_attribute(func.body, SCOPE):
         return func
     return func.with_body(_Unmarked()(_Injector()(func.body)))
@@ -103,13 +103,13 @@ class _Injector(ScopedRewriter):
 
 
 def _has_windows(body: Stmt, buffer: Buffer) -> bool:
-    """Whether an intrinsic takes a region of `buffer`, whose rows must then follow one another."""
+    """Tells whether an intrinsic takes a region of `buffer`, whose rows must then be consecutive."""
     return any(isinstance(node, AttrStmt) and node.attr_key == BIND_SCOPE and node.node[1] is buffer
                for node in post_order(body))
 
 
 class _Rolled(Rewriter):
-    """Takes the realization of `buffer` out and sends its accesses around; what is known already is not stored again."""
+    """Takes the realization of `buffer` out and wraps its accesses around; elements computed before are not stored again."""
 
     def __init__(self, buffer: Buffer, moving: Moving, first: Expr, known: Expr) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class _Rolled(Rewriter):
 
 
 class _Unmarked(Rewriter):
-    """Marks that are left over stand for nothing."""
+    """Removes the marks that are left over."""
 
     def rewrite(self, node: Any) -> Any:
         return node.body if isinstance(node, AttrStmt) and node.attr_key == SCOPE else node

@@ -1,4 +1,4 @@
-"""Buffers that stand for a region of another one (`buffer_bind_scope`): their pointer, offset and strides in real memory.
+"""Place buffers that stand for a region of another one (`buffer_bind_scope`): compute their pointer, offset and strides.
 
 before:  attr [W, A] "buffer_bind_scope" = tuple(i*16, 16, 0, 64) { W.data, W.elem_offset, ldw }     A: Buffer([n, 64], [])
 after:   { A.data, i*16*64, 64 }
@@ -26,7 +26,7 @@ from tedsl.ir.walk.visitor import variables
 
 
 def place_window(attr: AttrStmt, offset: Expr, strides: Sequence[Expr], compact: Mapping[Var, Expr]) -> Stmt:
-    """The body of `attr` with the window at `offset` of the buffer whose dimensions have `strides`, all in elements.
+    """Returns the body of `attr` with the window at `offset` of the buffer whose dimensions have `strides`, all in elements.
 
     compact: the strides of the function's arrays, and what they are for compact arrays.
     """
@@ -100,7 +100,7 @@ class _Window:
                         "declare it as a te.var, to get whatever the memory has, and pass it on to the function")
 
     def contiguous(self, strides: Sequence[Expr]) -> None:
-        """Without strides, element after element in row-major order."""
+        """Requires a window without strides to be contiguous in row-major order."""
         step: Expr = build.const(1, INT32)
         for extent, real in zip(reversed(self.window.shape), reversed(strides)):
             if build.as_int(extent) != 1:
@@ -112,7 +112,7 @@ class _Window:
             step = build.product_of_extents(step, extent)
 
     def must_equal(self, wanted: Expr, real: Expr, problem: str, hint: str) -> None:
-        """Equal for compact arrays at least; then the arrays of a call are checked."""
+        """Requires equality for compact arrays at least; for others the arrays of a call are checked."""
         if build.as_int(self.analyzer.simplify(build.sub(wanted, real))) == 0:
             return
         usual = substitute(real, self.compact)
@@ -124,7 +124,7 @@ class _Window:
 
 
 class _Wide(Rewriter):
-    """Offsets that are computed in 64 bits stay so in addresses, though the window declares its variables in 32."""
+    """Keeps offsets that are computed in 64 bits so in addresses, though the window declares its variables in 32."""
 
     def rewrite(self, node: Any) -> Any:
         match node:

@@ -1,4 +1,4 @@
-"""Allocate once, outside serial loops, and let allocations whose lives do not overlap share memory.
+"""Allocate once, outside serial loops, and let allocations with disjoint live ranges share memory.
 
 before:  for (i: 0, n) { allocate(T, [8]) { T[..] = ..; .. = T[..] } }
 after:   allocate(T, [8]) { for (i: 0, n) { T[..] = ..; .. = T[..] } }
@@ -47,7 +47,7 @@ SMALL = 32  # bits: what fits a register is not worth sharing
 
 
 def rewrite_storage(func: PrimFunc) -> PrimFunc:
-    """`func` with its allocations moved out of serial loops and shared; itself if it allocates nothing."""
+    """Returns `func` with its allocations moved out of serial loops and shared; itself if it allocates nothing."""
     if not any(isinstance(node, Allocate) for node in post_order(func.body)):
         return func
     planner = _Planner()
@@ -58,7 +58,7 @@ def rewrite_storage(func: PrimFunc) -> PrimFunc:
 
 @dataclass(eq=False)
 class _Life:
-    """One allocation: the statements (numbered in order) from its first to its last access."""
+    """The live range of one allocation: the statements (numbered in order) from its first to its last access."""
 
     node: Allocate
     loops: int  # how many loops stand around the allocation itself
@@ -82,7 +82,7 @@ class _Slot:
 
 @dataclass
 class _Loop:
-    """A loop that is being visited: its first number, and what in it must live for all of it."""
+    """A loop that is being visited: its first number, and the allocations in it that are live for all of it."""
 
     begin: int
     carried: dict[_Life, None] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class _Planner:
         return node if body is node.body else node.replace(body=body)
 
     def launch(self, stmt: AttrStmt) -> Stmt:
-        """The memory of a kernel is allocated where its outermost threads are launched.
+        """Allocates the memory of a kernel where its outermost threads are launched.
 
         These run in any order: what lives outside of them and is used in them counts as used in all of them, as in a loop.
         """
@@ -161,7 +161,7 @@ class _Planner:
         return made
 
     def fenced(self, stmt: LetStmt | AssertStmt | AttrStmt, bound: set[Var] | None) -> Stmt:
-        """The body of `stmt`; allocations that need a variable of `bound` stay in it, all of them if it is None."""
+        """Returns the body of `stmt`; allocations that need a variable of `bound` stay in it, all of them if it is None."""
         outer, self.pending = self.pending, []
         body = self.settle(self.visit(stmt.body), bound)
         self.pending = outer + self.pending
@@ -189,7 +189,7 @@ class _Planner:
         return loop if body is loop.body else loop.replace(body=body)
 
     def accesses(self, *nodes: Node) -> None:
-        """Numbers a place and marks the memory that it touches."""
+        """Numbers a statement and extends the live ranges of the memory that it accesses to it."""
         self.clock += 1
         for root in nodes:
             for node in post_order(root):
@@ -202,7 +202,7 @@ class _Planner:
                     loop.carried[life] = None
 
     def place(self, body: Stmt, lives: list[_Life]) -> Stmt:
-        """`body` inside the allocations `lives`, those with disjoint lives joined."""
+        """Returns `body` inside the allocations `lives`, those with disjoint live ranges merged."""
         slots: list[_Slot] = []
         for life in sorted(lives, key=lambda life: -1 if life.first is None else life.first):
             size = _size(life.node)
@@ -234,7 +234,7 @@ def _size(node: Allocate) -> Expr:
 
 
 def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
-    """The best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest."""
+    """Returns the best fitting slot that is free when `life` begins: the smallest that is large enough, else the largest."""
     if life.first is None or _is_small(life.node, size) or _scope(life.node).split(".")[0] in ("local", "warp"):
         return None  # registers, or as good as
     fitting = [slot for slot in slots if slot.free_after < life.first and slot.node.dtype is life.node.dtype
@@ -247,7 +247,7 @@ def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
 
 
 def _notes(node: Allocate) -> dict[str, Any]:
-    """What is noted at an allocation that another one must share: its shape need not be the same."""
+    """Returns the annotations of an allocation that another one must have too to share it: its shape need not be the same."""
     return {key: value for key, value in node.annotations.items() if key != LOGICAL_SHAPE}
 
 
