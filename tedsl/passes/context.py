@@ -76,12 +76,12 @@ class PassContext:
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
         """Replaces the instruments from here on, inside the `with` block."""
-        for one in self.instruments:
-            one.exit_pass_ctx()
+        for instrument in self.instruments:
+            instrument.exit_pass_ctx()
         self.instruments = _instruments(instruments)
         self.options = self._options()
-        for one in self.instruments:
-            one.enter_pass_ctx()
+        for instrument in self.instruments:
+            instrument.enter_pass_ctx()
 
     @staticmethod
     def current() -> PassContext:
@@ -90,15 +90,15 @@ class PassContext:
         return stack[-1] if stack else PassContext()
 
     def __enter__(self) -> PassContext:
-        for one in self.instruments:
-            one.enter_pass_ctx()
+        for instrument in self.instruments:
+            instrument.enter_pass_ctx()
         _CURRENT.set((*_CURRENT.get(), self))
         return self
 
     def __exit__(self, *exc: object) -> None:
         _CURRENT.set(_CURRENT.get()[:-1])
-        for one in self.instruments:
-            one.exit_pass_ctx()
+        for instrument in self.instruments:
+            instrument.exit_pass_ctx()
 
     def __repr__(self) -> str:
         return f"PassContext(opt_level={self.opt_level}, config={self.config})"
@@ -165,9 +165,9 @@ def _names_of_passes(name: str, value: Sequence[str] | None) -> list[str]:
 
 def _instruments(given: Any) -> list[PassInstrument]:
     instruments = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
-    for one in instruments:
-        if not isinstance(one, PassInstrument):
-            raise OptionError(f"instruments is a list of instruments of passes, and {one!r} is none",
+    for instrument in instruments:
+        if not isinstance(instrument, PassInstrument):
+            raise OptionError(f"instruments is a list of instruments of passes, and {instrument!r} is not one",
                               hint="make one of a class: @tedsl.ir.instrument.pass_instrument")
     return instruments
 

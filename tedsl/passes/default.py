@@ -145,11 +145,11 @@ def _checked(step: Pass) -> Pass:
     """Returns a pass of the user's, on functions or on modules, with a check that its result is a function."""
 
     def run(func: PrimFunc) -> PrimFunc:
-        made = on_function(step, func) if isinstance(step, ModulePass) else step(func)
-        if not isinstance(made, PrimFunc):
-            raise ArgumentTypeError(f"the pass {pass_name(step)} of tir.add_lower_pass returned {made!r}",
+        result = on_function(step, func) if isinstance(step, ModulePass) else step(func)
+        if not isinstance(result, PrimFunc):
+            raise ArgumentTypeError(f"the pass {pass_name(step)} of tir.add_lower_pass returned {result!r}",
                                     hint="a pass takes a PrimFunc and returns one, the same if there is nothing to do")
-        return made
+        return result
 
     run.__name__ = step.info.name if isinstance(step, ModulePass) else pass_name(step)
     run.__dict__["info"] = step.info if isinstance(step, ModulePass) else PassInfo(0, pass_name(step))

@@ -28,31 +28,31 @@ class ModulePass:
 
     def applied(self, mod: IRModule) -> IRModule:
         """Returns the result of the pass for `mod`, without showing it to instruments."""
-        made = self.step(mod)
-        if not isinstance(made, IRModule):
-            raise ArgumentTypeError(f"the pass {self.info.name} returned {made!r}",
+        result = self.step(mod)
+        if not isinstance(result, IRModule):
+            raise ArgumentTypeError(f"the pass {self.info.name} returned {result!r}",
                                     hint="a pass takes a module and returns one, the same if there is nothing to do")
-        return made
+        return result
 
 
 def on_function(step: ModulePass, func: PrimFunc) -> PrimFunc:
     """Returns `func` after a pass on modules, which gets a module of this function alone and must return one."""
-    made = step.applied(IRModule.from_expr(func))
-    if list(made) != [func.name]:
+    result = step.applied(IRModule.from_expr(func))
+    if list(result) != [func.name]:
         raise ArgumentTypeError(f"the pass {step.info.name} was given the module of {func.name}, and returned one of "
-                                f"{', '.join(made) or 'nothing'}",
+                                f"{', '.join(result) or 'nothing'}",
                                 hint="lowering goes function by function: add functions to a module before lower or build")
-    return made[func.name]
+    return result[func.name]
 
 
 def of_functions(info: PassInfo, step: Callable[[PrimFunc, IRModule], PrimFunc]) -> ModulePass:
     """Returns the pass that applies `step` to every function of a module."""
     def apply(func: PrimFunc, mod: IRModule) -> PrimFunc:
-        made = step(func, mod)
-        if not isinstance(made, PrimFunc):
-            raise ArgumentTypeError(f"the pass {info.name} returned {made!r}",
+        result = step(func, mod)
+        if not isinstance(result, PrimFunc):
+            raise ArgumentTypeError(f"the pass {info.name} returned {result!r}",
                                     hint="a pass takes a function and returns one, the same if there is nothing to do")
-        return made
+        return result
 
     return ModulePass(info, lambda mod: IRModule({name: apply(func, mod) for name, func in mod.items()}))
 

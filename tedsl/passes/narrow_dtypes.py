@@ -52,10 +52,10 @@ class _Narrower(ScopedRewriter):
             case For():
                 return self.loop(stmt)
             case Store():
-                made = self.descend(stmt)
-                assert isinstance(made, Store)
+                store = self.descend(stmt)
+                assert isinstance(store, Store)
                 index = narrow_index(stmt.index, self.narrowed, self.fits)
-                return made if index is None else made.replace(index=index)
+                return store if index is None else store.replace(index=index)
             case _:
                 bind_launched(self.analyzer, stmt)
                 return self.descend(stmt)
@@ -96,14 +96,14 @@ def narrow_index(index: Expr, narrowed: dict[Var, Var], fits: Fits) -> Expr | No
     """Returns `index` in int32; None if a value in it may not fit (or it is int32 already)."""
     if index.dtype.element is not INT64:
         return None
-    made: dict[Expr, Expr] = {}
+    narrow: dict[Expr, Expr] = {}
     for node in post_order(index):
         assert isinstance(node, Expr)
-        new = _narrow(node, made, narrowed, fits)
+        new = _narrow(node, narrow, narrowed, fits)
         if new is None:
             return None
-        made[node] = new
-    return made[index]
+        narrow[node] = new
+    return narrow[index]
 
 
 def _uncast(index: Expr, fits: Fits) -> Expr | None:

@@ -108,15 +108,15 @@ class Selection:
 
     def watched(self, info: PassInfo, mod: IRModule, run: Any) -> IRModule:
         """Returns `run(mod)`, with the instruments called before and after it; `mod` itself if one of them skips the pass."""
-        wanted = [one.should_run(mod, info) for one in self.instruments]  # all are asked
+        wanted = [instrument.should_run(mod, info) for instrument in self.instruments]  # all are asked
         if not all(wanted) and info.name not in self.required and info.name not in NEEDED:
             return mod
-        for one in self.instruments:
-            one.run_before_pass(mod, info)
-        made: IRModule = run(mod)
-        for one in self.instruments:
-            one.run_after_pass(made, info)
-        return made
+        for instrument in self.instruments:
+            instrument.run_before_pass(mod, info)
+        result: IRModule = run(mod)
+        for instrument in self.instruments:
+            instrument.run_after_pass(result, info)
+        return result
 
 
 def refuse_needed(disabled: Iterable[str]) -> None:
@@ -125,7 +125,7 @@ def refuse_needed(disabled: Iterable[str]) -> None:
     for name in disabled:
         if name in NEEDED:
             raise OptionError(f"disabled_pass: {name} cannot be disabled: {NEEDED[name]}",
-                              hint=f"these can be: {', '.join(one for one in known if one not in NEEDED)}")
+                              hint=f"these can be: {', '.join(other for other in known if other not in NEEDED)}")
         if name.startswith("tir.") and name not in known:
             from difflib import get_close_matches  # the import of tedsl does without it
 

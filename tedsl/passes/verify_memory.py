@@ -34,7 +34,7 @@ def accessed_by_host(func: PrimFunc) -> list[Var]:
     if target is None or "gpu" not in as_target(target).keys:
         return []
     arguments = {*func.params, *(buffer.data for buffer in func.buffers)}
-    found: dict[Var, None] = {}
+    accessed: dict[Var, None] = {}
     todo: list[Node] = [func.body]
     while todo:
         node = todo.pop()
@@ -42,9 +42,9 @@ def accessed_by_host(func: PrimFunc) -> list[Var]:
             continue
         data = _accessed(node)
         if data in arguments and data is not None:
-            found.setdefault(data)
+            accessed.setdefault(data)
         todo.extend(reversed(node.child_nodes()))
-    return list(found)
+    return list(accessed)
 
 
 def _accessed(node: Node) -> Var | None:

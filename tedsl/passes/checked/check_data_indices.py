@@ -43,9 +43,9 @@ class _DataChecker(Checker):
 
     def loop(self, loop: For) -> Stmt:
         self.loops.append(loop.loop_var)
-        made: Stmt = self.descend(loop)
+        new: Stmt = self.descend(loop)
         self.loops.pop()
-        return made
+        return new
 
     def launch(self, stmt: AttrStmt) -> Stmt:
         return self.descend(stmt)

@@ -16,7 +16,7 @@ def is_likely(condition: Expr) -> bool:
 
 def conjuncts(condition: Expr) -> list[Expr]:
     """Returns the conditions that must all hold for `condition` to hold; the mark `likely` goes to each of them."""
-    found: list[Expr] = []
+    parts: list[Expr] = []
     stack = [(condition, False)]
     while stack:
         e, marked = stack.pop()
@@ -25,8 +25,8 @@ def conjuncts(condition: Expr) -> list[Expr]:
         elif isinstance(e, Call) and e.op is LIKELY:
             stack.append((e.args[0], True))
         elif not build.is_true(e):
-            found.append(Call(e.dtype, LIKELY, (e,)) if marked else e)
-    return found
+            parts.append(Call(e.dtype, LIKELY, (e,)) if marked else e)
+    return parts
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr:

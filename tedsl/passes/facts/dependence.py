@@ -22,9 +22,9 @@ class Dependence:
 
     def __call__(self, expr: Expr) -> frozenset[Var]:
         known = self._known
-        found = known.get(expr)
-        if found is not None:
-            return found
+        dependence = known.get(expr)
+        if dependence is not None:
+            return dependence
         stack: list[Any] = [expr]
         while stack:
             node = stack[-1]

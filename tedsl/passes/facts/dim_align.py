@@ -16,13 +16,13 @@ DIM_ALIGN = "buffer_dim_align"
 
 def dim_alignments(body: Stmt) -> dict[Buffer, dict[int, tuple[int, int]]]:
     """Maps each buffer with such attributes to {dimension: (factor, offset)}, in elements."""
-    found: dict[Buffer, dict[int, tuple[int, int]]] = {}
+    alignments: dict[Buffer, dict[int, tuple[int, int]]] = {}
     for node in post_order(body):
         if isinstance(node, AttrStmt) and node.attr_key == DIM_ALIGN:
             assert isinstance(node.value, Call)
             dim, factor, offset = (build.as_int(arg) or 0 for arg in node.value.args)
-            found.setdefault(node.node, {})[dim] = factor, offset
-    return found
+            alignments.setdefault(node.node, {})[dim] = factor, offset
+    return alignments
 
 
 def aligned_strides(extents: Sequence[Expr], asked: Mapping[int, tuple[int, int]]) -> tuple[Expr, ...]:

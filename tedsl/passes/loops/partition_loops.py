@@ -99,9 +99,9 @@ class _Partitioner(ScopedRewriter):
         bind_launched(self.analyzer, stmt)
         outside, threads = self.threads, as_loop(stmt)
         self.threads = outside if threads is None else (*outside, threads)
-        made = self.descend(stmt)
+        split = self.descend(stmt)
         self.threads = outside
-        return made
+        return split
 
     def partition(self, loop: For) -> Stmt:
         guards = _guards(loop, self.masks or loop.loop_var in self.hinted, self.depends)
@@ -169,8 +169,8 @@ class _Partitioner(ScopedRewriter):
         tail = loop.replace(annotations={**loop.annotations, TAIL: 1})
         before = None if self.same(low, loop.min) else self.piece(tail, loop.min, low, loop.body)
         after = None if self.same(high, end) else self.piece(tail, high, end, loop.body)
-        extent, made = self.analyzer.simplify(build.sub(high, low)), self.piece(loop, low, high, main)
-        return seq(self.beside(before), self.stmt(made) if self.is_single(extent) else self.descend(made), self.beside(after))
+        extent, core = self.analyzer.simplify(build.sub(high, low)), self.piece(loop, low, high, main)
+        return seq(self.beside(before), self.stmt(core) if self.is_single(extent) else self.descend(core), self.beside(after))
 
     def beside(self, piece: Stmt | None) -> Stmt | None:
         """Returns a part beside the main one: partitioned too if it is one small tile, whose inner loops have main parts; else
@@ -227,7 +227,7 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
 
     A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
     """
-    found: list[_Guard] = []
+    guards: list[_Guard] = []
     later: list[_Guard] = []
     stack: list[tuple[Node, tuple[For, ...]]] = [(loop.body, ())]
     seen: set[int] = set()
@@ -246,11 +246,11 @@ def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
         for condition in conditions:
             if loop.loop_var in depends(condition):
                 from_user = isinstance(node, Expr)
-                (later if from_user else found).append(_Guard(condition, inner, from_user))
+                (later if from_user else guards).append(_Guard(condition, inner, from_user))
         inside = node if isinstance(node, For) else as_loop(node, blocks=True)
         if inside is not None:
             inner = (*inner, inside)
         if masks or isinstance(node, Stmt):
             stack.extend((child, inner) for child in reversed(node.child_nodes()))
     bound = {n.var for n in post_order(loop.body) if isinstance(n, (LetStmt, Let))}
-    return [guard for guard in found + later if bound.isdisjoint(depends(guard.condition))]
+    return [guard for guard in guards + later if bound.isdisjoint(depends(guard.condition))]

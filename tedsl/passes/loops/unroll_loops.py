@@ -103,8 +103,8 @@ class _Unroller(ScopedRewriter):
         """Returns the number of iterations of a loop, None if it is not a constant.
         Loops written by hand may have extents such as (n + 2) - n.
         """
-        found = build.as_int(extent)
-        return build.as_int(self.analyzer.simplify(extent)) if found is None else found
+        count = build.as_int(extent)
+        return build.as_int(self.analyzer.simplify(extent)) if count is None else count
 
     def fits(self, kind: ForKind, count: int | None) -> bool:
         """Tells whether the options unroll a serial loop of `count` iterations whose body was just visited."""
@@ -122,7 +122,7 @@ class _Unroller(ScopedRewriter):
 
 
 def _number(value: Expr) -> int:
-    found = build.as_int(value)
-    if found is None:
+    number = build.as_int(value)
+    if number is None:
         raise LoweringError(f"an unroll pragma takes an integer, not {value}")
-    return found
+    return number

@@ -159,8 +159,8 @@ class LaneExpressions:
             ramp = self._ramp(kind, _uniform(a), _uniform(b))
             if ramp is not None:
                 return ramp
-        made: Any = kind
-        return made(self.widen(a), self.widen(b))  # type: ignore[no-any-return]
+        node_type: Any = kind
+        return node_type(self.widen(a), self.widen(b))  # type: ignore[no-any-return]
 
     def _ramp(self, kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
         """Returns the sum, difference or product of ramps and scalars as a ramp; None where it is not one."""
@@ -257,8 +257,8 @@ def extreme_lane(condition: Expr, *, weakest: bool) -> Expr | None:
     if not weakest:
         last = not last
     end = build.add(ramp.base, build.mul(ramp.stride, ramp.lanes - 1)) if last else ramp.base
-    made: Any = type(condition)
-    return build.binary(made, end, scalar) if ramp is a else build.binary(made, scalar, end)
+    node_type: Any = type(condition)
+    return build.binary(node_type, end, scalar) if ramp is a else build.binary(node_type, scalar, end)
 
 
 def _uniform(value: Expr) -> Expr:

@@ -62,9 +62,9 @@ class _Vectorizer(ScopedRewriter):
             return stmt
         if isinstance(stmt, AttrStmt) and stmt.attr_key == EXTERN_SCOPE:
             outside, self.by_hand = self.by_hand, True
-            made = self.descend(stmt)
+            new = self.descend(stmt)
             self.by_hand = outside
-            return made
+            return new
         if not isinstance(stmt, For):
             return self.descend(stmt)
         if stmt.kind != ForKind.VECTORIZED:
@@ -83,9 +83,9 @@ class _Vectorizer(ScopedRewriter):
 
     def serial(self, loop: For, kind: ForKind = ForKind.SERIAL) -> Stmt:
         self.around.append(loop)
-        made = self.descend(loop if kind is loop.kind else loop.replace(kind=kind))
+        new = self.descend(loop if kind is loop.kind else loop.replace(kind=kind))
         self.around.pop()
-        return made
+        return new
 
     def vectorized(self, loop: For, lanes: int) -> Stmt:
         lane = build.sub(loop.loop_var, loop.min)

@@ -91,13 +91,13 @@ class Plan:
         written = {store.buffer_var for store in before}
         if any(isinstance(n, Load) and n.buffer_var in written for s in before for n in post_order(s)):
             return {}, set()
-        found: dict[tuple[Var, int, int], list[Store]] = {}
+        stores: dict[tuple[Var, int, int], list[Store]] = {}
         for store in before:
-            found.setdefault((store.buffer_var, number(store.index), number(store.predicate)), []).append(store)
+            stores.setdefault((store.buffer_var, number(store.index), number(store.predicate)), []).append(store)
         starts: dict[Slot, Stmt] = {}
         used: set[Stmt] = set()
         for slot in self.slots:
-            same = found.get((slot.memory, number(slot.index), number(slot.predicate)), [])
+            same = stores.get((slot.memory, number(slot.index), number(slot.predicate)), [])
             if len(same) == 1 and not slot.guards and same[0].value.dtype is slot.dtype:
                 starts[slot] = slot.assign(same[0].value)
                 used.add(same[0])
@@ -178,7 +178,7 @@ class _Group:
         size = sum(same[0].dtype.bytes * same[0].dtype.lanes for same in places.values())
         if len(places) + slots_used > SLOTS or size + bytes_used > BYTES or not self.apart(places):
             return []
-        made = []
+        slots = []
         for key, same in sorted(places.items(), key=lambda item: -item[1][0].dtype.lanes):  # wide first: aligned
             leader = self.leader(same)
             if leader is None:
@@ -187,8 +187,8 @@ class _Group:
             slot = Slot(self.memory, leader.node.index, leader.node.predicate, dtype, leader.guards, self.local, self.size)
             self.slot_of[key] = slot
             self.size += dtype.lanes
-            made.append(slot)
-        return made
+            slots.append(slot)
+        return slots
 
     def leader(self, same: list[Candidate]) -> Candidate | None:
         """Returns a store of this location that happens in every iteration in which any of the accesses happens."""
@@ -242,14 +242,14 @@ class _Group:
 
 def _statements(root: Stmt) -> list[Stmt]:
     """Returns the statements below `root`, without visiting their expressions."""
-    found: list[Stmt] = []
+    statements: list[Stmt] = []
     stack: list[Stmt] = [root]
     while stack:
         stmt = stack.pop()
-        found.append(stmt)
+        statements.append(stmt)
         if not isinstance(stmt, (Store, Evaluate)):
             stack += [child for child in stmt.child_nodes() if isinstance(child, Stmt)]
-    return found
+    return statements
 
 
 def _base(index: Expr) -> Expr:
@@ -266,11 +266,12 @@ def _bound_by(node: For | LetStmt | Let | Allocate) -> Var:
 
 def _candidates(body: Stmt) -> dict[Var, list[Candidate]]:
     """Returns every load and store below `body`, by memory, with the guards inside `body` around it."""
-    found: dict[Var, list[Candidate]] = {}
+    candidates: dict[Var, list[Candidate]] = {}
     guards: dict[Around, tuple[Expr, ...]] = {OUTSIDE: ()}
     for access in accesses(body):
-        found.setdefault(access.memory, []).append(Candidate(access.node, _guards_at(access.around, guards), _reader(access)))
-    return found
+        candidate = Candidate(access.node, _guards_at(access.around, guards), _reader(access))
+        candidates.setdefault(access.memory, []).append(candidate)
+    return candidates
 
 
 def _guards_at(place: Around, known: dict[Around, tuple[Expr, ...]]) -> tuple[Expr, ...]:

@@ -102,8 +102,8 @@ class _Slicer(Rewriter):
                 kind: Any = type(node)
                 return kind(*new)  # type: ignore[no-any-return]
             case Not() | Select():
-                made: Any = type(node)
-                return made(*new)  # type: ignore[no-any-return]
+                node_type: Any = type(node)
+                return node_type(*new)  # type: ignore[no-any-return]
             case Cast():
                 return Cast(self.narrow(node), new[0])
             case Call(op=op) if op in ELEMENTWISE or op is IF_THEN_ELSE:
@@ -125,10 +125,10 @@ class _Slicer(Rewriter):
         predicate = None if node.predicate is None else self._done[node.predicate]
         if predicate is not None and is_always_true(predicate):
             predicate = None
-        made = Load(self.narrow(node), node.buffer_var, index, predicate)
+        load = Load(self.narrow(node), node.buffer_var, index, predicate)
         if predicate is None or self.width > 1 or node.dtype.lanes == 1:
-            return made
-        return build.if_then_else(predicate, made.replace(predicate=None), build.const(0, node.dtype.element))
+            return load
+        return build.if_then_else(predicate, load.replace(predicate=None), build.const(0, node.dtype.element))
 
     def statement(self, node: Stmt) -> Stmt:
         match node:

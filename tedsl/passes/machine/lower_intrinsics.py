@@ -108,5 +108,5 @@ def _classify(op: Op, x: Expr) -> Expr:
 
 
 def _infinity(dtype: DType) -> Expr:
-    one = FloatImm(dtype.element, math.inf)
-    return one if dtype.lanes == 1 else Broadcast(one, dtype.lanes)
+    infinity = FloatImm(dtype.element, math.inf)
+    return infinity if dtype.lanes == 1 else Broadcast(infinity, dtype.lanes)

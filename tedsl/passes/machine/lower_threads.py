@@ -58,7 +58,7 @@ class _Lowerer(ScopedRewriter):
             return self.descend(stmt)
         kernel = kernel_of(stmt).running
         check_kernel(kernel)
-        return loops_over([one for one in kernel.blocks if not one.is_single], _Fission(kernel)(kernel.body))
+        return loops_over([axis for axis in kernel.blocks if not axis.is_single], _Fission(kernel)(kernel.body))
 
 
 class _Fission:
@@ -110,15 +110,15 @@ class _Fission:
 
     def sequence(self, stmt: SeqStmt) -> Stmt:
         """Groups neighbours without a barrier in between into one phase."""
-        made: list[Stmt] = []
+        phases: list[Stmt] = []
         run: list[Stmt] = []
         for part in stmt.seq:
             if meeting(part) is None:
                 run.append(part)
                 continue
-            made += [self.phase(seq(*run)), self(part)] if run else [self(part)]
+            phases += [self.phase(seq(*run)), self(part)] if run else [self(part)]
             run = []
-        return seq(*made, self.phase(seq(*run)) if run else None)
+        return seq(*phases, self.phase(seq(*run)) if run else None)
 
     def phase(self, stmt: Stmt) -> Stmt:
         """Returns a loop that runs `stmt` for one thread after the other."""
@@ -126,7 +126,7 @@ class _Fission:
         nodes = list(post_order(stmt))
         used = set(nodes)
         acts = any(isinstance(node, Call) and node.op.effect == "opaque" for node in nodes)
-        return loops_over([one for one in self.threads if acts or one.var in used], stmt)
+        return loops_over([thread for thread in self.threads if acts or thread.var in used], stmt)
 
     def let(self, stmt: LetStmt) -> Stmt:
         """Keeps a value that differs among the threads and is used in several phases in an array with an element per thread."""
@@ -149,7 +149,7 @@ class _Fission:
         if not copies:
             return stmt.replace(body=self(stmt.body))
         size: Expr = build.const(1, "int32")
-        for extent in (*(one.count for one in copies), *stmt.extents):
+        for extent in (*(thread.count for thread in copies), *stmt.extents):
             size = build.product_of_extents(size, extent)
         return stmt.replace(extents=(size,), body=self(stmt.body))
 

@@ -75,13 +75,13 @@ def _guard(node: IfThenElse | For) -> Expr:
 
 def _dependent(nodes: list[Node], loop_var: Var, uses: Callable[[Expr, set[Var]], bool]) -> set[Var]:
     """Returns the loop variable, and the lets and inner loops whose values depend on it."""
-    found = {loop_var}
+    dependent = {loop_var}
     for node in reversed(nodes):  # from the outside in
         if isinstance(node, For):
-            if uses(node.min, found) or uses(node.extent, found):
-                found.add(node.loop_var)
-        elif isinstance(node, (LetStmt, Let)) and uses(node.value, found):
-            found.add(node.var)
-    return found
+            if uses(node.min, dependent) or uses(node.extent, dependent):
+                dependent.add(node.loop_var)
+        elif isinstance(node, (LetStmt, Let)) and uses(node.value, dependent):
+            dependent.add(node.var)
+    return dependent
 
 

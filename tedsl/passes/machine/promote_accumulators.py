@@ -58,16 +58,16 @@ class _Promoter(ScopedRewriter):
         changed = False
         for part in stmt.seq:
             if not isinstance(part, For):
-                made = self.stmt(part)
-                changed |= made is not part
-                done.append(made)
+                new = self.stmt(part)
+                changed |= new is not part
+                done.append(new)
                 continue
             start = len(done)
             while start and isinstance(done[start - 1], Store):
                 start -= 1
-            made, used = self.loop(part, [s for s in done[start:] if isinstance(s, Store)])
-            done = [s for s in done if s not in used] + [made] if used else [*done, made]
-            changed |= bool(used) or made is not part
+            new, used = self.loop(part, [s for s in done[start:] if isinstance(s, Store)])
+            done = [s for s in done if s not in used] + [new] if used else [*done, new]
+            changed |= bool(used) or new is not part
         return seq(*done) if changed else stmt
 
     def loop(self, loop: For, before: list[Store]) -> tuple[Stmt, set[Stmt]]:

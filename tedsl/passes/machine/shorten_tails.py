@@ -60,13 +60,13 @@ class _Shortener(ScopedRewriter):
             return self.descend(stmt)
         self.analyzer.bind(stmt.loop_var, Range.from_min_extent(stmt.min, stmt.extent))
         outside, self.done = self.done, False
-        made = self.descend(stmt)
-        if _is_long(made):
-            made = self.shortened(made)
-        if self.done and TAIL in made.annotations:  # with its new ends it is worth a look again
-            made = made.replace(annotations={k: v for k, v in made.annotations.items() if k != TAIL})
+        new = self.descend(stmt)
+        if _is_long(new):
+            new = self.shortened(new)
+        if self.done and TAIL in new.annotations:  # with its new ends it is worth a look again
+            new = new.replace(annotations={k: v for k, v in new.annotations.items() if k != TAIL})
         self.done = self.done or outside
-        return made
+        return new
 
     def shortened(self, loop: For) -> For:
         effects = _Effects(loop, self.analyzer)
@@ -122,7 +122,7 @@ class _Effects:
             end = guard_end(guard, self.var, inner, self.analyzer)
             if end is not None:
                 self.ends.setdefault(self.number(end), end)
-                if guard.dtype.lanes == 1 and not any(node is one.loop_var for one in inner for node in post_order(guard)):
+                if guard.dtype.lanes == 1 and not any(node is loop.loop_var for loop in inner for node in post_order(guard)):
                     self.exact[guard] = None
                 return True
         return False

@@ -163,12 +163,12 @@ def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: in
 
 def powers(count: int) -> list[tuple[int, int]]:
     """Returns (first lane, width) of the powers of two that add up to `count`, the widest first."""
-    found, at = [], 0
+    pieces, at = [], 0
     for bit in reversed(range(count.bit_length())):
         if count >> bit & 1:
-            found.append((at, 1 << bit))
+            pieces.append((at, 1 << bit))
             at += 1 << bit
-    return found
+    return pieces
 
 
 def lanes_on(mask: Expr) -> Expr | None:

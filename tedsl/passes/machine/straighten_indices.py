@@ -99,20 +99,20 @@ class _Indices(Rewriter):
 
 def as_function_of_lane(index: Expr, lane: Var) -> Expr | None:
     """Returns the element of a vector of integers at `lane`; None if it has more than ramps, broadcasts and arithmetic."""
-    made: dict[Any, Expr] = {}
+    scalars: dict[Any, Expr] = {}
     for node in post_order(index):
         if not isinstance(node, Expr):
             return None
         if node.dtype.lanes == 1:
-            made[node] = node
+            scalars[node] = node
         elif isinstance(node, Ramp):
-            made[node] = build.add(node.base, build.mul(node.stride, build.cast(node.stride.dtype, lane)))
+            scalars[node] = build.add(node.base, build.mul(node.stride, build.cast(node.stride.dtype, lane)))
         elif isinstance(node, Broadcast):
-            made[node] = node.value
-        elif isinstance(node, Cast) and node.value in made:
-            made[node] = build.cast(node.dtype.element, made[node.value])
+            scalars[node] = node.value
+        elif isinstance(node, Cast) and node.value in scalars:
+            scalars[node] = build.cast(node.dtype.element, scalars[node.value])
         elif isinstance(node, BinaryOp) and node.dtype.is_integer:
-            made[node] = build.binary(type(node), made[node.a], made[node.b])
+            scalars[node] = build.binary(type(node), scalars[node.a], scalars[node.b])
         else:
             return None
-    return made[index]
+    return scalars[index]

@@ -77,11 +77,11 @@ class _Loops(ScopedRewriter):
 
 def interval(e: Expr, known: dict[Var, tuple[int, int]]) -> tuple[int, int]:
     """Returns bounds of an integer expression computed without overflow."""
-    made: dict[Any, tuple[int, int]] = {}
+    bounds: dict[Any, tuple[int, int]] = {}
     for node in post_order(e):
         if isinstance(node, Expr):
-            made[node] = _bounds(node, made, known)
-    return made[e]
+            bounds[node] = _bounds(node, bounds, known)
+    return bounds[e]
 
 
 def _bounds(node: Expr, made: dict[Any, tuple[int, int]], known: dict[Var, tuple[int, int]]) -> tuple[int, int]:
@@ -151,19 +151,19 @@ class _Uses(Rewriter):
 
 def _extend(e: Expr, wide: Var) -> Expr:
     """Returns `e` with its int32 arithmetic done in int64, and `wide` itself where it was cast back."""
-    made: dict[Any, Expr] = {}
+    extended: dict[Any, Expr] = {}
     stack: list[Any] = [e]
     while stack:
         node = stack[-1]
         children = node.child_nodes() if _is_transparent(node) else []
-        pending = [child for child in children if child not in made]
+        pending = [child for child in children if child not in extended]
         if pending:
             stack += pending
             continue
         stack.pop()
-        if node not in made:
-            made[node] = _extended_node(node, [made[child] for child in children], wide)
-    return made[e]
+        if node not in extended:
+            extended[node] = _extended_node(node, [extended[child] for child in children], wide)
+    return extended[e]
 
 
 def _counts(e: Expr, wide: Var) -> bool:
@@ -185,7 +185,7 @@ def _is_transparent(node: Expr) -> bool:
 
 
 def _extended_node(node: Any, new: list[Expr], wide: Var) -> Expr:
-    made: Any = type(node)
+    node_type: Any = type(node)
     if not new:
         if isinstance(node, Cast) and node.dtype.element is INT32 and _counts(node.value, wide):
             return node.value
@@ -197,5 +197,5 @@ def _extended_node(node: Any, new: list[Expr], wide: Var) -> Expr:
     if isinstance(node, Broadcast):
         return Broadcast(new[0], node.lanes)
     if isinstance(node, BinaryOp) and not node.dtype.is_bool:
-        return build.binary(made, *new)
-    return made(*new)  # type: ignore[no-any-return]
+        return build.binary(node_type, *new)
+    return node_type(*new)  # type: ignore[no-any-return]

@@ -59,15 +59,15 @@ class _Layout:
 
 def _layouts(body: Stmt) -> dict[Buffer, _Layout]:
     """Returns the layout of every realized buffer: each is realized once, so its place does not matter."""
-    found: dict[Buffer, _Layout] = {}
+    layouts: dict[Buffer, _Layout] = {}
     for node in post_order(body):
         if isinstance(node, BufferRealize):
             extents = tuple(_extent(bound) for bound in node.bounds)
-            found[node.buffer] = _Layout(tuple(bound.min for bound in node.bounds), extents, node.buffer.strides)
+            layouts[node.buffer] = _Layout(tuple(bound.min for bound in node.bounds), extents, node.buffer.strides)
     for buffer, asked in dim_alignments(body).items():
-        layout = found[buffer]
-        found[buffer] = _Layout(layout.mins, layout.extents, aligned_strides(layout.extents, asked))
-    return found
+        layout = layouts[buffer]
+        layouts[buffer] = _Layout(layout.mins, layout.extents, aligned_strides(layout.extents, asked))
+    return layouts
 
 
 def _extent(bound: Any) -> Expr:

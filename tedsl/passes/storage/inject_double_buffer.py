@@ -66,12 +66,12 @@ class _Found:
 
 def _marked(stmt: AttrStmt) -> tuple[Var, ...]:
     """Returns the memory that `stmt` fills and that is marked: a stage of several outputs has a mark for each."""
-    found: list[Var] = []
+    memory: list[Var] = []
     at: Stmt = stmt
     while isinstance(at, AttrStmt) and at.attr_key == SCOPE and isinstance(at.node, Var):
-        found.append(at.node)
+        memory.append(at.node)
         at = at.body
-    return tuple(found)
+    return tuple(memory)
 
 
 class _Injector(ScopedRewriter):
@@ -202,11 +202,11 @@ class _Doubled:
 
     def filling(self, following: Expr, some: Expr) -> Stmt:
         """Returns the body, in which the fillings are done for iteration `following`, if `some`."""
-        made = {}
+        fillings = {}
         for key, stmt in self.places.items():
             filled = fold_node(IfThenElse(some, self.filled(stmt, following)))
-            made[key] = filled if is_no_op(filled) else self.written(stmt, filled)
-        return _Filling(made)(self.frame)
+            fillings[key] = filled if is_no_op(filled) else self.written(stmt, filled)
+        return _Filling(fillings)(self.frame)
 
     def filled(self, stmt: AttrStmt, value: Expr) -> Stmt:
         """Returns `stmt` for the loop variable `value`, writing the half of that iteration."""

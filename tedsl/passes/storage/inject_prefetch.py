@@ -67,27 +67,27 @@ class _Injector(ScopedRewriter):
 
     def region(self, buffer: Buffer, body: Stmt) -> list[Range] | None:
         """Returns the region of `buffer` that `body` reads; None if that is empty or unknown."""
-        found = self.touched(buffer, body)
-        if not found:
+        regions = self.touched(buffer, body)
+        if not regions:
             return None
         region = []
         for dim in range(len(buffer.shape)):
-            low, high = found[0][dim]
-            for ends in found[1:]:
+            low, high = regions[0][dim]
+            for ends in regions[1:]:
                 low, high = self.least(low, ends[dim][0]), self.greatest(high, ends[dim][1])
             region.append(Range.from_min_extent(low, self.analyzer.simplify(build.add(build.sub(high, low), 1))))
         return region
 
     def touched(self, buffer: Buffer, body: Stmt) -> list[tuple[Ends, ...]] | None:
         """Returns the ends of each dimension for each load below `body`, relaxed over the loops inside; None if unknown."""
-        found: dict[BufferLoad, tuple[Ends, ...]] = {}
+        regions: dict[BufferLoad, tuple[Ends, ...]] = {}
         for access in accesses(body):
-            if access.memory is buffer and not access.writes and access.node not in found:
+            if access.memory is buffer and not access.writes and access.node not in regions:
                 region = self.reached(access)
                 if region is None:
                     return None
-                found[access.node] = region
-        return list(found.values())
+                regions[access.node] = region
+        return list(regions.values())
 
     def reached(self, load: Access) -> tuple[Ends, ...] | None:
         """Returns the ends of each index over all iterations of the loops around; None if unknown."""

@@ -78,28 +78,28 @@ class _Injector(ScopedRewriter):
         done = self.descend(stmt)
         if done.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
             return done
-        found = _Marked()
-        found.search(done.body)
-        made: Stmt = done
-        for buffer in reversed(found.rolling):
-            made = self.rolled(done, made, found, buffer)
-        return made
+        marked = _Marked()
+        marked.search(done.body)
+        rolled: Stmt = done
+        for buffer in reversed(marked.rolling):
+            rolled = self.rolled(done, rolled, marked, buffer)
+        return rolled
 
-    def rolled(self, loop: For, made: Stmt, found: _Marked, buffer: Buffer) -> Stmt:
+    def rolled(self, loop: For, around: Stmt, marked: _Marked, buffer: Buffer) -> Stmt:
         """`made`, which holds `loop`, with the memory of `buffer` around it."""
-        realize = found.realized.get(buffer)
-        if realize is None or any(v in found.bound for r in realize.bounds for e in r.child_nodes() for v in variables(e)):
-            return made
+        realize = marked.realized.get(buffer)
+        if realize is None or any(v in marked.bound for r in realize.bounds for e in r.child_nodes() for v in variables(e)):
+            return around
         moving = moving_dimension(realize.bounds, loop.loop_var, self.analyzer)
         if isinstance(moving, str) or _has_windows(realize.body, buffer):
-            return made
+            return around
         low = realize.bounds[moving.dim].min
         known = build.add(low, moving.overlap)
         first = build.less(loop.loop_var, build.add(loop.min, 1))
-        made = _Rolled(buffer, moving, first, known)(made)
+        around = _Rolled(buffer, moving, first, known)(around)
         bounds = list(realize.bounds)
         bounds[moving.dim] = Range.from_min_extent(build.const(0, low.dtype), moving.extent)
-        return BufferRealize(buffer, tuple(bounds), realize.condition, made)
+        return BufferRealize(buffer, tuple(bounds), realize.condition, around)
 
 
 def _has_windows(body: Stmt, buffer: Buffer) -> bool:

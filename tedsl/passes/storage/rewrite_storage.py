@@ -150,15 +150,15 @@ class _Planner:
         outside, var = self.launched, stmt.node.var
         self.launched = outside | {var}
         if outside:
-            made = self.fenced(stmt, {var} - outside)
+            new = self.fenced(stmt, {var} - outside)
         else:
             self.loops.append(_Loop(self.clock + 1))
-            made = self.fenced(stmt, None)
+            new = self.fenced(stmt, None)
             done = self.loops.pop()
             for life in done.carried:
                 life.touch(done.begin, self.clock)
         self.launched = outside
-        return made
+        return new
 
     def fenced(self, stmt: LetStmt | AssertStmt | AttrStmt, bound: set[Var] | None) -> Stmt:
         """Returns the body of `stmt`; allocations that need a variable of `bound` stay in it, all of them if it is None."""
@@ -214,11 +214,11 @@ class _Planner:
                 slot.size, slot.free_after, slot.is_shared = _larger(slot.size, size), life.last, True
         order = {life.node: k for k, life in enumerate(lives)}
         for slot in sorted(slots, key=lambda slot: -order[slot.node]):
-            made = slot.node
-            extents = made.extents if len(made.extents) == 1 and made.extents[0] is slot.size else (slot.size,)
-            same = body is made.body and extents is made.extents
-            notes = _notes(made) if slot.is_shared else made.annotations
-            body = made if same and not slot.is_shared else made.replace(body=body, extents=extents, annotations=notes)
+            node = slot.node
+            extents = node.extents if len(node.extents) == 1 and node.extents[0] is slot.size else (slot.size,)
+            same = body is node.body and extents is node.extents
+            notes = _notes(node) if slot.is_shared else node.annotations
+            body = node if same and not slot.is_shared else node.replace(body=body, extents=extents, annotations=notes)
         return body
 
 

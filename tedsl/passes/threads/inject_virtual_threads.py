@@ -168,13 +168,13 @@ def _touched(var: Var, body: Stmt, depends: Dependence) -> set[Var]:
     """The variables and the memory whose values differ from thread to thread."""
     affects: dict[Var, set[Var]] = {}
     _collect(body, frozenset(), depends, affects)
-    found, pending = {var}, [var]
+    touched, pending = {var}, [var]
     while pending:
         for other in affects.get(pending.pop(), ()):
-            if other not in found:
-                found.add(other)
+            if other not in touched:
+                touched.add(other)
                 pending.append(other)
-    return found
+    return touched
 
 
 def _collect(stmt: Stmt, around: frozenset[Var], depends: Dependence, affects: dict[Var, set[Var]]) -> None:

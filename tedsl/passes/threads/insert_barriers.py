@@ -100,9 +100,9 @@ class _KernelBarriers:
                 decides = []
         by_data = any(not self.uniform.is_pure(e) and self.uniform.varies(e) for e in decides)
         self.decided_by_data += by_data
-        made = self.statement(stmt, around)
+        new = self.statement(stmt, around)
         self.decided_by_data -= by_data
-        return made
+        return new
 
     def statement(self, stmt: Stmt, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         match stmt:
@@ -123,9 +123,9 @@ class _KernelBarriers:
             case Allocate() | AttrStmt():
                 return self.inside(stmt, [], around)
             case AssertStmt():
-                made, entries = self.inside(stmt, self.reads(stmt.condition), around)
-                apart = made is not stmt and self.uniform.varies(stmt.condition)
-                return (checked_before(made) if apart and isinstance(made, AssertStmt) else made), entries
+                new, entries = self.inside(stmt, self.reads(stmt.condition), around)
+                apart = new is not stmt and self.uniform.varies(stmt.condition)
+                return (checked_before(new) if apart and isinstance(new, AssertStmt) else new), entries
             case _:
                 return stmt, [None] if is_barrier(stmt) else [*self.common.accesses(stmt)]
 
@@ -192,12 +192,12 @@ class _KernelBarriers:
         inner = around | {carried} if carried is not None else around
         waits: set[int] = set()
         for at, stmt in enumerate(stmts):
-            made, entries = self(stmt, inner)
+            new, entries = self(stmt, inner)
             if self.meets(entries, pending, inner):
                 waits.add(at)
                 pending.take([None])
             pending.take(entries)
-            parts.append(made)
+            parts.append(new)
             all_entries.append(entries)
         if repeats:
             for at, entries in enumerate(all_entries):
@@ -219,26 +219,26 @@ class _KernelBarriers:
         body = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
         with self.within(Loop(loop.loop_var, loop.min, loop.extent, loop)):
             parts, entries, _ = self.sequence(body, around, loop.loop_var, repeats=build.as_int(loop.extent) != 1)
-        made = loop if _same(parts, body) else loop.replace(body=seq(*parts))
-        met = meeting(made)
+        new = loop if _same(parts, body) else loop.replace(body=seq(*parts))
+        met = meeting(new)
         if met is not None:
             for bound in (loop.min, loop.extent):
                 if self.uniform.varies(bound):
                     divergent(met, bound, f"the loop {loop.loop_var.name}, one of whose bounds is",
                               written=meeting(loop) is not None)
         some = (build.as_int(loop.extent) or 0) >= 1
-        return made, [*self.reads(loop.min), *self.reads(loop.extent), *(entries if some else _sure(entries))]
+        return new, [*self.reads(loop.min), *self.reads(loop.extent), *(entries if some else _sure(entries))]
 
     def repeated(self, loop: While, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         body = loop.body.seq if isinstance(loop.body, SeqStmt) else (loop.body,)
         parts, entries, _ = self.sequence((Evaluate(loop.condition), *body), around, None, repeats=True)
         if any(is_barrier(part) for part in parts[:1]):  # before the condition: wait at the end of the body instead
             parts = [*parts[1:], parts[0]]
-        made = loop if _same(parts[1:], body) else loop.replace(body=seq(*parts[1:]))
-        met = meeting(made)
+        new = loop if _same(parts[1:], body) else loop.replace(body=seq(*parts[1:]))
+        met = meeting(new)
         if met is not None and self.uniform.varies(loop.condition):
             divergent(met, loop.condition, "a while loop on", written=meeting(loop) is not None)
-        return made, _sure(entries)
+        return new, _sure(entries)
 
     def branch(self, branch: IfThenElse, around: Set[Var]) -> tuple[Stmt, list[Entry]]:
         condition = branch.condition

@@ -18,7 +18,7 @@ def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
     """Put `stmt` under `condition`, which has no loads, with the condition as far inside as possible."""
     match stmt:
         case SeqStmt():
-            return seq(*[guarded(condition, one, uniform) for one in stmt.seq])
+            return seq(*[guarded(condition, part, uniform) for part in stmt.seq])
         case For() if uniform.is_pure(stmt.min) and uniform.is_pure(stmt.extent):
             return stmt.replace(body=guarded(condition, stmt.body, uniform))
         case Allocate() | AttrStmt():
