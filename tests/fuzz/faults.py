@@ -15,6 +15,7 @@ from importlib import import_module
 from tedsl.codegen.llvm.indices import forms
 from tedsl.ir import build
 from tedsl.ir.expr import LE, LT, Add, IntImm, Max, Min, Mul, Ramp, Sub
+from tedsl.ir.ops import IF_THEN_ELSE
 from tedsl.ir.stmt import For, ForKind, IfThenElse, SeqStmt, seq
 from tedsl.schedule.relations import Fuse
 
@@ -169,7 +170,8 @@ def _padded_with_the_value(right, op, whole, plan, place):
     factored = right(op, whole, plan, place)
     if plan.reduced:
         return factored
-    return dataclasses.replace(factored, body=tuple([getattr(value, "args", (None, value))[1] for value in factored.body]))
+    padded = [value.args[1] if getattr(value, "op", None) is IF_THEN_ELSE else value for value in factored.body]
+    return dataclasses.replace(factored, body=tuple(padded))
 
 
 # --- passes: loops to loops -------------------------------------------------------------------------------------------
