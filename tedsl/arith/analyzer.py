@@ -40,9 +40,9 @@ class Analyzer:
         """Binds `var` to a Range, to the expression that it equals, or to a pair of bounds (inclusive; None: unbounded)."""
         name = var.var if isinstance(var, IterVar) else var
         if not isinstance(name, Var):
-            raise ArgumentTypeError(f"bind: {name!r} is no variable", hint='x = te.var("x"); analyzer.bind(x, (0, 9))')
+            raise ArgumentTypeError(f"bind: {name!r} is not a variable", hint='x = te.var("x"); analyzer.bind(x, (0, 9))')
         if isinstance(info, tuple) and len(info) != 2:
-            raise ArgumentTypeError(f"bind: {info!r} is no pair of ends", hint="write (least, greatest); None: no bound")
+            raise ArgumentTypeError(f"bind: {info!r} is not a pair of bounds", hint="write (least, greatest); None: no bound")
         met = self.known.has_met(name)
         self.known.symbolic.pop(name, None)
         self.known.extents.pop(name, None)

@@ -22,7 +22,7 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
     """Returns the values of `var` for which `cond` holds whatever values the variables of `relax_map` take in their sets.
 
     hint_map: sets of variables that stay symbols in the result (they help to simplify). A part of `cond` that is not
-    linear in `var` leaves that side without a bound. Equal to TVM's for conjunctions of comparisons.
+    linear in `var` leaves that side unbounded. Results are equal to TVM's for conjunctions of comparisons.
     """
     name = var.var if isinstance(var, IterVar) else var
     analyzer = Analyzer()
@@ -45,8 +45,8 @@ def deduce_bound(var: Var | IterVar, cond: Expr, hint_map: Mapping[Any, Interval
 def detect_clip_bound(expr: Expr, var_list: Sequence[Var | IterVar]) -> list[Expr | None]:
     """Returns [min1, max1, min2, max2, ...], the inclusive bounds that the conjunction `expr` gives each variable of the list.
 
-    None where there is no such end; [] if a part of `expr` does not simplify to v <= e or v >= e with one variable v of the
-    list in it.
+    An entry is None where there is no such bound; [] if a part of `expr` does not simplify to v <= e or v >= e with one
+    variable v of the list in it.
     """
     names = [v.var if isinstance(v, IterVar) else v for v in var_list]
     analyzer = Analyzer()

@@ -1,4 +1,4 @@
-"""How the region of a loop body moves from one iteration to the next.
+"""The movement of a loop body's region from one iteration to the next.
 
     rows y .. y + 2 in iteration y:   dimension 0 moves by 1 and overlaps by 2
 """

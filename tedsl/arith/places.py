@@ -2,9 +2,9 @@
 
     float32[64, 100] at i*100 + j, with j known to lie in 0..99    ->    [i, j]
 
-An element of a compact array has one tuple of indices within the shape. So indices that add up to the flat index, all but the
-first within their dimensions, are those that the formula had. Where several buffers share memory, or a proof is not found, an
-access has no entry.
+An element of a compact array has exactly one tuple of indices within the shape. So indices that add up to the flat index, all
+but the first within their dimensions, are those of the original formula. Where several buffers share memory, or a proof is not
+found, an access has no entry.
 """
 
 from __future__ import annotations

@@ -200,7 +200,8 @@ def _with_simple_operands(form: Any, known: Bounds, done: dict[Expr, Expr], stac
 def _choice(form: Call, condition: Expr, known: Bounds, depth: int) -> Expr:
     """Returns an if_then_else with each side simplified under its condition or the condition's negation.
 
-    Not so for a Select: it evaluates both sides, and an index that is safe under its condition may be wild elsewhere.
+    A Select is not treated so: it evaluates both sides, and an index that its condition keeps within bounds may be out of
+    bounds elsewhere.
     """
     _, x, y = form.args
     if not isinstance(condition, IntImm):  # a decided one becomes one side by its rule

@@ -18,8 +18,8 @@ from tedsl.ir.walk.visitor import uses
 def solve_for(expr: Expr, var: Var, value: Expr) -> Expr | None:
     """Returns the only possible value of `var` with expr == value, for expr = a*var + b with `var` neither in a nor in b.
 
-    None where expr is not of that form. For a other than 1 and -1 it is (value - b) // a: whether that solves the
-    equation is seen by putting it in, since a remainder means that there is no solution.
+    None where expr is not of that form. For a other than 1 and -1 it is (value - b) // a: the caller must substitute it to see
+    whether it solves the equation, since a remainder means that there is no solution.
     """
     linear = detect_linear_equation(expr, [var])
     if not linear:

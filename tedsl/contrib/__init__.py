@@ -1,6 +1,6 @@
 """Modules built on the language and not part of it, such as shipped tensor intrinsics (`intrinsics/`).
 
-Its modules are loaded when they are asked for.
+Its modules are imported on first use.
 """
 
 from __future__ import annotations

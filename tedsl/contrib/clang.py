@@ -15,7 +15,7 @@ def create_llvm(inputs: str | Sequence[str], output: str | None = None, options:
     """Returns the LLVM IR, as text, of one source or of the file at a path. output: a file that is written too.
     cc: the clang to use.
 
-    Several sources are compiled one by one: import them one by one.
+    Several sources are an error: compile and import them one by one.
     """
     sources = [inputs] if isinstance(inputs, str) else list(inputs)
     if len(sources) != 1:

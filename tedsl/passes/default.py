@@ -49,7 +49,8 @@ def lowering_pipeline(config: PassConfig = PassConfig(), simple_mode: bool = Fal
     """Returns the pipeline with which `lower` and `build` lower, in the order that users know.
     simple_mode leaves loops unsplit.
 
-    accesses: AT_RUN_TIME inserts checks of every access; their loops stay unsplit and run serially.
+    accesses: with AT_RUN_TIME every access is bounds-checked while the kernel runs, in loops that stay unsplit and run
+    serially.
     """
     checked = accesses is Accesses.AT_RUN_TIME
     vectorized = not (checked or config.disable_vectorize or "tir.VectorizeLoop" in config.selection.disabled)

@@ -2,8 +2,8 @@
 
 before:  select((i >= 1), A[i - 1], 0)          after:  if_then_else((i >= 1), A[i - 1], 0)
 
-Select evaluates both sides; a load that the condition keeps in range may leave its memory. It stays a Select where the
-load is proved in range, or happens anyway (in the condition, or in the other side too). Arithmetic cannot fail: see
+Select evaluates both sides, so that a load which only the condition keeps within bounds may be out of bounds. It stays a Select
+where the load is proved in range, or happens anyway (in the condition, or in the other side too). Arithmetic cannot fail: see
 `ir/expr.py`. Selects of vectors are made by `vectorize_loops` with their loads under masks, so they are safe.
 """
 
@@ -48,8 +48,8 @@ class _Statements(ScopedRewriter):
 class _Selects(Rewriter):
     """Rewrites one expression at one place, since the ranges of the loops around decide what is in bounds.
 
-    Of each node it keeps which loads below may leave their memory, other than behind an if_then_else, and whether a call
-    below has effects.
+    Records for each node which loads below it may be out of bounds, those inside an if_then_else left out, and whether a call
+    below it has effects.
     """
 
     def __init__(self, sizes: dict[Var, int], analyzer: Analyzer) -> None:

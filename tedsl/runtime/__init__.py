@@ -4,7 +4,7 @@
     device, array -> arguments/ (what a call accepts) -> module
     functions (by name) <- callbacks (kernels call them)      objects: convert, enabled
 
-The names that programs use are loaded when they are asked for.
+The names that programs use are imported on first use.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, 
     try:
         values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"nd.array: numpy makes no array of it: {str(error).splitlines()[0]}",
-                                hint="lists of one length in each dimension, of numbers") from error
+        raise ArgumentTypeError(f"nd.array: numpy cannot convert it to an array: {str(error).splitlines()[0]}",
+                                hint="give numbers in nested lists, those of each level of equal length") from error
     if isinstance(arr, numpy.ma.MaskedArray):
         raise ArgumentTypeError("nd.array: a masked array has elements without a value", hint="fill them: arr.filled(0)")
     native = values.dtype.newbyteorder("=")

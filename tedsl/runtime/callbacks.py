@@ -8,7 +8,7 @@
 takes the result. `frame` is on the stack of the kernel, and all threads of its parallel loops share it: the first exception,
 which the kernel hands over on the thread that called it, where `CheckedCall.fail` raises it; that thread, and the signals that
 it blocks. Workers of the pool block all signals; a function runs with the mask of the caller, which processes that it
-starts inherit. The GIL is taken on whatever thread this runs; every Python object that is made here is given back.
+starts inherit. The GIL is acquired on whatever thread this runs; every Python object created here is released.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def call_from_kernel(text: int, words: int) -> None:
 def _end_of_child(name: str, error: BaseException | None) -> None:
     """Ends a call in the child of a fork that the function made, with `error` if it raised.
 
-    A child of a parallel loop has one thread of it and no result. On a worker, which has no caller to return to, it ends here
-    as a program that ends with `error`; on the caller of the loop it raises.
+    A child of a parallel loop has one thread of it and no result. On a worker, which has no caller to return to, the process
+    exits here as a program that ends with `error`; on the caller of the loop this raises.
     """
     torn = torn_from_region()
     if torn == "worker":

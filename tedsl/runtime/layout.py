@@ -1,8 +1,8 @@
 """The offsets of the fields of CPython's and numpy's structures that entry points read, probed in this process.
 
 The offsets of numpy's C structures are the same from 1.26 to 2.x on 64-bit machines; they are checked against arrays made here
-before the first entry point relies on them. If a check fails, or the interpreter has no GIL, there is no layout
-and every call takes the way through Python.
+before the first entry point relies on them. If a check fails, or the interpreter has no GIL, there is no layout, and every call
+goes through the checks in Python.
 """
 
 from __future__ import annotations

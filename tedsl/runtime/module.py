@@ -81,7 +81,7 @@ class Module:
                        min_repeat_ms: float = 0, f_preproc: str = "") -> Callable[..., TimingResult]:
         """Returns a function of the kernel's arguments that calls it number x repeat times and returns seconds per call.
 
-        Arguments are checked once; the loop is machine code. One call before counts for nothing.
+        Arguments are checked once; the loop is machine code. One untimed call goes before.
         """
         if f_preproc:
             raise ArgumentError(f"time_evaluator: f_preproc={f_preproc!r} is not supported")

@@ -15,8 +15,8 @@ from tedsl.target.current import as_target
 def convert(value: Any) -> Any:
     """Converts numbers to constants, str to string constants, functions to packed functions; sequences and dicts item by item.
 
-    None, arrays and objects of programs (tensors, schedules, modules, targets, ...) stay what they are, also those that can be
-    called.
+    None, arrays and objects of programs (tensors, schedules, modules, targets, ...) are returned as they are, also those that
+    can be called.
     """
     if value is None or isinstance(value, (Node, FrozenDict)) or hasattr(value, "asobject") or _is_ours(value):
         return value
@@ -30,7 +30,7 @@ def convert(value: Any) -> Any:
         return FrozenDict({key: convert(item) for key, item in value.items()})
     if callable(value):
         return PackedFunc(value)
-    raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} is no object of programs",
+    raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} cannot be converted",
                             hint="numbers, strings, lists, tuples, dicts and functions can be converted")
 
 

@@ -80,8 +80,7 @@ def state_address() -> int:
 def _forget_workers() -> None:
     """Resets the pool in the child of a fork, where the threads of the parent do not exist.
 
-    One that was forked by a callback of a parallel loop runs its kernels serially: what it does before the callback ends is a
-    part of that loop, as nested loops are.
+    A child forked by a callback of a parallel loop runs its kernels serially, as nested loops run, until the callback ends.
     """
     global _torn
     part = _part_in_region(threading.get_ident())

@@ -58,7 +58,7 @@ class ScalarParam:
 
 @dataclass(frozen=True)
 class Binding:
-    """How a call determines `var`: `of` param number `param` is `scale * var + rest`.
+    """The argument of a call that determines `var`: parameter number `param`, whose value is `scale * var + rest`.
 
     kind: "scalar" (the argument itself), "shape" or "stride" (its dimension `dim`; `expr` is the whole expression, whose
     value at var = 0 is the rest), "offset" (arrays start at their first element, so the value is 0).
@@ -76,7 +76,7 @@ class Binding:
 class Signature:
     """The parameters of a kernel. `scalars`: the variables it receives beside the data pointers, in order.
 
-    noalias: outputs may overlap nothing. parallel: it runs on the thread pool.
+    noalias: outputs may not overlap other arguments. parallel: it runs on the thread pool.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Signature:
 def signature_of(func: PrimFunc) -> Signature:
     """Returns the signature of `func`, before or after `flatten_storage`.
 
-    Raises LoweringError if some variable of a shape cannot be found from the arguments.
+    Raises LoweringError if the arguments do not determine a variable of a shape.
     """
     written = _written(func)
     params: list[TensorParam | ScalarParam] = []

@@ -1,7 +1,7 @@
 """The symbols that machine code may use without defining them, and their addresses.
 
 An object that needs any other symbol is refused before linking (an unresolved symbol ends the process in the linker).
-No address stands in an object; each name is bound when the object is linked, so objects are valid in any process.
+Objects contain no addresses; each name is bound when the object is linked, so objects are valid in any process.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def measure(run: Callable[[int], float], number: int, repeat: int, min_repeat_ms
     """Returns, `repeat` times, the mean seconds per call of `number` calls.
     `run(n)` makes n calls and returns their seconds.
 
-    `number` grows until one repetition takes `min_repeat_ms`. One call before all counts for nothing: it touches the memory.
+    `number` grows until one repetition takes `min_repeat_ms`. One untimed call goes first, which touches the memory.
     """
     run(1)
     results: list[float] = []

@@ -16,7 +16,7 @@ class TargetKind:
     """A kind of target.
 
     keys: what schedules ask for ("cpu", "gpu"); options: those it takes beside the common ones.
-    backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported when first used; "" where nothing makes code yet.
+    backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported on first use; "" for a kind without a backend.
     """
 
     name: str

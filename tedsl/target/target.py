@@ -21,8 +21,8 @@ class Target:
     """The machine to generate code for: `Target("llvm -mcpu=skylake-avx512")`, a dict `{"kind": "llvm", "mcpu": ...}`, or a
     Target.
 
-    Without -mcpu, -mattr and -mtriple, `llvm` means this machine. With -mtriple alone, or another triple, it means the
-    plainest machine of that architecture. Equal notations make equal targets.
+    Without -mcpu, -mattr and -mtriple, `llvm` means this machine. With -mtriple alone, or another triple, it means the baseline
+    processor of that architecture. Equal notations make equal targets.
     """
 
     def __init__(self, target: Any = "llvm", host: Any = None) -> None:
@@ -209,7 +209,7 @@ def _parse(target: Any) -> tuple[TargetKind, dict[str, Any], Target | None]:
             try:
                 return _parse(json.loads(stripped))
             except json.JSONDecodeError as error:
-                raise ArgumentError(f"the target {target!r} begins like JSON and is none: {error}",
+                raise ArgumentError(f"the target {target!r} begins like JSON but is not valid JSON: {error}",
                                     hint='write {"kind": "llvm", "mcpu": "haswell"}, or the same as a dict') from None
         try:
             words = shlex.split(stripped)

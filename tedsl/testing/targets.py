@@ -1,6 +1,6 @@
 """The targets for which tests run. The only device here is the CPU: tests that need another one are skipped.
 
-pytest is needed by what marks tests, and imported there.
+pytest is imported by the functions that mark tests.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def test_functions_that_make_targets():
 @pytest.mark.parametrize("text, words", [
     ('llvm -mcpu="haswell', "has a quote that is not closed"),
     ("llvm 'a", "has a quote that is not closed"),
-    ('{"kind": "llvm"', "begins like JSON and is none"),
+    ('{"kind": "llvm"', "begins like JSON but is not valid JSON"),
 ])
 def test_a_notation_that_does_not_end(text, words):
     with pytest.raises(ArgumentError, match=words):

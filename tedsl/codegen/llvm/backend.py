@@ -88,9 +88,9 @@ def _check_names(names: Sequence[str]) -> None:
     """Refuses function names that cannot be symbols of an object file or that clash with symbols of the module itself."""
     for name in names:
         if "\0" in name:
-            raise ArgumentError(f"the name of a function has no NUL character, {name!r} has")
+            raise ArgumentError(f"the name of a function cannot contain a NUL character: {name!r}")
         if name.startswith("llvm."):
-            raise ArgumentError(f"a function cannot be called {name!r}: names that begin with llvm. are LLVM's own")
+            raise ArgumentError(f"a function cannot be named {name!r}: names that begin with llvm. are LLVM's own")
         if name + COMPACT in names:
             raise ArgumentError(f"one module cannot hold {name!r} and {name + COMPACT!r}: so the version of {name!r} for "
                                 "compact arrays is called", hint="rename one of them")

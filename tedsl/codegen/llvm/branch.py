@@ -88,7 +88,7 @@ def compute_before(out: Emitter, e: Call) -> None:
 
 
 def before(out: Emitter, e: Call) -> list[Call]:
-    """What both sides of `e` come to, of what is written with branches itself."""
+    """Returns the values that both sides of `e` certainly compute, of those that are themselves emitted as branches."""
     if out.certain is None:
         out.certain = Certain(lambda choice: not is_cheap(choice))
     return out.certain.in_both(e.args[1], e.args[2])

@@ -1,7 +1,7 @@
 """The state of writing one LLVM function: its text (`sink`), the values already computed, the values of variables.
 
-Within a block equal loads with no store between that may meet them are written once. LLVM's own pass for this, NewGVN, ends
-the process on some programs (LLVM 22), and after all that finds next to nothing.
+Equal loads of a block with no store between that may alias them are written once. LLVM's own pass for this, NewGVN, ends the
+process on some programs (LLVM 22), and finds next to nothing beyond this.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BufferInfo:
 
 @dataclass
 class ModuleText:
-    """What the functions of a module share: declarations, helper functions, metadata."""
+    """The declarations, helper functions and metadata that the functions of a module share."""
 
     target: Target
     tables: Tables
@@ -97,10 +97,10 @@ class ModuleText:
 
 @dataclass(frozen=True)
 class FunctionFacts:
-    """What is known of a function before it is written.
+    """Facts about a function that are collected before it is written.
 
-    on_stack: the arrays that live on its stack. noalias: arrays of the user do not overlap. messages: of the assertions.
-    in_parallel: it is the body of a parallel loop of a function.
+    on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. messages: those of its assertions.
+    in_parallel: whether it is the body of a parallel loop.
     """
 
     name: str

@@ -1,12 +1,12 @@
-"""The way from Python into a kernel, in LLVM IR: a METH_FASTCALL | METH_KEYWORDS function that checks numpy arrays and calls
-the kernel.
+"""The entry point of a kernel for Python, in LLVM IR: a METH_FASTCALL | METH_KEYWORDS function that checks numpy arrays and
+calls the kernel.
 
     PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 
 It reads the fields of numpy's arrays at offsets that `runtime/layout.py` has probed. `self` is the checked call in Python
-(`runtime/call.py`): any argument that is not plainly right goes there, to be converted or refused in words. So
-a check here may be stricter than the rule, never laxer. Beside it stands `i32 f.call(ptr slots)`, by which that
-checked call and the timer run the kernel: one 64-bit slot for each argument.
+(`runtime/call.py`): any argument that fails a check here goes there, to be converted or refused with a message. So a check here
+may be stricter than the rule, never laxer. Beside it stands `i32 f.call(ptr slots)`, by which that checked call and the timer
+run the kernel: one 64-bit slot for each argument.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Verifies, last before code is written, that calls fit their operators, and loads and stores the memory that they access.
 
-A value in a register of another width than the code around it takes would be written beyond its memory. Where a program is
-written, `lang` and the verifier refuse that with its place; what comes here past them, from a pass of the user, is refused too.
+A value in a register of another width than the code around it takes would be written beyond its memory. `lang` and the verifier
+refuse that where the program is written; this refuses what a pass of the user adds later.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ ERROR = Var("error", HANDLE)  # the word for the exception of a Python function 
 def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Allocate]:
     """Selects the arrays of a function with that body that live on its stack: the smallest first, for accumulators are small.
 
-    in_parallel: the function is the body of a parallel loop: those inside of it run serially, in the same function.
+    in_parallel: the function is the body of a parallel loop; parallel loops inside it run serially, in the same function.
     """
     arrays: list[tuple[int, int, Allocate]] = []
     stack = [body]

@@ -46,13 +46,13 @@ def _binding() -> Any:
 def target_machine(target: Target, effort: int = 3) -> Any:
     """Returns the TargetMachine of `target`, created once; `effort` from 0 (compiles six times as fast) to 3.
 
-    Use it under the lock of this file's functions only.
+    The caller holds the lock of this file's functions.
     """
     llvm = _binding()
     try:
         llvm_target = llvm.Target.from_triple(target.triple)
     except RuntimeError:
-        raise ArgumentError(f"LLVM makes no code for the machine {target.triple!r}",
+        raise ArgumentError(f"LLVM cannot generate code for the triple {target.triple!r}",
                             hint="write -mtriple=x86_64-linux-gnu or -mtriple=aarch64-linux-gnu") from None
     return llvm_target.create_target_machine(cpu=target.cpu, features=target.feature_string, opt=effort, reloc="pic",
                                        codemodel="default")
@@ -124,7 +124,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
 
     Code of more than VECTORIZED instructions or MOST_LOOPS loops gets the lean list, and of more than INLINED calls its
     mathematical functions: LLVM's pipeline, and its selection of instructions for a large block, take more than linear time.
-    link: puts code of others into the module before that.
+    link: links imported code into the module first.
     """
     llvm = _binding()
     count = 0 if text.count("\n") < FEW_LINES else instructions(text)
@@ -197,7 +197,7 @@ def _free(llvm: Any, passes: Any) -> None:
 def object_code(module: Any, target: Target, effort: int = 3, imported: bool = False) -> bytes:
     """Compiles an optimised module to an object. InternalError if it uses a symbol that the module did not declare.
 
-    imported: there is code of others in it, which may use operations that are functions of a library for this target.
+    imported: the module contains imported code, which may use operations that are library calls on this target.
     """
     with _lock:
         image: bytes = target_machine(target, effort).emit_object(module)

@@ -1,6 +1,6 @@
 """Parallel loops: the body becomes a function `i32 (ptr env, i64 begin, i64 end)` that the thread pool calls in pieces.
 
-What the body uses of the function around travels in a struct on that function's stack.
+Values of the enclosing function that the body uses are passed in a struct on that function's stack.
 """
 
 from __future__ import annotations

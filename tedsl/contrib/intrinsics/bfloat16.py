@@ -51,7 +51,8 @@ define void @tedsl_dot_bf16_add(ptr %c, ptr %a, ptr %b, i32 %pairs) {
 
 
 def dot_bf16(depth: int, target: Any = None) -> te.TensorIntrin:
-    """c[i] = sum(a[k] * b[k // 2, i, k % 2] for k in 0..depth), 16 of them: a and b bfloat16, c float32. AVX-512 BF16.
+    """Returns the intrinsic c[i] = sum(a[k] * b[k // 2, i, k % 2] for k in 0..depth) for i in 0..16: a and b bfloat16, c
+    float32. AVX-512 BF16.
 
     The instruction adds pairs and treats denormals as zero: results are those of float32 up to the order of additions.
     """

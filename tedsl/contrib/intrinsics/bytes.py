@@ -13,9 +13,10 @@ Buffers = Sequence[tir.Buffer]
 
 
 def dot_u8i8i32(target: Any = None) -> te.TensorIntrin:
-    """c[i] = sum(a[k] * b[i, k] for k in 0..4), 16 of them: a uint8, b int8, c int32. AVX-512 VNNI (vpdpbusd), exact.
+    """Returns the intrinsic c[i] = sum(a[k] * b[i, k] for k in 0..4) for i in 0..16: a uint8, b int8, c int32.
+    AVX-512 VNNI (vpdpbusd), exact.
 
-    b is laid out so that its 64 bytes follow one another: pack the weights as [N/16, K/4, 16, 4].
+    The 64 bytes of b must be contiguous: pack the weights as [N/16, K/4, 16, 4].
     """
     target_with("dot_u8i8i32", target, "x86-64", "avx512vnni")
 
@@ -28,8 +29,11 @@ def dot_u8i8i32(target: Any = None) -> te.TensorIntrin:
 
 
 def dot_i8i8i32(dtype: str = "int8", target: Any = None) -> te.TensorIntrin:
-    """c[i] = sum(a[k] * b[i, k] for k in 0..4), 4 of them: a and b of `dtype`, int8 or uint8, c int32 or uint32. AArch64 with
-    dotprod (sdot, udot), exact. b is laid out so that its 16 bytes follow one another: [N/4, K/4, 4, 4]."""
+    """Returns the intrinsic c[i] = sum(a[k] * b[i, k] for k in 0..4) for i in 0..4: a and b of `dtype`, int8 or uint8, c int32
+    or uint32.
+
+    AArch64 with dotprod (sdot, udot), exact. The 16 bytes of b must be contiguous: [N/4, K/4, 4, 4].
+    """
     if dtype not in ("int8", "uint8"):
         raise ArgumentError(f"dot_i8i8i32 takes int8 or uint8, not {dtype!r}")
     target_with("dot_i8i8i32", target, "aarch64", "dotprod")

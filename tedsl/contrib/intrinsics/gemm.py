@@ -12,7 +12,8 @@ from tedsl.target.current import as_target
 
 
 def gemm_f32(m: int, n: int, k: int, target: Any = None) -> te.TensorIntrin:
-    """c[i, j] = sum(a[i, p] * b[p, j] for p in 0..k) for a tile of m rows and n columns, float32, any row strides.
+    """Returns the intrinsic c[i, j] = sum(a[i, p] * b[p, j] for p in 0..k) for a tile of m rows and n columns, float32, any row
+    strides.
 
     n is a whole number of vectors of the target; m * n / lanes of them should fit its registers (12 of 16, 28 of 32). On x86
     it needs fma.

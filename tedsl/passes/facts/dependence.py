@@ -14,7 +14,7 @@ _NOTHING: frozenset[Var] = frozenset()
 class Dependence:
     """The variables used in an expression, by `depends(e)`; with MEMORY if it has a load or a call that is not pure.
 
-    Bound variables count too: a Var is bound once, so they do no harm.
+    Bound variables are included, which is harmless, for a Var is bound once.
     """
 
     def __init__(self) -> None:

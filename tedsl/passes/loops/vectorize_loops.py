@@ -4,9 +4,9 @@ before:  for (v: 0, 8) "vectorized" { if likely((i*8 + v) < n) { B[i*8 + v] = A[
 after:   B[ramp(i*8, 1, 8)] = A[ramp(i*8, 1, 8)] * broadcast(x, 8)   if (ramp(i*8, 1, 8) < broadcast(n, 8))
 
 A guard that differs among the lanes becomes the predicate of the loads and stores under it. Memory allocated inside the
-loop gets a dimension for the lanes. Loops inside run once for all lanes if their bounds do not depend on the lane. Serial
-are: reductions into one element (the order of float additions is part of the result), stores that another lane reads,
-inner loops whose bounds depend on the lane, calls with effects.
+loop gets a dimension for the lanes. Loops inside run once for all lanes if their bounds do not depend on the lane. These stay
+serial: reductions into one element (the order of float additions is part of the result), stores that another lane reads, inner
+loops whose bounds depend on the lane, calls with effects.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Widener(Rewriter):
 class _LaneStatements:
     """Vectorizes the body of one loop over all its lanes.
 
-    conditions: what guards the place, for one lane. may_split: whether a statement may become a loop over the lanes
+    conditions: the guards of the present place, for one lane. may_split: whether a statement may become a loop over the lanes
     of its own here (not below a let: its value is a vector now).
     """
 

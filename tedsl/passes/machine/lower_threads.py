@@ -6,9 +6,9 @@ after:   allocate(S, [8]); allocate(L, [8]) {
            for (threadIdx.x: 0, 8) { L[threadIdx.x] = A[threadIdx.x];  S[threadIdx.x] = L[threadIdx.x] }
            for (threadIdx.x: 0, 8) { B[threadIdx.x] = S[7 - threadIdx.x] + L[threadIdx.x] } }
 
-What stands between two barriers is a phase: all threads run it one after the other. A loop or branch with a barrier in it
-takes the same way in all threads and stands outside of the loops over them. Memory of one thread that is used in several
-phases gets room for every thread. A phase that names no thread axis does the same in all of them: it is run once.
+The statements between two barriers are a phase, which the threads run one after the other. A loop or branch that contains a
+barrier takes the same path in all threads, so it encloses the loops over them. Memory of one thread that several phases use
+gets room for each thread. A phase that uses no thread axis does the same in all threads and runs once.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 before:  C[y*n + x] = 0; for (k: 0, m) { C[y*n + x] = C[y*n + x] + A[..]*B[..] }
 after:   allocate(C.acc, [1]) { C.acc[0] = 0; for (k: 0, m) { C.acc[0] = C.acc[0] + A[..]*B[..] }; C[y*n + x] = C.acc[0] }
 
-The loop must read and write a buffer only at addresses that nothing in the loop changes, which are proved apart from each
-other (a tile: `C[i]`, `C[i + 16]`, ...). Then they become elements of a small array with constant indices, which
-the code generator turns into registers. It is the outermost such loop that counts. A store of the start value just
-before the loop becomes the start value of the register.
+The loop must read and write a buffer only at loop-invariant addresses that are proved disjoint (a tile: `C[i]`, `C[i + 16]`,
+...). Then they become elements of a small array with constant indices, which the code generator turns into registers. The
+outermost such loop is chosen. A store of the start value just before the loop becomes the start value of the register.
 """
 
 from __future__ import annotations

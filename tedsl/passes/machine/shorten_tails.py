@@ -3,8 +3,8 @@
 before:  for (i: 0, 1048576) { if (base + i < n) { B[base + i] = .. } }
 after:   for (i: 0, max(min(1048576, n - base), 0)) { B[base + i] = .. }
 
-A split by a large constant leaves such a loop beside its main part: where little is left of a symbolic extent it would ask
-its question a million times. Loops that are short anyway keep their constant extents, which later passes like better.
+A split by a large constant leaves such a loop as its tail, which would test its guard a million times although few iterations
+of a symbolic extent remain. Short loops keep their constant extents, which later passes handle better.
 """
 
 from __future__ import annotations

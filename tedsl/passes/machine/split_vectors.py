@@ -5,9 +5,9 @@ after:   let count = n - i
          if (8 <= count) { B[ramp(i, 1, 8)] = A[ramp(i, 1, 8)] }
          else { if (count & 4) { four lanes }; if (count & 2) { two more }; if (count & 1) { the last one } }
 
-A mask that is not "the first lanes", or several masks in one statement, go lane by lane. A mask that the target has
-stays. Vectors wider than the machine's stay too (LLVM splits them in registers), unless they would fill the register file, or
-are not a power of two: LLVM takes those apart into single elements where a value goes from block to block, as the
+A statement with a mask other than "the first lanes", or with several masks, is executed lane by lane. A mask that the target
+supports stays. Vectors wider than the machine's stay too (LLVM splits them in registers), unless they would fill the register
+file, or are not a power of two: LLVM takes those apart into single elements where a value goes from block to block, as the
 accumulators of a loop do. They are cut into powers of two.
 """
 

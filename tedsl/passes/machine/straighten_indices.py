@@ -3,9 +3,9 @@
 before:  A[(ramp(i*16, 1, 16)//broadcast(m, 16))*broadcast(m, 16) + ramp(i*16, 1, 16)%broadcast(m, 16)]
 after:   A[ramp(i*16, 1, 16)]
 
-The compact version of a function with symbolic strides has such addresses where axes were fused: there the rows follow
-each other, so that the quotient and the remainder make the fused index again. That takes a divisor that is not 0, and no
-dimension is 0 of a buffer that is being read or written. A vector is simplified as a function of its lane.
+The compact version of a function with symbolic strides has such addresses where axes were fused: there the rows are contiguous,
+so that the quotient and the remainder combine to the fused index. The divisor must not be 0: no dimension of a buffer that is
+read or written is. A vector is simplified as a function of its lane.
 """
 
 from __future__ import annotations

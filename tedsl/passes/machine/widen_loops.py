@@ -3,8 +3,9 @@
 before:  for (f: int32, 0, n*m) { A[(f//m)*stride + f%m] = float32(f) }
 after:   for (f: int64, 0, int64(n)*int64(m)) { A[(f//int64(m))*int64(stride) + f%int64(m)] = float32(int32(f)) }
 
-Loops over two fused axes of symbolic extent are such; over large constant ones they count in int64 from the start. Addresses,
-bounds and conditions that use the variable are computed in int64 from extended leaves; data sees the value in the dtype it had.
+Loops over two fused axes of symbolic extent may have so many; those over large constant extents are int64 from the start.
+Addresses, bounds and conditions that use the variable are computed in int64 from extended leaves; data sees the value in the
+dtype it had.
 """
 
 from __future__ import annotations

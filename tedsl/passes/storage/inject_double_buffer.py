@@ -5,9 +5,9 @@ after:   allocate B[2, s] { B[..] = A[0, ..]
            for (i: 0, n - 1) { B[((i + 1) % 2)*s + ..] = A[i + 1, ..];  C[i] = f(B[(i % 2)*s + ..]) }
            C[n - 1] = f(B[((n - 1) % 2)*s + ..]) }
 
-The last iteration stands alone: nothing follows it that could be filled. split_loop: so many iterations in one step of the
-loop, which makes the halves constants; 0 keeps one loop with `if (i + 1 < n)` around the filling. A loop that may have no
-iteration stands under `if (0 < n)`: its first filling would not be wanted.
+The last iteration is peeled off, for no iteration follows whose memory could be filled. split_loop: the number of iterations in
+one step of the loop, which makes the indices of the halves constant; 0 keeps one loop with `if (i + 1 < n)` around the filling.
+A loop that may have no iteration is guarded by `if (0 < n)`, together with its first filling.
 
 Where the filling cannot come early (it reads what the loop itself writes, or stands under a condition; the loop runs in
 parallel, or has vanished because it had one iteration) the memory stays single: the result is the same.
@@ -85,10 +85,10 @@ class _Injector(ScopedRewriter):
         done = self.descend(stmt)
         if not isinstance(done, For) or done.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
             return done
-        found = _Found()
-        found.search(done.body)
-        fillings = self.possible(done, found)
-        return _Doubled(done, found, fillings, self.split).build() if fillings else done
+        contents = _Found()
+        contents.search(done.body)
+        fillings = self.possible(done, contents)
+        return _Doubled(done, contents, fillings, self.split).build() if fillings else done
 
     def possible(self, loop: For, found: _Found) -> dict[AttrStmt, tuple[Var, ...]]:
         """Returns the fillings that can be done an iteration early."""

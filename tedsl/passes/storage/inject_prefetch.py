@@ -3,7 +3,7 @@
 before:  for (i: 0, n) { attr [A] "prefetch_scope" = 1 { for (j: 0, m) { B[i, j] = A[i, j] } } }
 after:   for (i: 0, n) { prefetch(A, [i + 1:i + 2, 0:m]) { for (j: 0, m) { B[i, j] = A[i, j] } } }
 
-A region that cannot be told (its place depends on data) is not asked for: this is a hint.
+A region that is not known (its position depends on data) is not prefetched, for prefetching is only a hint.
 """
 
 from __future__ import annotations

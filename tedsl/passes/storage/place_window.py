@@ -3,8 +3,8 @@
 before:  attr [W, A] "buffer_bind_scope" = tuple(i*16, 16, 0, 64) { W.data, W.elem_offset, ldw }     A: Buffer([n, 64], [])
 after:   { A.data, i*16*64, 64 }
 
-What the window was declared with must hold: strides and offsets that are not variables, a compact layout without strides,
-an offset that its offset_factor divides. What follows from the arrays of a call alone is checked there.
+The declaration of the window must hold: strides and offsets that are not variables, a compact layout without strides, an offset
+that its offset_factor divides. Properties that depend on the arrays of a call are checked at the call.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ after:   allocate(T, [8]) { for (i: 0, n) { T[..] = ..; .. = T[..] } }
 before:  allocate(A, [64]) { allocate(B, [64]) { allocate(C, [64]) { A = f(); B = g(A); C = h(B); out = C } } }
 after:   allocate(A, [64]) { allocate(B, [64]) { A = f(); B = g(A); A = h(B); out = A } }
 
-An allocation climbs to the function, to the body of the parallel loop (each thread has its own), below an assertion, or to
-the innermost loop or let that its size depends on. It lives from its first to its last access; a loop that has an
-access but not the allocation itself counts as a whole, since values may travel from iteration to iteration. Two
-share memory if scope, dtype and place are the same and both sizes are constants (the larger one is allocated) or equal.
-An output never takes the place of an operand of the same statement, nor of one that the same launch of threads reads.
+An allocation is moved out to the function, to the body of the parallel loop (each thread has its own), to just below an
+assertion, or to the innermost loop or let that its size depends on. Its live range reaches from its first to its last access; a
+loop that has an access but not the allocation itself belongs to it as a whole, since values may be carried from iteration to
+iteration. Two share memory if scope, dtype and place are the same and both sizes are constants (the larger one is allocated) or
+equal. An output never takes the place of an operand of the same statement, nor of one that the same launch of threads reads.
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ class _Planner:
     def launch(self, stmt: AttrStmt) -> Stmt:
         """Allocates the memory of a kernel where its outermost threads are launched.
 
-        These run in any order: what lives outside of them and is used in them counts as used in all of them, as in a loop.
+        The threads run in any order, so memory that is allocated outside of them and used in them is live during the whole
+        launch.
         """
         outside, var = self.launched, stmt.node.var
         self.launched = outside | {var}

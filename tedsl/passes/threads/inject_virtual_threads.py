@@ -109,7 +109,7 @@ class _Injector:
             memory = _data_of_calls(stmt.value)
             if not memory and not self.share:
                 return not is_no_op(stmt)
-        return any(one in self.touched or one in self.strides for one in memory) \
+        return any(data in self.touched or data in self.strides for data in memory) \
             or self.differs(*(e for e in stmt.child_nodes() if isinstance(e, Expr)))
 
     def allocation(self, stmt: Allocate) -> Stmt:

@@ -30,7 +30,7 @@ __all__ = ["Prepared", "Signature", "prepare", "signature_of"]
 class Prepared:
     """The checked arguments as 64-bit slots in the order of the kernel's; `arrays` keeps their memory alive.
 
-    compact: all arrays are compact row-major and there is a kernel for that: it runs, and the slots are its own.
+    compact: all arrays are compact row-major and there is a kernel for that; the slots are those of this kernel.
     """
 
     slots: ctypes.Array[ctypes.c_int64]

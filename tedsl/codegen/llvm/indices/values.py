@@ -1,4 +1,4 @@
-"""Which expressions are index arithmetic, and the conversion of indices to data of their dtype."""
+"""Tells which expressions are index arithmetic, and converts indices to data of their dtype."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def constant_text(out: Emitter, text: str) -> str:
     """Returns the address of a NUL-terminated constant of the module that holds `text`."""
     key = f"text {text}"
     if "\0" in text:
-        raise LoweringError(f"a text for a function has no NUL character, {text!r} has")
+        raise LoweringError(f"a string that a function gets cannot contain a NUL character: {text!r}")
     if key not in out.module.cache:
         data = text.encode() + b"\0"
         name = f".text.{len(out.module.declarations)}"

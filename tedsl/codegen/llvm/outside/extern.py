@@ -27,7 +27,8 @@ def emit_c_function(out: Emitter, e: Call, name: str) -> str:
                             hint="load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
     wide = [a.dtype for a in e.args[1:] if a.dtype.lanes not in (1, e.dtype.lanes)]
     if wide:
-        raise LoweringError(f"the C function {name} takes one value at a time: a call of {wide[0]} is none of {e.dtype}",
+        raise LoweringError(f"the C function {name} takes one value at a time: its arguments have {wide[0].lanes} lanes, the "
+                            f"call has {e.dtype.lanes}",
                             hint="give the call as many lanes as its arguments have; it is made lane by lane")
     result = " ".join(reversed(c_type(e.dtype, name)))
     types = [" ".join(c_type(a.dtype, name)) for a in e.args[1:]]

@@ -1,9 +1,9 @@
 """Adds code of other languages to a module: `pragma import_llvm` (LLVM IR) and `pragma import_c` (C or C++).
 
-IR is parsed, verified and linked into the module before it is optimised, its functions then local to it; C becomes IR if
-clang is here and writes what our LLVM reads, else an object beside ours, as does IR with assembler in it. What such code
-does is its author's business; that it cannot be parsed, is for another machine or needs functions that nobody has is an
-error before LLVM sees it.
+IR is parsed, verified and linked into the module before it is optimised, its functions then local to it; C is compiled to IR if
+clang is installed and writes IR that our LLVM can read; otherwise, as IR with assembler is, to an object that is linked beside
+ours. Code that cannot be parsed, is for another machine or needs functions that no library has is refused before LLVM compiles
+it; what the code does at run time is not checked.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Prototype:
 class Contents:
     """The functions of an imported text: those it exports, those it calls elsewhere, and its local ones, each with its linkage.
 
-    assembler: the text if there is assembler in it, as LLVM has it for the target; else "".
+    assembler: the text as LLVM prints it for the target, if it contains assembler; else "".
     """
 
     functions: tuple[tuple[str, Prototype], ...]

@@ -47,7 +47,8 @@ def emit_call(out: Emitter, e: Call) -> str:
         return write(out, e)
     if e.op.short in MATH_UNARY or e.op.short in MATH_BINARY:
         return emit_math(out, e)
-    raise LoweringError(f"machine code has no {e.op.name}", hint="see api.md for what each target can do")
+    raise LoweringError(f"{e.op.name} cannot be compiled to machine code",
+                        hint="write the operation with operators that can, or call a C function: tir.call_extern")
 
 
 # --- mathematical functions --------------------------------------------------------------------------------------------

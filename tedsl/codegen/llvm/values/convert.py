@@ -23,7 +23,8 @@ def convert(out: Emitter, value: str, source: DType, target: DType) -> str:
     if source is target:
         return value
     if target.is_handle or source.is_handle:
-        raise LoweringError(f"a cast from {source} to {target} has no meaning in machine code")
+        raise LoweringError(f"a value of {source} cannot be cast to {target}",
+                            hint="handles are pointers: cast numbers only")
     if target.is_bool:
         return _to_bool(out, value, source)
     if source.is_bool:

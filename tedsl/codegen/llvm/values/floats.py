@@ -44,7 +44,8 @@ def emit_minmax(out: Emitter, e: Min | Max) -> str:
 def _of_registers(out: Emitter, e: Min | Max, a: str, b: str) -> str | None:
     """Emits x86's minimum or maximum instruction, register by register; None for vectors that do not fit registers.
 
-    LLVM has it for a comparison and a select too, but merges those with the select of NaN that follows into two comparisons.
+    LLVM selects the instruction for a comparison and a select too, but merges those with the following select of NaN into two
+    comparisons.
     """
     bits, lanes = e.dtype.bits, e.dtype.lanes
     width = min(bits * lanes, out.target.vector_bits)
