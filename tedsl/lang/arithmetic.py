@@ -1,4 +1,4 @@
-"""Division in its kinds, powers, bits, choices and constants: the functions of values that are no float functions."""
+"""Functions of integers and of values of any dtype: division by each rounding, powers, bits, selection, constants and casts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tedsl.lang.value import as_condition, as_value
 
 
 def div(a: Any, b: Any) -> Expr:
-    """`a / b` as in C: of integers rounded towards zero."""
+    """`a / b` as in C: rounded towards zero for integers."""
     x, y = _pair("div", a, b)
     return build.div(x, y) if x.dtype.is_float else build.truncdiv(x, y)
 
@@ -24,7 +24,7 @@ def truncdiv(a: Any, b: Any) -> Expr:
 
 
 def truncmod(a: Any, b: Any) -> Expr:
-    """`a - truncdiv(a, b) * b`: the sign of a."""
+    """The remainder `a - truncdiv(a, b) * b` of integers; it has the sign of a."""
     return build.truncmod(*_pair("truncmod", a, b))
 
 
@@ -34,12 +34,12 @@ def floordiv(a: Any, b: Any) -> Expr:
 
 
 def floormod(a: Any, b: Any) -> Expr:
-    """`a % b`: the sign of b."""
+    """The remainder `a % b`, which has the sign of b."""
     return build.floormod(*_pair("floormod", a, b))
 
 
 def ceildiv(a: Any, b: Any) -> Expr:
-    """`(a + b - 1) // b` of integers: how many pieces of b, above 0, a is cut into."""
+    """The quotient of integers rounded up, `(a + b - 1) // b`; b must be positive."""
     x, y = _integers("ceildiv", a, b)
     return build.floordiv(build.add(x, build.sub(y, 1)), y)
 
@@ -60,9 +60,9 @@ def multiply(lhs: Any, rhs: Any) -> Expr:
 
 
 def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Expr:
-    """`x * y * 2**(s - q)` of int32, rounded to the nearest (halves upwards): y counts in units of 2**-q.
+    """The fixed-point product `x * y * 2**(s - q)` of int32 values, rounded to nearest (ties upwards), computed in 64 bits.
 
-    q, s: constants, with q at least 1 and s below 32; computed in 64 bits.
+    y is a fixed-point number with q fractional bits; s is a left shift. q, s: constants, 1 <= q + max(-s, 0) <= 63, s <= 31.
     """
     a, b = _pair("q_multiply_shift", x, y)
     if a.dtype.element is not INT32:
@@ -89,7 +89,7 @@ def indexmod(a: Any, b: Any) -> Expr:
 
 
 def _pair(name: str, a: Any, b: Any) -> tuple[Expr, Expr]:
-    """Both as expressions of one dtype; a Python number takes the dtype of the other."""
+    """Both operands as integer expressions of one dtype; a Python number takes the dtype of the other."""
     return build.match_operands(*(v if isinstance(v, (bool, int, float)) else as_value(v, name) for v in (a, b)))
 
 
@@ -101,7 +101,7 @@ def _integers(name: str, a: Any, b: Any) -> tuple[Expr, Expr]:
 
 
 def power(x: Any, y: Any) -> Expr:
-    """`x ** y` of floats; of integers for constant exponents 0 to 4."""
+    """`x ** y`, for floats; for integers if the exponent is a constant from 0 to 4."""
     for value in (x, y):
         as_value(value, "power")
     return build.power(x, y)
@@ -111,12 +111,12 @@ pow = power  # its name in tir
 
 
 def abs(x: Any) -> Expr:
-    """The absolute value; of the most negative integer itself."""
+    """The absolute value; the most negative integer of a signed dtype gives itself."""
     return build.absolute(as_value(x, "abs"))
 
 
 def ldexp(x: Any, exponent: Any) -> Expr:
-    """`x * 2 ** exponent`: a float and an integer."""
+    """`x * 2 ** exponent` of a float `x` and an integer `exponent`, in the dtype of `x`."""
     value, power_of_two = as_value(x, "ldexp"), as_value(exponent, "ldexp")
     if not value.dtype.is_float or not power_of_two.dtype.is_integer:
         raise DTypeError(f"ldexp takes a float and an integer, not {value.dtype} and {power_of_two.dtype}",
@@ -172,7 +172,7 @@ def cast(value: Any, dtype: object) -> Expr:
 
 
 def reinterpret(x: Any, dtype: Any) -> Expr:
-    """The bits of `x` as a value of `dtype`, of equal width. The two may also be given in the other order."""
+    """The bits of `x` as a value of `dtype`, which has the same width. The arguments may also be given in the other order."""
     if isinstance(x, (str, DType)):
         x, dtype = dtype, x
     value, of = as_value(x, "reinterpret"), as_dtype(dtype)
@@ -189,5 +189,5 @@ def select(cond: Any, t: Any, f: Any) -> Expr:
 
 
 def likely(cond: Any) -> Expr:
-    """`cond`, marked as expected to hold."""
+    """`cond`, marked as likely to hold: a hint for branch layout."""
     return build.likely(as_condition(cond, "likely"))

@@ -40,12 +40,12 @@ def infinity(dtype: object) -> Expr:
 
 
 def lowest_value(dtype: DType) -> Expr:
-    """What no value of `dtype` is below: the identity of max. -inf for floats, so that a row of -inf has maximum -inf."""
+    """The lower bound of all values of `dtype`, the identity of max: -inf for floats, for a row of -inf has maximum -inf."""
     return build.const(-math.inf, dtype) if dtype.is_float else min_value(dtype)
 
 
 def highest_value(dtype: DType) -> Expr:
-    """What no value of `dtype` is above: the identity of min."""
+    """The upper bound of all values of `dtype`, the identity of min: inf for floats."""
     return build.const(math.inf, dtype) if dtype.is_float else max_value(dtype)
 
 

@@ -1,6 +1,6 @@
-"""Layouts of data by name: "NCHW16c" has five dimensions, the channels in blocks of 16 that stand last.
+"""Data layouts by name: "NCHW16c" has five dimensions, with the channels in blocks of 16 along the last dimension.
 
-A capital letter is a dimension, a small one the place within blocks of that dimension, with the size of a block before it.
+A capital letter is a dimension; a small letter is the position within a block of that dimension, after the block size.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Layout:
 
 
 class BijectiveLayout:
-    """Two layouts of the same dimensions: shapes and indices of the one, `src_layout`, as those of the other, `dst_layout`."""
+    """A mapping of shapes and indices between two layouts of the same dimensions, `src_layout` and `dst_layout`."""
 
     def __init__(self, src_layout: Layout, dst_layout: Layout) -> None:
         ours, theirs = ({letter for letter in layout if letter.isupper()} for layout in (src_layout, dst_layout))
@@ -105,7 +105,7 @@ def layout(layout_str: str | Layout) -> Layout:
 
 
 def bijective_layout(src_layout: str | Layout, dst_layout: str | Layout) -> BijectiveLayout:
-    """The way from one layout to another of the same dimensions and back."""
+    """The mapping between two layouts of the same dimensions, in both directions."""
     return BijectiveLayout(layout(src_layout), layout(dst_layout))
 
 
@@ -120,7 +120,7 @@ def _moved(index: Sequence[Any], source: Layout, target: Layout) -> list[Expr]:
     at = dict(zip(source, _given(index, source, "index")))
 
     def place(letter: str) -> Expr:
-        """The index in the whole dimension of a capital letter."""
+        """The index along the unblocked dimension that a capital letter names."""
         blocks = source.factor_of(letter)
         return at[letter] if blocks < 0 else build.add(build.mul(at[letter], blocks), at[letter.lower()])
 

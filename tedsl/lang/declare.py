@@ -43,7 +43,7 @@ Values = tuple[Value, ...] | list[Value]
 
 @entry
 def var(name: str = "tindex", dtype: object = INT32) -> Var:
-    """A scalar that the caller passes or, in shapes, that the arrays of the call decide."""
+    """A scalar variable: the caller passes its value, or the shapes of the arrays in the call determine it."""
     return Var(name, as_dtype(dtype))
 
 
@@ -161,7 +161,7 @@ def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequenc
 
 
 def _intrinsic_call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, shape: tuple[Expr, ...]) -> Any:
-    """What a function of fewer indices than dimensions returns: the call of an intrinsic."""
+    """The call of an intrinsic that a function of fewer indices than dimensions must return."""
     where = opening("compute", name)
     wrong = _wrong_rank([a.name for a in axis], str(len(axis)), len(shape), where)
     try:
@@ -189,7 +189,7 @@ def check_axes_are_free(op: ComputeOp, where: str) -> None:
 
 
 def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
-    """`shape` as integer expressions of int32 or int64; ShapeError where it is none."""
+    """`shape` as integer expressions of int32 or int64; ShapeError where it is not a sequence of integers."""
     if isinstance(shape, (str, bytes, Tensor)):
         raise ShapeError(f"{where}: the shape is {shape!r}", hint="write a tuple of ints and te.var, for example (n, 4)")
     if shape is None:
@@ -209,14 +209,14 @@ def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
 
 
 def _whole_numbers(shape: Any) -> Any:
-    """`shape` with ints for floats that are whole: te.compute((n / 4, 4), ...) with a Python n is common in TVM programs."""
+    """`shape` with integral floats as ints: te.compute((n / 4, 4), ...) with a Python n is common in TVM programs."""
     if not isinstance(shape, (tuple, list)):
         return shape
     return tuple([int(dim) if isinstance(dim, float) and dim.is_integer() else dim for dim in shape])
 
 
 def opening(what: str, name: object) -> str:
-    """The opening of a message: what is declared, and its name if the user gave one."""
+    """The beginning of an error message: what is declared, and its name if the user gave one."""
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{what}: the name is a str, not {name!r}", hint="write name='B' after the other arguments")
     check_name(name, f"a {what}")
@@ -230,7 +230,7 @@ def _axis(extent: Expr, name: str) -> IterVar:
 def axis_names(fcompute: Callable[..., Any], rank: int, where: str, fewer: bool = False) -> list[str]:
     """The names of the axes: those of the function's parameters; i0, i1, ... for what *indices takes.
 
-    fewer: there may be fewer than dimensions, for then the function may return the call of an intrinsic.
+    fewer: the function may take fewer indices than there are dimensions; it then returns the call of an intrinsic.
     """
     if not callable(fcompute):
         if is_array(fcompute):
@@ -269,7 +269,7 @@ _INDEXING_DATA = re.compile(r"only integers, slices|indices must be integers or 
 
 
 def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, where: str) -> Any:
-    """What `fcompute` returns for the variables of the axes; Python's errors for frequent mistakes say what to do."""
+    """The value of `fcompute` at the variables of the axes; Python's errors at frequent mistakes become errors with a hint."""
     try:
         return fcompute(*[a.var for a in axis])
     except NameError as error:

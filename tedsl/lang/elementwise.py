@@ -27,14 +27,14 @@ from tedsl.lang.value import as_value, is_array, refuse_array
 
 @dataclass(frozen=True)
 class ElementwiseOp:
-    """The record of an operator on whole tensors: `operator` as topi names it, and whether it joins two shapes."""
+    """The record of an operator on whole tensors: its name in topi (`operator`), and whether it broadcasts two tensors."""
 
     operator: str
     broadcasts: bool = False
 
 
 def _floor_mod(a: Any, b: Any) -> Expr:
-    """`a % b` as numpy has it: of floats exact, and right where one of them is infinite (te.floormod is neither, but fast)."""
+    """`a % b` as in numpy: exact for floats, also where an operand is infinite (te.floormod is faster and neither)."""
     x, y = build.match_operands(a, b)
     if not x.dtype.is_float:
         return build.floormod(x, y)
@@ -43,7 +43,7 @@ def _floor_mod(a: Any, b: Any) -> Expr:
 
 
 def _floor_divide(a: Any, b: Any) -> Expr:
-    """`a // b` as numpy has it: of floats the quotient without the remainder of `_floor_mod`."""
+    """`a // b` as in numpy: for floats (a - `_floor_mod(a, b)`) / b, rounded to an integral value."""
     x, y = build.match_operands(a, b)
     if not x.dtype.is_float:
         return build.floordiv(x, y)
@@ -54,7 +54,7 @@ def _floor_divide(a: Any, b: Any) -> Expr:
 
 
 def _opposite(rest: Expr, divisor: Expr) -> Expr:
-    """Whether a remainder lies on the other side of zero than its divisor."""
+    """Whether a remainder that is not zero has the opposite sign of its divisor."""
     return build.logical_and(build.not_equal(rest, 0.0), build.not_equal(build.less(rest, 0.0), build.less(divisor, 0.0)))
 
 
@@ -75,8 +75,7 @@ COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal"))
 
 
 def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> Any:
-    """The tensor of `a operator b` by elements; at least one of them is a tensor, the other may be a value.
-
+    """The elementwise `a operator b`, broadcast as in numpy; at least one operand is a tensor, the other may be a scalar value.
     NotImplemented (for Python to report) where the other is neither. name, tag: of the compute, if not the usual ones.
     """
     function = BINARY[operator]
@@ -99,7 +98,7 @@ def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> A
 
 
 def unary(operator: str, x: Tensor) -> Tensor:
-    """The tensor of `operator(x)` by elements."""
+    """The elementwise `operator(x)`, of the shape of x."""
     output: Tensor = map_elements(operator, UNARY[operator], x)
     return output
 
@@ -112,7 +111,7 @@ def cast(x: Tensor, dtype: object) -> Tensor:
 
 
 def map_elements(operator: str, function: Callable[[Any], Any], x: Any, *, name: str = "", tag: str = "") -> Any:
-    """`function` of each element of the tensor `x`, recorded as `operator`; of a value that is no tensor, `function(x)`."""
+    """`function` applied to each element of the tensor `x`, recorded as `operator`; `function(x)` if x is a scalar value."""
     if not isinstance(x, Tensor):
         return function(as_value(x, operator))
     return _compute(x.shape, lambda i: function(x(*i)), name or f"T_{operator}", tag or "elemwise", ElementwiseOp(operator))
@@ -174,7 +173,7 @@ def same_extent(a: Expr, b: Expr) -> bool:
 
 
 def broadcast_element(tensor: Tensor, indices: Sequence[Any], shape: tuple[Expr, ...]) -> Expr:
-    """The element of `tensor` that stands at `indices` of the broadcast `shape`."""
+    """The element of `tensor` that broadcasts to `indices` of `shape`."""
     skipped = len(shape) - tensor.ndim
     own = [build.const(0, extent.dtype) if build.as_int(extent) == 1 and build.as_int(joined) != 1 else index
            for extent, joined, index in zip(tensor.shape, shape[skipped:], indices[skipped:])]
@@ -182,7 +181,7 @@ def broadcast_element(tensor: Tensor, indices: Sequence[Any], shape: tuple[Expr,
 
 
 def _scalar(value: Any, beside: Tensor, where: str) -> Any:
-    """A value beside a tensor: a Python number stays one, to take the dtype of the elements."""
+    """The operand `value` beside a tensor; a Python number stays a number, so that it takes the dtype of the elements."""
     if isinstance(value, (bool, int, float)):
         return value
     expr = as_value(value, where)

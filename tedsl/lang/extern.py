@@ -104,7 +104,7 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
 def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "extern", dtype: Any = None,
            in_buffers: Any = None, out_buffers: Any = None, tag: str = "", attrs: Mapping[str, Any] | None = None, *,
            info: Any = None) -> Any:
-    """Tensors by statements: `fcompute(ins, outs)` gets a buffer for each input and output and returns a Stmt, such as
+    """Tensors computed by statements: `fcompute(ins, outs)` gets a buffer for each input and output and returns a Stmt, such as
     `ib.get()` of an ir_builder, or an expression to evaluate, such as tir.call_packed(...).
 
     shape: that of the output; a list of shapes makes several, returned as a list. dtype: one for all outputs, or a list;
@@ -182,7 +182,7 @@ def _given(buffers: Any, expected: list[Buffer], what: str, where: str) -> list[
 
 
 def _may_be(declared: Expr, actual: Expr) -> bool:
-    """Whether a dimension of a buffer can stand for that of its tensor: a variable gets its value, all else is the same."""
+    """Whether a declared dimension of a buffer fits that of its tensor: it is a variable, which takes the value, or equal."""
     return isinstance(declared, Var) or build.as_int(declared) == build.as_int(actual) is not None \
         or structural_equal(declared, actual, map_free_vars=False)
 

@@ -1,4 +1,4 @@
-"""What the body of a compute may be: checked once, where it is written."""
+"""Checks of the body of a compute, made once, where it is declared."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def check_formula(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str)
 
 
 def check_outputs(body: tuple[Expr, ...], where: str) -> Reduce | None:
-    """The reduction that `body` is, or None; every output must be a value of the same one."""
+    """The Reduce node that `body` is, or None; all outputs must be values of the same reduction."""
     first = next((e for e in body if isinstance(e, Reduce)), None)
     if first is None:
         return None
     for position, expr in enumerate(body):
         if not isinstance(expr, Reduce):
-            raise ExpressionError(f"{where}: output {position} is no reduction and another output is one",
+            raise ExpressionError(f"{where}: output {position} is not a reduction, another output is",
                                   hint="write two computes: one for the reduction, one for the other value")
         same = expr.combiner is first.combiner and expr.axis == first.axis and expr.condition is first.condition \
             and len(expr.source) == len(first.source) and all(a is b for a, b in zip(expr.source, first.source))

@@ -42,7 +42,7 @@ def consumers(ops: Iterable[Operation]) -> dict[Tensor, list[Operation]]:
 
 
 def replace_inputs(op: O, mapping: Mapping[Tensor, Tensor]) -> O:
-    """`op` reading `mapping[t]` wherever it reads `t`: a new operation, or this very one if it reads none of them.
+    """A copy of `op` that reads `mapping[t]` wherever `op` reads `t`; `op` itself if it reads none of them.
 
     The axes stay the same objects, so that schedules that name them stay valid; an extent that is read from a tensor
     is therefore still read from the old one.
@@ -57,7 +57,7 @@ def replace_inputs(op: O, mapping: Mapping[Tensor, Tensor]) -> O:
 
 
 class TensorReader(Rewriter):
-    """Redirects the loads of tensors."""
+    """Rewriter that redirects loads of tensors to other tensors."""
 
     def __init__(self, mapping: Mapping[Tensor, Tensor]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Writing formulas into their readers.
+"""Inlining: formulas substituted for the loads of their tensors.
 
 before:  B[i] = A[i] + 1;  C[i] = B[i] * 2        after:  C[i] = (A[i] + 1) * 2
 """
@@ -75,9 +75,9 @@ class Inliner:
 
 
 def _as_stored(op: ComputeOp, body: Expr) -> Expr:
-    """`body`, wrapped as its store in the tensor would wrap it: index arithmetic itself never does.
+    """`body`, wrapped to the dtype of `op` as a store would wrap it, since index arithmetic itself never wraps.
 
-    Of symbolic extents it is taken that nobody calls the kernel with sizes whose index arithmetic leaves int32.
+    Symbolic extents are assumed to keep index arithmetic within int32.
     """
     if body.dtype is not INT32 or not isinstance(body, BinaryOp) or not is_index_arithmetic(body, lambda var: True, {}):
         return body

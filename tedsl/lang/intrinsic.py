@@ -18,7 +18,7 @@ _ALIKE = {**dict.fromkeys((*MATH_UNARY, *MATH_BINARY, *BITS_BINARY, "bitwise_not
 
 
 def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
-    """The operator `func_name`, such as "tir.exp", of `args`; its value is of `dtype` (None: it gives none).
+    """The operator `func_name`, such as "tir.exp", of `args`; its value has the dtype `dtype` (None: no value).
 
     A constant takes the dtype of the operands beside it. Bits of signed and unsigned integers of one width may be mixed.
     DTypeError where the operator does not give `dtype` for these arguments: convert its value with .astype.
@@ -50,13 +50,13 @@ def _operand(value: Any, op: Op, short: str, place: int, of: DType) -> Expr:
 
 
 def _one_width(of: DType, args: tuple[Expr, ...]) -> bool:
-    """Whether all are bool, or all are integers of one width, signed or not: their bits are the same."""
+    """Whether all of `args` are bool, or all are integers of one width, signed or unsigned."""
     return all(a.dtype.bits == of.bits and a.dtype.lanes == of.lanes and a.dtype.is_integer == of.is_integer and
                a.dtype.is_bool == of.is_bool for a in args) and (of.is_integer or of.is_bool)
 
 
 def _bits(short: str, of: DType, args: tuple[Expr, ...]) -> Expr:
-    """The operator on bits. To the right they are shifted as the first argument says, which may be signed."""
+    """The bitwise operator `short` on `args`; a right shift is arithmetic if the first argument is signed."""
     if of.is_bool and short.startswith("shift"):
         raise DTypeError(f"call_intrin: {short} of bool: it takes integers", hint="cast them: x.astype('int32')")
     like = args[0].dtype if short == "shift_right" else of
@@ -65,20 +65,20 @@ def _bits(short: str, of: DType, args: tuple[Expr, ...]) -> Expr:
 
 
 def call_extern(dtype: object, func_name: str, *args: Any) -> Expr:
-    """The C function `func_name`, which may do anything."""
+    """A call of the C function `func_name`, which may have side effects; its value has the dtype `dtype`."""
     return _named("tir.call_extern", dtype, func_name, args)
 
 
 def call_pure_extern(dtype: object, func_name: str, *args: Any) -> Expr:
-    """The C function `func_name`, whose value depends on its arguments alone."""
+    """A call of the C function `func_name` without side effects: its value depends on its arguments alone."""
     return _named("tir.call_pure_extern", dtype, func_name, args)
 
 
 def call_packed(func_name: str, *args: Any) -> Expr:
     """The Python function registered as `func_name` by tedsl.register_func; the value is an int32, 0 if it returns None.
 
-    2.0 will do, as it is a whole number; 2.5 or what an int32 cannot hold is an ArgumentError. A call that stands alone, as a
-    statement, ignores what is returned. `call_intrin("float32", "tir.call_packed", name, ...)` takes another dtype.
+    An integral float such as 2.0 is converted; 2.5, or a value that does not fit int32, is an ArgumentError. A call that is a
+    statement ignores the value. `call_intrin("float32", "tir.call_packed", name, ...)` takes another dtype.
 
     args: numbers, strings, and buffers, which it gets as NDArrays on the same memory.
     """
@@ -86,24 +86,24 @@ def call_packed(func_name: str, *args: Any) -> Expr:
 
 
 def _packed(value: Any) -> Any:
-    """A buffer, or what an ir_builder gives for one, as the description of an array."""
+    """`value` as an argument of call_packed: a buffer, or an ir_builder's pointer, becomes the description of an array."""
     if isinstance(value, BufferVar):
         return value.as_array() if value.shape is not None else value.as_expr()
     return array_of(value) if isinstance(value, Buffer) else value
 
 
 def call_llvm_intrin(dtype: object, name: str, *args: Any) -> Expr:
-    """LLVM's intrinsic `name`, which may do anything. A leading uint32 count of the arguments, as TVM has it, is ignored."""
+    """A call of LLVM's intrinsic `name`, which may have side effects. A leading uint32 count of the arguments is ignored."""
     return _named("tir.call_llvm_intrin", dtype, name, _without_count(args))
 
 
 def call_llvm_pure_intrin(dtype: object, name: str, *args: Any) -> Expr:
-    """LLVM's intrinsic `name`, whose value depends on its arguments alone. A leading uint32 count is ignored."""
+    """A call of LLVM's intrinsic `name`, whose value depends on its arguments alone. A leading uint32 count is ignored."""
     return _named("tir.call_llvm_pure_intrin", dtype, name, _without_count(args))
 
 
 def ret(val: Any) -> Expr:
-    """Leave the function with the value `val`."""
+    """Return from the function with the value `val`."""
     return build.call("tir.ret", as_value(val, "ret"))
 
 

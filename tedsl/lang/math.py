@@ -40,7 +40,7 @@ def _function(name: str, doc: str) -> Unary:
 
 
 def _rounding(name: str, doc: str, fold: Callable[[float], float]) -> Unary:
-    """Rounding to a whole float; integers are whole already."""
+    """A function that rounds floats to integral floats; integers are returned as they are."""
     def function(x: Any) -> Expr:
         value = as_value(x, name)
         if value.dtype.is_integer:
@@ -55,7 +55,7 @@ def _rounding(name: str, doc: str, fold: Callable[[float], float]) -> Unary:
 
 
 def _classify(name: str, doc: str, fold: Callable[[float], bool]) -> Unary:
-    """A question about a float; an integer is always finite."""
+    """A function that classifies floats (isnan, isinf, isfinite); an integer is always finite."""
     def function(x: Any) -> Expr:
         value = as_value(x, name)
         if value.dtype.is_integer:

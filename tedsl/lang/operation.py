@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Operation:
     """Base of all operations.
 
-    name: also that of its outputs; tag: a word for schedules to find it by; attrs: the user's data.
+    name: also the name of its outputs; tag: a word that schedules find it by; attrs: data of the user.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Operation:
         return Tensor(self, index)
 
     def reading(self, mapping: Mapping[Tensor, Tensor]) -> Operation:
-        """This operation reading `mapping[t]` wherever it reads `t`; itself if it reads none of them."""
+        """A copy of this operation that reads `mapping[t]` wherever it reads `t`; itself if it reads none of them."""
         return self
 
     def same_as(self, other: object) -> bool:
@@ -71,7 +71,7 @@ class Operation:
         return self is other
 
     def facts(self) -> dict[str, object]:
-        """What a notebook shows of this operation, by name."""
+        """The properties that a notebook shows of this operation: name to text."""
         source = getattr(self, "source", None)
         return {"operation": type(self).__name__, "reads": ", ".join(tensor.name for tensor in self.input_tensors),
                 "tag": self.tag, "written in": "" if source is None else source.short}
@@ -158,7 +158,7 @@ class ComputeOp(Operation):
 
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
-        """The axes that have no loops because an intrinsic stands for them."""
+        """The axes without loops, since a tensor intrinsic computes them."""
         return ()
 
     @property
@@ -203,7 +203,7 @@ def _listed(items: tuple[Any, ...]) -> str:
 
 
 def root_axes(op: Operation) -> list[IterVar]:
-    """The axes of an operation, those of the reduction last. That of a scan is over its steps."""
+    """The axes of an operation, reduce axes last; a scan has one, over its steps."""
     scan_axis = getattr(op, "scan_axis", None)
     return [scan_axis] if scan_axis is not None else [*getattr(op, "axis", ()), *getattr(op, "reduce_axis", ())]
 
@@ -222,7 +222,7 @@ _REDUCED_BY: weakref.WeakKeyDictionary[Var, list[weakref.ref[ComputeOp]]] = weak
 
 
 def note_axis(axis: IterVar) -> IterVar:
-    """Remember that the variable of `axis` is one; returns `axis`."""
+    """Register the variable of `axis` for `is_axis_variable`; returns `axis`."""
     _AXES.add(axis.var)
     return axis
 
@@ -233,23 +233,23 @@ def is_axis_variable(var: Var) -> bool:
 
 
 def note_thread_axis(axis: IterVar) -> IterVar:
-    """Remember whose variable that of the thread axis `axis` is; returns `axis`."""
+    """Register the variable of the thread axis `axis` for `thread_axis_of`; returns `axis`."""
     _THREADS[axis.var] = weakref.ref(axis)
     return axis
 
 
 def thread_axis_of(var: Var) -> IterVar | None:
-    """The living thread axis whose variable is `var`; None for any other variable."""
+    """The thread axis, still referenced, whose variable is `var`; None for any other variable."""
     known = _THREADS.get(var)
     return None if known is None else known()
 
 
 def note_reduction(op: ComputeOp) -> None:
-    """Remember that `op` reduces over its reduce axes."""
+    """Register `op` as a reducer over its reduce axes, for `reducers_over`."""
     for axis in op.reduce_axis:
         _REDUCED_BY.setdefault(axis.var, []).append(weakref.ref(op))
 
 
 def reducers_over(axis: IterVar) -> list[ComputeOp]:
-    """The living computes that were noted to reduce over `axis`."""
+    """The computes, of those still referenced, that reduce over `axis`."""
     return [op for ref in _REDUCED_BY.get(axis.var, ()) if (op := ref()) is not None]

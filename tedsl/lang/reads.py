@@ -1,4 +1,4 @@
-"""The loads of a formula, each with the conditions under which it happens."""
+"""The loads of a formula, each with the conditions under which it is evaluated."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def is_ragged(op: ComputeOp) -> bool:
 
 
 def takes_its_ends(index: Expr, axes: Collection[Var]) -> bool:
-    """Whether `index` takes its least and its greatest value at corners of the domain, so that bounds of it are exact.
+    """Whether `index` takes its minimum and maximum at corners of the domain, so that interval bounds are exact.
 
-    It does if every axis occurs once, in operations that rise or fall with their operands.
+    True if every axis occurs once, in operations that are monotonic in each operand.
     """
     seen: set[Node] = set()
     stack: list[Node] = [index]
@@ -74,7 +74,7 @@ def takes_its_ends(index: Expr, axes: Collection[Var]) -> bool:
 
 
 def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
-    """The loads of tensors below `body`, those in an index after the load itself, with what is true where each is evaluated."""
+    """The loads of tensors below `body` (those of an index after the load itself), each with the facts that hold there."""
     loads = reads((body,), wanted=_is_tensor_load, outside_in=True, most_places=MOST_PLACES)
     return [(load.node, load.facts) for load in loads]
 

@@ -19,7 +19,7 @@ from tedsl.lang.value import as_condition, as_value
 
 
 class Reducer(Protocol):
-    """What te.sum and its kin are, for type checkers."""
+    """The type of reducers such as te.sum, for type checkers."""
 
     def __call__(self, expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Expr:
         """The reduction of `expr` over `axis`; without an axis the combination of the arguments."""
@@ -27,7 +27,7 @@ class Reducer(Protocol):
 
 @entry
 def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce") -> Callable[..., Any]:
-    """A reduction with a combiner of your own, associative and commutative.
+    """A reducer like te.sum with a combiner of your own, which must be associative and commutative.
 
     fcombine(x, y): the combination of two values; of two tuples for reductions of tuples.
     fidentity(dtype): its neutral value; fidentity(dtype0, dtype1, ...) a tuple of them.
@@ -70,7 +70,7 @@ class _Maker:
         self.combiners: dict[tuple[tuple[DType, ...], bool], CommReducer] = {}
 
     def combine(self, values: list[Any]) -> Any:
-        """The arguments combined one after the other, without a loop."""
+        """The combination of the arguments from left to right, as one expression."""
         if len(values) < 2:
             raise ArgumentTypeError(f"{self.name}: the axis is missing",
                                     hint=f"write te.{self.name}(expr, axis=k) with k = te.reduce_axis((0, n)), "
@@ -112,7 +112,7 @@ class _Maker:
         return CommReducer(lhs, rhs, result, identity)
 
     def combined(self, a: Any, b: Any) -> Any:
-        """What fcombine makes of two values (or tuples); who gives it other tuples than it takes is told so."""
+        """The value of fcombine at two values (or tuples); ArgumentError if they are not tuples of the length that it takes."""
         try:
             return self.fcombine(a, b)
         except (TypeError, IndexError, ValueError) as error:
@@ -172,7 +172,7 @@ def _parameter_names(fcombine: Callable[..., Any], name: str) -> tuple[str, str]
 
 
 def _parameter_count(function: Callable[..., Any]) -> int | None:
-    """How many positional arguments `function` takes; None where that is open."""
+    """The number of positional arguments that `function` takes; None if that is variable."""
     code = getattr(function, "__code__", None)
     return None if code is None or code.co_flags & CO_VARARGS or function.__defaults__ else code.co_argcount
 

@@ -1,6 +1,6 @@
-"""The reductions that everybody uses: `sum`, `prod`, `max`, `min`, `all`, `any`.
+"""The usual reductions: `sum`, `prod`, `max`, `min`, `all`, `any`.
 
-The names of Python's functions are taken here as users know them, so nothing else may live in this file.
+They shadow Python's functions of these names, so nothing else may live in this file.
 """
 
 from __future__ import annotations

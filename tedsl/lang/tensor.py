@@ -188,7 +188,7 @@ class _SliceType(type):
 
 
 class TensorSlice(ExprOperators, metaclass=_SliceType):
-    """A tensor with fewer indices than dimensions, or with slices: not a value yet. `A[i][j]` is `A[i, j]`."""
+    """A tensor indexed with fewer indices than dimensions, or with slices: not a value yet. `A[i][j]` is `A[i, j]`."""
 
     __slots__ = ("indices", "tensor")
 
@@ -212,7 +212,7 @@ class TensorSlice(ExprOperators, metaclass=_SliceType):
         return self.tensor.__array__()
 
     def as_expr(self) -> Expr:
-        """Always an error: what is missing before this is an element."""
+        """Raise the error that says which indices are missing."""
         if any(map(_is_region, self.indices)):
             raise ExpressionError(f"{self!r} is a region of the tensor {self.tensor.name}, not an element",
                                   hint="index every dimension with an integer expression inside te.compute")

@@ -1,4 +1,4 @@
-"""What stands in a formula: values, one at a time. Whole tensors and arrays are refused here with the way out."""
+"""Conversion of operands of a formula to scalar expressions. Whole tensors and arrays are refused, with a hint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def as_value(value: Any, where: str, like: DType | None = None) -> Expr:
 
 
 def is_array(value: object) -> bool:
-    """Whether `value` is data that has values now: a numpy array of rank 1 or more, or another object like it."""
+    """Whether `value` is an array of data: a numpy array of rank 1 or more, or another array-like object."""
     return (not isinstance(value, Tensor) and hasattr(value, "dtype") and getattr(value, "shape", ()) != ()) \
         or isinstance(value, (list, tuple, range, bytes, bytearray))
 

@@ -57,7 +57,7 @@ CASES = {
     "two reductions in a tuple": (lambda: te.compute((n,), lambda i: (row_sum(i), row_sum(i))), ExpressionError,
                                   "different reductions", "comm_reducer"),
     "a reduction beside a value": (lambda: te.compute((n,), lambda i: (row_sum(i), A[i, 0])), ExpressionError,
-                                   "output 1 is no reduction", "two computes"),
+                                   "output 1 is not a reduction", "two computes"),
     "half of a tuple reduction": (lambda: te.compute((n,), lambda i: argmax_with(
         lambda t0, t1: (te.const(-1, t0), te.min_value(t1)))((k, A[i, k]), axis=k)[0]), ExpressionError, "only some",
         "whole tuple"),

@@ -105,7 +105,7 @@ def test_only_formulas_depend_on_the_state():
     _, state, init, _ = parts()
     E = te.extern((m, n), [state], lambda ins, outs: call_packed("f"), name="E")
     update = te.compute((m, n), lambda t, i: E[t, i], name="update")
-    with pytest.raises(ExpressionError, match=r"E depends on the state and is no plain te.compute"):
+    with pytest.raises(ExpressionError, match=r"E depends on the state and is not a plain te.compute"):
         te.scan(init, update, state)
 
 

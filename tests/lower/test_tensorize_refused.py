@@ -441,7 +441,7 @@ def test_calls_that_are_wrong():
                                                                             A[i, 0:16])))
     says("the output of the intrinsic vadd has the shape (16,); beside the 1 dimensions with an index there are (8,)",
          lambda: te.compute((8, 8), lambda i: add(A[i, 0:16], A[i, 0:16])))
-    says("and the formula of the intrinsic vadd is no reduction",
+    says("and the formula of the intrinsic vadd is not a reduction",
          lambda: te.compute((8, 16), lambda i: add(A[i, 0:16], A[i, 0:16], reduce_axis=k)))
     says("reduce_axis is 4", lambda: matrix(A[0:16, 0:8], A[0, 0:8], reduce_axis=4))
     says("the shape has 2 dimensions and the function takes 1 index (i)", lambda: te.compute((8, 16), lambda i: A[i, 0] + 1))

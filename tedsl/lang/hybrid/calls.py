@@ -25,7 +25,7 @@ _COUNTS = {(0, 1): "at most one argument", (1, 1): "one argument", (2, 2): "two 
 
 
 def arguments(source: Source, node: ast.Call, value: Callable[[ast.expr], Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call in their order, and those with names; `*values` and `**options` are taken apart."""
+    """The positional and the named arguments of a call; `*values` and `**options` are unpacked."""
     args: list[Any] = []
     for part in node.args:
         if not isinstance(part, ast.Starred):
@@ -67,7 +67,7 @@ def memory(source: Source, node: ast.Call, kind: str, value: Callable[[ast.expr]
 
 
 def const_range(source: Source, node: ast.Call, args: Sequence[Any]) -> range:
-    """The values of a loop that is written out."""
+    """The values of an unrolled loop, `const_range(...)`."""
     bounds = [known_int(arg) for arg in args]
     if not 1 <= len(args) <= 3 or bounds[2:] == [0]:
         source.fail(node, "const_range takes the end; or the beginning, the end and a step that is not 0",
@@ -75,14 +75,14 @@ def const_range(source: Source, node: ast.Call, args: Sequence[Any]) -> range:
     ints = [bound for bound in bounds if bound is not None]
     if len(ints) < len(bounds):
         wrong = args[bounds.index(None)]
-        source.fail(node, "the bounds of const_range are integers that are known now, "
-                    f"{wrong if isinstance(wrong, (Expr, float)) else kind_of(wrong)} is none",
+        source.fail(node, "the bounds of const_range are integers that are known now, not "
+                    f"{wrong if isinstance(wrong, (Expr, float)) else kind_of(wrong)}",
                     hint="use range for a bound that the call decides, or write an integer")
     return range(*ints)
 
 
 def in_language(name: str, captured: Mapping[str, Any]) -> bool:
-    """Whether `name` means the function of the language: not where the program around has one of its own."""
+    """Whether `name` means the language's function: it does not if the surrounding program defines the name."""
     if name not in captured:
         return True
     value = captured[name]
@@ -96,7 +96,7 @@ def is_function(name: str) -> bool:
 
 
 def call_language(source: Source, node: ast.Call, name: str, args: list[Any], options: Mapping[str, Any]) -> Any:
-    """What the function `name` of the language makes of `args`."""
+    """The value of the language's function `name` at `args`."""
     least, most, example = _TAKES.get(name, (1, 1, f"{name}(x)"))
     if options:
         source.fail(node, f"{name} takes no named arguments", hint=f"write {example}")

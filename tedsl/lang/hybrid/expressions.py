@@ -87,7 +87,7 @@ class Expressions:
     def constant(self, node: ast.Constant) -> Any:
         if isinstance(node.value, (bool, int, float, str)) or node.value is None:
             return node.value
-        self.source.fail(node, f"{node.value!r} is no number")
+        self.source.fail(node, f"{node.value!r} is not a number")
 
     def sequence(self, node: ast.Tuple | ast.List) -> tuple[Any, ...]:
         return tuple([self.value(element) for element in node.elts])

@@ -1,4 +1,4 @@
-"""What the names of hybrid script mean when the function runs as plain Python, on arrays of numpy."""
+"""The functions of hybrid script for a function that runs as plain Python on numpy arrays."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CASTS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
 
 
 def allocate(shape: Any, dtype: str = "float32", scope: str = "global") -> Any:
-    """An array of zeros."""
+    """A numpy array of zeros with this shape and dtype."""
     return numpy.zeros(shape, numpy_dtype(dtype))
 
 
 def bind(tag: str, extent: int) -> range:
-    """A loop over the threads of an axis: one after the other here."""
+    """A serial loop over the threads of an axis: range(extent)."""
     if not isinstance(tag, str):
         raise ArgumentTypeError(f"bind takes the name of a thread axis first, not {tag!r}", hint='bind("threadIdx.x", 32)')
     return range(extent)

@@ -2,7 +2,7 @@
 
 Iterations of a loop are independent of each other if the variable of the loop alone makes the index of one dimension, the
 same in every access to a tensor that is written inside of it: then no two iterations touch one element. Loops change places
-if every tensor is written and read at one place only, and the loops that are none of its indices stay in the order of the
+if every tensor is written and read at one place only, and the loops that are not among its indices stay in the order of the
 script.
 """
 
@@ -56,10 +56,10 @@ def chain_at(node: Stmt, axes: dict[Var, IterVar]) -> list[For]:
 
 
 def nest_of(op: HybridOp, axis: IterVar) -> LoopNest:
-    """The nest that the loop `axis` stands in."""
-    found = next((nest for nest in nests_of(op) if axis in nest.axes), None)
-    assert found is not None, f"{axis.name} is a loop of {op.name}: directives add none"
-    return found
+    """The nest that contains the loop over `axis`."""
+    holder = next((nest for nest in nests_of(op) if axis in nest.axes), None)
+    assert holder is not None, f"{axis.name} is a loop of {op.name}: directives add none"
+    return holder
 
 
 def why_dependent(nest: LoopNest, axis: Var) -> str:
@@ -77,7 +77,7 @@ def why_dependent(nest: LoopNest, axis: Var) -> str:
 def why_ordered(nest: LoopNest, order: Sequence[Collection[Var]], after: Sequence[Collection[Var]]) -> str:
     """Why loops that run in `order` cannot change to `after`, each given as the axes that it is made of; "" if they can.
 
-    Iterations that touch one element of a tensor differ only in axes that are none of its indices. The loops made of those
+    Iterations that touch one element of a tensor differ only in axes that are not among its indices. The loops made of those
     keep their order among themselves, so each element sees what happens to it in the order of the script.
     """
     if why := _effects(nest):
@@ -104,7 +104,7 @@ def _effects(nest: LoopNest) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Accesses:
-    """The indices at which a nest writes and reads a tensor that is not made anew in every iteration."""
+    """The indices of the writes and reads of a tensor that outlives one iteration of the nest."""
 
     buffer: Buffer
     places: list[tuple[Expr, ...]]
@@ -142,7 +142,7 @@ def _shared_accesses(nest: LoopNest) -> list[_Accesses]:
 
 
 def _is_accumulated(body: Stmt, buffer: Buffer) -> bool:
-    """Whether all that happens to `buffer` is x[i] = x[i] + f, or *, max, min: a reduction, which has no order."""
+    """Whether every access of `buffer` is x[i] = x[i] + f, or with *, max, min: a reduction, whose order is free."""
     stores = [node for node in post_order(body) if isinstance(node, BufferStore) and node.buffer is buffer]
     loads = [node for node in post_order(body) if isinstance(node, BufferLoad) and node.buffer is buffer]
     if len(stores) != 1 or len(loads) != 1 or not isinstance(stores[0].value, (Add, Mul, Max, Min)):

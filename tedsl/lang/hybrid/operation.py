@@ -46,7 +46,7 @@ class HybridOp(StatementsOp):
         return self.output_placeholders[index].shape
 
     def line_of(self, stmt: Stmt | None = None) -> str:
-        """Where `stmt` is written (None: the script), for errors."""
+        """The source line of `stmt` (None: of the script), for error messages."""
         known = None if stmt is None else self.lines.get(stmt)
         return known or f"hybrid script {self.name}" + (f" ({self.source})" if self.source is not None else "")
 

@@ -106,7 +106,7 @@ class Parser:
         return seq(result)
 
     def placed(self, made: Stmt, node: ast.stmt) -> Stmt:
-        """`made`, of which every statement that is not known to be written elsewhere is written at `node`."""
+        """`made`, with the source line of `node` for every statement in it that has none yet."""
         where = self.source.where(node)
         pending = [made]
         while pending:
@@ -187,14 +187,14 @@ class Parser:
         return lambda body: _realized(buffer, seq(first, body))
 
     def must_keep(self, target: ast.Name, value: Any, of: DType) -> None:
-        """Refuses what a name that holds numbers of dtype `of`, as its first value, would cut off: Python would not."""
+        """Refuses a number that dtype `of`, the dtype of the first value of the name, would truncate: Python keeps it whole."""
         number = self.fitting(target, value, of if isinstance(value, int) and not of.is_bool else None)
         if number.dtype is not of and build.promote(of, number.dtype) is not of:
             self.source.fail(target, f"{target.id} is {of}, as its first value is, and {number.dtype} is assigned to it",
                              hint=f"begin with {target.id} = {number.dtype}(...), or convert what is assigned: {of}(...)")
 
     def constant(self, target: ast.Name, value: Any) -> Stmt | Wrap:
-        """A name that is assigned once. What depends on memory is computed here."""
+        """Binds a name that is assigned once to `value`; a value that reads memory is stored here."""
         reads = isinstance(value, Expr) and any(isinstance(node, BufferLoad) for node in post_order(value))
         if not reads:
             self.scope.define(target.id, value)
@@ -335,7 +335,7 @@ class Parser:
 
 
 def _realized(buffer: Buffer, body: Stmt) -> Stmt:
-    """`body` in which `buffer` exists."""
+    """`body` inside the allocation of `buffer`."""
     bounds = tuple([Range.from_min_extent(build.const(0, dim.dtype), dim) for dim in buffer.shape])
     return BufferRealize(buffer, bounds, build.true(), body)
 

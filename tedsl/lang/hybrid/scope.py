@@ -1,4 +1,4 @@
-"""What a name stands for while a hybrid script is read, and for how long."""
+"""The scopes of names while a hybrid script is read."""
 
 from __future__ import annotations
 

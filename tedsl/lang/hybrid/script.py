@@ -93,7 +93,7 @@ def _tensors(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 
 
 def _argument(source: Source, name: str, value: Any, inputs: dict[Tensor, Buffer]) -> Any:
-    """What an argument stands for in the function."""
+    """The value of a parameter in the function; a tensor becomes an input."""
     if isinstance(value, Tensor):
         if value not in inputs:
             inputs[value] = decl_buffer(value.shape, value.dtype, value.op.name)

@@ -1,4 +1,4 @@
-"""Values of a hybrid script: which of them are numbers and conditions. What is none is refused at its line."""
+"""Conversion of values of a hybrid script to numbers and conditions; any other value is an error at its line."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Instructions of the machine as formulas: what tensorize and te.compute call for a region."""
+"""Tensor intrinsics: instructions described by formulas, which tensorize and te.compute call for a region."""

@@ -23,7 +23,7 @@ class ShapeMatch:
     def dims(self, declared: Sequence[Expr], actual: Sequence[Expr]) -> tuple[int, ...] | None:
         """For each dimension of `declared` the dimension of `actual` that it is; None if the shapes do not fit.
 
-        Sought from the last dimension on: those of `actual` that are no dimension of `declared` must have one element.
+        Matched from the last dimension on: a dimension of `actual` that matches none of `declared` must have extent 1.
         """
         dims: list[int] = []
         for position in reversed(range(len(actual))):

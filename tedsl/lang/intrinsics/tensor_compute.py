@@ -66,7 +66,7 @@ def intrinsic_op(call: TensorIntrinCall, shape: Sequence[Expr], axis: Sequence[I
     reduced = tuple(_reduce_axis(own, match) for own in intrin.op.reduce_axis)
     values |= {own.var: build.cast(own.dtype, made.var) for own, made in zip(intrin.op.reduce_axis, reduced)}
     if call.reduce_axis and not isinstance(intrin.op.body[0], Reduce):
-        raise ShapeError(f"{where}: reduce_axis is given, and the formula of the intrinsic {intrin.name} is no reduction",
+        raise ShapeError(f"{where}: reduce_axis is given, and the formula of the intrinsic {intrin.name} is not a reduction",
                          hint="a reduction over calls needs an intrinsic whose formula is a reduction: te.sum(...)")
     body = formula_over(intrin, dict(zip(intrin.inputs, regions)), values, (*call.reduce_axis, *reduced))
     axes = (*axis, *inner)
@@ -87,7 +87,7 @@ def _scalars(call: TensorIntrinCall, where: str) -> dict[Var, Expr]:
 
 
 def _region(number: int, call: TensorIntrinCall, match: ShapeMatch, where: str) -> Region:
-    """The region that is given for input `number`, checked against that input."""
+    """The region given for input number `number`; raises if its dtype, rank or shape does not fit the input."""
     given, declared = call.tensors[number], call.intrin.inputs[number]
     tensor, indices = _parts(given)
     what = f"{where}: input {number} of the intrinsic {call.intrin.name} ({declared.name})"
@@ -118,7 +118,7 @@ def _parts(given: Any) -> tuple[Tensor, tuple[Any, ...]]:
 
 
 def _range(index: Any, dim: Expr, what: str) -> tuple[Expr, Expr]:
-    """First element and extent."""
+    """The first element and the extent of one index, a number or a slice."""
     if not isinstance(index, slice):
         first = build.as_expr(index)
         return first, build.const(1, first.dtype)
@@ -158,5 +158,5 @@ def _reduce_axis(own: IterVar, match: ShapeMatch) -> IterVar:
 
 
 def _variable(inner: Sequence[IterVar], at: int, own: IterVar) -> Expr:
-    """What the axis `own` of the intrinsic is: an axis inside the call, or 0 for a dimension with a loop."""
+    """The expression for the axis `own` of the intrinsic: an axis inside the call, or 0 for a dimension with a loop."""
     return build.cast(own.dtype, inner[at].var) if at >= 0 else build.const(0, own.dtype)

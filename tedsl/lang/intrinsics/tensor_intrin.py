@@ -3,8 +3,8 @@
     x, y = te.placeholder((16,)), te.placeholder((16,));  z = te.compute((16,), lambda i: x[i] + y[i])
     vadd = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "vadd", ins[0].access_ptr("r"), ...))
 
-The formula says what `s[C].tensorize(loop, vadd)` may replace, and what the interpreter runs; the function says what stands in
-the loops. `te.compute(..., lambda i: vadd(A[i, 0:16], B[i, 0:16]))` calls it without a formula of its own.
+The formula says what `s[C].tensorize(loop, vadd)` may replace, and what the interpreter runs; the function gives the statements
+that replace the loops. `te.compute(..., lambda i: vadd(A[i, 0:16], B[i, 0:16]))` calls it without a formula of its own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class TensorIntrin:
 
 @dataclass(frozen=True, eq=False)
 class TensorIntrinCall:
-    """What a call of an intrinsic returns: the body of a te.compute, and nothing else."""
+    """A call of an intrinsic, valid only as the body of a te.compute."""
 
     intrin: TensorIntrin
     tensors: tuple[Any, ...]
@@ -124,9 +124,10 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
     scalars = tuple(scalar_params or ())
     wrong = [s for s in scalars if not isinstance(s, Var)]
     if wrong:
-        raise ArgumentTypeError(f"{where}: the scalar parameter {wrong[0]!r} is no variable", hint="declare them with te.var")
+        raise ArgumentTypeError(f"{where}: the scalar parameter {wrong[0]!r} is not a variable",
+                                hint="declare them with te.var")
     if not callable(fcompute):
-        raise ArgumentTypeError(f"{where}: {fcompute!r} is no function", hint=HOW)
+        raise ArgumentTypeError(f"{where}: {fcompute!r} is not a function", hint=HOW)
     count = len(formula.input_tensors)
     given_to = [list(buffers[:count]), list(buffers[count:]), *([list(scalars)] if scalars else [])]
     try:
@@ -145,7 +146,7 @@ def _check_op(op: Any, where: str) -> ComputeOp:
     if isinstance(op, Tensor):
         raise ArgumentTypeError(f"{where}: {op.name} is a tensor, not an operation", hint=f"write {op.name}.op")
     if not isinstance(op, Operation):
-        raise ArgumentTypeError(f"{where}: {op!r} is no operation", hint=HOW)
+        raise ArgumentTypeError(f"{where}: {op!r} is not an operation", hint=HOW)
     if not isinstance(op, ComputeOp):
         raise ArgumentError(f"{where}: {op.name} is a {type(op).__name__}; the formula of an intrinsic is a te.compute",
                             hint=HOW)
@@ -165,7 +166,7 @@ def _buffer_of(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[
             raise ArgumentTypeError(f"{where}: default_buffer_params: {error}",
                                     hint="it takes what tir.decl_buffer takes: {'offset_factor': 1}") from error
     if not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"{where}: binds gives {tensor.name} {buffer!r}, which is no buffer",
+        raise ArgumentTypeError(f"{where}: binds gives {tensor.name} {buffer!r}, which is not a buffer",
                                 hint=f"make one: tir.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)")
     if buffer.dtype is not tensor.dtype:
         raise DTypeError(f"{where}: binds gives {tensor.name} of {tensor.dtype} the buffer {buffer.name} of {buffer.dtype}")
@@ -180,7 +181,7 @@ def _buffer_of(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[
 
 
 def _parts(made: Any, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None]:
-    """body, reduce_init, reduce_update as statements."""
+    """The statements body, reduce_init and reduce_update of `made`, the result of fcompute."""
     parts = list(made) if isinstance(made, (tuple, list)) else [made]
     if not 1 <= len(parts) <= 3 or all(part is None for part in parts):
         raise ArgumentError(f"{where}: the function returned {'nothing' if made is None else f'{len(parts)} values'}",
@@ -198,19 +199,19 @@ def _parts(made: Any, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A part of `tensor` that stands for a tensor of an intrinsic: its first element, and for each dimension of the intrinsic's
-    tensor the dimension of `tensor` that it is. The other dimensions have one element."""
+    """The part of `tensor` that an intrinsic takes for one of its tensors: `mins` is its first element, `dims` the dimension of
+    `tensor` for each dimension of the intrinsic's tensor. The other dimensions have extent 1."""
 
     tensor: Tensor
     mins: tuple[Expr, ...]
     dims: tuple[int, ...]
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The indices in `tensor` of an element of the intrinsic's tensor."""
-        found = list(self.mins)
+        """The indices in `tensor` of the element at `indices` of the intrinsic's tensor."""
+        indices_in_tensor = list(self.mins)
         for dim, index in zip(self.dims, indices):
-            found[dim] = build.add(self.mins[dim], index)
-        return tuple(found)
+            indices_in_tensor[dim] = build.add(self.mins[dim], index)
+        return tuple(indices_in_tensor)
 
 
 def formula_over(intrin: TensorIntrin, regions: Mapping[Tensor, Region], values: Mapping[Var, Expr],

@@ -35,7 +35,7 @@ class ScanOp(Operation):
     reads through `state_placeholder`. Output number k is all of state k.
 
     inputs: what the steps read besides; operations between them and the updates are computed step by step.
-    spatial_axis_: the dimensions of the states after the first. They are no loops: the loops are those of the updates.
+    spatial_axis_: the dimensions of the states after the first, without loops of their own: the loops are those of the updates.
     """
 
     name: str
@@ -126,15 +126,15 @@ def _spatial_axes(name: str, states: Sequence[Tensor]) -> tuple[IterVar, ...]:
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 def _check_roles(init: Sequence[Tensor], update: Sequence[Tensor], states: Sequence[Tensor], where: str) -> None:
-    """The states are placeholders, the updates formulas, and nothing plays two parts."""
+    """Raise unless states are distinct placeholders, updates are computes, and initial rows do not depend on the states."""
     for state in states:
         if not isinstance(state.op, PlaceholderOp):
             raise ArgumentTypeError(f"{where}: the state {state.name} is not a placeholder",
                                     hint="declare it by te.placeholder(shape), of the shape of the result, and read it in the "
                                          "update; the order of the arguments is init, update, state_placeholder")
-    for one in update:
-        if not isinstance(one.op, ComputeOp):
-            raise ArgumentTypeError(f"{where}: the update {one.name} is not made by te.compute",
+    for step in update:
+        if not isinstance(step.op, ComputeOp):
+            raise ArgumentTypeError(f"{where}: the update {step.name} is not made by te.compute",
                                     hint="write it as te.compute((m, ...), lambda t, ...: ...), which gives row t")
     for what, tensors in (("state_placeholder", states), ("update", update)):
         twice = [tensor for at, tensor in enumerate(tensors) if tensor in tensors[:at]]
@@ -149,7 +149,7 @@ def _check_roles(init: Sequence[Tensor], update: Sequence[Tensor], states: Seque
 
 
 def _check_types(init: Tensor, update: Tensor, state: Tensor, where: str) -> None:
-    """One state: its three tensors agree, up to the number of rows of `init`."""
+    """Raise unless the three tensors of one state agree in dtype and shape, except for the number of rows of `init`."""
     for tensor, what in ((init, "init"), (update, "update")):
         if tensor.dtype != state.dtype:
             raise DTypeError(f"{where}: {what} {tensor.name} is {tensor.dtype}, and the state {state.name} is {state.dtype}",
@@ -165,7 +165,7 @@ def _check_types(init: Tensor, update: Tensor, state: Tensor, where: str) -> Non
 
 
 def _check_rows(init: Sequence[Tensor], states: Sequence[Tensor], where: str) -> None:
-    """All states have one number of rows, and as many first rows, at least 1."""
+    """Raise unless all states have the same number of rows and the same number of initial rows, at least 1."""
     for tensors, what in ((init, "init"), (states, "state_placeholder")):
         for other in tensors[1:]:
             if not _same(other.shape[0], tensors[0].shape[0]):
@@ -179,6 +179,6 @@ def _check_rows(init: Sequence[Tensor], states: Sequence[Tensor], where: str) ->
 
 
 def _same(a: Expr, b: Expr) -> bool:
-    """Whether two dimensions are surely the same."""
+    """Whether two dimensions are proved equal."""
     return a is b or (build.as_int(a) is not None and build.as_int(a) == build.as_int(b)) \
         or Analyzer().can_prove(build.equal(a, b))

@@ -1,4 +1,4 @@
-"""Does each step of a scan read earlier rows only? Asked where te.scan is written.
+"""The check that each step of a scan reads earlier rows only, made where te.scan is called.
 
 Walks from the updates, which are computed in row t in step t, to the reads of the states, through the operations between them.
 What such an operation computes in step t follows from the indices at which it is read.
@@ -29,7 +29,7 @@ Ends = tuple[Expr, Expr]  # lowest and highest value, both included
 
 
 def check_order(axis: IterVar, updates: Sequence[Tensor], states: Sequence[Tensor], where: str) -> None:
-    """Refuse a step that reads a row of a state that is not there yet; ExpressionError."""
+    """Raise ExpressionError where a step reads a row of a state that is not computed yet."""
     _Order(axis, updates, states, where).check()
 
 
@@ -54,8 +54,9 @@ class _Order:
             self.regions[update.op] = [(t, t), *[None] * (update.ndim - 1)]
         for op in reversed(members):
             if type(op) is not ComputeOp:
-                raise ExpressionError(f"{self.where}: {op.name} depends on the state and is no plain te.compute: it cannot be "
-                                      "computed step by step", hint="read in the steps only what te.compute makes of the state")
+                raise ExpressionError(f"{self.where}: {op.name} depends on the state and is not a plain te.compute: it "
+                                      "cannot be computed step by step",
+                                      hint="read in the steps only what te.compute makes of the state")
             place = Place(op, self.regions[op], self.step)
             for body in op.body if op.reduction is None else op.body[:1]:
                 for load, facts in guarded_loads(body):
@@ -92,7 +93,7 @@ class _Order:
 
 
 class Place:
-    """What is known inside the formula of `op` where it is computed over `region`, per axis. `step`: t, in terms of which the
+    """The facts known inside the formula of `op`, computed over `region`, per axis. `step`: t, in terms of which the
     region is written.
     """
 
@@ -110,7 +111,7 @@ class Place:
 
     @property
     def step_name(self) -> str:
-        """What the formula calls the step: its axis that is t."""
+        """The name of the step in the formula: that of its axis that equals t."""
         assert self.step is not None
         return next((axis.name for axis in self.op.axis if self.values.get(axis.var) is self.step.var), self.step.name)
 
@@ -149,7 +150,7 @@ class Place:
         return None if low is None or high is None or has_load(low) or has_load(high) else _one_or_two(low, high)
 
     def ends_where(self, facts: Facts) -> dict[Var, Ends]:
-        """The ends of the axes, tighter where `facts` say so by constants."""
+        """The bounds of the axes, tightened by the `facts` that compare with constants."""
         ends = dict(self.ends)
         with ExitStack() as known:
             for fact in facts:

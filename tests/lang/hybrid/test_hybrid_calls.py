@@ -81,9 +81,9 @@ def test_it_means_what_python_does(script_of, line, size):
     # loops
     *[(f"for i in const_range({args}): b[i] = 1.0", "const_range takes the end; or the beginning, the end and a step",
        "write const_range(4)") for args in ("", "0, 3, 0", "0, 3, 1, 1")],
-    ("for i in const_range(2.5): b[i] = 1.0", "integers that are known now, 2.5 is none", "use range for a bound"),
-    ("for i in const_range(n): b[i] = 1.0", "integers that are known now, n: int32 is none", "use range for a bound"),
-    ("for i in const_range(a): b[i] = 1.0", "integers that are known now, the array a is none", "use range for a bound"),
+    ("for i in const_range(2.5): b[i] = 1.0", "integers that are known now, not 2.5", "use range for a bound"),
+    ("for i in const_range(n): b[i] = 1.0", "integers that are known now, not n: int32", "use range for a bound"),
+    ("for i in const_range(a): b[i] = 1.0", "integers that are known now, not the array a", "use range for a bound"),
     ("for i in const_range(10**30): b[i] = 1.0", "the loop is written out more than 4096 times", "use range"),
     ("for i in range(a): b[i] = 1.0", "a number is wanted here, this is the array a", "write range(a.shape[0])"),
     ("for i in parallel('a'): b[i] = 1.0", "a number is wanted here, this is the text 'a'", "write parallel(n)"),
