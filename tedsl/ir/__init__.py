@@ -1,10 +1,10 @@
-"""What a program is: dtypes, expressions, statements, functions, and the tools to walk, rebuild, print and run them.
+"""The loop IR: dtypes, expressions, statements, functions, and the tools to walk, rebuild, print and run them.
 
-    dtype -> node -> expr (what everything means) -> build (making expressions) -> iters, buffer -> stmt -> func
+    dtype -> node -> expr (the semantics) -> build (constructing expressions) -> iters, buffer -> stmt -> func
     walk/: visit, rebuild, substitute, compare           text, verify, evaluate: print, check, run (interpreter/)
-    calls/: what may be called in an expression          script/: the notation for eyes
+    calls/: signatures of operators                      script/: the readable notation
 
-`tedsl.ir.structural_equal` and the other names that programs use are loaded when they are asked for.
+`tedsl.ir.structural_equal` and the other names that programs use are imported lazily.
 """
 
 from __future__ import annotations

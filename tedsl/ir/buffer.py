@@ -17,10 +17,10 @@ from tedsl.ir.types import PointerType
 
 @node
 class Buffer(Node):
-    """Elements of `dtype` at `data`: element [i, j] stands at elem_offset + i * strides[0] + j * strides[1].
+    """An array of `dtype` in the memory at `data`: element [i, j] is at elem_offset + i * strides[0] + j * strides[1].
 
     strides: in elements; empty means compact row-major. elem_offset: in elements.
-    data_alignment: bytes that divide the address of `data` (0: that of one element).
+    data_alignment: alignment of the address of `data` in bytes (0: that of one element).
     offset_factor: elem_offset is a multiple of it (0: elem_offset is 0 unless given).
     buffer_type: "" or "auto_broadcast" (dimensions of extent 1 have stride 0), "auto" prints for symbolic strides.
     scope: "global", "local", "shared", ...
@@ -49,9 +49,8 @@ class Buffer(Node):
     def access_ptr(self, access_mask: int | str, ptr_type: object = "handle", content_lanes: int = 1, offset: Any = 0) -> Expr:
         """The address of element `offset` (in elements of the memory) as an argument of an external function.
 
-        access_mask: what the function does there, "r", "w" or "rw" (or READ, WRITE, both). content_lanes: offset and extent of
-        the call count vectors of so many elements. ptr_type: what the function takes the address for; addresses here have no
-        type, and "handle" and "int32" say the same.
+        access_mask: how the function accesses the memory, "r", "w" or "rw" (or READ, WRITE, both). content_lanes: the unit, in
+        elements, of the offset and extent of the call. ptr_type: accepted and ignored, since addresses are untyped.
         """
         as_dtype(ptr_type)
         mask = _access_mask(access_mask, self.name)
@@ -81,7 +80,7 @@ class Buffer(Node):
         return BufferStore(self, stored, self._lanes_from(begin, stored.dtype, "vstore"))
 
     def _lanes_from(self, begin: Any, of: DType, what: str) -> tuple[Expr, ...]:
-        """The indices of the elements that a value of dtype `of` takes from `begin` on."""
+        """The indices of the access of a value of dtype `of` at `begin`; the last one is a Ramp for a vector."""
         given = begin if isinstance(begin, (tuple, list)) else (begin,)
         indices = tuple(build.as_expr(i) for i in given)
         if of.element is not self.dtype.element or of.lanes % self.dtype.lanes:
@@ -97,7 +96,7 @@ class Buffer(Node):
 
 
 def _access_mask(mask: int | str, name: str) -> int:
-    """READ, WRITE, or both."""
+    """The bit mask that `mask` gives as "r", "w", "rw" or a number: READ, WRITE or both; ArgumentError for any other."""
     if isinstance(mask, str) and mask and set(mask) <= {"r", "w"}:
         return Buffer.READ * ("r" in mask) | Buffer.WRITE * ("w" in mask)
     if isinstance(mask, int) and not isinstance(mask, bool) and 1 <= mask <= 3:
@@ -110,7 +109,7 @@ def decl_buffer(shape: Any, dtype: object = None, name: str = "buffer", data: Va
                 buffer_type: str = "") -> Buffer:
     """A buffer of `shape` and `dtype` (None: float32); a new data pointer unless `data` is given.
 
-    `tir.decl_buffer` of the public API.
+    This is `tir.decl_buffer` of the public API.
     """
     given = (("name", name, isinstance(name, str), "a string"), ("scope", scope, isinstance(scope, str), "a string"),
              ("data", data, data is None or isinstance(data, Var), "a variable that is a pointer"),

@@ -1,4 +1,4 @@
-"""Making expressions: conversion of Python values, promotion of dtypes, folding of constants.
+"""Construction of expressions: conversion of Python values, promotion of dtypes, folding of constants.
 
 Promotion (TVM v0.8's): an integer with a float takes the float's dtype; otherwise the wider; at equal width unsigned.
 bool in arithmetic becomes int32; float16 with bfloat16 is an error. A Python number takes the dtype of the other
@@ -52,7 +52,7 @@ from tedsl.ir.ops import BITWISE_NOT, IF_THEN_ELSE, LIKELY, Op
 # --- conversion -----------------------------------------------------------------------------------------------------
 
 def is_expr(value: object) -> bool:
-    """Whether `value` is an expression already."""
+    """Whether `value` is an expression."""
     return isinstance(value, Expr)
 
 
@@ -67,7 +67,7 @@ def _is_numpy_scalar(value: object) -> bool:
 
 def as_expr(value: Any, like: DType | None = None) -> Expr:
     """`value` as an expression. Python numbers become constants: of dtype `like` if given, else bool, int32 (int64 where
-    needed) and float32; a numpy scalar keeps its dtype; what has a method `as_expr()`, such as an axis, is what that returns.
+    needed) and float32; a numpy scalar keeps its dtype; an object with `as_expr()`, such as an axis, is converted by it.
     """
     if isinstance(value, Expr):
         return value
@@ -117,22 +117,22 @@ def const(value: Any, dtype_: object = None) -> Expr:
 
 
 def as_dims(shape: Any) -> tuple[Any, ...]:
-    """What a number, an expression or a sequence of them says of each dimension; numpy has numbers that look like sequences."""
+    """The dimensions of a shape given as a number, an expression or a sequence of them; numpy scalars count as numbers."""
     sequence = hasattr(shape, "__iter__") and not isinstance(shape, str) and getattr(shape, "shape", None) != ()
     return tuple(shape) if sequence else (shape,)
 
 
 def as_shape(shape: Any, what: str) -> tuple[Expr, ...]:
     """`shape` (a number, an expression, or a sequence of them) as integer expressions; ShapeError names `what`."""
-    made = []
+    extents = []
     for position, dim in enumerate(as_dims(shape)):
         expr = as_expr(dim)
         if not expr.dtype.is_integer or expr.dtype.lanes != 1:
             raise ShapeError(f"{what}: dimension {position} of the shape is {dim!r} of dtype {expr.dtype}, not an integer")
         if isinstance(expr, IntImm) and expr.value < 0:
             raise ShapeError(f"{what}: dimension {position} of the shape is {expr.value}, below 0")
-        made.append(expr)
-    return tuple(made)
+        extents.append(expr)
+    return tuple(extents)
 
 
 # --- promotion ------------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def mul(a: Any, b: Any) -> Expr:
 
 
 def product_of_extents(a: Expr, b: Expr) -> Expr:
-    """`a * b` of numbers of iterations or elements: two constants whose product is beyond int32 make an int64."""
+    """`a * b` of counts of iterations or elements; the product of two constants is an int64 where it does not fit int32."""
     left, right = as_int(a), as_int(b)
     if left is None or right is None:
         return mul(a, b)
@@ -352,7 +352,7 @@ def maximum(a: Any, b: Any) -> Expr:
 
 
 def negative(a: Any) -> Expr:
-    """`-a`; of a float also the sign of zero changes."""
+    """`-a`; for floats the sign of zero changes too."""
     x = as_expr(a)
     if isinstance(x, FloatImm):
         return FloatImm(x.dtype, -x.value)
@@ -418,7 +418,7 @@ def greater_equal(a: Any, b: Any) -> Expr:
 
 
 def constant_equality(a: Any, b: Any) -> bool | None:
-    """Whether two constants are equal; None where that is not known without a proof."""
+    """Whether two operands are equal as constants; None if they are not both constants."""
     if not (is_operand(a) and is_operand(b)):
         return None
     try:
@@ -547,8 +547,8 @@ def _fold_cast(target: DType, x: IntImm | FloatImm) -> Expr | None:
 
 def call(op: object, *args: Any, dtype_: object = None) -> Expr:
     """A Call of intrinsic `op`; its dtype is that of the first argument unless given."""
-    made = tuple(as_expr(a) for a in args)
-    return Call(dtype_of_call(dtype_) if dtype_ is not None else made[0].dtype, Op.get(op), made)
+    operands = tuple(as_expr(a) for a in args)
+    return Call(dtype_of_call(dtype_) if dtype_ is not None else operands[0].dtype, Op.get(op), operands)
 
 
 def likely(condition: Expr) -> Expr:

@@ -52,8 +52,8 @@ def create() -> IRBuilder:
 class BufferVar:
     """A pointer that is read and written with `[]`, in elements; with a shape also by several indices.
 
-    `buffer`: what the indices refer to if there is one for each of its dimensions. The last index may be a vector; a dtype
-    with lanes makes every access a vector of consecutive elements.
+    `buffer`: the buffer that is indexed if there is one index for each of its dimensions. The last index may be a vector; a
+    dtype with lanes makes every access a vector of consecutive elements.
     """
 
     def __init__(self, builder: IRBuilder, data: Var, content: DType, shape: tuple[Expr, ...] | None,
@@ -105,7 +105,7 @@ class BufferVar:
             self._builder.emit(Store(self._data, stored, flat))
 
     def _stored(self, value: Any, wanted: DType) -> Expr:
-        """The value as it is stored; a number, and a scalar where a vector is stored, are made to fit."""
+        """The value converted to the dtype and lanes `wanted`: numbers take the dtype, scalars are broadcast to vectors."""
         stored = build.as_expr(value, like=self._content.element) if isinstance(value, (bool, int, float)) \
             else build.as_expr(value)
         if stored.dtype.element is not wanted.element:
@@ -119,7 +119,7 @@ class BufferVar:
         return stored
 
     def _by_dimension(self, indices: tuple[Expr, ...]) -> bool:
-        """Whether these are the indices of an element of the buffer (the last one may be a vector), and not its position."""
+        """Whether `indices` has one index for each dimension of the buffer, rather than a flat position."""
         buffer = self._buffer
         assert buffer is not None
         plain = len(indices) == 1 and not buffer.strides and build.as_int(buffer.elem_offset) == 0
@@ -127,7 +127,7 @@ class BufferVar:
             and all(i.dtype.lanes == 1 for i in indices[:-1])
 
     def _flat(self, indices: tuple[Expr, ...]) -> Expr:
-        """The index of the first element, or of every lane."""
+        """The flat index, in elements, that `indices` stand for: a scalar, or a vector with one index per lane."""
         if not indices:
             return build.const(0, "int32")
         flat = indices[0]
@@ -145,11 +145,11 @@ class BufferVar:
 
 
 def _as_indices(index: Any) -> tuple[Expr, ...]:
-    made = tuple(build.as_expr(i) for i in (index if isinstance(index, (tuple, list)) else (index,)))
-    for one in made:
-        if not one.dtype.is_integer:
-            raise DTypeError(f"an index is an integer, {one!r} is {one.dtype}", hint="cast it: index.astype('int32')")
-    return made
+    indices = tuple(build.as_expr(i) for i in (index if isinstance(index, (tuple, list)) else (index,)))
+    for position in indices:
+        if not position.dtype.is_integer:
+            raise DTypeError(f"an index is an integer, {position!r} is {position.dtype}", hint="cast it: index.astype('int32')")
+    return indices
 
 
 class IRBuilder:
@@ -168,7 +168,7 @@ class IRBuilder:
         self._blocks[-1].append(Evaluate(stmt) if isinstance(stmt, Expr) else stmt)
 
     def get(self) -> Stmt:
-        """Everything that was written. The builder is empty afterwards."""
+        """The statement made of everything emitted so far; the builder is empty afterwards."""
         if len(self._blocks) != 1:
             raise ExpressionError("get() is called inside a `with` block of the builder", hint="call it after all blocks")
         return self._close()
@@ -195,15 +195,15 @@ class IRBuilder:
     @contextmanager
     def for_range(self, begin: Any, end: Any, name: str = "i", dtype: object = None, kind: str = "serial", *,
                   for_type: str | None = None) -> Iterator[Var]:
-        """`for name in begin .. end - 1`; kind: serial, parallel, vectorize, unroll. for_type: its name in older programs."""
+        """`for name in begin .. end - 1`; kind: serial, parallel, vectorize, unroll; for_type: the same by its older name."""
         kind = kind if for_type is None else for_type
         if kind not in KINDS:
             raise ArgumentError(f"for_range: there is no kind {kind!r}", hint=f"choose one of {', '.join(KINDS)}")
         low, high = build.match_operands(begin, end)
         of = as_dtype(dtype) if dtype is not None else low.dtype
-        for what, found in ((f"its range, from {begin!r} to {end!r},", low.dtype), ("its variable", of)):
-            if not found.is_integer or found.lanes != 1:
-                raise DTypeError(f"for_range: the loop {name} counts in integers, and {what} is {found}",
+        for what, given in ((f"its range, from {begin!r} to {end!r},", low.dtype), ("its variable", of)):
+            if not given.is_integer or given.lanes != 1:
+                raise DTypeError(f"for_range: the loop {name} counts in integers, and {what} is {given}",
                                  hint="cast the begin and the end: end.astype('int32')")
         for end in (low, high):
             number = build.as_int(end)
@@ -218,21 +218,21 @@ class IRBuilder:
 
     @contextmanager
     def while_loop(self, condition: Any) -> Iterator[None]:
-        """The block as long as `condition` holds."""
+        """A `with` block that repeats as long as `condition` holds."""
         test = build.as_expr(condition)
         with self._block(lambda body: While(test, body)):
             yield
 
     @contextmanager
     def if_scope(self, cond: Any) -> Iterator[None]:
-        """The block if `cond`."""
+        """A `with` block that runs if `cond` holds."""
         test = build.as_expr(cond)
         with self._block(lambda body: IfThenElse(test, body)):
             yield
 
     @contextmanager
     def else_scope(self) -> Iterator[None]:
-        """The block where the `if_scope` just before does not hold."""
+        """A `with` block that runs where the condition of the `if_scope` just before does not hold."""
         last = self._blocks[-1][-1] if self._blocks[-1] else None
         if not isinstance(last, IfThenElse) or last.else_case is not None:
             raise ExpressionError("else_scope must follow an if_scope", hint="put it directly behind its `with` block")
@@ -247,14 +247,14 @@ class IRBuilder:
 
     @contextmanager
     def new_scope(self) -> Iterator[None]:
-        """A block: allocations and attributes inside it end with it."""
+        """A `with` block: allocations and attributes inside it end with it."""
         with self._block(lambda body: body):
             yield
 
     # --- what holds for the rest of the block ---
 
     def allocate(self, dtype: object, shape: Any, name: str = "buf", scope: str = "") -> BufferVar:
-        """Memory for the rest of the block."""
+        """A pointer to new memory of `shape` elements of `dtype`, which lives for the rest of the block."""
         check_scope(scope, f"allocate {name}")
         dims = build.as_shape(shape, f"allocate {name}")
         content = as_dtype(dtype)
@@ -263,27 +263,27 @@ class IRBuilder:
         return BufferVar(self, data, content, dims)
 
     def let(self, var_name: Any, value: Any) -> Var:
-        """A variable with that value for the rest of the block; `var_name`: its name, or a Var."""
+        """A variable bound to `value` for the rest of the block; `var_name`: its name, or a Var."""
         bound = build.as_expr(value)
         var = var_name if isinstance(var_name, Var) else Var(var_name, bound.dtype)
         self.emit(lambda body: LetStmt(var, bound, body))
         return var
 
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
-        """An attribute for the rest of the block."""
+        """Attach an attribute (an AttrStmt) to the rest of the block."""
         if attr_key in THREADS and getattr(node, "thread_tag", None) is None:
             raise ArgumentTypeError(f"scope_attr {attr_key!r} is about a thread axis, not {node!r}",
                                     hint='make one: tx = te.thread_axis("threadIdx.x")')
         about = StringImm(node) if isinstance(node, str) else node.as_expr() if isinstance(node, BufferVar) else node
-        made = build.as_expr(value)
-        self.emit(lambda body: AttrStmt(about, attr_key, made, body))
+        expr = build.as_expr(value)
+        self.emit(lambda body: AttrStmt(about, attr_key, expr, body))
 
     # --- memory and conditions ---
 
     def buffer_ptr(self, buf: Buffer, shape: Sequence[Any] | None = None) -> BufferVar:
-        """The elements of a buffer: by one index for each dimension, or by a single `[i]` in memory order.
+        """Access to the elements of a buffer: by one index per dimension, or by a single `[i]` in memory order.
 
-        shape: how several indices are taken instead, as those of a compact row-major array.
+        shape: dimensions by which several indices are interpreted instead, compact and row-major.
         """
         if not isinstance(buf, Buffer):
             raise ArgumentTypeError(f"buffer_ptr takes a Buffer, not {type(buf).__name__}",
@@ -299,6 +299,6 @@ class IRBuilder:
         return BufferVar(self, pointer_var(name, content.element, scope), content, None)
 
     def likely(self, expr: Any) -> Expr:
-        """`expr`, expected to hold."""
+        """`expr`, marked as likely to hold."""
         return build.likely(build.as_expr(expr))
 

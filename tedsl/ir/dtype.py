@@ -1,4 +1,4 @@
-"""Data types: interned strings that know their parts, so that `x.dtype == "float32"` works and costs nothing.
+"""Data types: interned strings with their parts as attributes, so that `x.dtype == "float32"` works and is cheap.
 
 Names: bool, int8-64, uint8-64, float16-64, bfloat16, handle; a vector is written `float32x16`.
 """
@@ -84,7 +84,7 @@ def dtype(name: object) -> DType:
 
 
 def dtype_of_call(name: object) -> DType:
-    """The same for what a call gives, which may be nothing: None and "void" are VOID."""
+    """The DType called `name` as the result of a call; None and "void" give VOID."""
     return VOID if name is None or name == "void" else dtype(name)
 
 
@@ -151,7 +151,7 @@ def round_float(value: float, d: DType) -> float:
 
 
 def _round_bfloat16(value: float) -> float:
-    """Round once, from the double: its mantissa is cut to 8 bits (fewer below 2**-126), ties to even."""
+    """`value` rounded once to bfloat16, from double: 8 bits of mantissa (fewer below 2**-126), ties to even."""
     import math
 
     if value == 0.0:

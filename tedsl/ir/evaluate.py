@@ -1,8 +1,8 @@
-"""The reference interpreter: what programs mean, by running them. The oracle of every pass, schedule and backend.
+"""The reference interpreter: it defines what programs mean and is the oracle of every pass, schedule and backend.
 
 `evaluate(expr, env)` computes an expression, `run(func, args)` a function, in either form (buffers, or flat memory).
 Semantics are those of the head of `expr.py`. An access out of range raises InternalError with buffer, index, size and
-loops; memory that nobody wrote holds NaN and extreme integers. Programs are translated to Python once and kept.
+loops; uninitialised memory holds NaN and extreme integers. Programs are translated to Python once and kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tedsl.ir.walk.visitor import variables
 
 
 class Returned(Exception):
-    """`tir.ret` was reached."""
+    """Raised where the program executes `tir.ret`."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
         external: Mapping[str, External] | None = None) -> None:
     """Runs `func` on numpy arrays and Python scalars in the order of its parameters; outputs are written in place.
 
-    reverse_parallel: iterations of parallel loops run backwards. external: what call_extern and call_packed call before
-    they look among registered functions and C symbols.
+    reverse_parallel: iterations of parallel loops run backwards. external: functions by name, found by call_extern
+    and call_packed before registered functions and C symbols.
     """
     compiled = _compiled(func, reverse_parallel)
     env = bind_arguments(func, args)
@@ -80,7 +80,7 @@ def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
 
 
 def source_of(func: PrimFunc) -> str:
-    """The Python source that `run` executes, to look at."""
+    """The Python source that `run` executes for `func`, for debugging."""
     return _compiled(func, False).source
 
 
@@ -104,7 +104,7 @@ def _plain(value: Any) -> Any:
 
 
 def _value_of(need: Any, env: Mapping[Any, Any]) -> Any:
-    """The value of what a program needs, in the form that it computes with."""
+    """The value of the variable, buffer or tensor `need`, in the representation that compiled programs use."""
     if need not in env:
         name = getattr(need, "name", need)
         raise InternalError(f"{name} is used but nothing binds it; bound are: "
@@ -124,7 +124,7 @@ def _scalar(value: Any, of: DType) -> Any:
 
 
 def _memory_view(array: Any) -> Any:
-    """The elements of an array as a line: by address, from the first to the last."""
+    """A flat view of the memory of an array: all elements by address, from the first to the last."""
     if array.dtype.name in ("bool", "bfloat16"):
         array = array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
     if array.ndim == 1 and array.flags.c_contiguous:
@@ -139,7 +139,7 @@ def _memory_view(array: Any) -> Any:
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> dict[Any, Any]:
-    """Values of all variables that the arguments determine, and the memory of the buffers."""
+    """The values of all variables that the arguments determine, and the memory of each buffer."""
     if len(args) != len(func.params):
         raise InternalError(f"{func.name} takes {len(func.params)} arguments, not {len(args)}")
     env: dict[Any, Any] = {}
@@ -166,7 +166,7 @@ def _check_array(buffer: Buffer, array: Any) -> None:
 
 
 def _facts(buffer: Buffer, array: Any) -> Iterable[tuple[str, Expr, int]]:
-    """What an array says: expressions of the buffer and the integers that they must be."""
+    """The equations that an array gives: a description, an expression of the buffer, and the integer that it must equal."""
     for position, (dim, size) in enumerate(zip(buffer.shape, array.shape)):
         yield f"dimension {position} of {buffer.name}", dim, size
     if buffer.strides:
@@ -179,7 +179,7 @@ def _facts(buffer: Buffer, array: Any) -> Iterable[tuple[str, Expr, int]]:
 
 
 def _solve(facts: list[tuple[str, Expr, int]], env: dict[Any, Any]) -> None:
-    """Binds the variables of `facts`: those that stand alone first, then those in linear expressions; checks the rest."""
+    """Solves the equations `facts`: variables that stand alone first, then those in linear expressions; checks the rest."""
     waiting = facts
     while waiting:
         later = []

@@ -58,7 +58,7 @@ class Expr(ExprOperators, Node):
 
 @node
 class Var(Expr):
-    """A named scalar or pointer. Two Vars of one name are two variables. `dtype` may be given as a str, a DType, or a
+    """A named scalar or pointer. Two Vars with the same name are different variables. `dtype` may be a str, a DType, or a
     PointerType for the data of a buffer (then the dtype is handle)."""
 
     name: str
@@ -179,7 +179,7 @@ class BinaryOp(Expr):
         set_field(self, "dtype", operand)
 
     def adopt(self) -> None:
-        """A number takes the dtype of the other operand."""
+        """Convert a Python number to the dtype of the other operand."""
         adopt(self, "a", "b")
 
     def child_nodes(self) -> list[Node]:
@@ -242,7 +242,7 @@ class Mul(BinaryOp):
 
 @node
 class Div(BinaryOp):
-    """`a / b` of floats; of integers rounded towards zero, 0 for a zero divisor."""
+    """`a / b`: IEEE division of floats; for integers rounded towards zero, 0 for a zero divisor."""
 
     a: Expr
     b: Expr
@@ -251,7 +251,7 @@ class Div(BinaryOp):
 
 @node
 class Mod(BinaryOp):
-    """`a - trunc(a / b) * b` of integers: the sign of the dividend."""
+    """The remainder `a - trunc(a / b) * b` of integers, which has the sign of the dividend."""
 
     a: Expr
     b: Expr
@@ -269,7 +269,7 @@ class FloorDiv(BinaryOp):
 
 @node
 class FloorMod(BinaryOp):
-    """`a - (a // b) * b` of integers: the sign of the divisor."""
+    """The remainder `a - (a // b) * b` of integers, which has the sign of the divisor."""
 
     a: Expr
     b: Expr
@@ -350,7 +350,7 @@ class GE(CompareOp):
 
 @node
 class And(LogicalOp):
-    """Both hold."""
+    """Logical and of two bools; both operands are evaluated."""
 
     a: Expr
     b: Expr
@@ -359,7 +359,7 @@ class And(LogicalOp):
 
 @node
 class Or(LogicalOp):
-    """At least one holds."""
+    """Logical or of two bools; both operands are evaluated."""
 
     a: Expr
     b: Expr
@@ -391,7 +391,7 @@ class Select(Expr):
     children: ClassVar[tuple[str, ...]] = ("condition", "true_value", "false_value")
 
     def adopt(self) -> None:
-        """A number takes the dtype of the other value."""
+        """Convert a Python number to the dtype of the other value."""
         adopt(self, "condition")
         adopt(self, "true_value", "false_value")
 
@@ -435,7 +435,7 @@ class Let(Expr):
 
 @node
 class Call(Expr):
-    """An intrinsic or an external function: `op` says which, `ops.py` what it means. dtype None: it gives no value."""
+    """A call of the intrinsic or external function `op` (described in `ops.py`). dtype None: the call has no value."""
 
     dtype: DType
     op: Op
@@ -443,7 +443,7 @@ class Call(Expr):
     children: ClassVar[tuple[str, ...]] = ("args",)
 
     def adopt(self) -> None:
-        """The operator may be given by its name."""
+        """Look up an operator that is given by its name."""
         set_field(self, "op", Op.get(self.op))
 
     def __post_init__(self) -> None:
@@ -467,7 +467,7 @@ class Ramp(Expr):
     children: ClassVar[tuple[str, ...]] = ("base", "stride")
 
     def adopt(self) -> None:
-        """A number takes the dtype of the other operand."""
+        """Convert a Python number to the dtype of the other operand."""
         adopt(self, "base", "stride")
 
     def __post_init__(self) -> None:
@@ -549,7 +549,7 @@ class BufferLoad(Expr):
 
 @node
 class ProducerLoad(Expr):
-    """The element of a tensor of the language at `indices`: formulas are made of these, loops are not."""
+    """The element of a tensor at `indices`; occurs in formulas only, not in loops."""
 
     producer: Any  # a tensor of the language: it has shape, dtype and name
     indices: tuple[Expr, ...]

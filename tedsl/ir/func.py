@@ -17,12 +17,11 @@ RECOMPUTED = "tedsl.recomputed"  # attribute of a function: a stage that compute
 
 
 class Accesses(Enum):
-    """What holds of the accesses of loops that are not proved to stay inside their memory.
-
-    PROVED: they are refused, demanded of the arrays of the call, or, where data decides, clamped: nothing can go wrong.
-    DATA_AT_RUN_TIME: the same, but where data decides the index is checked before it is used (`passes/checked`).
-    DATA_TRUSTED: the same, but where data decides the index is taken to be right.
-    AT_RUN_TIME: they are left as written, and every access is checked while the loops run (`passes/checked`).
+    """How loops handle accesses that are not proved to stay inside their memory.
+    PROVED: they are refused, made a requirement on the arrays of the call, or, where the index depends on data, clamped.
+    DATA_AT_RUN_TIME: as PROVED, but a data-dependent index is bounds-checked before use (`passes/checked`).
+    DATA_TRUSTED: as PROVED, but a data-dependent index is assumed to be in range.
+    AT_RUN_TIME: they are left as written, and every access is bounds-checked while the loops run (`passes/checked`).
     """
 
     PROVED = "proved"
@@ -32,14 +31,14 @@ class Accesses(Enum):
 
     @property
     def name_stages(self) -> bool:
-        """Whether loops say which stage they compute, for the errors of checks."""
+        """Whether loops are annotated with the stage that they compute, for the errors of run-time checks."""
         return self in (Accesses.AT_RUN_TIME, Accesses.DATA_AT_RUN_TIME)
 
 
 @node
 class PrimFunc(Node):
-    """A function of scalars and buffers: `params` in order, each a scalar Var or a handle that `buffer_map` explains. A buffer
-    among the `params` gets a handle of its name.
+    """A function of scalars and buffers: `params` in order, each a scalar Var or a handle that `buffer_map` maps to a
+    buffer. A buffer among the `params` gets a handle of its name.
 
     attrs: "global_symbol" (its name), "tir.noalias" (the buffers do not overlap), "from_legacy_te_schedule", ...
     Variables in the shapes and strides of the buffers are bound by the arrays of the call.
@@ -54,7 +53,7 @@ class PrimFunc(Node):
     binders: ClassVar[tuple[str, ...]] = ("params",)
 
     def adopt(self) -> None:
-        """A buffer among the parameters gets a handle of its name."""
+        """Replace buffers among the parameters by handles of the same name, and add them to `buffer_map`."""
         given: tuple[Any, ...] = self.params
         buffers = {param: Var(param.name, HANDLE) for param in given if isinstance(param, Buffer)}
         set_field(self, "params", tuple([buffers.get(param, param) for param in given]))
@@ -79,16 +78,16 @@ class PrimFunc(Node):
                                     hint="f = tedsl.build(func), then f(a, b)")
 
     def with_body(self, body: Stmt) -> PrimFunc:
-        """This function with another body; itself if it is the same."""
+        """A copy of this function with another body; itself if the body is the same object."""
         return self if body is self.body else self.replace(body=body)
 
     def with_attr(self, key_or_dict: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
-        """This function with an attribute set, or with several from a dict."""
+        """A copy of this function with one attribute set, or with several from a dict."""
         new = {key_or_dict: value} if isinstance(key_or_dict, str) else dict(key_or_dict)
         return self.replace(attrs=FrozenDict({**self.attrs, **new}))
 
     def script(self) -> str:
-        """The loops in the notation for eyes (tedsl/ir/script); `str()` gives TVM's."""
+        """The loops in the readable notation (tedsl/ir/script); `str()` gives TVM's."""
         from tedsl.ir.script import script
 
         return script(self)
@@ -109,7 +108,7 @@ class GlobalVar(Node):
 
 
 class IRModule:
-    """Functions by name. Printing it prints them."""
+    """A mapping from names to PrimFuncs. Printing the module prints its functions."""
 
     def __init__(self, functions: Mapping[Any, PrimFunc] | None = None) -> None:
         self._functions: dict[str, PrimFunc] = {}
@@ -177,7 +176,7 @@ class IRModule:
         return Node.full_text(self)
 
     def script(self) -> str:
-        """The functions in the notation for eyes (tedsl/ir/script); `str()` gives TVM's."""
+        """The functions in the readable notation (tedsl/ir/script); `str()` gives TVM's."""
         from tedsl.ir.script import script
 
         return script(self)

@@ -1,4 +1,4 @@
-"""Functions outside of a program, by name: Python's, which `call_packed` calls, and C's that are operators of the language."""
+"""External functions by name: Python functions that `call_packed` calls, and C functions that are operators of the language."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tedsl.ir.ops import MATH_BINARY, MATH_UNARY
 
 @dataclass(frozen=True)
 class Registered:
-    """A Python function; `as_array` makes the array that it gets from one of numpy on the same memory."""
+    """A registered Python function; `as_array` wraps a numpy array, without a copy, as the array that the function takes."""
 
     function: Callable[..., Any]
     as_array: Callable[[Any], Any]
@@ -23,23 +23,23 @@ FUNCTIONS: dict[str, Registered] = {}  # filled by runtime/functions.py
 
 
 def listed() -> list[str]:
-    """The names of the functions of the program; what checked mode registers for itself is none of them."""
+    """The names of the functions registered by users, without those that checked mode registers for itself."""
     return sorted(name for name in FUNCTIONS if not name.startswith("tedsl.checked."))
 
 
 def registered(name: str) -> Registered:
     """The function called `name`; OptionError if there is none."""
-    found = FUNCTIONS.get(name)
-    if found is None:
+    entry = FUNCTIONS.get(name)
+    if entry is None:
         raise OptionError(f"call_packed: no Python function is registered as {name!r}; registered: "
                           f"{', '.join(listed()) or '(none)'}", hint=f"tedsl.register_func({name!r}, function)")
-    return found
+    return entry
 
 
 def as_number(name: str, answer: Any, of: DType) -> int | float:
-    """What the function `name` returned, as the number of dtype `of` that the program uses; None counts as 0.
+    """The return value of the function `name` as a number of dtype `of`; None counts as 0.
 
-    For an integer a float will do that is a whole number, 2.0; what `of` cannot hold is refused, not wrapped or rounded.
+    An integral float such as 2.0 is accepted for an integer; ArgumentError for a value that `of` cannot represent.
     """
     if answer is None:
         return 0
@@ -60,7 +60,7 @@ def _whole(answer: Any, of: DType) -> int:
     """`answer` as an integer of dtype `of`."""
     number = int(answer)
     if number != answer:
-        raise ValueError("it is no whole number")
+        raise ValueError("it is not a whole number")
     low, high = (0, 2**64 - 1) if of.min_value is None or of.max_value is None else (of.min_value, of.max_value)
     if not low <= number <= high:
         raise ValueError(f"that holds {low} to {high}")

@@ -4,7 +4,7 @@
     class Count:
         def run_before_pass(self, mod, info): print(info.name)
 
-`mod` is a module of the function at hand; `info` has `name`, `opt_level` and `required`.
+`mod` is a module of the function being compiled; `info` has `name`, `opt_level` and `required`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from tedsl.ir.func import IRModule
 
 
 class PassInstrument:
-    """An instrument that does nothing: subclasses say what happens when."""
+    """Base class of instruments, whose methods do nothing: subclasses override those that they need."""
 
     @property
     def name(self) -> str:
         return type(self).__name__
 
     def enter_pass_ctx(self) -> None:
-        """At the beginning of the `with` block."""
+        """Called at the beginning of the `with` block."""
 
     def exit_pass_ctx(self) -> None:
-        """At its end."""
+        """Called at the end of the `with` block."""
 
     def should_run(self, mod: IRModule, info: Any) -> bool:
         """Whether a pass runs at all; one that is required, or that correct code needs, runs anyway."""
         return True
 
     def run_before_pass(self, mod: IRModule, info: Any) -> None:
-        """Shown the module that a pass gets."""
+        """Called before a pass with the module that it gets."""
 
     def run_after_pass(self, mod: IRModule, info: Any) -> None:
-        """Shown the module that a pass made."""
+        """Called after a pass with the module that it made."""
 
 
 METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
@@ -60,7 +60,7 @@ def pass_instrument(pi_cls: Any = None) -> Any:
 
 @dataclass
 class _Timed:
-    """One run of a pass, and the passes that ran inside of it."""
+    """The time of one run of a pass, in seconds, and the passes that ran inside it."""
 
     name: str
     began: float

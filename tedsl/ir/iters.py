@@ -14,8 +14,8 @@ from tedsl.ir.operators import ExprOperators
 
 @node
 class Range(Node):
-    """The integers min, ..., min + extent - 1. `Range(begin, end)` and `Range(extent)` as users write them; inside the
-    house `Range.from_min_extent`."""
+    """The integers min, ..., min + extent - 1. Users write `Range(begin, end)` or `Range(extent)`; the compiler uses
+    `Range.from_min_extent`."""
 
     min: Expr
     extent: Expr | None = None
@@ -33,17 +33,17 @@ class Range(Node):
     @staticmethod
     def from_min_extent(min: Any, extent: Any) -> Range:
         """The range of `extent` integers that starts at `min`."""
-        made = object.__new__(Range)
-        set_field(made, "min", build.as_expr(min))
-        set_field(made, "extent", build.as_expr(extent))
-        return made
+        span = object.__new__(Range)
+        set_field(span, "min", build.as_expr(min))
+        set_field(span, "extent", build.as_expr(extent))
+        return span
 
     def replace(self, **changed: Any) -> Range:
         return Range.from_min_extent(changed.get("min", self.min), changed.get("extent", self.extent))
 
 
 class IterType(IntEnum):
-    """What the iterations of an axis may do: the numbers are TVM's."""
+    """The kind of an axis (data parallel, reduction, thread, ...), with TVM's numbers."""
 
     DATA_PAR = 0
     THREAD_INDEX = 1
@@ -58,7 +58,7 @@ class IterType(IntEnum):
 
 @node
 class IterVar(ExprOperators, Node):
-    """An axis: a variable, its range (None: not known yet) and what its iterations may do. Usable as an expression."""
+    """An axis: a variable, its range (None: not known yet) and its kind. Usable as an expression, the variable."""
 
     dom: Range | None
     var: Var
@@ -86,7 +86,7 @@ class IterVar(ExprOperators, Node):
         return self.var.dtype
 
     def as_expr(self) -> Var:
-        """The variable: what an axis is in an expression."""
+        """The variable, which stands for the axis in expressions."""
         return self.var
 
     @property

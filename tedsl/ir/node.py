@@ -1,4 +1,4 @@
-"""What every IR object is: immutable, slotted, compared and hashed by identity, rebuilt by `map_children`."""
+"""The base of all IR objects: immutable, slotted, compared and hashed by identity, rebuilt by `map_children`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def node(cls: type[T]) -> type[T]:
 
     Slots are set through their descriptors: half the time of a frozen dataclass. The constructor checks that each field is of
     its annotated type, after `adopt` has converted arguments given as users write them; where all are of their types
-    already, that costs one `isinstance` a field. A `__post_init__` checks what the types do not say and fills the fields
-    marked `init=False`.
+    already, that costs one `isinstance` a field. A `__post_init__` makes further checks and fills the fields marked
+    `init=False`.
     """
     made = dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)(cls)
     for method in (_make_init(made), *_make_walkers(made)):
@@ -123,8 +123,8 @@ class Node:
     def adopt(self) -> None:
         """Converts arguments of the constructor that depend on each other, such as a number on the dtype beside it.
 
-        Called only if some field is not of its type. Fields of expressions that hold other operands afterwards are converted
-        each on its own.
+        Called only if some field is not of its annotated type. Expression fields that still hold other operands afterwards are
+        converted one by one.
         """
 
     def child_nodes(self) -> list[Node]:
@@ -222,12 +222,12 @@ def _type_checks(types: Mapping[str, str], module: Mapping[str, Any]) -> list[st
 
 
 def _annotation(of: Field[Any]) -> str:
-    """The type of a field, as its annotation writes it; a class by its name, and "Any" for what is neither."""
+    """The type of a field as text: a string annotation as it is, a class by its name, "Any" for anything else."""
     return of.type if isinstance(of.type, str) else of.type.__name__ if type(of.type) is type else "Any"
 
 
 def _element(of: str) -> str:
-    """What a tuple of this type holds; "" for other types."""
+    """The element type of a tuple type; "" for other types."""
     return of.removeprefix("tuple[").removesuffix(", ...]") if of.startswith("tuple[") else ""
 
 
@@ -247,7 +247,7 @@ def _fits(name: str, of: str) -> str:
 
 
 def _adopt_fields(made: Any) -> None:
-    """Converts what the node `made` was given as users write it; ArgumentTypeError names a field of another type."""
+    """Converts the fields of the node `made` to their annotated types; ArgumentTypeError names a field that does not fit."""
     types = {f.name: _annotation(f) for f in fields(made) if f.init}
     for name, of in types.items():
         value = getattr(made, name)
@@ -269,7 +269,7 @@ def _adopt_fields(made: Any) -> None:
 
 
 def _converted(value: Any, of: str) -> Any:
-    """A list as a tuple, a whole number as an int or a member of an enum, a mapping as an immutable one; else `value`."""
+    """`value` as a field of type `of`: a list as a tuple, an integer as int or enum member, a mapping as a FrozenDict."""
     cls = SCOPE.get(of)
     try:
         if _element(of) and isinstance(value, Iterable) and not isinstance(value, Mapping):
@@ -321,7 +321,7 @@ def _article(of: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The value in a message; a tuple by the first of its elements that may be wrong."""
+    """The text of a value for an error message; for a tuple, of its first element that may be wrong."""
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
 

@@ -1,6 +1,6 @@
 """The Python operators of expressions and iteration variables, and operands that are given as Python values.
 
-They delegate to `ir/build.py`, which stands on the expressions and so is imported late: here and nowhere else in `ir`.
+They delegate to `ir/build.py`, which itself imports the expressions and so is imported late, here and nowhere else in `ir`.
 
 `a == b` is lazy: used as an expression it is a comparison, as a bool it is identity, so that `axis in axes` works.
 """
@@ -48,9 +48,9 @@ _SAME = ("ceil", "copysign", "cos", "cosh", "exp", "exp2", "floor", "fmod", "hyp
 
 
 def from_numpy(what: str, module: str, ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The value of the operator that numpy's function `ufunc` is; else ArgumentTypeError with its name in `module`.
+    """The result of the operator that numpy's `ufunc` corresponds to; ArgumentTypeError names its counterpart in `module` else.
 
-    what: the operand that is not an array, and what it is, for the message.
+    what: the operand that is not an array, in words, for the message.
     """
     name: str = ufunc.__name__
     if method == "__call__" and not options and len(inputs) == 2 and name in _OPERATORS:
@@ -158,7 +158,7 @@ class ExprOperators:
     __rmatmul__ = __matmul__
 
     def asobject(self) -> Any:
-        """The node itself; of a lazy `a == b` the comparison."""
+        """The node itself; for a lazy `a == b` the comparison."""
         return self
 
     def equal(self, other: Any) -> Expr:
@@ -175,7 +175,7 @@ class ExprOperators:
 
 
 class LazyEqual(ExprOperators):
-    """What `a == b` and `a != b` give: a comparison wherever an expression is wanted, identity as a bool."""
+    """The result of `a == b` and `a != b`: a comparison where an expression is expected, identity as a bool."""
 
     __slots__ = ("_equal", "a", "b")
 

@@ -1,6 +1,6 @@
-"""The operators of `Call`: one literal table says what each is called, takes and may do.
+"""The operators of `Call`: one literal table of names, numbers of arguments and effects.
 
-effect: "pure" (value of its arguments alone), "read" (also reads memory), "opaque" (may do anything).
+effect: "pure" (depends on its arguments alone), "read" (also reads memory), "opaque" (may have any side effect).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tedsl.errors import OptionError
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """An operator by name. There is one object of each name, so that operators are compared by `is`."""
+    """An operator. There is one object for each name, so that operators are compared by `is`."""
 
     name: str
     arity: int | None  # None: any number
@@ -23,10 +23,10 @@ class Op:
         """The operator called `op`; OptionError if there is none."""
         if isinstance(op, Op):
             return op
-        found = OPS.get(str(op))
-        if found is None:
+        operator = OPS.get(str(op))
+        if operator is None:
             raise OptionError(f"there is no operator {op!r}", hint="see tedsl/ir/ops.py; external functions: tir.call_extern")
-        return found
+        return operator
 
     @property
     def short(self) -> str:

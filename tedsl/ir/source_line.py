@@ -1,4 +1,4 @@
-"""Where in the user's program something was written: for errors and for the journal."""
+"""Lines of the user's program, for errors and for the journal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SourceLine:
 
 
 def user_line() -> SourceLine | None:
-    """The innermost line outside of tedsl and topi that led here; None if there is none."""
+    """The innermost line outside of tedsl and topi on the call stack; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

@@ -25,7 +25,7 @@ class Stmt(Node):
 
 
 class ForKind(IntEnum):
-    """How the iterations of a loop run: the numbers are TVM's."""
+    """The kind of a loop (serial, parallel, vectorized, unrolled, ...), with TVM's numbers."""
 
     SERIAL = 0
     PARALLEL = 1
@@ -60,7 +60,7 @@ class For(Stmt):
     binders: ClassVar[tuple[str, ...]] = ("loop_var",)
 
     def adopt(self) -> None:
-        """Numbers take the dtype of the loop variable."""
+        """Convert Python numbers to the dtype of the loop variable."""
         constants_of(self, self.loop_var.dtype, "min", "extent")
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class For(Stmt):
 
 @node
 class While(Stmt):
-    """`body` as long as `condition` holds before it."""
+    """A loop that runs `body` as long as `condition`, evaluated before each iteration, holds."""
 
     condition: Expr
     body: Stmt
@@ -92,7 +92,7 @@ class LetStmt(Stmt):
     binders: ClassVar[tuple[str, ...]] = ("var",)
 
     def adopt(self) -> None:
-        """A number takes the dtype of the variable."""
+        """Convert a Python number to the dtype of the variable."""
         constants_of(self, self.var.dtype, "value")
 
 
@@ -111,7 +111,7 @@ class AttrStmt(Stmt):
             self._check_threads()
 
     def _check_threads(self) -> None:
-        """Threads are launched for a thread axis, and a number of them."""
+        """Raise unless an attribute that launches threads has a thread axis as its node and an integer as its value."""
         if getattr(self.node, "thread_tag", None) is None:
             raise ArgumentTypeError(f"the attribute {self.attr_key!r} is about a thread axis, not {self.node!r}",
                                     hint='make one: te.thread_axis("threadIdx.x")')
@@ -151,7 +151,7 @@ class Allocate(Stmt):
 
 @node
 class Store(Stmt):
-    """`value` to elements of a buffer variable, after `flatten_storage`; `index` in elements, a vector scatters.
+    """A store of `value` to a buffer variable, after `flatten_storage`; `index` in elements, a vector scatters.
 
     Lanes are written in ascending order; a false `predicate` (None: true) writes nothing.
     """
@@ -168,7 +168,7 @@ class Store(Stmt):
 
 @node
 class BufferStore(Stmt):
-    """`value` to the element of `buffer` at multi-dimensional `indices`, before `flatten_storage`."""
+    """A store of `value` to `buffer` at multi-dimensional `indices`, before `flatten_storage`."""
 
     buffer: Buffer
     value: Expr
@@ -196,7 +196,7 @@ class BufferRealize(Stmt):
 
 @node
 class SeqStmt(Stmt):
-    """Statements one after the other. Made by `seq`, which keeps them flat."""
+    """A sequence of statements; made by `seq`, which keeps sequences flat."""
 
     seq: tuple[Stmt, ...]
     children: ClassVar[tuple[str, ...]] = ("seq",)
@@ -210,7 +210,7 @@ class SeqStmt(Stmt):
 
 @node
 class Evaluate(Stmt):
-    """An expression for its effect: a call. `Evaluate(0)` does nothing."""
+    """A statement that evaluates an expression, a call, for its effect. `Evaluate(0)` does nothing."""
 
     value: Expr
     children: ClassVar[tuple[str, ...]] = ("value",)
@@ -218,7 +218,7 @@ class Evaluate(Stmt):
 
 @node
 class AssertStmt(Stmt):
-    """`body` after `condition` was checked; a false one raises `message` (a StringImm) in the caller."""
+    """`body` after a check of `condition`; if it is false, `message` (a StringImm) is raised in the caller."""
 
     condition: Expr
     message: Expr
@@ -233,11 +233,11 @@ class AssertStmt(Stmt):
 
 @node
 class Tensorized(Stmt):
-    """`body`: what the user wrote for a region of loops in terms that only the machine knows (a call, an instruction).
+    """A region of loops replaced by a tensor intrinsic; `body`: the user's statements for it (a call, an instruction).
 
-    `formula`: loops of our own that compute the same. The interpreter runs these, and passes read from them what the region
-    touches; machine code is made of `body`. name: that of the intrinsic. fills: how many of the buffers that `body` binds,
-    the last ones, it must store to everywhere; an update may leave elements as they are, so it fills none.
+    `formula`: generated loops that compute the same. The interpreter runs them and passes take the accesses of the region
+    from them; machine code is generated from `body`. name: of the intrinsic. fills: the number of buffers, the last that
+    `body` binds, every element of which it stores to; 0 for an update, which may leave elements unchanged.
     """
 
     name: str
@@ -262,7 +262,7 @@ def no_op() -> Stmt:
 
 
 def is_no_op(stmt: Stmt) -> bool:
-    """Whether `stmt` is an Evaluate of something without effect."""
+    """Whether `stmt` is an Evaluate of an expression without side effects."""
     return isinstance(stmt, Evaluate) and not _has_effect(stmt.value)
 
 
@@ -279,7 +279,7 @@ def _has_effect(value: Node) -> bool:
 
 
 def seq(*stmts: Stmt | None) -> Stmt:
-    """The statements in order, flat, without None and no-ops; one alone is itself, none is a no-op."""
+    """The sequence of the statements, flattened, without None and no-ops; a single statement itself; a no-op for none."""
     flat: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, SeqStmt):

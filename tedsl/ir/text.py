@@ -1,9 +1,9 @@
 """The printer: `text(node)`, the notation of TVM 0.8's `primfn(...)`, and `repr_text(node)`, the short one of `repr`.
 
 Names are made unique in the order of appearance: buffers of the parameters, parameters, data pointers (A, A_1, A_2), so
-that a text depends on the program alone. A variable carries its type where it is first seen.
+that the text depends on the program alone. A variable is printed with its type at its first occurrence.
 
-Ours, where v0.8 has no form or an unbalanced one: an access under a mask ends in ` if <mask>`; `select(...)` is closed;
+Extensions, where v0.8 has no form or an unbalanced one: an access under a mask ends in ` if <mask>`; `select(...)` is closed;
 `realize(B: Buffer(...), [0:n], True) {`; a module of one function prints without `@main = `; an annotation of a loop
 stands as `annotations = {...}` behind its kind; an expression of more than 200 000 parts (a DAG whose text would be
 exponential) is cut short with `...`.
@@ -105,7 +105,7 @@ def repr_text(node: Any) -> str:
 
 
 class Printer:
-    """Prints with an explicit stack; knows the names given so far and the indentation."""
+    """Prints with an explicit stack; holds the names given so far and the indentation."""
 
     def __init__(self, table: Mapping[type, Handler]) -> None:
         self.table = table
@@ -144,7 +144,7 @@ class Printer:
         return _unknown
 
     def name(self, node: Node, wanted: str, prefix: str) -> str:
-        """A name that no other node of this text has: `wanted`, or with a number behind it."""
+        """A name unique in this text: `wanted`, or with a number appended."""
         if not wanted or not wanted[0].isalpha():
             wanted = prefix + wanted
         unique = wanted
@@ -159,13 +159,13 @@ class Printer:
         return unique
 
     def var(self, var: Var, scope: str | None = None) -> str:
-        """The name of `var`; with its type if this is the first time. scope: what to print for a pointer's scope."""
+        """The name of `var`, with its type at the first occurrence. scope: the text for the scope of a pointer."""
         if var in self.names:
             return self.names[var]
         return f"{self.name(var, var.name, 'v')}: {_type_text(var, scope)}"
 
     def buffer(self, buffer: Buffer) -> list[Part]:
-        """The name of `buffer`; with its declaration if this is the first time."""
+        """The name of `buffer`, with its declaration at the first occurrence."""
         if buffer in self.names:
             return [self.names[buffer]]
         return [self.name(buffer, buffer.name, "buf_"), *self.declaration(buffer)]
@@ -322,7 +322,7 @@ ITER_NAMES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque", "Unro
 
 
 def _shown(stmt: Stmt) -> Stmt:
-    """`stmt`; of a tensorized region what the user wrote for it."""
+    """`stmt`; for a Tensorized region its body."""
     return stmt.body if isinstance(stmt, Tensorized) else stmt
 
 
@@ -331,7 +331,7 @@ def _block(body: Stmt) -> list[Part]:
 
 
 def _then(body: Stmt) -> list[Part]:
-    """What follows a statement that holds to the end of its block."""
+    """The parts that print the body of a statement whose scope extends to the end of the block."""
     return [body] if isinstance(_shown(body), SeqStmt) else [";", 0, body]
 
 
@@ -345,9 +345,9 @@ def _sequence(s: SeqStmt, p: Printer) -> list[Part]:
 
 
 def _flat(s: SeqStmt) -> list[Stmt]:
-    """The statements of `s`, with those of a tensorized region in its place."""
+    """The statements of `s`, with Tensorized regions replaced by their bodies."""
     shown = [_shown(stmt) for stmt in s.seq]
-    return [stmt for one in shown for stmt in (one.seq if isinstance(one, SeqStmt) else (one,))]
+    return [stmt for part in shown for stmt in (part.seq if isinstance(part, SeqStmt) else (part,))]
 
 
 def _for(s: For, p: Printer) -> list[Part]:
@@ -439,7 +439,7 @@ def _prim_func(func: PrimFunc, p: Printer) -> list[Part]:
 
 
 def _declaration(position: int, buffer: Buffer, p: Printer) -> list[Part]:
-    """Buffers stand below each other."""
+    """The declaration of one buffer of a function; declarations are aligned below each other."""
     below: list[Part] = [",", 0, " " * len("buffers = {")] if position else []
     return [*below, p.names[buffer], *p.declaration(buffer)]
 

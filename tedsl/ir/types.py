@@ -12,13 +12,13 @@ MEMORY_SCOPES = ("global", "shared", "local", "warp", "texture", "wmma.matrix_a"
 
 
 def is_scope(scope: str) -> bool:
-    """Whether `scope` is a kind of memory, also with a suffix ("local.L1"), or "", which leaves it open."""
+    """Whether `scope` is a memory scope, possibly with a suffix ("local.L1"), or "", which leaves it open."""
     known = any(scope == kind or scope.startswith(f"{kind}.") for kind in MEMORY_SCOPES)
     return not scope or (known and scope.isprintable())
 
 
 def check_scope(scope: object, what: str) -> None:
-    """Refuses what is no kind of memory; `what` is given it."""
+    """Raise ArgumentTypeError or ArgumentError unless `scope` is a memory scope; `what` opens the message."""
     if not isinstance(scope, str):
         raise ArgumentTypeError(f"{what}: the scope is a string, not {scope!r}", hint='for example "local"')
     if not is_scope(scope):

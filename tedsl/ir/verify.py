@@ -1,7 +1,7 @@
-"""The verifier: what every function between two passes must satisfy. A violation is a bug of ours, an InternalError.
+"""The verifier: the invariants of every function between two passes. A violation is an InternalError, a bug of the compiler.
 
 Dtypes and lanes of operands; conditions are bool; every variable that is used is bound around its use, and bound once in
-the function (a shared `Let` node counts once); operators exist and get what they take; loops, memory and the form:
+the function (a shared `Let` node counts once); operators exist and get arguments that they take; loops, memory and the form:
 `flat` allows no BufferLoad, BufferStore, BufferRealize, Prefetch. No form has ProducerLoad or Reduce. Before
 `flatten_storage`, flat accesses are legal too: bodies of `te.extern` are made of them.
 """
@@ -62,7 +62,7 @@ from tedsl.ir.walk.visitor import variables
 
 
 def verify(func: PrimFunc, *, flat: bool, error: type[Exception] = InternalError) -> None:
-    """Raises `error`, with the place, unless `func` is well-formed in the given form."""
+    """Raises `error`, which names the place, unless `func` is well-formed in the given form."""
     _Verifier(func, flat, error).function()
 
 
@@ -100,7 +100,7 @@ class _Verifier:
             self.bind(param, func, "the parameter list")
         for param, buffer in func.buffer_map.items():
             if param not in func.params:
-                self.fail(f"the buffer map explains {param.name}, which is no parameter")
+                self.fail(f"the buffer map has {param.name}, which is not a parameter")
             if not param.dtype.is_handle:
                 self.fail(f"parameter {param.name} has a buffer and dtype {param.dtype}")
             self.bind(buffer.data, buffer, f"buffer {buffer.name}")
@@ -116,7 +116,7 @@ class _Verifier:
     def stmt(self, s: Stmt) -> None:
         check = STATEMENTS.get(type(s))
         if check is None:
-            self.fail(f"{type(s).__name__} is no statement of loops")
+            self.fail(f"{type(s).__name__} is not a statement of the loop IR")
         check(self, s)
 
     def inside(self, place: str, body: Stmt) -> None:
@@ -160,7 +160,7 @@ class _Verifier:
     # --- expressions ---
 
     def expr(self, root: Expr, what: str) -> None:
-        """Checks `root` with an explicit stack. A body of a Let is walked anew: its variable is bound there alone."""
+        """Checks `root` with an explicit stack. The body of a Let is walked separately: its variable is bound only there."""
         seen: set[int] = set()
         stack: list[Callable[[], None] | Node] = [root]
         while stack:
@@ -283,15 +283,15 @@ def _attr(v: _Verifier, s: AttrStmt) -> None:
 
 
 def _bind_scope(v: _Verifier, s: AttrStmt) -> None:
-    """A buffer that stands for a region of another one: its pointer and the variables of its layout exist in the body."""
+    """Checks a buffer bound to a region of another one: its pointer and layout variables are bound in the body."""
     window, whole = s.node
     v.buffer(whole, f"attr {s.attr_key}")
-    made = [var for part in (*window.shape, *window.strides, window.elem_offset) for var in variables(part)
+    layout_vars = [var for part in (*window.shape, *window.strides, window.elem_offset) for var in variables(part)
             if var not in v.bound]
-    for var in dict.fromkeys((window.data, *made)):
+    for var in dict.fromkeys((window.data, *layout_vars)):
         v.bind(var, s, f"buffer {window.name}")
     v.inside(f"attr {s.attr_key}", s.body)
-    v.bound.difference_update((window.data, *made))
+    v.bound.difference_update((window.data, *layout_vars))
 
 
 def _if(v: _Verifier, s: IfThenElse) -> None:
@@ -352,7 +352,7 @@ def _seq(v: _Verifier, s: SeqStmt) -> None:
 
 def _assert(v: _Verifier, s: AssertStmt) -> None:
     v.condition(s.condition, "assert")
-    v.expect(isinstance(s.message, StringImm), lambda: "the message of an assert is no string")
+    v.expect(isinstance(s.message, StringImm), lambda: "the message of an assert is not a string")
     v.inside("assert", s.body)
 
 

@@ -1,4 +1,4 @@
-"""What the constructors of several nodes check about their arguments."""
+"""Checks of arguments shared by the constructors of several nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_condition(condition: Expr, what: Node) -> None:
 
 
 def check_name(name: object, what: str) -> None:
-    """Refuses what is no str, and what no text of a program can hold: a NUL, half of a character (a lone surrogate)."""
+    """Raise unless `name` is a str without characters that program text cannot hold: NUL and lone surrogates."""
     if not isinstance(name, str):
         raise ArgumentError(f"the name of {what} is a str, not {name!r}")
     if "\0" in name or (not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name)):
@@ -41,7 +41,7 @@ def check_name(name: object, what: str) -> None:
 
 
 def check_branch(what: Node, name: str) -> None:
-    """The field `condition` of a statement decides by a single truth value."""
+    """Raise unless the field `condition` of a statement is a scalar bool."""
     of = getattr(what, "condition").dtype  # noqa: B009 - which node it is does not matter
     if of is not BOOL:
         raise DTypeError(f"the condition of {name} is a scalar bool, not {of}",

@@ -15,7 +15,7 @@ HUGE = "more digits than Python writes"
 @pytest.mark.parametrize("dtype, answer, problem", [
     ("int32", float("nan"), "returned nan, and the program uses it as int32: cannot convert float NaN to integer"),
     ("int64", float("inf"), "returned inf, and the program uses it as int64"),
-    ("int32", 2.5, "returned 2.5, and the program uses it as int32: it is no whole number"),
+    ("int32", 2.5, "returned 2.5, and the program uses it as int32: it is not a whole number"),
     ("int32", 2**31, "as int32: that holds -2147483648 to 2147483647"),
     ("int64", 2**70, "as int64: that holds -9223372036854775808 to"),
     ("uint8", -1, "as uint8: that holds 0 to 255"),

@@ -1,1 +1,1 @@
-"""Calls of operators: what fits."""
+"""Signatures of the operators that expressions call."""

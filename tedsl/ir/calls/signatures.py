@@ -1,7 +1,7 @@
-"""The dtypes that each operator of `ops.py` takes and gives: one rule for each.
+"""The argument and result dtypes of each operator of `ops.py`, as one rule per operator.
 
-`tir.call_intrin` and `te.compute` ask where the program is written, the verifier between the passes, the code generator
-before it writes a call: machine code that takes a register of one type for another would write beyond its memory.
+They are checked by `tir.call_intrin` and `te.compute` where the program is written, by the verifier between passes, and by
+the code generator before it emits a call: machine code with a wrong register type would write beyond its memory.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Args = tuple[Expr, ...]
 
 
 class Signature(NamedTuple):
-    """fits: whether a call that gives the dtype may have these arguments, whose number is right. wanted: the same in words."""
+    """The rule of one operator. fits: whether a result dtype and the arguments are allowed; wanted: the rule in words."""
 
     fits: Callable[[DType, Args], bool]
     wanted: str
 
 
 def misfit(e: Call) -> str:
-    """What is wrong with the arguments and the dtype of `e`; "" where they fit its operator."""
+    """The violation of its operator's signature by the call `e`, in words; "" where there is none."""
     op, args = e.op, e.args
     if op.arity not in (None, len(args)):
         return f"{op.name} of {len(args)} arguments"
@@ -117,7 +117,7 @@ def _is_shape(e: Expr) -> bool:
 
 
 def _no_number(of: DType, args: Args) -> bool:
-    """Called for its effect; programs write int32, handle or nothing for what it gives."""
+    """Whether `of` is the dtype of a call without a value: programs write int32, handle or nothing."""
     return of is VOID or of.is_handle or (of.is_integer and of.lanes == 1)
 
 

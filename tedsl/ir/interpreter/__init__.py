@@ -1,1 +1,1 @@
-"""The inside of `ir/evaluate.py`: arithmetic (values), source (the writer), expr, stmt (one emitter per node)."""
+"""The implementation of `ir/evaluate.py`: arithmetic (values), source (the writer), expr, stmt (one emitter per node)."""

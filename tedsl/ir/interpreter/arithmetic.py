@@ -1,4 +1,4 @@
-"""What the interpreter computes with: exact scalar functions for every dtype; `lanewise` carries them over to vectors.
+"""The arithmetic of the interpreter: exact scalar functions for every dtype; `lanewise` applies them to vectors.
 
 Values: integers are Python ints in the range of their dtype, bools Python (or numpy) bools, floats numpy scalars of their
 dtype; a bfloat16 is a numpy float32 that bfloat16 can represent, in memory a uint16. Vectors are numpy arrays of those.
@@ -44,7 +44,7 @@ def bfloat16_from_double(x: Any) -> Any:
 # --- conversions ----------------------------------------------------------------------------------------------------
 
 def odd_float(n: int) -> float:
-    """The double at or next to `n` that is odd where it is not exact: rounding it again rounds `n` once."""
+    """`n` as a double, rounded to odd where it is not exact, so that rounding the result again rounds `n` once."""
     shift = max(n.bit_length() - 53, 0)
     high = abs(n) >> shift
     return math.ldexp(math.copysign(high | (abs(n) != high << shift), n), shift)
@@ -59,7 +59,7 @@ def bfloat16_from_int(n: int) -> Any:
 
 
 def float_to_int(x: Any, low: int, high: int) -> int:
-    """Truncated; NaN gives 0; what is out of range saturates."""
+    """`x` truncated to an integer; NaN gives 0, and values outside low .. high saturate."""
     if x != x:
         return 0
     if np.isinf(x):
@@ -128,7 +128,7 @@ def count_leading_zeros(a: int, bits: int) -> int:
 # --- floats ---------------------------------------------------------------------------------------------------------
 
 def smaller(a: Any, b: Any) -> Any:
-    """NaN if either is NaN; of equal operands the second. Scalars and vectors."""
+    """The minimum of scalars or vectors: NaN if either is NaN; the second of two equal operands."""
     return np.where((a != a) | (a < b), a, b)[()]
 
 
@@ -237,7 +237,7 @@ def outside(index: Any, mask: Any, size: int) -> bool:
 
 
 def uninitialised(size: int, element: DType) -> Any:
-    """Memory of `size` elements that shows when it is read: NaN; integers alternately very large and very small."""
+    """An array of `size` elements that makes reads of uninitialised memory visible: NaN, or alternating extreme integers."""
     kind = memory_type(element)
     if element.is_float and element.code != "bfloat":
         return np.full(size, np.nan, kind)

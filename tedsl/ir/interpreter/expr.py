@@ -290,7 +290,7 @@ BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 
 def _intrinsic(c: SourceWriter, e: Call, name: str) -> str | None:
-    """The source of a function on scalars (integers may leave their range: the caller wraps)."""
+    """The source of the intrinsic `name` as a function on scalars; its integers may overflow, the caller wraps them."""
     first = e.args[0].dtype.element
     if name in BITWISE:
         return f"lambda x, y: x {BITWISE[name]} y"
@@ -343,7 +343,7 @@ def _masked_choice(c: SourceWriter, e: Call, condition: str, wide: bool) -> Emis
 
 
 def _memory_argument(c: SourceWriter, e: Call, name: str) -> Emission:
-    """An argument that is memory."""
+    """The source of an argument that is an address or an array."""
     if name == "address_of":
         load = e.args[0]
         if not isinstance(load, Load):
@@ -414,7 +414,7 @@ def _producer_load(c: SourceWriter, e: ProducerLoad, wide: bool) -> Emission:
 
 
 def _item(c: SourceWriter, key: Any, name: str, of: DType, indices: list[str]) -> str:
-    """An element of an array that the caller gives for a buffer or tensor."""
+    """The source of an element of the array that the caller gives for a buffer or tensor."""
     array = c.free.setdefault(key, c.local(name))
     for position, index in enumerate(indices):
         c.check(f"{name}, dimension {position}", index, f"{array}.shape[{position}]", 1, "")
@@ -424,7 +424,7 @@ def _item(c: SourceWriter, key: Any, name: str, of: DType, indices: list[str]) -
 
 
 def _reduce(c: SourceWriter, e: Reduce, wide: bool) -> Emission:
-    """Loops over the axes; the accumulators start with the identity, or with `init`."""
+    """Emits loops over the axes of a reduction; the accumulators start with the identity, or with `init`."""
     accumulators = []
     for start in e.init or e.combiner.identity_element:
         value = yield start, False

@@ -1,4 +1,4 @@
-"""Functions outside of the program, as the interpreter calls them: Python functions by name, C symbols of the process."""
+"""External functions in the interpreter: Python functions by name, and C symbols of the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _C_TYPES: dict[str, Any] = {
 
 
 def caller(given: Mapping[str, External]) -> External:
-    """What a program calls for an external function; those of `given` come first."""
+    """The function that interpreted programs call for an external one by name; it looks in `given` first."""
     def call(name: str, kind: str, result: DType, dtypes: tuple[DType, ...], *args: Any) -> Any:
         if name in given:
             return given[name](*args)
@@ -58,13 +58,13 @@ def _c_function(name: str, result: DType, dtypes: tuple[DType, ...]) -> External
     if function is None:
         raise LoweringError(f"there is no C function {name!r} in this process",
                             hint="load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
-    made = ctypes.CFUNCTYPE(_C_TYPES[str(result)], *[_C_TYPES[str(of)] for of in dtypes])(
+    typed = ctypes.CFUNCTYPE(_C_TYPES[str(result)], *[_C_TYPES[str(of)] for of in dtypes])(
         ctypes.cast(function, ctypes.c_void_p).value or 0)
-    return lambda *args: _number(made(*args) or 0, result)
+    return lambda *args: _number(typed(*args) or 0, result)
 
 
 def array_view(flat: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """An array of `shape` on a flat one."""
+    """A view with `shape` and `strides` (in elements) of a flat array, from element `offset` on."""
     size = flat.itemsize
     if 0 in shape:
         return np.empty(shape, flat.dtype)

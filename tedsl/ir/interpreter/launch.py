@@ -1,8 +1,8 @@
-"""How kernels of a device run in the interpreter: each thread of a block is a generator, which stops where it must wait.
+"""Execution of device kernels in the interpreter: each thread of a block is a generator that yields where it must wait.
 
-A program with barriers runs freely between them: a thread goes on until its next barrier, and the others follow, so that a
-barrier that is missing shows. A program without any (as `lower` gives it) runs in step: the thread that is furthest behind
-goes on, statement by statement, so that all have finished one statement before any begins the next.
+In a program with barriers each thread runs to its next barrier before the others follow, so that a missing barrier shows.
+A program without barriers (as `lower` gives it) runs in lockstep: the thread that is furthest behind goes on, statement by
+statement, so that all have finished one statement before any begins the next.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Position: TypeAlias = tuple[int, ...]  # numbers of statements, and of the itera
 
 @dataclass(frozen=True)
 class Request:
-    """What a thread waits for: all threads to come to the statement of that number; with a reducer, their combined values.
+    """A wait of a thread until all threads reach the statement of that number; with a reducer, for their combined values.
 
-    group: the threads of one value have the same; position: where the thread is, in a program that runs in step.
+    group: equal for threads whose values are combined; position: of the thread, in a program that runs in lockstep.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Block:
         self.memory: dict[Any, Any] = {}
 
     def array(self, key: Any, size: int, of: Any) -> Any:
-        """The array of an allocation: made by the first thread that comes to it."""
+        """The array of an allocation, created by the first thread that reaches it."""
         if key not in self.memory or len(self.memory[key]) != max(size, 0):
             self.memory[key] = arithmetic.uninitialised(max(size, 0), of)
         return self.memory[key]
@@ -54,9 +54,9 @@ class Block:
 
 def run_kernel(make: Callable[..., Thread], blocks: Sequence[int], threads: Sequence[int], in_step: bool,
                reverse: bool, evaluate: Evaluate) -> None:
-    """Runs all threads of all blocks; `make(block, *block indices, *thread indices)` begins one.
+    """Runs all threads of all blocks; `make(block, *block indices, *thread indices)` starts one as a generator.
 
-    evaluate: of an expression, given the values of its variables.
+    evaluate: computes an expression from the values of its variables.
     """
     run = _run_in_step if in_step else _run_freely
     for at in _all_of(blocks, reverse):
@@ -65,12 +65,12 @@ def run_kernel(make: Callable[..., Thread], blocks: Sequence[int], threads: Sequ
 
 
 def _all_of(counts: Sequence[int], reverse: bool) -> list[tuple[int, ...]]:
-    found = list(itertools.product(*[range(max(count, 0)) for count in counts]))
-    return found[::-1] if reverse else found
+    positions = list(itertools.product(*[range(max(count, 0)) for count in counts]))
+    return positions[::-1] if reverse else positions
 
 
 def _run_freely(threads: list[Thread], reverse: bool, evaluate: Evaluate) -> None:
-    """One barrier after the other."""
+    """Runs the threads from one barrier to the next, each as far as it can."""
     answers: list[Any] = [None] * len(threads)
     while True:
         order = range(len(threads))
@@ -84,21 +84,21 @@ def _run_freely(threads: list[Thread], reverse: bool, evaluate: Evaluate) -> Non
 
 
 def _run_in_step(threads: list[Thread], reverse: bool, evaluate: Evaluate) -> None:
-    """The thread that is furthest behind goes on; where all must meet, it waits for the others to come there."""
+    """Runs the threads in lockstep: the one furthest behind goes on; at a barrier it waits for the others."""
     sign = -1 if reverse else 1
     heap: list[tuple[Position, int, int, Any]] = [((), sign * k, k, None) for k in range(len(threads))]
     heapify(heap)
     met: dict[int, Request] = {}
     while heap:
         position, order, k, answer = heappop(heap)
-        made = _advance(threads[k], answer)
-        if made is None:
+        stop = _advance(threads[k], answer)
+        if stop is None:
             continue
-        if isinstance(made, Request):
-            met[k] = made
-            position = made.position
+        if isinstance(stop, Request):
+            met[k] = stop
+            position = stop.position
         else:
-            heappush(heap, (made, order, k, None))
+            heappush(heap, (stop, order, k, None))
         if met and not heap:
             if len({r.position for r in met.values()}) != 1 or len(met) != len(threads):
                 raise InternalError(f"{len(met)} of {len(threads)} threads wait for others that never come")
@@ -109,7 +109,7 @@ def _run_in_step(threads: list[Thread], reverse: bool, evaluate: Evaluate) -> No
 
 
 def _advance(thread: Thread, answer: Any) -> Any:
-    """Where the thread stops next; None if it has finished."""
+    """Resumes a thread with `answer`; returns its next request, None if it has finished."""
     try:
         return thread.send(answer)
     except StopIteration:
@@ -117,7 +117,7 @@ def _advance(thread: Thread, answer: Any) -> Any:
 
 
 def _answers(requests: Sequence[Request], evaluate: Evaluate) -> list[Any]:
-    """What each thread gets: nothing at a barrier, the values of its group combined in the order of the threads."""
+    """The answer to each thread: None at a barrier, else the values of its group combined in the order of the threads."""
     reducer = requests[0].reducer
     if reducer is None:
         return [None] * len(requests)

@@ -1,7 +1,7 @@
 """The writer of the interpreter's Python source: temporaries, blocks, functions, memory.
 
-Every node becomes an assignment to a temporary, so that depth costs nothing; shared nodes of a statement are computed
-once. Two modes: data arithmetic wraps; `wide` (addresses, loop bounds, and conditions on integers that read no memory)
+Every node becomes an assignment to a temporary, so that deep expressions do not nest; shared nodes of a statement are
+computed once. Two modes: data arithmetic wraps; `wide` (addresses, loop bounds, and conditions on integers that read no memory)
 is exact, as the code generator's 64-bit index arithmetic is. Python's limits on nested blocks are met by moving deep
 parts into functions of their own.
 """
@@ -39,7 +39,7 @@ DEEPEST = 40  # blocks in one function; Python's limit on indentation is 100
 
 @dataclass
 class Layout:
-    """Where the elements of a buffer stand: element [i, j] at (i - low_i) * stride_i + ... ; all are names of values."""
+    """The layout of a buffer: element [i, j] is at (i - low_i) * stride_i + ...; the fields are names in the source."""
 
     low: list[str]
     size: list[str]
@@ -49,7 +49,7 @@ class Layout:
 
 @dataclass
 class Memory:
-    """The array behind a data pointer: the names of it and of its length; dtype None if only the caller knows it."""
+    """The array behind a data pointer, as names in the source: the array and its length. dtype None: known at the call only."""
 
     name: str
     length: str
@@ -57,7 +57,7 @@ class Memory:
 
 
 class SourceWriter:
-    """Writes the lines of one function; `value(expr)` emits what computes an expression and gives its name."""
+    """Writes the lines of one function; `value(expr)` emits the computation of an expression, returns the name of its value."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -92,12 +92,12 @@ class SourceWriter:
         return f"t_{self.temps}"
 
     def local(self, wanted: str) -> str:
-        """A new name: all of ours end in an underscore and a number, no other name does."""
+        """A new name like `wanted`; generated names end in an underscore and a number, no other name does."""
         self.names += 1
         return f"{re.sub(r'[^a-zA-Z0-9]', '', wanted) or 'x'}v_{self.names}"
 
     def constant(self, value: Any) -> str:
-        """The name of a constant of the function: anything hashable."""
+        """The name of a constant of the function; `value` is any hashable object."""
         key = (type(value), repr(value) if isinstance(value, np.generic) else value)
         if key not in self.constants:
             self.constants[key] = f"K{len(self.constants)}"
@@ -105,7 +105,7 @@ class SourceWriter:
         return self.constants[key]
 
     def enter(self, header: str) -> None:
-        """Opens a block."""
+        """Emits `header` and indents the lines that follow."""
         self.line(header)
         self.depth += 1
         self.added.append([])
@@ -121,20 +121,20 @@ class SourceWriter:
             self.memo.pop(key, None)
 
     def begin_function(self) -> tuple[list[str], int]:
-        """What follows is written into a function of its own, until `end_function` of this result."""
+        """Starts a nested function for the lines that follow, up to `end_function`; returns the state to pass to it."""
         saved = self.lines, self.depth
         self.lines, self.depth = [], 1
         self.added.append([])
         return saved
 
     def end_function(self, saved: tuple[list[str], int], result: str = "None") -> str:
-        """The call of the function that was just written; `result` is what it returns."""
+        """Ends the nested function, which returns `result`; returns the source of a call of it."""
         body = [*self.lines, f" return {result}"]
         self.lines, self.depth = saved
         self._drop_block()
         used = dict.fromkeys(_LOCAL.findall("\n".join(body)))
-        made = {name for line in body for name in _MADE.findall(line)}
-        arguments = ", ".join(name for name in used if name not in made)
+        assigned = {name for line in body for name in _MADE.findall(line)}
+        arguments = ", ".join(name for name in used if name not in assigned)
         call = f"F{len(self.functions)}({arguments})"
         self.functions.append("\n".join([f"def {call}:", *body]))
         return call
@@ -142,7 +142,7 @@ class SourceWriter:
     # --- values ---
 
     def value(self, root: Expr, wide: bool = False) -> str:
-        """Emits the computation of `root`, with an explicit stack, and gives the name of its value."""
+        """Emits the computation of `root`, with an explicit stack, and returns the name of its value."""
         stack: list[tuple[Key, Emission]] = []
         request: tuple[Expr, bool] | None = (root, wide)
         result = ""
@@ -167,16 +167,16 @@ class SourceWriter:
                 self.added[-1].append(key)
 
     def emission(self, expr: Expr, wide: bool) -> Emission:
-        """What emits the node `expr`: `expr.py` says."""
+        """The generator that emits the node `expr`; subclasses choose it by node type."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """A new statement: memory may have changed, temporaries may be used again."""
+        """Starts a new statement: drops the temporaries, as memory may have changed."""
         self.memo.clear()
         self.temps = 0
 
     def reads_memory(self, root: Expr) -> bool:
-        """Whether something below `root` reads memory or may not be evaluated freely."""
+        """Whether a node below `root` reads memory or has side effects."""
         if id(root) not in self.reads:
             for node in post_order(root):
                 if id(node) not in self.reads:
@@ -186,7 +186,7 @@ class SourceWriter:
         return self.reads[id(root)]
 
     def is_index(self, e: Expr) -> bool:
-        """Whether `e` is index arithmetic: a number that wraps at no step on the way."""
+        """Whether `e` is index arithmetic, no step of which wraps."""
         return is_index_arithmetic(e, lambda var: var not in self.data_vars, self.pure)
 
     def is_exact(self, var: Var, value: Expr) -> bool:
@@ -205,7 +205,7 @@ class SourceWriter:
     # --- memory ---
 
     def memory(self, var: Var) -> Memory:
-        """The memory behind `var`; asked of the caller if nothing here allocates it."""
+        """The memory behind `var`; a parameter of the compiled program if it is not allocated inside."""
         if var not in self.memories:
             name = self.free.setdefault(var, self.local(var.name))
             self.memories[var] = Memory(name, f"len({name})", None)
@@ -219,13 +219,13 @@ class SourceWriter:
         return view, f"len({view})"
 
     def check(self, name: str, index: str, size: str, lanes: int, mask: str) -> None:
-        """Raises unless 0 <= index < size, in the lanes that are on."""
+        """Emits a bounds check, 0 <= index < size in the active lanes."""
         loops = "".join(f"({self.constant(known)}, {here}), " for known, here in self.loops)
         test = f"not 0 <= {index} < {size}" if lanes == 1 else f"outside({index}, {mask or 'None'}, {size})"
         self.line(f"if {test}: raise outside_error({self.constant(name)}, {index}, {size}, ({loops}))")
 
     def load(self, memory: Memory, of: DType, index: str, mask: str) -> str:
-        """The elements at `index`, which was checked."""
+        """The source of a load of the elements at `index`, which is already bounds-checked."""
         array, _ = self.typed(memory, of)
         if of.lanes == 1:
             return {"b": f"{array}.item({index}) != 0", "i": f"{array}.item({index})", "u": f"{array}.item({index})",
@@ -240,7 +240,7 @@ class SourceWriter:
         return f"bfloat16_bits({value})" if of.code == "bfloat" else value
 
     def loaded(self, name: str, memory: Memory, of: DType, flat: str, mask: str, checks: Callable[[], None]) -> str:
-        """Emits a load under `mask` and under the lanes that are on; nothing is touched where a mask is false."""
+        """Emits a load under `mask` and the active lanes; memory is not accessed where the mask is false."""
         masks = [m for m in (mask, self.mask) if m]
         if not masks:
             checks()

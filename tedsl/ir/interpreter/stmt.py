@@ -41,7 +41,7 @@ MOST_STATEMENTS = 400  # of a sequence in one function
 
 
 class StmtCompiler(ExprCompiler):
-    """Writes the lines that do what a statement does. `reverse_parallel`: parallel loops run backwards."""
+    """Translates statements to lines of Python. `reverse_parallel`: parallel loops run backwards."""
 
     def __init__(self, *, reverse_parallel: bool = False) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class StmtCompiler(ExprCompiler):
         self.line(call if self.kernel is None else f"yield from {call}")
 
     def parameter(self, buffer: Buffer) -> None:
-        """The buffer of a parameter: the caller gives its memory and the variables of its shape."""
+        """Declares the buffer of a parameter: the caller gives its memory and the variables of its shape."""
         name = self.free.setdefault(buffer.data, self.local(buffer.name))
         self.memories[buffer.data] = Memory(name, self.named("length", f"len({name})"), buffer.dtype)
         self.place(buffer, ["0"] * len(buffer.shape), [self.value(d, True) for d in buffer.shape])
@@ -89,7 +89,7 @@ class StmtCompiler(ExprCompiler):
         return name
 
     def place(self, buffer: Buffer, low: list[str], sizes: list[str]) -> None:
-        """Notes where the elements of `buffer` stand: by its strides, or compact in the given region."""
+        """Records the layout of `buffer`: by its strides, or compact over the given region."""
         sizes = [self.named("size", size) for size in sizes]
         low = [at if at == "0" else self.named("low", at) for at in low]
         strides: list[str] = []
@@ -273,7 +273,7 @@ STATEMENTS: dict[type, Callable[[StmtCompiler, Any], None]] = {
 
 
 def compile_function(func: PrimFunc, *, reverse_parallel: bool) -> StmtCompiler:
-    """The compiler after it has written `func`; what the caller must give stands in `.free`."""
+    """A compiler that has translated `func`; `.free` lists the values that the caller must give."""
     c = StmtCompiler(reverse_parallel=reverse_parallel)
     for buffer in func.buffers:
         c.parameter(buffer)

@@ -1,4 +1,4 @@
-"""Kernels of a device in the interpreter's source: what a thread runs becomes a generator function (see `launch.py`)."""
+"""Device kernels in the interpreter's source: the body of a thread becomes a generator function (see `launch.py`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_launch(s: AttrStmt) -> bool:
 
 
 class KernelScope:
-    """What is known while a kernel is written: its threads, its memory, the number of the statement and the loops around."""
+    """The state while a kernel is written: its threads, its memory, the number of the statement and the loops around it."""
 
     def __init__(self, s: AttrStmt, block: str, names: dict[str, str]) -> None:
         nodes = list(post_order(s))
@@ -42,13 +42,13 @@ class KernelScope:
         return f"({', '.join([*self.prefix, str(self.number)])},)"
 
     def before(self, c: StmtCompiler, s: Stmt) -> None:
-        """Counts the statement; a thread that runs in step with others stops before it touches what they may see."""
+        """Counts the statement; in lockstep, emits a wait before a statement that accesses shared memory."""
         self.number += 1
         if self.in_step and self.touches(s):
             c.line(f"yield {self.position()}")
 
     def touches(self, s: Stmt) -> bool:
-        """Whether `s` itself, not the statements in it, accesses memory of several threads."""
+        """Whether `s` itself, not the statements inside it, accesses memory shared by threads."""
         if isinstance(s, Store) and s.buffer_var not in self.private:
             return True
         if isinstance(s, BufferStore) and s.buffer.data not in self.private:
@@ -65,7 +65,7 @@ class KernelScope:
 
 
 def _of_schedule(call: Call) -> bool:
-    """Whether the barrier is one between the steps of a scan, which stands there before the others are inserted."""
+    """Whether the barrier separates the steps of a scan; those are present before the pass inserts the others."""
     return bool(call.args) and isinstance(call.args[0], StringImm) and call.args[0].value == "global"
 
 
@@ -76,7 +76,7 @@ def _allocated(node: Node) -> Var | None:
 
 
 def scope_of(data: Var) -> str:
-    """"shared", "warp", or "local": memory that a kernel allocates elsewhere is the block's."""
+    """The kind of memory in a kernel: "warp", "shared" (also for global and no scope), or "local" for any other scope."""
     annotation = data.type_annotation
     scope = annotation.storage_scope.split(".")[0] if isinstance(annotation, PointerType) else ""
     return "shared" if scope in ("", "global", "shared") else "warp" if scope == "warp" else "local"
@@ -113,7 +113,7 @@ def launch(c: StmtCompiler, s: AttrStmt) -> None:
 
 
 def block_array(c: StmtCompiler, data: Var, of: Any, size: str) -> str | None:
-    """The source of memory of several threads; None for memory of one."""
+    """The source of the array of an allocation shared by threads; None for memory private to one thread."""
     kernel = c.kernel
     scope = scope_of(data)
     if kernel is None or scope == "local":
@@ -123,7 +123,7 @@ def block_array(c: StmtCompiler, data: Var, of: Any, size: str) -> str | None:
 
 
 def meeting(c: StmtCompiler, s: Evaluate) -> bool:
-    """Emits a barrier or a reduction across threads; False if `s` is none."""
+    """Emits a barrier or a reduction across threads; returns False if `s` is neither."""
     call = s.value
     if not isinstance(call, Call) or call.op not in (SYNC, ALLREDUCE):
         return False

@@ -1,4 +1,4 @@
-"""The notation for eyes: programs as loops of Python, `script(node)`. `tedsl/ir/text.py` prints TVM's notation.
+"""The readable notation: programs as loops of Python, `script(node)`. `tedsl/ir/text.py` prints TVM's notation.
 
     def main(A: float32[64, 100], B: float32[64, 100]):
         for i in parallel(64):
@@ -7,8 +7,8 @@
                 B[i, at : at+16] = A[i, at : at+16] + 1.0 where at + arange(16) < 100
 
 - A buffer has one name, its dtype and its shape; what is not row-major from element 0 is said in a comment below.
-- Indices are those of the formula wherever they are proved to be (tedsl/arith/places.py); `B.data[i*100]` is an element of the
-  memory of `B`, counted from its beginning, where they are not, and where several buffers share memory.
+- Indices are those of the formula wherever they are proved to be (tedsl/arith/places.py); where they are not, and where several
+  buffers share memory, `B.data[i*100]` is an element of the memory of `B`, counted from its beginning.
 - A vector of elements is a slice, as in numpy: `A[i, 0:16]`. `arange(16)` is the vector 0, 1, ..., 15.
 - `where <mask>` behind a statement: only the lanes that it allows are read and written.
 - `a if c else b` evaluates the side that is chosen; `where(c, a, b)` evaluates both.
@@ -32,7 +32,7 @@ from tedsl.ir.script.statements import SCRIPT
 
 
 def script(node: Any, name: str | None = None) -> str:
-    """A module, function, statement or expression in the notation for eyes. name: of a function, instead of its own."""
+    """The text of a module, function, statement or expression in the readable notation. name: replaces that of a function."""
     if isinstance(node, IRModule):
         return "\n\n".join(script(func, key) for key, func in node.items())
     if not isinstance(node, Node):
@@ -41,7 +41,7 @@ def script(node: Any, name: str | None = None) -> str:
 
 
 def _places(node: Any) -> Places:
-    """The indices that are proved for the accesses of a function."""
+    """The multi-dimensional indices proved for the flat accesses of a function."""
     if not isinstance(node, PrimFunc):
         return {}
     from tedsl.arith.places import places_of  # only what is shown to people needs proofs here

@@ -1,4 +1,4 @@
-"""Calls in the notation for eyes: operators on bits as Python writes them, the others by the names that programs use."""
+"""Calls in the readable notation: bitwise operators as Python writes them, the others by the names that programs use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _choice(e: Call, p: ScriptPrinter) -> list[Part]:
 
 
 def _access_ptr(e: Call) -> list[Part]:
-    """An address as `Buffer.access_ptr` asks for it, with how many elements are used from there."""
+    """An address as `Buffer.access_ptr` writes it, with the number of elements accessed from there."""
     _, memory, offset, extent, mask = e.args
     use: Any = MASKS.get(mask.value, mask) if isinstance(mask, IntImm) else mask
     return [memory, ".access_ptr(", f'"{use}"' if isinstance(use, str) else use, ", offset=", offset, ", extent=", extent, ")"]

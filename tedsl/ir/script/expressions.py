@@ -1,4 +1,4 @@
-"""What is computed, in the notation for eyes: operators as Python writes and binds them, indices as slices."""
+"""Expressions in the readable notation: operators with Python's spelling and precedence, vectors of indices as slices."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _float_imm(e: FloatImm, p: ScriptPrinter) -> list[Part]:
 
 
 def float_text(value: float, of: DType) -> str:
-    """The shortest decimal number that `of` rounds to `value`."""
+    """The shortest decimal text that reads back as `value` in the float dtype `of`."""
     for digits in range(1, 17):
         text = f"{value:.{digits}g}"
         if round_float(float(text), of) == value:
@@ -87,7 +87,7 @@ def _let(e: Let, p: ScriptPrinter) -> list[Part]:
 
 
 def _ramp(e: Ramp, p: ScriptPrinter) -> list[Part]:
-    """A vector of indices that is a value."""
+    """A Ramp outside of brackets: `base + arange(lanes) * stride`."""
     lanes = f"arange({e.lanes})"
     steps: list[Part] = [lanes] if build.as_int(e.stride) == 1 else [lanes, "*", *operand(e.stride, Level.UNARY, p)]
     return steps if build.as_int(e.base) == 0 else [*named(e.base, p), " + ", *steps]
@@ -108,7 +108,7 @@ def _load(e: Load, p: ScriptPrinter) -> list[Part]:
 
 
 def flat_access(access: Node, memory: Var, index: Expr, p: ScriptPrinter) -> list[Part]:
-    """An element of flat memory: by its indices where they are known, else by its place from the beginning."""
+    """The text of a flat access: by the proved indices where there are some, else by the offset from the beginning."""
     name = p.var(memory)
     indices = p.places.get(access)
     if indices is not None:
@@ -121,7 +121,7 @@ def buffer_access(buffer: Buffer, indices: Sequence[Expr], p: ScriptPrinter) -> 
 
 
 def index_parts(indices: Sequence[Expr], p: ScriptPrinter) -> list[Part]:
-    """What stands in the brackets; a vector is a slice if it is one of numpy's."""
+    """The text between the brackets of an access; a vector is a slice if numpy has such a slice."""
     if not indices:
         return ["()"]
     one_vector = sum(index.dtype.lanes > 1 for index in indices) == 1
@@ -133,7 +133,7 @@ def index_parts(indices: Sequence[Expr], p: ScriptPrinter) -> list[Part]:
 
 
 def is_slice(index: Expr) -> bool:
-    """Whether a vector of indices is a slice of numpy's: with a step above 0."""
+    """Whether a vector of indices can be written as a numpy slice: a Ramp with a positive step."""
     return isinstance(index, Ramp) and (build.as_int(index.stride) or 0) > 0
 
 
@@ -150,19 +150,19 @@ def slice_parts(index: Ramp | Any, p: ScriptPrinter) -> list[Part]:
 
 
 def _plus(constant: int, sign: str) -> str:
-    """What adds a constant; nothing for 0."""
+    """The text that adds a constant, such as ` + 3`; "" for 0."""
     return sign.format("+" if constant > 0 else "-", abs(constant)) if constant else ""
 
 
 def apart(index: Expr) -> tuple[Expr, int]:
-    """An index as a sum and a constant."""
+    """An index split into a part without a constant and the constant added to it."""
     if isinstance(index, (Add, Sub)) and isinstance(index.b, IntImm):
         return index.a, index.b.value if isinstance(index, Add) else -index.b.value
     return index, 0
 
 
 def named(index: Expr, p: ScriptPrinter) -> list[Part]:
-    """`index`, or the name that its statement gives it, with the constant that is added."""
+    """The text of `index`; if its statement names its variable part, that name plus the constant."""
     base, constant = apart(index)
     alias = _alias(base, p)
     return [index] if alias is None else [alias, _plus(constant, " {} {}")]
@@ -199,12 +199,12 @@ def range_parts(r: Range, p: ScriptPrinter) -> list[Part]:
 
 
 def ends_of(r: Range) -> list[Part]:
-    """The ends of a range as Python's `range` takes them."""
+    """The arguments of Python's `range` for a Range: the end, or the beginning and the end."""
     return [end_of(r)] if build.as_int(r.min) == 0 else [r.min, ", ", end_of(r)]
 
 
 def end_of(r: Range) -> Expr:
-    """The first integer behind a range."""
+    """The first integer after a Range, its exclusive end."""
     assert r.extent is not None
     if isinstance(r.extent, Sub) and is_same(r.extent.b, r.min):
         return r.extent.a  # begin + (end - begin)
@@ -212,7 +212,7 @@ def end_of(r: Range) -> Expr:
 
 
 def is_same(a: Expr, b: Expr) -> bool:
-    """Whether both are one expression, written alike."""
+    """Whether two expressions print alike."""
     return a is b or (a.dtype is b.dtype and structural_equal(a, b))
 
 

@@ -1,4 +1,4 @@
-"""How tightly what is written binds, as in Python."""
+"""Operator precedence, as in Python."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tedsl.ir.text import Part
 
 
 class Level(IntEnum):
-    """From the loosest to the tightest."""
+    """Precedence levels, from the lowest to the highest."""
 
     LET = 0
     CHOICE = 1
@@ -72,7 +72,7 @@ OPERATORS: dict[Op, tuple[str, Level]] = {
 
 
 def level(e: Node, p: ScriptPrinter) -> Level:
-    """How tightly the text of `e` binds: what stands inside an operator that binds tighter is put in parentheses."""
+    """The precedence of the text of `e`, which decides whether it needs parentheses inside an operator."""
     while isinstance(e, Broadcast):
         e = e.value
     match e:
@@ -96,5 +96,5 @@ def level(e: Node, p: ScriptPrinter) -> Level:
 
 
 def operand(e: Expr, least: Level, p: ScriptPrinter) -> list[Part]:
-    """`e` inside an operator: in parentheses if it binds less tightly than `least`."""
+    """The text of `e` as an operand, in parentheses if its precedence is below `least`."""
     return [e] if level(e, p) >= least else ["(", e, ")"]

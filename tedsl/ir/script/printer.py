@@ -1,4 +1,4 @@
-"""The printer of the notation for eyes: a walk with an explicit stack over tables by node type."""
+"""The printer of the readable notation: a walk with an explicit stack over tables by node type."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ScriptPrinter(Printer):
         return "".join(out)
 
     def name(self, node: Node, wanted: str, prefix: str) -> str:
-        """A name that nothing else has here: `wanted`, or with a number behind it. Loops one after the other may share one."""
+        """A unique name for `node`: `wanted`, or with a number appended. Consecutive loops may share a name."""
         plain = wanted if wanted and wanted[0].isalpha() else prefix + wanted
         unique = next(name for name in chain((plain,), (f"{plain}_{n}" for n in count(1))) if name not in self.active)
         self.active.add(unique)
@@ -70,7 +70,7 @@ class ScriptPrinter(Printer):
         return unique
 
     def released(self, var: Var) -> Callable[[], list[Part]]:
-        """The part after which the name of `var` is free again: its scope has ended."""
+        """A part that prints nothing and frees the name of `var`, whose scope has ended."""
         def release() -> list[Part]:
             self.active.discard(self.names.get(var, ""))
             return []
@@ -99,11 +99,11 @@ class ScriptPrinter(Printer):
         return self.mask is None or not structural_equal(mask, self.mask)
 
     def block(self, body: Part, header: str = ":") -> list[Part]:
-        """`header`, and `body` further in on the lines below it."""
+        """`header`, followed by `body` indented on the lines below it."""
         return [header, self.moved(STEP), LINE, body, self.moved(-STEP)]
 
     def moved(self, columns: int) -> Callable[[], list[Part]]:
-        """The part that moves the lines after it."""
+        """A part that changes the indentation of the lines after it by `columns`."""
         def move() -> list[Part]:
             self.column += columns
             return []
@@ -111,7 +111,7 @@ class ScriptPrinter(Printer):
         return move
 
     def setting(self, **values: Any) -> Callable[[], list[Part]]:
-        """The part that sets attributes of the printer from there on."""
+        """A part that sets attributes of the printer from there on."""
         def assign() -> list[Part]:
             for name, value in values.items():
                 setattr(self, name, value)
@@ -137,5 +137,5 @@ def lines(parts: Iterable[Iterable[Part]]) -> list[Part]:
 
 
 def together(parts: list[Part]) -> Part:
-    """Several parts as one."""
+    """Several parts joined into one."""
     return lambda: parts

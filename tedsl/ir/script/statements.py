@@ -1,4 +1,4 @@
-"""Loops, memory and functions, in the notation for eyes."""
+"""Statements and functions in the readable notation: loops, memory, signatures."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _sequence(s: SeqStmt, p: ScriptPrinter) -> list[Part]:
 # --- memory ---
 
 def shaped(of: DType, dims: Sequence[Part]) -> list[Part]:
-    """`float32[8, 100]`."""
+    """The text of a dtype with a shape: `float32[8, 100]`."""
     return [str(of), *(listed(dims) if dims else ["[()]"])]
 
 
@@ -138,7 +138,7 @@ def _buffer_store(s: BufferStore, p: ScriptPrinter) -> list[Part]:
 
 
 def _assignment(s: Store | BufferStore, value: Expr, mask: Expr | None, p: ScriptPrinter) -> list[Part]:
-    """The statement, below the values and indices that it names."""
+    """The text of a store, below assignments of the values and indices that it names."""
     parts: list[Part] = []
     while isinstance(value, Let) and mask is None:
         parts += [*_typed(value.var, p), " = ", value.value, LINE]
@@ -155,14 +155,14 @@ def _assignment(s: Store | BufferStore, value: Expr, mask: Expr | None, p: Scrip
 
 
 def _target(s: Store | BufferStore, p: ScriptPrinter) -> list[Part]:
-    """The element that is written."""
+    """The text of the element that a store writes."""
     if isinstance(s, BufferStore):
         return buffer_access(s.buffer, s.indices, p)
     return flat_access(s, s.buffer_var, s.index, p)
 
 
 def _added(s: Store | BufferStore, value: Expr, mask: Expr | None) -> Expr | None:
-    """What the statement adds to the element that it writes, if it does no more than that."""
+    """The addend if the store only adds to the element that it writes (`+=`), else None."""
     if not isinstance(value, Add):
         return None
     old = value.a
@@ -177,8 +177,8 @@ def _added(s: Store | BufferStore, value: Expr, mask: Expr | None) -> Expr | Non
 
 
 def _aliases(s: Store | BufferStore, right: Expr, mask: Expr | None, p: ScriptPrinter) -> dict[str, str]:
-    """Names for what the statement has several times, by its text: the long beginnings of slices, constants left out; if it
-    does not fit a line then, other indices and those of its mask, too."""
+    """Names for indices that a store repeats, keyed by text: long beginnings of slices, without constants; if the line is still
+    too long, other indices and those of its mask too."""
     seen: dict[Node, None] = {s: None}
     for root in (*s.child_nodes()[1:], right):
         seen.update(dict.fromkeys(post_order(root)))
@@ -192,14 +192,14 @@ def _aliases(s: Store | BufferStore, right: Expr, mask: Expr | None, p: ScriptPr
 
 
 def _repeated(indices: Sequence[Expr], p: ScriptPrinter) -> dict[str, str]:
-    """Names for the long ones of `indices` that come more than once."""
+    """Names for the long `indices` that occur more than once."""
     texts = [p.print(apart(index)[0]) for index in indices]
     used = [text for text in dict.fromkeys(texts) if len(text) > SHORT and texts.count(text) > 1]
     return {text: p.at_name(number) for number, text in enumerate(used)}
 
 
 def _columns(s: Store | BufferStore, right: Expr, mask: Expr | None, aliases: dict[str, str], p: ScriptPrinter) -> int:
-    """How long the statement is."""
+    """The length in columns of a store printed with `aliases`."""
     saved = p.mask, p.aliases
     p.mask, p.aliases = mask, aliases
     parts = [*_target(s, p), " += ", right, *([] if mask is None else [" where ", mask])]
@@ -209,7 +209,7 @@ def _columns(s: Store | BufferStore, right: Expr, mask: Expr | None, aliases: di
 
 
 def _indices(node: Node, p: ScriptPrinter) -> tuple[Expr, ...]:
-    """The indices of an access as they are printed, without vectors that are no slices."""
+    """The indices of an access as they are printed, without vectors that are not slices."""
     match node:
         case Load() | Store():
             indices: tuple[Expr, ...] = p.places.get(node, (node.index,))
@@ -252,7 +252,7 @@ def _attribute_value(value: Expr) -> list[Part]:
 
 
 def _about(node: Any, p: ScriptPrinter) -> list[Part]:
-    """What an attribute is about, if that is something."""
+    """The text of the node of an attribute, "" if it has none."""
     if isinstance(node, IterVar):
         return [f" of {p.var(node.var)}"]
     if isinstance(node, CommReducer):
@@ -263,7 +263,7 @@ def _about(node: Any, p: ScriptPrinter) -> list[Part]:
 
 
 def _window(s: AttrStmt, p: ScriptPrinter) -> list[Part]:
-    """A buffer that stands for a region of another one."""
+    """A buffer bound to a region of another one (buffer_bind_scope)."""
     part, whole = s.node
     (name,), ends = p.buffer(part), s.value.child_nodes()
     region: list[Part] = [partial(_interval, Range.from_min_extent(*pair)) for pair in zip(ends[::2], ends[1::2])]
@@ -293,12 +293,12 @@ def _parameter(param: Var, func: PrimFunc, p: ScriptPrinter) -> list[Part]:
 
 
 def _is_plain(buffer: Buffer) -> bool:
-    """Whether the elements lie one after the other, from the beginning."""
+    """Whether a buffer is compact and row-major with offset 0."""
     return not buffer.strides and build.as_int(buffer.elem_offset) == 0
 
 
 def _layout_notes(buffer: Buffer, p: ScriptPrinter) -> list[list[Part]]:
-    """What is not said by dtype and shape."""
+    """Notes on the layout of a buffer that dtype and shape do not tell: strides, offset, alignment."""
     facts: list[list[Part]] = []
     if buffer.strides:
         facts.append(["strides ", *listed(buffer.strides)])

@@ -1,4 +1,4 @@
-"""Lines that are too long, broken where a reader pauses: after commas, before operators, outside of brackets if possible."""
+"""Wrapping of long lines: after commas and before operators, outside of brackets if possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wrapped(line: str) -> list[str]:
     if line.startswith("#", indent):
         further = " " * indent + "#   "
         return textwrap.wrap(line, WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
-    made: list[str] = []
+    lines: list[str] = []
     begin, room = indent, WIDTH - indent
     pauses = _pauses(line, indent)
     position = 0
@@ -30,15 +30,15 @@ def wrapped(line: str) -> list[str]:
         best = _best(pauses, position, begin, room)
         if best is None:
             break
-        made.append(" " * (FURTHER_IN * bool(made) + indent) + line[begin:best])
+        lines.append(" " * (FURTHER_IN * bool(lines) + indent) + line[begin:best])
         begin = best + 1
         room = WIDTH - indent - FURTHER_IN
-    return [*made, " " * (FURTHER_IN * bool(made) + indent) + line[begin:]]
+    return [*lines, " " * (FURTHER_IN * bool(lines) + indent) + line[begin:]]
 
 
 def _pauses(line: str, start: int) -> list[tuple[int, tuple[int, int]]]:
-    """The blanks that may become the end of a line, each with the number of brackets around it and how loose it is there."""
-    found, depth = [], 0
+    """The blanks where a line may be broken, each with the number of brackets around it and the precedence there."""
+    pauses, depth = [], 0
     for token in _TOKEN.finditer(line, start):
         text, at = token[0], token.start()
         if text in ("[", "(", "{"):
@@ -51,14 +51,14 @@ def _pauses(line: str, start: int) -> list[tuple[int, tuple[int, int]]]:
             if word is None and following is not None and following[1] not in ("=", "+="):
                 word = following[1]
             if word is not None:
-                found.append((at, (depth, _LOOSE.get(word, 5))))
-    return found
+                pauses.append((at, (depth, _LOOSE.get(word, 5))))
+    return pauses
 
 
 def _best(pauses: list[tuple[int, tuple[int, int]]], first: int, begin: int, room: int) -> int | None:
-    """Of the pauses that leave the line short enough the last one of those with the fewest brackets around them, the loosest.
+    """The best place to break: among those within `room`, the one with the fewest brackets, the lowest precedence, the last.
 
-    Those in the first third count only if there is no other; where none leaves it short enough, the next one.
+    Places in the first third of the line count only if there is no other; if none is within `room`, the first one beyond.
     """
     best: tuple[bool, tuple[int, int], int] | None = None
     for number in range(first, len(pauses)):

@@ -3,8 +3,8 @@
     for (i: 0, 8) { if (i > 2) { B[i] = select(p, A[i], 0) } }      reads A[i]   in loop i, where i > 2 and p
                                                                     writes B[i]  in loop i, where i > 2
 
-What is evaluated where follows the head of `ir/expr.py`: of a Select, te.all and te.any too, a side counts under the condition
-that chooses it, with `Condition.chosen_by` for those who must know that both sides are evaluated.
+Which nodes are evaluated under which conditions follows the head of `ir/expr.py`. A side of a Select, te.all or te.any counts
+as under the condition that chooses it; `Condition.chosen_by` tells that both sides are evaluated all the same.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def is_read(node: Node) -> bool:
 
 
 def never(stmt: Stmt) -> bool:
-    """False: of sequences that are followed to their ends."""
+    """False: the default of `until`, which follows sequences to their ends."""
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """A load or store, or another node that the walk was asked for, and what stands around it.
+    """A load, store or other wanted node, with the loops, conditions and lets around it.
 
-    statement: the one that makes it; None in an expression that stands alone.
+    statement: the one that contains it; None if the walk began at an expression.
     """
 
     node: Any
@@ -66,29 +66,29 @@ class Access:
 
     @property
     def memory(self) -> Any:
-        """The data pointer, buffer or tensor that is accessed; of any other node itself."""
+        """The data pointer, buffer or tensor that is accessed; the node itself if it is not a load or store."""
         return memory_of(self.node)
 
     @property
     def writes(self) -> bool:
-        """Whether it may change memory: a store, or a pointer that something gets."""
+        """Whether it may write memory: a store, or a pointer passed to a call."""
         return not isinstance(self.node, READS)
 
     @property
     def index(self) -> Expr | None:
-        """The index into flat memory; None of a pointer that something gets: any."""
+        """The index into flat memory; None for a pointer passed to a call, which may access any element."""
         return self.node.index if isinstance(self.node, (Load, Store)) else None
 
     @property
     def indices(self) -> tuple[Expr, ...]:
-        """The indices of the element; of flat memory one; of nodes that are no load or store none."""
+        """The indices of the element, a single one for flat memory; () for nodes that are not loads or stores."""
         if isinstance(self.node, (Load, Store)):
             return (self.node.index,)
         return tuple(self.node.indices) if isinstance(self.node, (BufferLoad, BufferStore, ProducerLoad)) else ()
 
     @property
     def predicate(self) -> Expr | None:
-        """The mask of the lanes that are accessed; None: all."""
+        """The mask of the lanes that are accessed; None: all lanes."""
         return self.node.predicate if isinstance(self.node, (Load, Store)) else None
 
     @cached_property
@@ -102,7 +102,7 @@ class Access:
         return tuple(self.around.conditions())
 
     def allocation(self) -> Around | None:
-        """The place of the statement that allocates the memory; None if that comes from outside of the walk."""
+        """The place of the statement that allocates the memory; None if it is allocated outside the walked program."""
         at: Around | None = self.around
         while at is not None:
             match at.step:
@@ -112,12 +112,12 @@ class Access:
         return None
 
     def is_chosen(self) -> bool:
-        """Whether a condition of the expression that it stands in decides whether it happens."""
+        """Whether the access is conditional within its expression (a side of a choice)."""
         return any(isinstance(step, Condition) for step in self.around.of_expression())
 
     @property
     def facts(self) -> Facts | None:
-        """What is true where it is evaluated within its expression; None if nothing more than around the expression."""
+        """The facts that hold where it is evaluated within its expression; None if it is always evaluated with that."""
         facts = Facts(self.around)
         return None if next(iter(facts), None) is None else facts
 
@@ -127,7 +127,7 @@ class Access:
 
 
 def memory_of(node: Node) -> Any:
-    """The data pointer, buffer or tensor that a load or store accesses; any other node itself."""
+    """The data pointer, buffer or tensor that a load or store accesses; `node` itself if it is neither."""
     match node:
         case Load(buffer_var=memory) | Store(buffer_var=memory) | BufferLoad(buffer=memory) | BufferStore(buffer=memory) \
                 | ProducerLoad(producer=memory):
@@ -143,11 +143,11 @@ MOST_PLACES = 16  # sets of conditions that are told apart at one node
 
 def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] = is_read,
           statement: Stmt | None = None, outside_in: bool = False, most_places: int | None = None) -> Iterator[Access]:
-    """The nodes below expressions that are `wanted`, in the order of evaluation: those in an index come before the load itself.
+    """The `wanted` nodes below expressions, in the order of evaluation: nodes in an index come before the load itself.
 
-    outside_in: after it. A node that is shared comes once for each set of conditions, but not for one that adds to another,
-    and once for both sides of a choice. most_places: of more sets than that, once where one of them holds, so that the work is
-    linear in the number of nodes; it comes where the first of these places is then.
+    outside_in: nodes in an index come after the load. A shared node comes once for each set of conditions it is evaluated
+    under, leaving out sets that imply another one, and once if it is on both sides of a choice. most_places: a node with more
+    sets than that comes once, at the first place, under the disjunction of the sets, so that the work is linear in the nodes.
     """
     walk = _Reads(roots, around, wanted, most_places)
     done: set[tuple[Node, Around]] = set()
@@ -170,7 +170,7 @@ def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[
 
 
 class _Reads:
-    """The places at which the nodes of expressions are evaluated, of those that lead to what is wanted."""
+    """The places at which nodes are evaluated, for the wanted nodes and those above them."""
 
     def __init__(self, roots: Sequence[Node], around: Around, wanted: Callable[[Node], bool], most_places: int | None) -> None:
         order = list(dict.fromkeys(node for root in roots for node in post_order(root)))
@@ -192,13 +192,13 @@ class _Reads:
                     self.places.setdefault(child, []).append(at)
 
     def place_of(self, node: Node, here: Around) -> Around:
-        """The place that stands for `here`."""
+        """The recorded place of `node` that represents `here`: the same place or one around it."""
         places = self.places[node]
         return next((place for place in places if here.includes(place)), places[0])
 
 
 def _told_apart(node: Node, places: list[Around], most: int | None) -> list[Around]:
-    """The places of `node`, less those that add to another; both sides of a choice are its place, too many places are one."""
+    """The places of `node` without those inside another; both sides of a choice merge into its place, too many into one."""
     if len(places) == 1:
         return places
     given: dict[Around, None] = {}
@@ -219,7 +219,7 @@ def _told_apart(node: Node, places: list[Around], most: int | None) -> list[Arou
 
 
 def _outermost(places: dict[Around, None]) -> list[Around]:
-    """The places that have none of the others around them."""
+    """The places that are not inside another one."""
     is_inside: dict[Around, bool] = {}
     for place in places:
         path = [place]
@@ -232,7 +232,7 @@ def _outermost(places: dict[Around, None]) -> list[Around]:
 
 
 def _either(node: Node, places: Sequence[Around]) -> Around:
-    """What all places have in common, and that the rest of one of them holds."""
+    """The common place of all, with the condition that the remaining steps of one of them hold."""
     common = functools.reduce(_common, places)
     beyond: dict[Around, None] = {}
     for place in places:
@@ -265,7 +265,7 @@ def _common(a: Around, b: Around) -> Around:
 
 
 def _parts(node: Node, reading: set[Node]) -> list[tuple[Node, Condition | Binding | None]]:
-    """The children of an expression, each with the step from its place to theirs."""
+    """The children of an expression, each with the steps (conditions, bindings) from its place to theirs."""
     match node:
         case And(a=a, b=b) | Or(a=a, b=b) if b in reading:
             return [(a, None), (b, Condition(a, isinstance(node, And), node))]
@@ -296,16 +296,16 @@ _Item: TypeAlias = "tuple[Stmt, Around] | tuple[tuple[Node, ...], Around, Stmt] 
 
 
 def stores(root: Stmt) -> Iterator[Access]:
-    """The stores of statements, in the order in which they happen."""
+    """The stores below a statement, in program order."""
     return accesses(root, wanted=None)
 
 
 def accesses(root: Stmt, around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] | None = is_read,
              until: Callable[[Stmt], bool] = never) -> Iterator[Access]:
-    """The accesses of statements, in the order in which they happen: a store comes after the loads that it needs.
+    """The accesses below a statement, in program order: a store comes after the loads that it needs.
 
-    wanted: the nodes of expressions that count; None: no expressions, stores alone. until: a sequence is followed up to the
-    first statement for which this holds.
+    wanted: which nodes of expressions to give; None: stores only. until: a sequence is followed up to the first statement
+    for which this holds.
     """
     stack: list[_Item] = [(root, around)]
     while stack:
@@ -320,7 +320,7 @@ def accesses(root: Stmt, around: Around = OUTSIDE, *, wanted: Callable[[Node], b
 
 
 def _items(stmt: Stmt, around: Around, until: Callable[[Stmt], bool]) -> list[_Item]:
-    """What happens in a statement, in order."""
+    """The parts of a statement in program order: statements to enter, expressions to read, and its own access."""
     match stmt:
         case Store(value=value, index=index, predicate=predicate):
             used = (value, index) if predicate is None else (value, index, predicate)

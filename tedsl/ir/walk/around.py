@@ -1,4 +1,4 @@
-"""What stands around a place of a program: loops, conditions, lets and memory, each known with those outside of it."""
+"""The context of a place in a program: the loops, conditions, lets and allocations around it, as a shared linked list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPPOSITE: dict[type[CompareOp], type[CompareOp]] = {LT: GE, GE: LT, LE: GT, GT:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """`var` runs from `min` on, over `extent` values. by: the For or the launch of threads."""
+    """A loop whose `var` takes `extent` values from `min` on. by: the For, or the launch of threads."""
 
     var: Var
     min: Expr
@@ -29,14 +29,14 @@ class Loop:
 
     @cached_property
     def facts(self) -> tuple[Expr, ...]:
-        """That the variable is in its range."""
+        """The facts that the loop variable is in its range."""
         return (build.less_equal(*build.match_operands(self.min, self.var)),
                 build.less(*build.match_operands(build.sub(self.var, self.min), self.extent)))
 
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """`expr` is true here, or false (holds=False). by: the statement or expression that asks it."""
+    """A condition: `expr` is true here, or false (holds=False). by: the statement or expression that tests it."""
 
     expr: Expr
     holds: bool = True
@@ -49,7 +49,7 @@ class Condition:
 
     @cached_property
     def facts(self) -> tuple[Expr, ...]:
-        """What is true here, taken apart into comparisons."""
+        """The facts that hold here, split into comparisons."""
         facts: list[Expr] = []
         pending = [(self.expr, self.holds)]
         while pending:
@@ -73,13 +73,13 @@ class Condition:
 
     @property
     def chosen_by(self) -> tuple[Eager, ...]:
-        """What evaluates the place although the condition does not hold, unless it becomes an if_then_else."""
+        """The Select, te.all or te.any that evaluates this place even if the condition is false; None for lazy choices."""
         return (self.by,) if isinstance(self.by, (Select, And, Or)) else ()
 
 
 @dataclass(frozen=True, eq=False)
 class Either(Condition):
-    """One of several lists of conditions holds, as `expr` says: an expression is used in that many places."""
+    """A disjunction: one of several lists of conditions holds, as `expr` says; for an expression used in several places."""
 
     choices: tuple[Eager, ...] = ()
 
@@ -90,7 +90,7 @@ class Either(Condition):
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """`var` is `value` here. by: the let statement or let expression."""
+    """A let: `var` equals `value` here. by: the let statement or expression."""
 
     var: Var
     value: Expr
@@ -98,7 +98,7 @@ class Binding:
 
     @cached_property
     def facts(self) -> tuple[Expr, ...]:
-        """That the variable equals its value."""
+        """The fact that the variable equals its value."""
         return (EQ(self.var, self.value),)
 
 
@@ -107,14 +107,14 @@ Step: TypeAlias = Loop | Condition | Binding | Allocate | BufferRealize  # of me
 
 @dataclass(frozen=True, eq=False)
 class Around:
-    """A step and what stands around it, as a list from the inside out: places share what they have in common."""
+    """A place: its innermost step and the place around that, a linked list whose outer parts are shared."""
 
     step: Step | None = None
     outer: Around | None = None
     depth: int = 0
 
     def within(self, *steps: Step) -> Around:
-        """The place inside of more steps, outermost first."""
+        """The place inside further `steps`, given outermost first."""
         place = self
         for step in steps:
             place = Around(step, place, place.depth + 1)
@@ -137,7 +137,7 @@ class Around:
         return [step for step in self.steps() if isinstance(step, Condition)]
 
     def includes(self, other: Around) -> bool:
-        """Whether `other` is this place or stands around it."""
+        """Whether this place is `other` or inside it."""
         at: Around | None = self
         while at is not None and at.depth > other.depth:
             at = at.outer
@@ -168,7 +168,7 @@ OUTSIDE = Around()
 
 
 class Facts:
-    """What is true where an expression is evaluated, by the conditions and lets around it within a larger one."""
+    """The facts that hold where a subexpression is evaluated: the conditions and lets around it within the whole expression."""
 
     def __init__(self, around: Around) -> None:
         self.around = around
@@ -178,14 +178,14 @@ class Facts:
         return (fact for step in self.around.of_expression() for fact in reversed(step.facts))
 
     def choices(self) -> Iterator[Eager]:
-        """What must become an if_then_else so that the place is evaluated only where the facts are true."""
+        """The choices that must become if_then_else so that the place is evaluated only where the facts hold."""
         return (choice for step in self.around.of_expression() if isinstance(step, Condition) for choice in step.chosen_by)
 
 
 class WithoutLets:
-    """Called with a place: the same with the values of lets in place of their variables.
+    """Substitutes the values of lets for their variables in a place.
 
-    keep: which values are not to be written out, as those that memory decides; these lets stay.
+    keep: which values are not substituted, such as those that read memory; these lets stay.
     """
 
     def __init__(self, keep: Callable[[Expr], bool] = lambda value: False) -> None:
@@ -196,7 +196,7 @@ class WithoutLets:
         return self._found(around)[0]
 
     def expr(self, expr: Expr, around: Around) -> Expr:
-        """`expr`, which stands in `around`, with those values."""
+        """`expr`, evaluated at the place `around`, with the values of lets substituted."""
         substitution = self._found(around)[1]
         return expr if substitution is None else substitution(expr)
 

@@ -1,4 +1,4 @@
-"""What both sides of a choice compute for certain: it is computed once, before the choice.
+"""Subexpressions that both sides of a choice evaluate: they can be computed once, before the choice.
 
     if_then_else(p, f(e), g(e))     e is an if_then_else itself: within each side it would be written again, and what is in it
                                     twice as often, and so on
@@ -13,10 +13,10 @@ from tedsl.ir.ops import IF_THEN_ELSE
 
 
 class Certain:
-    """Which choices every evaluation of an expression comes to. A set of choices is an int: its bits are their numbers.
+    """The choices that every evaluation of an expression reaches. A set of choices is an int with a bit for each.
 
-    is_branch: whether a choice is written with its sides apart. The others count as what they are made of, for they are
-    written once within a block anyway.
+    is_branch: whether a choice is written as a branch with separate sides. Other choices count as ordinary nodes, since
+    they are written once within a block anyway.
     """
 
     def __init__(self, is_branch: Callable[[Call], bool]) -> None:
@@ -26,17 +26,17 @@ class Certain:
         self.effects: set[Expr] = set()  # what calls something that may have effects: it stays in its place
 
     def in_both(self, a: Expr, b: Expr) -> list[Call]:
-        """The choices that `a` and `b` both come to, without those that others of these come to."""
+        """The outermost choices that both `a` and `b` reach."""
         left = self.of(a) & self.of(b)
-        found: list[Call] = []
+        choices: list[Call] = []
         while left:
             outermost = self.branches[left.bit_length() - 1]
-            found.append(outermost)
+            choices.append(outermost)
             left &= ~self.sets[outermost]
-        return found
+        return choices
 
     def of(self, root: Expr) -> int:
-        """The choices that every evaluation of `root` comes to."""
+        """The set of choices that every evaluation of `root` reaches."""
         stack: list[Expr] = [root]
         while stack:
             node = stack[-1]
@@ -60,7 +60,7 @@ class Certain:
             condition, yes, no = (self.sets[child] for child in children)
             self.branches.append(node)
             return condition | (yes & no) | 1 << (len(self.branches) - 1)
-        found = 0
+        reached = 0
         for child in children:
-            found |= self.sets[child]
-        return found
+            reached |= self.sets[child]
+        return reached

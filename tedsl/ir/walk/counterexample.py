@@ -1,4 +1,4 @@
-"""The search for an iteration at which an index leaves its range: it decides small domains, and an error shows what it finds.
+"""The search for an iteration at which an index is out of range: a proof for small domains, an example for errors.
 
     for (i: 0, 8) { if (i % 2 == 1) { B[i + 1] } }   with 8 elements in B:   i + 1 is 8 at i = 7
 """
@@ -25,9 +25,9 @@ Scope: TypeAlias = "Loop | Expr"  # what stands around an access: a loop, or a c
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """An iteration whose index is out of range, as names and values; None if the search met none.
+    """The result of a search: an iteration whose index is out of range, as names and values; None if none was found.
 
-    reached: the index there. complete: every iteration was looked at, so that None is a proof.
+    reached: the index there. complete: every iteration was tried, so that None is a proof.
     """
 
     at: tuple[tuple[str, int], ...] | None
@@ -41,7 +41,7 @@ class SearchResult:
 
 
 def relevant(scopes: Sequence[Scope], *exprs: Expr) -> list[Scope]:
-    """All conditions, and the loops whose variables matter: for them, for `exprs`, or for the range of a loop that matters."""
+    """The conditions of `scopes`, and the loops whose variables occur in them, in `exprs`, or in the range of such a loop."""
     used = {v for e in (*exprs, *(s for s in scopes if not isinstance(s, Loop))) for v in variables(e)}
     kept: list[Scope] = []
     for scope in reversed(scopes):
@@ -54,7 +54,7 @@ def relevant(scopes: Sequence[Scope], *exprs: Expr) -> list[Scope]:
 
 
 def free_symbols(scopes: Sequence[Scope], *exprs: Expr) -> list[Var]:
-    """The variables of `scopes` and `exprs` that no loop gives a value: what only a call decides."""
+    """The free variables of `scopes` and `exprs`, whose values are known at the call only."""
     own = {s.var for s in scopes if isinstance(s, Loop)}
     parts = [e for s in scopes for e in ((s.min, s.extent) if isinstance(s, Loop) else (s,))]
     return list(dict.fromkeys(v for e in (*exprs, *parts) for v in variables(e) if v not in own))
@@ -80,7 +80,7 @@ def find_outside(index: Expr, low: Expr, extent: Expr, scopes: Sequence[Scope]) 
 
 
 class _Iterations:
-    """The values of variables in each iteration to try, corners first. `complete` afterwards: these were all."""
+    """The values of the loop variables in each iteration to try, corners first; `complete` is set if all were tried."""
 
     def __init__(self, scopes: Sequence[Scope], known: dict[Var, int]) -> None:
         self.known = known
@@ -101,7 +101,7 @@ class _Iterations:
             yield from self.points(0, self.known, corners)
 
     def points(self, depth: int, known: dict[Var, int], corners: bool) -> Iterator[dict[Var, int]]:
-        """Iterations of the loops from number `depth` on; at most as many as are left, counting those that do not happen."""
+        """The iterations of the loops from number `depth` on, up to the limit; those whose conditions fail count too."""
         if not all(evaluate(condition, known) for condition in self.conditions[depth]):
             self.left -= 1
             return

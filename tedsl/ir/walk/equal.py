@@ -1,7 +1,7 @@
-"""Equality by structure: two programs that differ only in the names of what they bind are equal.
+"""Structural equality: two programs that differ only in the names of variables and buffers are equal.
 
-Variables correspond one to one: those bound inside by their binders, free ones to themselves (with `map_free_vars`, to
-whatever stands in their place first). Names of variables and buffers do not count.
+Variables correspond one to one: bound ones by their binders, free ones to themselves (with `map_free_vars`, to the variable
+in the same position at their first occurrence).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ NAMES: dict[type, tuple[str, ...]] = {Buffer: ("name",)}  # fields that do not c
 
 
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
-    """Whether `a` and `b` are the same program."""
+    """Whether `a` and `b` are structurally equal. map_free_vars: free variables may correspond to others, one to one."""
     return _difference(a, b, map_free_vars) is None
 
 
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
-    """Raises AssertionError that names the first difference unless `a` and `b` are the same program."""
-    found = _difference(a, b, map_free_vars)
-    if found is not None:
-        path, left, right = found
+    """Raises AssertionError, which names the first difference, unless `a` and `b` are structurally equal."""
+    difference = _difference(a, b, map_free_vars)
+    if difference is not None:
+        path, left, right = difference
         raise AssertionError(f"the programs differ at {_place(path)}:\n  {_show(left)}\nis not\n  {_show(right)}\n"
                              f"in\n{a}\nand\n{b}")
 
@@ -51,7 +51,7 @@ def _place(path: Path) -> str:
 
 
 def _difference(a: Any, b: Any, map_free_vars: bool) -> tuple[Path, Any, Any] | None:
-    """The first place, in the order of printing, where `a` and `b` differ: its path and what stands there."""
+    """The first difference of `a` and `b` in printing order: its path and both values there; None if they are equal."""
     to_b: dict[Node, Node] = {}
     to_a: dict[Node, Node] = {}
     done: set[tuple[int, int]] = set()
@@ -93,7 +93,7 @@ def _is_mapping(value: Any) -> bool:
 
 
 def _parts(path: Path, x: Any, y: Any, binds: bool) -> Iterator[Difference]:
-    """The fields, binders first: they are what the others refer to. Buffers of parameters bind what is in their shapes."""
+    """The pairs of fields to compare, binders first, as others refer to them. Buffers of parameters bind shape variables."""
     if isinstance(x, PrimFunc):
         buffers = [[f.buffer_map.get(p) for p in f.params] for f in (x, y)]
         yield (path, ".params"), x.params, y.params, True
@@ -124,7 +124,7 @@ def _same_value(x: Any, y: Any) -> bool:
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """A number that is equal for equal programs, in this and every other process. Variables count by first appearance."""
+    """A hash that is equal for structurally equal programs, in every process. Variables are numbered by first appearance."""
     if isinstance(node, IRModule):
         return _mix(*[_mix(_text_hash(name), structural_hash(func)) for name, func in node.items()])
     numbers: dict[Any, int] = {}
@@ -149,16 +149,16 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
 
 
 def _children(value: Any) -> list[Any]:
-    """What counts towards the hash of `value`: nodes and constants below it."""
+    """The parts of `value` that enter its hash: child nodes and constants."""
     if isinstance(value, Node):
-        found: list[Any] = []
+        children: list[Any] = []
         for f in fields(type(value)):  # type: ignore[arg-type]
             part = getattr(value, f.name)
             if f.name in NAMES.get(type(value), ()):
                 continue
             if isinstance(part, (Node, tuple)):
-                found.append(part)
-        return found
+                children.append(part)
+        return children
     return [part for part in value if isinstance(part, (Node, tuple))] if isinstance(value, tuple) else []
 
 
@@ -173,7 +173,7 @@ def _leaf_hash(value: Any) -> int:
 
 @lru_cache(maxsize=4096)
 def _text_hash(text: str) -> int:
-    """FNV-1a: Python's own hash of strings changes with every process."""
+    """The FNV-1a hash of a text; Python's own hash of strings differs between processes."""
     result = 0xCBF29CE484222325
     for byte in text.encode():
         result = ((result ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF

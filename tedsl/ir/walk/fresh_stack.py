@@ -1,7 +1,7 @@
-"""Recursion deeper than Python's limit, which is the user's to set: a thread of its own counts from zero again.
+"""Recursion beyond Python's limit, which is left as the user set it: a new thread starts with an empty stack.
 
-Statements nest as deep as a program has buffers that live at once: a chain of a thousand stages is a thousand allocations,
-each inside the last. Passes recurse over statements, and go on in a fresh thread every LEVELS levels.
+Statements nest as deep as the number of live buffers: a chain of a thousand stages is a thousand nested allocations. Passes
+recurse over statements, and continue in a fresh thread every LEVELS levels.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def on_fresh_stack(function: Callable[..., T], *args: Any) -> T:
 
 
 class Descent:
-    """A recursion that may go deep: each level is `descent(function, *args)`, which at times goes on in a fresh thread."""
+    """A deep recursion: each level calls `descent(function, *args)`, which every LEVELS levels continues in a fresh thread."""
 
     __slots__ = ("_levels",)
 

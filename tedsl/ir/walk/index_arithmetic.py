@@ -1,7 +1,7 @@
-"""Which expressions are index arithmetic: made of constants, loop variables and sizes alone, in int32 or int64.
+"""Recognition of index arithmetic: expressions of constants, loop variables and sizes alone, in int32 or int64.
 
-They are numbers that never wrap on the way (the head of `tedsl/ir/expr.py`): they are evaluated in 64 bits, and the result
-becomes a value of its dtype where it meets data.
+It never wraps in intermediate steps (the head of `tedsl/ir/expr.py`): it is evaluated in 64 bits, and the result is converted
+to its dtype where it meets data.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ARITHMETIC = frozenset((Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max))
 
 
 def is_index_arithmetic(root: Expr, is_index_var: Callable[[Var], bool], known: dict[Expr, bool]) -> bool:
-    """Whether no step of `root` can wrap.
+    """Whether `root` is index arithmetic, no step of which wraps.
 
-    is_index_var: whether an integer variable stands for such a number itself. known: what was found of inner nodes, kept
-    from call to call: deep expressions are asked about level by level.
+    is_index_var: whether an integer variable holds index arithmetic. known: a cache of results for inner nodes, kept between
+    calls, as deep expressions are queried level by level.
     """
     stack = [root]
     while stack:
@@ -47,19 +47,19 @@ def is_index_arithmetic(root: Expr, is_index_var: Callable[[Var], bool], known: 
             stack.pop()
             continue
         parts = _operands(node)
-        found: bool | None = False
+        answer: bool | None = False
         if parts is not None:
-            found = _all(parts, is_index_var, known)
-        if found is None:
+            answer = _all(parts, is_index_var, known)
+        if answer is None:
             stack.extend(part for part in parts or () if not isinstance(part, Var) and part not in known)
         else:
-            known[node] = found
+            known[node] = answer
             stack.pop()
     return known[root]
 
 
 def _operands(node: Expr) -> Sequence[Expr] | None:
-    """What must be index arithmetic for `node` to be; None if it is none in any case."""
+    """The operands that must be index arithmetic for `node` to be; None if `node` is data in any case."""
     wide = node.dtype.is_int and node.dtype.bits >= 32  # narrow and unsigned arithmetic is data, it wraps
     if isinstance(node, BinaryOp):
         return (node.a, node.b) if wide and type(node) in _ARITHMETIC else None
@@ -80,22 +80,22 @@ def _all(parts: Sequence[Expr], is_index_var: Callable[[Var], bool], known: dict
     """Whether all `parts` are index arithmetic; None if some are not known yet and none is known to be data."""
     answer: bool | None = True
     for part in parts:
-        found = True if type(part) is IntImm and part.dtype.is_integer else \
+        is_index = True if type(part) is IntImm and part.dtype.is_integer else \
             part.dtype.is_integer and is_index_var(part) if isinstance(part, Var) else known.get(part)
-        if found is False:
+        if is_index is False:
             return False
-        if found is None:
+        if is_index is None:
             answer = None
     return answer
 
 
 def is_choice(node: Expr) -> bool:
-    """Whether `node` is one of two integers, by a condition."""
+    """Whether `node` is a Select or if_then_else between two integers."""
     return (isinstance(node, Select) or (isinstance(node, Call) and node.op is IF_THEN_ELSE)) and (
         node.dtype.is_int and node.dtype.bits >= 32)
 
 
 def widens(source: DType, target: DType) -> bool:
-    """Whether a cast from `source` to `target` keeps every number."""
+    """Whether a cast from integer dtype `source` to `target` preserves every value."""
     return source.is_integer and target.is_integer and (
         (source.code == target.code and source.bits <= target.bits) or (source.is_uint and source.bits < target.bits))

@@ -1,4 +1,4 @@
-"""A lane of a vector expression, as a scalar: what is proved for it over all lanes holds for the vector."""
+"""Single lanes of vector expressions as scalars: what is proved of a symbolic lane holds for the vector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.ir.walk.visitor import post_order
 
 
 def one_lane(expr: Expr, lane: Var) -> Expr | None:
-    """The value of `expr` in lane number `lane`; None where it is not made of scalars lane by lane."""
+    """The scalar value of `expr` in lane number `lane`; None if it is not computed lane by lane."""
     done: dict[Node, Expr | None] = {}
     for node in post_order(expr):
         if isinstance(node, Expr):
@@ -27,28 +27,28 @@ def _lane(node: Expr, lane: Var, done: dict[Node, Expr | None]) -> Expr | None:
         case Broadcast(value=value):
             return value
     parts = [done.get(child) for child in node.child_nodes()]
-    made = [part for part in parts if part is not None]
-    if len(made) < len(parts):
+    scalars = [part for part in parts if part is not None]
+    if len(scalars) < len(parts):
         return None
     match node:
         case BinaryOp():
-            return build.binary(type(node), made[0], made[1])
+            return build.binary(type(node), scalars[0], scalars[1])
         case Not():
-            return build.logical_not(made[0])
+            return build.logical_not(scalars[0])
         case Select():
-            return build.select(made[0], made[1], made[2])
+            return build.select(scalars[0], scalars[1], scalars[2])
         case Cast(dtype=of):
-            return build.cast(of.element, made[0])
+            return build.cast(of.element, scalars[0])
         case Load(buffer_var=data) if node.predicate is None:
-            return Load(node.dtype.element, data, made[0])
+            return Load(node.dtype.element, data, scalars[0])
         case Call(op=op) if op.is_pure and op not in FOREIGN:
-            return Call(node.dtype.element, op, tuple(made))
+            return Call(node.dtype.element, op, tuple(scalars))
         case _:
             return None
 
 
 def lane_of(vector: Expr, k: int) -> Expr:
-    """Lane number `k` of `vector` (or of a scalar, which is the same in all), as an expression that runs."""
+    """Lane number `k` of `vector`, as an executable expression; a scalar is the same in all lanes."""
     if vector.dtype.lanes == 1:
         return vector
     match vector:
@@ -63,6 +63,6 @@ def lane_of(vector: Expr, k: int) -> Expr:
 
 
 def lanes_of(indices: Sequence[Expr]) -> list[tuple[Expr, ...]]:
-    """The indices of each element that an access touches, one for each lane; a scalar index is the same in all of them."""
+    """The indices of each element that an access touches, one tuple per lane; a scalar index is the same in all lanes."""
     lanes = max((index.dtype.lanes for index in indices), default=1)
     return [tuple(lane_of(index, k) for index in indices) for k in range(lanes)]

@@ -1,4 +1,4 @@
-"""Expressions whose accesses are made safe: other loads in place of some, and choices that evaluate one side only."""
+"""Rewriting of expressions to make accesses safe: loads are replaced, and choices made lazy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mended(expr: Expr, loads: Loads, lazy: Container[Eager]) -> Expr:
 
 
 def _lazy(choice: Eager) -> Expr:
-    """`choice` as an if_then_else, which evaluates the chosen side alone."""
+    """`choice` as an if_then_else, which evaluates only the chosen side."""
     match choice:
         case Select(condition=condition, true_value=yes, false_value=no):
             return build.if_then_else(condition, yes, no)

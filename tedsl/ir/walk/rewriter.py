@@ -1,4 +1,4 @@
-"""Rebuilding IR. `Rewriter` when a node's replacement depends on the node alone; `ScopedRewriter` when on its place."""
+"""Rewriters of IR: `Rewriter` if the replacement depends on the node alone, `ScopedRewriter` if it depends on the place."""
 
 from __future__ import annotations
 

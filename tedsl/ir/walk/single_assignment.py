@@ -1,4 +1,4 @@
-"""Whether every variable of a function is bound once."""
+"""The check that every variable of a function is bound once."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ N = TypeVar("N", bound=Node)
 
 
 def substitute(root: N, mapping: Mapping[Any, Any]) -> N:
-    """`root` with each variable (or IterVar) of `mapping` replaced by its expression; buffers' shapes included.
+    """`root` with each variable (or IterVar) of `mapping` replaced by its expression, also in the shapes of buffers.
 
-    A data pointer may be mapped to another Var. Bound variables of `mapping` are the caller's business.
+    A data pointer may be mapped to another Var. `mapping` must not contain variables bound inside `root`.
     """
     if not isinstance(mapping, (dict, Mapping)):
         raise ArgumentTypeError(f"substitute takes what to write for each variable, got {mapping!r}", hint="write {x: 3}")
@@ -66,7 +66,7 @@ class Substitution(Rewriter):
 
 
 def only_read(root: N, memory: Collection[Var]) -> N:
-    """`root` whose calls of Python functions get arrays on `memory` that cannot be written."""
+    """`root` with calls of Python functions that get read-only arrays on `memory`."""
     return _OnlyRead(memory)(root)  # type: ignore[no-any-return]
 
 
@@ -116,8 +116,8 @@ class _FreshCopy(Substitution):
 
 
 def bind_once(root: Stmt) -> Stmt:
-    """`root` with a variable of its own in each loop, let, allocation and realized buffer: what is written by hand may use
-    one variable in two loops, or one statement in two places."""
+    """`root` with a distinct variable in each loop, let, allocation and realized buffer: handwritten programs may use one
+    variable in two loops, or one statement in two places."""
     return _BindOnce()(root)
 
 

@@ -1,4 +1,4 @@
-"""Rewriting with functions that the user gives, before and after the children of each node."""
+"""Rewriting with functions given by the user, called before and after the children of each node."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Step = Callable[[Any], Any]
 
 
 def ir_transform(stmt: Any, preorder: Step | None, postorder: Step | None, only_enable: Iterable[str] | None = None) -> Any:
-    """`stmt` with nodes replaced by what `preorder` (before its children are visited) or `postorder` (after) return.
+    """`stmt` with nodes replaced by the results of `preorder` (called before the children are visited) or `postorder` (after).
 
-    None keeps a node; what preorder returns is not visited. only_enable: names of node classes, such as "tir.For"; others
-    are passed over. A node that occurs several times is visited once.
+    A result of None keeps the node; a result of preorder is not visited. only_enable: names of node classes, such as
+    "tir.For"; both functions are called for these only. A node that occurs several times is visited once.
     """
     enabled = None if only_enable is None else {name.split(".")[-1] for name in only_enable}
     done: dict[Node, Any] = {}

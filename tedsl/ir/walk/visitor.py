@@ -40,17 +40,17 @@ def post_order_visit(root: Node, fn: Callable[[Node], object]) -> None:
 
 
 def variables(root: Node) -> list[Var]:
-    """The variables that are used below `root`, in order of first use: also data pointers of loads and stores."""
-    found: dict[Var, None] = {}
+    """The variables that are used below `root`, in order of first use: including data pointers of loads and stores."""
+    used: dict[Var, None] = {}
     for node in post_order(root):
         match node:
             case Var():
-                found.setdefault(node)
+                used.setdefault(node)
             case Load(buffer_var=v) | Store(buffer_var=v):
-                found.setdefault(v)
+                used.setdefault(v)
             case AttrStmt(node=Var() as v):
-                found.setdefault(v)
-    return list(found)
+                used.setdefault(v)
+    return list(used)
 
 
 def uses(root: Node, wanted: object) -> bool:
