@@ -1,16 +1,16 @@
-"""From a schedule to loops. `lower.lower_schedule` is the way in; `plan` holds what is known at each step.
+"""Lowering: from a schedule to loops. The entry point is `lower.lower_schedule`; `plan` holds the values of each step.
 
     inputs, arguments    the parameters of the function, and the buffer of each tensor
     computations         what each stage computes, with inlined formulas written into it, and where (versions: how often).
                          `kinds` is the table of what differs between formulas (compute), scan/, extern and hybrid/
-    checks               is each element that a formula reads there? Proved, asked of the call, clamped, or refused
+    checks               bounds checks of all reads of formulas: proved, required of the call, clamped, or refused
     regions/             bound inference: which region of each stage its readers need, and the loops that follow from it
-    threads/             loops that are bound to threads: how many are launched, and what they may share
+    threads/             loops that are bound to threads: how many are launched, and which memory they share
     legality, in_place, in_vectors, uneven_splits        schedules that are refused, each with its reason
     nest                 the loops of one stage, under the conditions that its iterations exist, around the statements of
                          `compute`, or of an intrinsic (intrinsics/). `site` is what these statements use
     place_stages         the loops of all stages, inside one another, in the memory they need (storage_attributes)
-    written/             functions that users write by hand, checked as if they were ours
+    written/             handwritten functions, bounds-checked like generated ones
     explained/           the same facts in words: `s.explain()`
 
 The rule that keeps every access inside its buffer: an attached stage allocates the region that the *unguarded* loops of

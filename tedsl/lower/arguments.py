@@ -38,7 +38,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class BufferOptions:
-    """What `tir.decl_buffer` is told of the buffers of tensors among the arguments. data_alignment: in bytes, -1: not said."""
+    """Options of `tir.decl_buffer` for the buffers of tensor arguments. data_alignment: in bytes; -1: the default."""
 
     offset_factor: int = 0
     data_alignment: int = -1
@@ -86,7 +86,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
 
 
 def dropped_outputs(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None) -> list[str]:
-    """The names of the outputs of the schedule that no caller sees, for they are not among `args`."""
+    """The names of the outputs of the schedule that are not among `args`, so that their values are dropped."""
     given = {_key(schedule, arg)[0] for arg in (*args, *(binds or ())) if isinstance(arg, Tensor)}
     return [op.name for op in schedule.outputs if schedule.stage_map[op].op not in given]
 
@@ -102,7 +102,7 @@ def _check_computed(schedule: ScheduleState, args: Iterable[Any]) -> None:
 
 
 def _check_buffers(buffers: Iterable[Buffer]) -> None:
-    """Refuses buffers that arrays of a call cannot be: these begin at element 0, each in memory of its own."""
+    """Refuses buffers that cannot be arrays of a call: those with an element offset, and those that share a data pointer."""
     given = list(buffers)
     sizes = {v for buffer in given for part in (*buffer.shape, *buffer.strides) for v in variables(part)}
     first: dict[Var, Buffer] = {}
@@ -113,7 +113,7 @@ def _check_buffers(buffers: Iterable[Buffer]) -> None:
                                 "begins with its first element", hint="leave elem_offset out, and pass a view: a[2:]")
         if buffer.data in first:
             raise LoweringError(f"the buffers {first[buffer.data].name} and {buffer.name} are two arguments with one pointer "
-                                f"({buffer.data.name}): one of the two arrays would be left alone",
+                                f"({buffer.data.name}): only one of the two arrays would be used",
                                 hint="declare a buffer for each argument (build with noalias=False if the arrays may overlap); "
                                      f"to compute in place, pass {buffer.name} once and bind both tensors to it")
         first[buffer.data] = buffer
@@ -137,7 +137,7 @@ def _checked_binds(binds: Any) -> dict[Tensor, Buffer]:
 
 
 def bind_requirements(binds: Mapping[Tensor, Buffer] | None) -> list[Requirement]:
-    """Requirements that dimensions of bound buffers equal those of their tensors, where they are different expressions."""
+    """The requirements that dimensions of bound buffers equal those of their tensors, where they are different expressions."""
     return [Requirement(build.equal(a, b), f"dimension {k} of {buffer.name} is {b!r}, that of {tensor.name} {a!r}: they differ")
             for tensor, buffer in (binds or {}).items() for k, (a, b) in enumerate(zip(tensor.shape, buffer.shape))
             if not structural_equal(a, b, map_free_vars=False)]
@@ -154,7 +154,7 @@ def _key(schedule: ScheduleState, tensor: Tensor) -> Key:
 
 
 def _memory_of_externs(schedule: ScheduleState) -> tuple[bool, set[Tensor]]:
-    """Whether there is a te.extern, whose statements address compact memory as a rule; and the tensors for which it asks for
+    """Whether there is a te.extern, whose statements assume compact memory by default; and the tensors for which it declares
     strides.
     """
     externs = [stage.op for stage in schedule.stages if isinstance(stage.op, ExternOp)]
@@ -231,9 +231,9 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], argumen
 
 
 def _is_computed_whole(plan: Placement, schedule: ScheduleState, plans: Sequence[Placement]) -> bool:
-    """Whether the loops compute every element of `plan`, none of them on two threads at a time.
+    """Whether the loops compute every element of `plan`, each on one thread only.
 
-    So it is where a stage that is itself computed in whole reads it by its own axes, as C[i] = B[i] * 2 does.
+    True where a stage that is itself computed whole reads it by its own axes, as C[i] = B[i] * 2 does.
     """
     if plan.host is None:
         return True

@@ -1,12 +1,12 @@
-"""Is every element that a formula reads really there? Proved, checked at the call, clamped, or refused.
+"""Bounds checks of the reads of formulas: proved, checked at the call, clamped, or refused.
 
-Asked of each formula as it was written, over its whole domain, before anything is inlined or attached: then it holds for
-whatever part of the domain a schedule computes. For an index and the extent of its dimension:
+Each formula is checked as written, over its whole domain, before inlining and attaching: the result then holds for any part
+of the domain that a schedule computes. For an index and the extent of its dimension:
 
-    proved             under the ranges of the axes and the conditions around the read: nothing to do, but that a Select,
-                       te.all or te.any whose condition is needed becomes an if_then_else: the read may not happen otherwise
+    proved             under the ranges of the axes and the conditions around the read: nothing to do, except that a Select,
+                       te.all or te.any whose condition is needed becomes an if_then_else, which does not evaluate the read
     data-dependent     (or conditions that cannot be decided): the index becomes max(min(index, extent - 1), 0)
-    constant shapes    an iteration that leaves the tensor is searched for and shown: LoweringError
+    constant shapes    LoweringError, which shows an iteration that reads outside, if one is found
     symbolic shapes    the condition on the shapes is checked once per call (`Requirement` -> AssertStmt)
 """
 
@@ -41,7 +41,7 @@ ZERO = build.const(0, "int32")
 
 @dataclass(frozen=True, eq=False)
 class Requirement:
-    """A condition on the symbols of the shapes without which a formula would read outside a tensor."""
+    """A condition on the symbols of the shapes, checked at the call, without which a formula would read outside a tensor."""
 
     condition: Expr
     message: str
@@ -51,7 +51,7 @@ class Requirement:
 class Checked:
     """The bodies of an operation with unproved indices clamped, and what the shapes must satisfy.
 
-    by_data: the reads, as they were written, for which data decides whether they are inside.
+    by_data: the reads, as they were written, whose index depends on data.
     """
 
     bodies: tuple[Expr, ...]
@@ -63,7 +63,7 @@ def check_reads(op: ComputeOp, domains: Mapping[IterVar, Range] = NO_DOMAINS, *,
                 accesses: Accesses = Accesses.PROVED) -> Checked:
     """Check every read of `op`; LoweringError for one that leaves its tensor. domains: narrower ranges of some axes.
 
-    accesses: what becomes of indices that depend on data.
+    accesses: how indices that depend on data are handled.
     """
     if any(axis in domains for axis in op.axis):
         op = op.replace(axis=tuple([axis.replace(dom=domains.get(axis, axis.dom)) for axis in op.axis]))
@@ -94,7 +94,7 @@ class _Checker:
 
     @cached_property
     def analyzer(self) -> Analyzer:
-        """Knows the ranges of the axes, that none of them is empty, and that the symbols of shapes are not negative."""
+        """An analyzer that knows the ranges of the axes, that none is empty, and that symbols of shapes are not negative."""
         analyzer = Analyzer()
         extents = [extent_of(axis) for axis in self.op.axis]
         dims = dict.fromkeys([*(dim for tensor in self.op.input_tensors for dim in tensor.shape), *extents])
@@ -177,7 +177,7 @@ class _Checker:
                 and self.analyzer.can_prove(build.less(index, extent))
 
     def needs(self, facts: Facts | None) -> None:
-        """Notes that a read is in range only where `facts` hold, so that it is not evaluated elsewhere."""
+        """Records that a read is in range only where `facts` hold, so that it must not be evaluated elsewhere."""
         self.lazy.update(dict.fromkeys(facts.choices() if facts is not None else ()))
 
     def unproved(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
@@ -200,7 +200,7 @@ class _Checker:
         self.require_elements(load, dim, facts)
 
     def proved_with_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> bool:
-        """Whether the index is in range if the dimension has elements, as i % n is; then the call must have them."""
+        """Whether the index is in range if the extent is at least 1, as i % n is; the extent is then required of the call."""
         index, extent = load.indices[dim], load.producer.shape[dim]
         if isinstance(extent, IntImm) or facts is not None or is_ragged(self.op):
             return False
@@ -211,7 +211,7 @@ class _Checker:
         return True
 
     def around(self, index: Expr, conditions: Sequence[Expr]) -> list[Scope]:
-        """The axes that matter, those in the index and in the conditions, as loops; and the conditions inside of them."""
+        """The loops over the axes that occur in the index and the conditions, and the conditions inside them."""
         used = {v for e in (index, *conditions) for v in variables(e)}
         return [*(Loop(var, axis.dom.min, extent_of(axis)) for var, axis in self.axes.items()
                   if var in used and axis.dom is not None), *conditions]
@@ -236,7 +236,7 @@ class _Checker:
         return True
 
     def require(self, condition: Expr, message: str) -> None:
-        """Demand `condition` of every call in which the formula has any iteration."""
+        """Require `condition` of every call in which the formula has any iteration."""
         wanted = condition
         for axis in self.axes.values():
             extent = extent_of(axis)
@@ -247,13 +247,13 @@ class _Checker:
         self.requirements.setdefault((repr(wanted), *variables(wanted)), Requirement(wanted, message))
 
     def require_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
-        """A clamped index needs at least one element. Under a condition, and in a reduction whose range is data, there may
-        be no read at all in a valid call: nothing is demanded.
+        """Require an element for a clamped index. Under a condition, and in a reduction whose range is data, there may
+        be no read at all in a valid call: nothing is required.
         """
         extent = load.producer.shape[dim]
         if facts is not None or is_ragged(self.op) or self.analyzer.can_prove(build.greater_equal(extent, 1)):
             return
-        message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}: no element"
+        message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}: no elements"
         if isinstance(extent, IntImm) and all(isinstance(extent_of(axis), IntImm) for axis in self.axes.values()):
             if all(build.as_int(extent_of(axis)) for axis in self.axes.values()):
                 raise LoweringError(message + self.place,
@@ -263,7 +263,7 @@ class _Checker:
 
     @property
     def place(self) -> str:
-        """Where the formula is written, as the last line of an error; "" where that is not known."""
+        """The source line of the formula, as the last line of an error; "" if it is not known."""
         return f"\n  in stage {self.op.name} ({self.op.source})" if self.op.source is not None else ""
 
     def refusal(self, load: ProducerLoad, dim: int, search: SearchResult, reached: str = "") -> LoweringError:
@@ -302,7 +302,7 @@ def index_range(index: Expr, axes: Iterable[IterVar], analyzer: Analyzer) -> tup
 
 
 def _inside(dims: Collection[int], keep: Keep, load: ProducerLoad) -> Expr:
-    """`load` with its indices number `dims` as `keep` makes them."""
+    """`load` with its indices number `dims` replaced by `keep(index, extent)`."""
     return ProducerLoad(load.producer, tuple(keep(index, extent) if dim in dims else index
                                              for dim, (index, extent) in enumerate(zip(load.indices, load.producer.shape))))
 
@@ -320,7 +320,7 @@ def clamp(index: Expr, extent: Expr) -> Expr:
 
 
 def marked(index: Expr, extent: Expr) -> Expr:
-    """`index`, to be checked before it is used."""
+    """`index`, marked for a bounds check at run time."""
     return build.call(DATA_INDEX, index)
 
 

@@ -54,7 +54,7 @@ def placed_computations(schedule: ScheduleState, *, accesses: Accesses = Accesse
 
 
 def _places(schedule: ScheduleState, stages: Collection[StageState]) -> dict[StageState, HostLoop]:
-    """Inside which loop each attached stage is computed; refuses places that do not cover every reader."""
+    """The host and loop number that each attached stage is computed at; refuses places that do not cover every reader."""
     scans = scans_of(schedule)
     places: dict[StageState, HostLoop] = {}
     for stage in stages:

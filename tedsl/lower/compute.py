@@ -1,4 +1,4 @@
-"""A formula: what it computes, and its statements in one iteration: init, update, store.
+"""Lowering of te.compute: its computation, and its statements in one iteration (init, update, store).
 
     B[i] = sum(A[i, k])      init: B[i] = 0      update: B[i] = B[i] + A[i, k]
     tuple reductions         update: let v0 = ..., v1 = ... (all sources first), then the stores
@@ -26,13 +26,13 @@ from tedsl.schedule.state import StageState
 
 
 class BufferOf(Protocol):
-    """Where a tensor of the language lives."""
+    """Maps each tensor to its buffer."""
 
     def __call__(self, tensor: Any) -> Buffer: ...
 
 
 class Translator(Rewriter):
-    """Formulas become values of loops: axes stand for `values`, loads of tensors are loads of buffers."""
+    """Translates formulas to the loop IR: axes become `values`, loads of tensors become loads of buffers."""
 
     def __init__(self, values: Mapping[Var, Expr], buffer_of: BufferOf) -> None:
         super().__init__()
@@ -66,14 +66,14 @@ def store_values(plan: StagePlan, buffers: Sequence[Buffer], place: tuple[Expr, 
 
 
 def store_init(reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...], translate: Translator) -> Stmt:
-    """The start values of a reduction."""
+    """The stores of the initial values of a reduction."""
     start = reduce.init or reduce.combiner.identity_element
     return seq(*[BufferStore(buffer, translate(value), place) for buffer, value in zip(buffers, start)])
 
 
 def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], place: tuple[Expr, ...],
                  translate: Translator) -> Stmt:
-    """One step of a reduction, under its `where` condition."""
+    """The update of one step of a reduction, under its `where` condition."""
     combiner = reduce.combiner
     values: dict[Var, Expr] = {left: BufferLoad(buffer, place) for left, buffer in zip(combiner.lhs, buffers)}
     values.update((right, translate(source)) for right, source in zip(combiner.rhs, reduce.source))
@@ -84,7 +84,7 @@ def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], pla
 
 
 def _store_all(plan: StagePlan, results: Sequence[Expr], buffers: Sequence[Buffer], place: tuple[Expr, ...]) -> Stmt:
-    """Stores of all `results`, each of which is computed before the first store: it may use all the old values."""
+    """Stores of all `results`, which are all evaluated before the first store, since each may use all the old values."""
     kept = [Var(f"{plan.op.name}.v{at}.new", result.dtype) for at, result in enumerate(results)]
     stmt = seq(*[BufferStore(buffer, var, place) for buffer, var in zip(buffers, kept)])
     for var, result in zip(reversed(kept), reversed(results)):

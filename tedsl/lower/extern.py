@@ -1,4 +1,4 @@
-"""A te.extern: its statements, over the real memory of the tensors that it reads and writes.
+"""Lowering of te.extern: its statements over the real memory of the tensors that it reads and writes.
 
     B = te.extern((n,), [A], ...)        reads the whole of A, computes the whole of B, wherever it stands
 """
@@ -30,7 +30,7 @@ from tedsl.schedule.state import StageState
 
 def extern_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, tuple[Requirement, ...]]:
-    """What a te.extern computes. It reads its inputs whole."""
+    """The computation of a te.extern, which reads its inputs whole."""
     op = stage.op
     assert isinstance(op, ExternOp)
     for tensor, placeholder in zip(op.inputs, op.input_placeholders):
@@ -77,7 +77,7 @@ class _Binding:
         self.buffers: dict[Buffer, Buffer] = {}
 
     def bind(self, placeholder: Buffer, actual: Buffer) -> None:
-        """Let `placeholder` be `actual`, of the same shape: pointer, shape, strides and offset."""
+        """Bind `placeholder` to `actual`, of the same shape: pointer, shape, strides and offset."""
         self.buffers[placeholder] = actual
         self.value(placeholder, "data", placeholder.data, actual.data)
         for dim, (declared, real) in enumerate(zip(placeholder.shape, actual.shape)):
@@ -111,7 +111,7 @@ class _Binding:
 
 
 class _Bound(Substitution):
-    """Replaces variables, and whole buffers."""
+    """Replaces variables and buffers by those that they are bound to."""
 
     def __init__(self, values: dict[Var, Expr], buffers: dict[Buffer, Buffer]) -> None:
         super().__init__(values)
@@ -124,7 +124,7 @@ class _Bound(Substitution):
 
 
 def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
-    """The strides of a buffer; those of compact row-major memory where it has none."""
+    """The strides of a buffer in elements; those of compact row-major memory if it has none."""
     if buffer.strides:
         return buffer.strides
     strides: list[Expr] = []

@@ -43,7 +43,7 @@ def _check(schedule: ScheduleState, order: Mapping[Placement, int], buffer: Buff
                 continue
             name = key[0].output(key[1]).name
             raise LoweringError(f"{name} and {writer.name} are kept in one buffer, {buffer.name}, and {reader.name} reads "
-                                f"{name} where {writer.name} may have been written over it",
+                                f"{name} where {writer.name} may have overwritten it",
                                 hint=f"read all of {name} before: AA = s.cache_read({name}, 'global', [{reader.name}]); or "
                                      "bind them to buffers of their own")
 

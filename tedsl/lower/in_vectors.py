@@ -1,4 +1,4 @@
-"""Stages that are computed inside a vectorized loop: what the lanes must have in common."""
+"""Checks of stages that are computed inside a vectorized loop."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tedsl.target.target import Target
 
 @dataclass(frozen=True)
 class FunctionOptions:
-    """to_run: for machine code, rather than to be read. accesses, buffers: as `lower_schedule` takes them."""
+    """Options of lowering. to_run: for execution, rather than for reading. accesses, buffers: as for `lower_schedule`."""
 
     to_run: bool
     accesses: Accesses = Accesses.PROVED
@@ -78,7 +78,7 @@ def _functions_of_all(given: Sequence[Any], name: str, options: FunctionOptions)
 
 
 def _ignore_args(inp: object, args: object) -> None:
-    """Warn of arguments beside what has its own; refuse a target in their place."""
+    """Warn of `args` given beside functions, which have their own; refuse a target in their place."""
     if args is None:
         return
     what = "the functions of a list have" if isinstance(inp, (list, tuple)) else f"a {type(inp).__name__} has"

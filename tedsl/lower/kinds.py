@@ -1,4 +1,4 @@
-"""What lowering does differently for each kind of operation: a table by class. The functions stand in one file per kind."""
+"""The table, by class of operation, of functions that lower it, which stand in one file per kind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The finished schedule, before its loops are written: memory that is not there where it is read, effects that happen twice.
+"""Checks of the finished schedule: memory that is not accessible where it is read, side effects that would occur twice.
 
-The rest of what makes a schedule wrong is refused where it arises: places that do not cover all readers in computations.py,
+Other illegal schedules are refused where they arise: places that do not cover all readers in computations.py,
 loops on threads in threads/, stages inside of vectors in in_vectors.py, tiles that are computed twice in uneven_splits.py.
 """
 
@@ -63,7 +63,7 @@ def _whose(scope: str) -> str:
 
 
 def _inside(stage: StageState) -> str:
-    """What to do so that the threads that read `stage` compute it."""
+    """The hint that makes the threads that read `stage` compute it."""
     if stage.attach_type == AttachType.SCOPE and stage.attach_stage is not None:
         return f"move {stage.name} inside of the threads that read it, to a loop of {stage.attach_stage.name} within those " \
                "that are bound"
@@ -78,7 +78,7 @@ def _threads_of(plan: StagePlan, launch: Launch | None) -> str:
 # --- effects --------------------------------------------------------------------------------------------------------------
 
 def _effect_of(op: Operation) -> Call | None:
-    """A call in the formula of `op` that may do more than return a value."""
+    """A call with possible side effects in the formula of `op`, None if there is none."""
     bodies: Iterable[Expr] = op.body if type(op) is ComputeOp else ()
     return next((node for body in bodies for node in post_order(body) if isinstance(node, Call) and node.op.effect == "opaque"),
                 None)

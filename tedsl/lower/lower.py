@@ -49,7 +49,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
     to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. accesses: AT_RUN_TIME makes
     loops for `passes/checked`, which say which stage they compute. buffers: of the tensors among `args`.
-    observe: is shown the plans.
+    observe: is called with the program.
     """
     state = sch.state
     arguments = make_arguments(state, args, binds, buffers)
@@ -80,7 +80,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
 
 
 def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
-    """`body` behind the checks of shapes, each once. Two variables may have one name."""
+    """`body` after assertions of the requirements, each once; variables that share a name are told apart."""
     once = {(repr(needed.condition), tuple(variables(needed.condition))): needed for needed in requirements}
     for requirement in reversed(once.values()):
         body = AssertStmt(requirement.condition, StringImm(requirement.message), body)
@@ -88,9 +88,9 @@ def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
 
 
 def check_function(func: PrimFunc, *, accesses: Accesses = Accesses.PROVED) -> PrimFunc:
-    """`func`, safe to run: what tedsl did not make itself is checked as `written` says.
+    """`func`, safe to run: a handwritten function is bounds-checked by `written`.
 
-    accesses: AT_RUN_TIME leaves the places of all accesses to `passes/checked`.
+    accesses: AT_RUN_TIME leaves the bounds checks of all accesses to `passes/checked`.
     """
     check_parts(func)
     if is_vouched_for(func):

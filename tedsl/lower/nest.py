@@ -49,7 +49,7 @@ class Nest:
         self.translate = self.translator(plan.offsets)
 
     def translator(self, offsets: Mapping[IterVar, Expr]) -> Translator:
-        """Turns formulas into values of the loops that `offsets` are made of."""
+        """A translator of formulas to values in the loops that `offsets` are expressions of."""
         values: dict[Var, Expr] = {}
         translate = Translator(values, self.buffer_of) if not self.plan.padded else \
             PaddedTranslator(self.plan, values, self.buffer_of, offsets, self.inside_tensor, self.analyzer,
@@ -228,7 +228,7 @@ class Nest:
                     raise self.init_before(guest, at)
 
     def init_before(self, guest: StagePlan, at: int) -> LoweringError:
-        """The error of start values that stand before loop number `at`, inside of which `guest` computes them."""
+        """The error of initial values stored before loop number `at`, inside which their producer `guest` is computed."""
         plan, loops = self.plan, self.plan.loops
         what, out = f"{guest.name} gives the start values of {plan.name}", f"{guest.stage.written}.compute_root()"
         if plan.stage.init_at is not None and not any(loop.leaf.is_reduction for loop in loops[:at + 1]):

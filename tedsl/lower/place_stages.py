@@ -1,4 +1,4 @@
-"""Where each stage stands: one after the other at the root, or at the start of a loop body, inside the memory it needs.
+"""Placement of the loops of all stages: in sequence at the root, or at the start of a loop body, inside their allocations.
 
     realize P(region) { P...; C... }        the memory of a stage lives as long as the body it is computed in
 """
@@ -95,7 +95,7 @@ def source_of(name: str, op: Operation) -> str:
 
 
 def read_sources(plan: StagePlan) -> Iterator[tuple[Tensor, str]]:
-    """The tensors that formulas inlined into `plan` read, each with whose formula it is."""
+    """The tensors that formulas inlined into `plan` read, each with the stage whose formula reads it."""
     stages = plan.stage.schedule.stage_map
     readers: dict[Tensor, list[Operation]] = {}
     formulas, own = [plan.op], source_of(plan.name, plan.op)

@@ -1,4 +1,4 @@
-"""What lowering knows about a schedule, which it never changes: values, each made once by the step that knows it.
+"""The data of lowering: immutable values derived from a schedule, each made by one step.
 
     Computation    what a stage computes and reads, with inlined producers         one function per kind of operation (`kinds`)
     Placement      the same at a place: inside which loop, in which version        `computations`, `versions`
@@ -61,7 +61,7 @@ class Computation:
     bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
     domains: the ranges of axes that are others than the operation says: steps of scans begin after the first rows, and what
     gives a reduction its range may be computed inline.
-    accesses: how those of statements that the user wrote are kept inside their memory.
+    accesses: how accesses of handwritten statements are kept inside their memory.
     """
 
     op: Operation
@@ -77,12 +77,12 @@ class Computation:
 
     @property
     def data_axes(self) -> tuple[IterVar, ...]:
-        """The axes of a formula that are dimensions of its outputs. Which part of them is computed, the readers decide."""
+        """The axes of a formula that are dimensions of its outputs; the readers determine the part that is computed."""
         return () if getattr(self.op, "axis_are_loops", False) else getattr(self.op, "axis", ())
 
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
-        """The axes inside the calls of an intrinsic: they are computed in whole."""
+        """The axes inside the calls of an intrinsic, which computes them whole."""
         return getattr(self.op, "without_loops", ())
 
     def domain(self, axis: IterVar) -> Range:

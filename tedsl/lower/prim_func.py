@@ -1,4 +1,4 @@
-"""A formula as a function, without a schedule: each stage one plain loop nest."""
+"""Functions from tensors without a schedule: each stage is one plain loop nest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of a stage: what its statements are written with, and into."""
+"""The context in which the statements of a stage are generated."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tedsl.schedule.memory_options import PLAIN
 
 
 def produced(plan: StagePlan, program: Program, buffers: Sequence[Buffer], loops: Stmt) -> Stmt:
-    """The loops that compute a stage, marked if its memory is double-buffered."""
+    """The loops that compute a stage, under an attribute if its memory is double-buffered."""
     if not plan.stage.storage.double_buffer:
         return loops
     _check_early(plan, program)
@@ -66,7 +66,7 @@ def _check_early(plan: StagePlan, program: Program) -> None:
 
 def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: Stmt,
              analyzer: Analyzer | None = None) -> Stmt:
-    """`body` in the memory of one output of a stage, with what was said about that memory."""
+    """`body` inside the allocation of one output of a stage, under the attributes of that memory."""
     said = plan.stage.storage
     if said.rolling:
         _check_rolling(plan, region, analyzer or Analyzer())
@@ -79,7 +79,7 @@ def realized(plan: StagePlan, buffer: Buffer, region: tuple[Range, ...], body: S
 
 
 def _check_rolling(plan: StagePlan, region: tuple[Range, ...], analyzer: Analyzer) -> None:
-    """Refuses a rolling buffer where nothing, or not a fixed part, of a region is left for the next iteration."""
+    """Refuses a rolling buffer unless a fixed part of the region is reused by the next iteration."""
     host = plan.host
     if host is None:
         raise _refused(plan, "rolling",

@@ -1,4 +1,4 @@
-"""Splits that do not come out even and have another tail than a guard (`schedule/tails.py` says what the tails mean)."""
+"""Uneven splits with another tail than a guard (`schedule/tails.py` defines the tails)."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def padded_extents(plan: Placement, tiling: Tiling) -> dict[IterVar, Expr]:
 def _refuse_padding(plan: Placement, tiling: Tiling, padded: Mapping[IterVar, Expr], loop: IterVar) -> None:
     if loop in padded:
         raise LoweringError(f'{plan.name} is split with tail="round_up" at {loop.name}, which has {tiling.extents[loop]!r} '
-                            "iterations here: the factor does not divide that, and what lies beyond is not free",
+                            "iterations here: the factor does not divide that, and the memory beyond holds other elements",
                             hint='use tail="guard", or split the axis itself', about=_split_with(plan, ROUND_UP))
 
 
 def _split_with(plan: Placement, tail: str) -> Cause | None:
-    """The split of `plan` that has that tail: what its errors are about."""
+    """The split of `plan` that has the tail `tail`, for errors."""
     splits = [relation for relation in plan.stage.relations if isinstance(relation, Split) and relation.tail == tail]
     return related(plan.stage, splits[0]) if splits else None
 
 
 def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, Any]:
-    """Refuse arguments that full tiles would overrun or that are read after they were computed again; what to note of the
+    """Refuse arguments that full tiles would overrun or that are read after they were recomputed; returns attributes of the
     function.
     """
     noted: dict[str, Any] = {}
@@ -82,14 +82,14 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
                 if (key := (stages[r.tensor.op].op, r.tensor.value_index)) in arguments.tensors}
         if any(buffer.data in read for buffer in outputs):
             raise LoweringError(f'{plan.name} is computed in place, and split with tail="shift_inwards": elements that are '
-                                "computed again would be made of results", hint='use tail="guard"',
+                                "computed twice would read results instead of inputs", hint='use tail="guard"',
                                 about=_split_with(plan, SHIFT_INWARDS))
         noted[RECOMPUTED] = plan.name
     return noted
 
 
 def tail_of(relations: list[Relation], tiling: Tiling, leaf: IterVar) -> str:
-    """What passes are told about a loop: "mask" or "partition" if it runs over the tiles of such a split, else ""."""
+    """The tail of a loop for the passes: "mask" or "partition" if it runs over the tiles of such a split, else ""."""
     for relation in relations:
         if isinstance(relation, Split) and relation.tail in (MASK, PARTITION) and relation.parent not in tiling.even \
                 and leaf in below(relation.outer, relations):

@@ -80,7 +80,7 @@ def _conditions(plan: Placement) -> list[Expr]:
 
 
 def runs_where(plan: Placement) -> list[Expr]:
-    """What holds in exactly the calls that run `plan`: of several versions the first runs whose condition holds."""
+    """The condition under which a call runs `plan`: the first version runs whose condition holds."""
     conditions = []
     at: Placement | None = plan
     while at is not None:
@@ -97,7 +97,7 @@ def runs_where(plan: Placement) -> list[Expr]:
 
 @contextmanager
 def under_conditions(plan: Placement, analyzer: Analyzer) -> Iterator[None]:
-    """Inside, `analyzer` knows what holds where `plan` stands."""
+    """A context in which `analyzer` knows the conditions of the versions around `plan`."""
     with ExitStack() as known:
         for condition in _conditions(plan):
             known.enter_context(analyzer.constraint_scope(condition))
@@ -105,7 +105,7 @@ def under_conditions(plan: Placement, analyzer: Analyzer) -> Iterator[None]:
 
 
 def readers_inside(plan: Placement, reads: Sequence[tuple[Placement, Read]]) -> list[tuple[Placement, Read]]:
-    """Those of `reads` that read what `plan` computes: the ones inside the same versions of its hosts."""
+    """The `reads` of what `plan` computes: those inside the same versions of its hosts."""
     return [(reader, read) for reader, read in reads if _is_inside(reader, plan.host)]
 
 
@@ -118,7 +118,7 @@ def _is_inside(plan: Placement | None, host: Placement | None) -> bool:
 
 
 def specialized(plan: Placement, region: Sequence[Ends]) -> list[Ends]:
-    """`region` with the values that the conditions of `plan` give to variables: 64 for n where n == 64."""
+    """`region` with the values that the conditions of `plan` give to variables substituted: 64 for n where n == 64."""
     values = known_values(_conditions(plan))
     return [(substitute(low, values), substitute(extent, values)) for low, extent in region] if values else list(region)
 

@@ -220,7 +220,7 @@ def test_elements_are_read_before_others_are_written_over_them():
         return te.compute((10,), lambda i: B[i] * 2.0, name="C")
 
     np.testing.assert_array_equal(in_one_place(through), (plain[::-1] + 1) * 2)
-    with pytest.raises(LoweringError, match="and B reads A where C may have been written over it"):
+    with pytest.raises(LoweringError, match="and B reads A where C may have overwritten it"):
         in_one_place(through, lambda s, A, C: s.stages[1].compute_at(s[C], C.op.axis[0]))
 
     k = te.reduce_axis((0, 3), name="k")

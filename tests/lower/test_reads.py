@@ -215,14 +215,14 @@ def test_clamping_indices_of_every_dtype(dtype):
 def test_reading_a_table_without_elements_is_refused():
     index, table = te.placeholder((3,), "int32", name="I"), te.placeholder((0,), name="T")
     B = te.compute((3,), lambda i: table[index[i]], name="B")
-    with pytest.raises(LoweringError, match="dimension 0 of T has extent 0: no element"):
+    with pytest.raises(LoweringError, match="dimension 0 of T has extent 0: no elements"):
         lowered(B, table, index)
 
 
 def test_a_symbolic_table_must_have_an_element():
     index, table = te.placeholder((3,), "int32", name="I"), te.placeholder((N,), name="T")
     B = te.compute((3,), lambda i: table[index[i]], name="B")
-    assert 'assert((n >= 1), "B reads T[I[i]]: dimension 0 of T has extent n: no element")' in str(lowered(B, table, index))
+    assert 'assert((n >= 1), "B reads T[I[i]]: dimension 0 of T has extent n: no elements")' in str(lowered(B, table, index))
 
 
 def test_no_iteration_reads_nothing():
@@ -245,5 +245,5 @@ def test_an_error_names_the_line_of_the_formula():
     with pytest.raises(LoweringError, match=rf"it is 10 at i = 9\n  in stage out \({re.escape(str(line))}\)\n  hint"):
         lowered(out, TEN)
     empty, places = te.placeholder((0,), name="empty"), te.placeholder((1,), "int32", name="places")
-    with pytest.raises(LoweringError, match=r"no element\n  in stage first \(.*test_reads.py:\d+\)"):
+    with pytest.raises(LoweringError, match=r"no elements\n  in stage first \(.*test_reads.py:\d+\)"):
         lowered(te.compute((1,), lambda i: empty[places[i]], name="first"), empty, places)

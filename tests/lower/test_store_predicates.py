@@ -55,7 +55,7 @@ def test_threads_around_a_stage_all_do_the_same(chosen, stored):
     if stored:
         check(s, A, C)
     else:
-        with pytest.raises(LoweringError, match="it holds for none of them"):
+        with pytest.raises(LoweringError, match="it holds for no thread"):
             tedsl.lower(s, [A, C])
 
 
@@ -87,7 +87,7 @@ def test_a_condition_over_no_thread():
     n = te.size_var("n")
     A, B, C, s = chain(n)
     s[B].set_store_predicate(n > 100)
-    with pytest.raises(LoweringError, match="is about n: that is no thread"):
+    with pytest.raises(LoweringError, match="is about n: that is not a thread"):
         tedsl.lower(s, [A, C])
     A, B, C, s = chain()
     s[B].set_store_predicate(te.const(1, "int32") > 2)

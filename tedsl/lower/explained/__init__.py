@@ -1,1 +1,1 @@
-"""The parts of an explanation: why guards are there, how much memory there is, how expressions are written."""
+"""The parts of `s.explain()`: the reasons of guards, the sizes of memory, the notation of expressions."""

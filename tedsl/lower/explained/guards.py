@@ -1,4 +1,4 @@
-"""The conditions that stay in the loops of a stage: why, and which directives made them needed."""
+"""The guards that remain in the loops of a stage, with their reasons and the directives that caused them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tedsl.schedule.relations import ROUND_UP, Split
 Owners = Mapping[Var, str]  # the stage of each loop
 IN_FORMULA = {"rfactor": "the loop that rfactor took over has a tail",
               "cache_write": "a loop that cache_write took over has a tail",
-              "transform_layout": "the layout has places that hold no element"}
+              "transform_layout": "the layout has padding, which holds no elements"}
 
 
 @dataclass(frozen=True)
 class GuardReport:
-    """A condition that stays in the loops, or a read that is kept inside; why, and the directives that made it needed."""
+    """A guard that remains in the loops, or a read whose index is clamped: the reason, and the directives that caused it."""
 
     condition: str
     reason: str
@@ -51,7 +51,7 @@ def _by_data(plan: StagePlan) -> Iterator[GuardReport]:
     """Reports of the reads of a formula whose index depends on data and is clamped."""
     if isinstance(plan.op, ComputeOp):
         for load in check_reads(plan.op, plan.domains).by_data:
-            reason = (f"data decides the index; outside of {load.producer.name} the nearest element is read, unless "
+            reason = (f"the index depends on data and is clamped to the nearest element of {load.producer.name}, unless "
                       'PassContext(config={"tir.data_index": ...}) says otherwise')
             yield GuardReport(script(load), reason, (), kind="clamped")
 
@@ -98,7 +98,7 @@ def _of_threads(plan: StagePlan, launch: Launch | None) -> Iterator[GuardReport]
 
 
 def _of_memory(plan: StagePlan) -> Iterator[GuardReport]:
-    """A report for a rolling buffer: what it keeps from the iteration before is not computed again."""
+    """A report for a rolling buffer: elements kept from the previous iteration are not computed again."""
     if plan.stage.storage.rolling and plan.host is not None:
         loop = plan.host.loops[plan.position].leaf
         yield _report(plan, f"not computed by the iteration of {loop.name} before",
@@ -106,8 +106,8 @@ def _of_memory(plan: StagePlan) -> Iterator[GuardReport]:
 
 
 def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
-    """What directives put into the formula: the tail of a split before rfactor or cache_write, the places of a layout that
-    hold nothing."""
+    """Reports of conditions that directives put into the formula: the tail of a split before rfactor or cache_write, the
+    padding of a layout."""
     stage, recorder = plan.stage, plan.stage.schedule.recorder
     if not isinstance(stage.op, ComputeOp):
         return
@@ -126,7 +126,7 @@ def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
 
 
 def _conditions(op: Operation) -> int:
-    """How many conditions stand around the formula of `op`."""
+    """The number of conditions around the formula of `op`."""
     body = op.body[0] if isinstance(op, ComputeOp) else None
     if isinstance(body, Reduce):
         return len(_parts(body.condition))
@@ -137,7 +137,7 @@ def _conditions(op: Operation) -> int:
 
 
 def _outermost(op: ComputeOp, directive: str, added: int) -> Expr | None:
-    """The `added` conditions that the directive put around the formula: those of rfactor are likely, others are last."""
+    """The `added` conditions that the directive put around the formula: for rfactor those marked likely, else the last ones."""
     body = op.body[0]
     whole = body.condition if isinstance(body, Reduce) else body.args[0] if _conditions(op) and isinstance(body, Call) else None
     if whole is None:
@@ -156,10 +156,10 @@ def _parts(condition: Expr) -> list[Expr]:
 
 
 def _uneven(plan: StagePlan, split: Split) -> str:
-    """Why the iterations of a split are more than those of its parent."""
+    """The reason why a split has more iterations than its parent."""
     part, extent = split.given, plan.extents[split.parent]
     if build.as_int(part) is not None and build.as_int(extent) is not None:
         if split.factor is None:
             return f"{script(part)} parts of {script(extent)} iterations are not all of one size"
         return f"{script(part)} does not divide {script(extent)}"
-    return f"nothing says that {script(part)} divides {script(extent)}"
+    return f"{script(part)} is not proved to divide {script(extent)}"

@@ -1,4 +1,4 @@
-"""What lowering found out about a schedule, in words: extents, memory, places, and why each guard is still there.
+"""The facts that lowering derives from a schedule, in words: extents, memory, places, and the reason of each guard.
 
     C: output
       for i.outer in 0..13
@@ -31,7 +31,7 @@ from tedsl.schedule.state import AttachType, StageState
 
 @dataclass(frozen=True)
 class StageReport:
-    """One stage: where it is computed and who said so, its memory, its loops, its guards."""
+    """One stage: the place where it is computed and the directive for that, its memory, its loops, its guards."""
 
     name: str
     place: str
@@ -53,7 +53,7 @@ class StageReport:
 
 @dataclass(frozen=True)
 class Report:
-    """All stages of a schedule, producers first; `problem` says why lowering refused it, and then no more is known."""
+    """All stages of a schedule, producers first; `problem` is the error with which lowering refused it."""
 
     head: str
     stages: tuple[StageReport, ...]
@@ -69,7 +69,7 @@ class Report:
 def report(sch: Schedule, allocated: Allocated) -> Report:
     """What lowering knows about `sch`. Inputs and outputs are taken to be the caller's arrays.
 
-    allocated: what passes make of the memory of the loops; asked where they change it.
+    allocated: gives the memory as the passes allocate it; called where they change it.
     """
     state = sch.state
     head = f"schedule of {', '.join(op.name for op in state.outputs)}"
@@ -93,7 +93,7 @@ def report(sch: Schedule, allocated: Allocated) -> Report:
 
 
 def _arguments(sch: Schedule) -> list[Tensor | Var | Buffer]:
-    """The inputs, then the outputs of a schedule. What stands for the state of a scan is no input."""
+    """The inputs, then the outputs of a schedule. State placeholders of scans are not inputs."""
     states = {tensor.op for s in sch.state.stages if isinstance(s.op, ScanOp) for tensor in s.op.state_placeholder}
     inputs = [s.origin_op for s in sch.state.stages if s.is_placeholder and s.origin_op not in states]
     outputs = [op for op in sch.state.outputs if op not in inputs]

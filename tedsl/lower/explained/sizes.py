@@ -1,4 +1,4 @@
-"""How much memory a stage has."""
+"""The memory of a stage, in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Allocated = Callable[[PrimFunc], Sizes]
 
 
 def is_laid_out(plan: StagePlan) -> bool:
-    """Whether passes make the memory of a stage of another size than its region: they copy it, or leave gaps."""
+    """Whether passes give the memory of a stage another size than its region: by double buffers, rolling buffers or padding."""
     threads = [loop.attr.bind_thread for host, until in hosts(plan) for loop in host.loops[:until + 1]]
     return plan.stage.storage is not PLAIN or any(axis is not None and is_virtual(axis.thread_tag) for axis in threads)
 

@@ -1,4 +1,4 @@
-"""Expressions as a sentence shows them."""
+"""The text of expressions in explanations."""
 
 from __future__ import annotations
 

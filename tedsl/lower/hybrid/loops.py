@@ -1,4 +1,4 @@
-"""A hybrid script: its statements over the real memory, its loops as directives have shaped them.
+"""Lowering of a hybrid script: its statements over the real memory, its loops as transformed by directives.
 
 before:  for i { for j { c[i, j] = a[i]*b[j] } }        split(i, 4), reorder(i.inner, i.outer)
 after:   for i.inner { for i.outer { for j { c[i.outer*4 + i.inner, j] = ... } } }
@@ -37,7 +37,7 @@ from tedsl.schedule.state import StageState
 
 def hybrid_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, tuple[Requirement, ...]]:
-    """What a hybrid script computes. It reads its inputs whole."""
+    """The computation of a hybrid script, which reads its inputs whole."""
     op = stage.op
     assert isinstance(op, HybridOp)
     if stage.store_predicate is not None or stage.env_threads:
@@ -52,7 +52,7 @@ def hybrid_computation(stage: StageState, inliner: Inliner | None, domains: Mapp
 
 
 def hybrid_statements(site: Site) -> Stmt:
-    """The body over the real buffers, its nests as the loops of the stage say."""
+    """The body over the real buffers, with its nests replaced by the loops of the stage."""
     plan, op, buffers = site.plan, site.plan.op, site.buffers
     assert isinstance(op, HybridOp)
     inputs = [site.buffer_of(tensor) for tensor in op.inputs]
@@ -101,7 +101,7 @@ class _Real(Rewriter):
 
 
 class _Loops(ScopedRewriter):
-    """Replaces the nests of the script by loops as the schedule has them."""
+    """Replaces the nests of the script by the loops of the schedule."""
 
     def __init__(self, plan: StagePlan, nest: Nest) -> None:
         assert isinstance(plan.op, HybridOp)

@@ -63,6 +63,6 @@ def build_hybrid(sch: Schedule, inputs: Sequence[Tensor | Var], outputs: Sequenc
         raise ArgumentTypeError(f"hybrid.build: {name!r} cannot be the name of a Python function")
     for tensor in (*inputs, *outputs):
         if not isinstance(tensor, (Tensor, Var)):
-            raise ArgumentTypeError(f"hybrid.build: the inputs and outputs are tensors, {tensor!r} is none")
+            raise ArgumentTypeError(f"hybrid.build: the inputs and outputs are tensors, not {tensor!r}")
     func = lower_schedule(sch, [*inputs, *outputs], name)
     return HybridModule(hybrid_source(func, sum(isinstance(source, Tensor) for source in inputs), name), name)

@@ -85,7 +85,7 @@ class _Writer:
         self.mins: dict[Buffer, tuple[Expr, ...]] = {}
 
     def fresh(self, key: Any, wish: str) -> str:
-        """A name for `key` that is not in use."""
+        """An unused name for `key`, `wish` if it is free."""
         base = name = re.sub(r"\W", "_", wish) or "x"
         base = name = "_" + base if base[0].isdigit() else base
         count = 0
@@ -180,7 +180,7 @@ class _Writer:
     # --- expressions ---
 
     def indices(self, buffer: Buffer, indices: Sequence[Expr]) -> list[Expr]:
-        """The indices within what is allocated."""
+        """The indices relative to the allocated region."""
         mins = self.mins.get(buffer)
         return list(indices) if mins is None else [self.analyzer.simplify(build.sub(i, low)) for i, low in
                                                          zip(indices, mins)]

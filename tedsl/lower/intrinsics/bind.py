@@ -1,4 +1,4 @@
-"""The statements of an intrinsic over the memory of the tensors, and the same as loops of our own.
+"""The statements of an intrinsic over the memory of the tensors, and the equivalent generated loops.
 
     attr [W, A] "buffer_bind_scope" = tuple(yo*16, 16, 0, 64, ...) { gemv(W.access_ptr("r"), ...) }
 
@@ -70,7 +70,7 @@ def _extents(region: Region, window: Buffer) -> Expr:
 
 
 class _RegionBuffers(Substitution):
-    """Buffers of the intrinsic's for one place: variables of their own for pointers, offsets and strides, the shape as it is
+    """Copies of the intrinsic's buffers for one place: with new variables for pointers, offsets and strides, and the shape
     there. A flat access counts from the first element of the buffer."""
 
     def __init__(self, use: Use, buffers: Sequence[Buffer]) -> None:

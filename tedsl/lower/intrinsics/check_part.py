@@ -1,4 +1,4 @@
-"""What a person wrote for an intrinsic: what is surely wrong with it is refused where it is used.
+"""Checks of the statements that a user wrote for an intrinsic, made where it is used; certain errors are refused.
 
     b.vstore([i + 1], ...)  for b of 4 elements, i in 0..4      element 4 of b is outside, whatever b stands for
     attr [threadIdx.x] "thread_extent" = 4 { b[threadIdx.x] }   in a loop that is bound to threadIdx.x: one thread each is left
@@ -46,7 +46,7 @@ def check_part(part: str, use: Use, plan: StagePlan, at: int, buffers: Sequence[
 # --- threads ---------------------------------------------------------------------------------------------------------
 
 def _launches(stmt: Stmt) -> Iterator[tuple[AttrStmt, str]]:
-    """Where threads are launched in `stmt`, and of which tag."""
+    """The thread launches in `stmt`, each with its tag."""
     for node in post_order(stmt):
         if isinstance(node, AttrStmt) and node.attr_key == LAUNCH and isinstance(node.node, IterVar):
             yield node, node.node.thread_tag
@@ -102,10 +102,10 @@ class _WindowChecker(StatementChecker):
         self.words = words
 
     def check_pointer(self, call: Call, facts: Facts | None) -> None:
-        """Regions of strided memory are not checked."""
+        """Checks a pointer unless its memory is strided."""
 
     def check_array(self, call: Call, facts: Facts | None) -> None:
-        """Arrays of strided memory are not checked."""
+        """Checks an array unless its memory is strided."""
 
     def placed(self, access: Node) -> str:
         return f"{self.words}: {super().placed(access)}"
@@ -134,7 +134,7 @@ def _is_placed(buffer: Buffer | None) -> bool:
 
 
 def _places(buffer: Buffer, indices: tuple[Expr, ...]) -> list[BoundedIndex]:
-    """What each index must satisfy. A vector of several rows goes on in the next one: it must begin inside, and end in memory
+    """The bounds of each index. A vector of several rows goes on in the next one: it must begin inside, and end in memory
     of the buffer, if one knows where that ends."""
     zero = build.const(0, "int32")
     bounded = [BoundedIndex(index, zero, extent, f"dimension {k} of {buffer.name}", k)

@@ -1,4 +1,4 @@
-"""Whether two formulas are the same: that of an intrinsic, and that of loops whose axes were renamed to the intrinsic's.
+"""Comparison of the formula of an intrinsic with that of loops whose axes were renamed to the intrinsic's.
 
     w[i, k] * x[k]   and   B[k] * A[yo*16 + i, k]     the same, with w = A from (yo*16, 0) on and x = B from (0) on
 
@@ -30,7 +30,7 @@ MOST_STEPS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """What differs ("dtype", "operator", ...), on the side of the intrinsic and on that of the loops."""
+    """A difference: its kind ("dtype", "operator", ...), and the two sides, of the intrinsic and of the loops."""
 
     what: str
     ours: object
@@ -51,7 +51,7 @@ class Comparison:
         self.steps = 0
 
     def same(self, a: Expr, b: Expr) -> bool:
-        """Whether `a` of the intrinsic is `b` of the loops. If not, `difference` is the first place where they are not."""
+        """Whether `a` of the intrinsic equals `b` of the loops. If not, `difference` is the first difference."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             return self.differ("structure (the formulas are too large to compare)", a, b)
@@ -125,8 +125,8 @@ class Comparison:
         return same or self.differ(f"input {a.producer.name}", f"{a!r} of one region", f"{b!r}, at another distance")
 
     def region(self, a: ProducerLoad, b: ProducerLoad) -> Region | None:
-        """Where `b` begins: each index of `a`, from the last on, is an index of `b` less a first value; the others of `b` do
-        not depend on the axes."""
+        """The start of the region in `b`: each index of `a`, from the last on, is an index of `b` minus a start; the other
+        indices of `b` do not depend on the axes."""
         mins = [index if has_load(index) else self.analyzer.simplify(index) for index in b.indices]
         dims: list[int] = []
         wanted = list(a.indices)
@@ -141,7 +141,7 @@ class Comparison:
         return None if wanted else Region(b.producer, tuple(mins), tuple(reversed(dims)))
 
     def distance(self, theirs: Expr, ours: Expr) -> Expr | None:
-        """theirs - ours if it is the same for all iterations of the region."""
+        """`theirs - ours` if that is invariant over the iterations of the region, else None."""
         if has_load(theirs) or has_load(ours):
             return None
         difference = self.analyzer.simplify(build.sub(theirs, ours))
@@ -170,7 +170,7 @@ class Comparison:
         return build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
 
     def differ(self, what: str, ours: object, theirs: object, instead: bool = False) -> bool:
-        """Notes the difference unless one was found before; always False."""
+        """Records the difference unless there is an earlier one; returns False."""
         if self.difference is None or instead:
             self.difference = Difference(what, ours, theirs)
         return False
@@ -188,5 +188,5 @@ def _is_pure(expr: Expr) -> bool:
 
 
 def vars_of(node: Any) -> dict[str, object]:
-    """The fields of a node."""
+    """The fields of a node, as name and value."""
     return {name: getattr(node, name) for name in node.__dataclass_fields__}

@@ -1,4 +1,4 @@
-"""The use of an intrinsic at a place: which regions its tensors stand for there, if its formula is what the loops compute."""
+"""Matching of an intrinsic with loops: the regions of its tensors, if its formula is what the loops compute."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Matcher:
     # --- inputs ---
 
     def check_whole(self, comparison: Comparison, ours: Sequence[Expr]) -> None:
-        """The intrinsic may read all of its inputs: the formula must do so too, for only that is in memory; and no more."""
+        """Refuses a formula that does not read its inputs whole, as the intrinsic may do, or reads beyond them."""
         ranges = {var: self.analyzer_range(axis) for axis, var in self.axis_pairs()}
         for tensor in self.intrin.inputs:
             loads = list(dict.fromkeys(load for load in loads_of(tuple(ours)) if load.producer == tensor))
@@ -140,7 +140,7 @@ class Matcher:
         return None if low is None or high is None else (low, high)
 
     def uncovered(self, size: Expr, ends: Sequence[tuple[Expr, Expr]]) -> str:
-        """What is wrong with `ends`, whose union is to be a dimension of `size`; "" if nothing."""
+        """The problem if the union of `ends` is not a whole dimension of `size`, in words; "" if it is."""
         last = build.sub(size, 1)
         rooms = [(self.analyzer.simplify(low), self.analyzer.simplify(build.sub(last, high))) for low, high in ends]
         reached = [False, False]
@@ -167,7 +167,7 @@ class Matcher:
     # --- errors ---
 
     def refuse_formula(self, difference: Difference | None, ours: Sequence[Expr], theirs: Sequence[Expr]) -> NoReturn:
-        """Both formulas, one below the other, in the names of the intrinsic's axes, and the first place where they differ."""
+        """Raise the error that shows both formulas, in the names of the intrinsic's axes, and their first difference."""
         place = f"{self.intrin.op.name}[{', '.join(repr(self.fresh[axis.var]) for axis in self.intrin.op.axis)}]"
         over = ", ".join(repr(self.fresh[axis.var]) for axis in self.intrin.op.reduce_axis)
         text = "its formula is not what the loops compute"

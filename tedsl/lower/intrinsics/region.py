@@ -1,4 +1,4 @@
-"""What the loops inside a tensorized one cover, of each axis of the formula, in one iteration of the loops outside.
+"""The range of each axis of the formula that the loops inside a tensorized one cover in one iteration of the outer loops.
 
     for yo { for yi in 0..16 tensorized { for k { C[yo*16 + yi] += ... } } }      y: yo*16 .. yo*16 + 15, k: all of it
 """
@@ -34,7 +34,7 @@ def tensorized_at(plan: StagePlan) -> int | None:
 
 
 def check_inside(site: Site, at: int) -> None:
-    """Refuse what cannot stand inside of an intrinsic: stages that are computed there, loops with a meaning of their own."""
+    """Refuse stages computed inside the tensorized loops, and annotated loops (parallel, bound, pragmas) among them."""
     plan = site.plan
     first = plan.loops[at].leaf.name if at < len(plan.loops) else ""
     for position in range(at, len(plan.loops)):

@@ -1,4 +1,4 @@
-"""Formulas as errors show them."""
+"""The text of formulas in errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def formula_text(expr: Expr, over: str = "") -> str:
 
 
 def shape_text(dims: Sequence[Expr]) -> str:
-    """A shape as Python writes it."""
+    """The text of a shape, as Python writes a tuple."""
     return "(" + ", ".join(map(repr, dims)) + ("," if len(dims) == 1 else "") + ")"
 
 

@@ -1,4 +1,4 @@
-"""The loops of a stage in which an intrinsic does the inner part.
+"""The loops of a tensorized stage, whose inner part is an intrinsic.
 
     for yo { gemv(...) }                                          the whole reduction inside: the body
     for yo { fill(...); for ko { gemv_add(...) } }                loops of the reduction outside: start values and updates
@@ -88,7 +88,7 @@ class TensorizedNest:
         return use_of_call(plan, op, cover, {v: substitute(value, here) for v, value in op.symbols.items()}, regions)
 
     def part(self, use: Use, name: str) -> str:
-        """`name`; LoweringError if the intrinsic has no such part."""
+        """The part `name` of the intrinsic; LoweringError if it has none."""
         if getattr(use.intrin, name) is not None:
             return name
         where = "the whole reduction is inside" if name == BODY else "a loop of the reduction is outside"
@@ -106,7 +106,7 @@ class TensorizedNest:
         return annotated(self.plan.stage, loops[self.at].leaf) if self.at < len(loops) else None
 
     def marked(self, stmt: Stmt) -> Stmt:
-        """`stmt` with what pragmas on the loops inside ask for, which holds for the whole function."""
+        """`stmt` under the pragmas on the inner loops that apply to the whole function."""
         for loop in self.plan.loops[self.at:]:
             for key, value in zip(loop.attr.pragma_keys, loop.attr.pragma_values):
                 assert value is not None, "pragma refuses imports of nothing"

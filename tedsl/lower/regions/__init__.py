@@ -1,1 +1,1 @@
-"""Which region of each stage is computed: messages along relations, from consumers to producers."""
+"""Bound inference: the region of each stage, propagated along relations from consumers to producers."""

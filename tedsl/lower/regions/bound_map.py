@@ -1,4 +1,4 @@
-"""Bound inference by itself, as TVM's programs call it: ranges of loops, and the loops of a schedule without arguments."""
+"""TVM's API of bound inference: the ranges of loops, and the loops of a schedule without arguments."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def as_prim_func(arg_list: Sequence[Any], body: Stmt, extern_buffer_map: Mapping
 
 
 class _WithoutRealizeOf(Rewriter):
-    """Drops the allocations of what the caller gives."""
+    """Drops the allocations of tensors that the caller passes."""
 
     def __init__(self, given: set[Buffer]) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ _STANDS_FOR: WeakKeyDictionary[Buffer, tuple[ScheduleState, Key]] = WeakKeyDicti
 
 
 def _output_of(tensor: Tensor, state: ScheduleState) -> Key:
-    """What `tensor` is now: its operation may have been replaced by cache_write or rfactor."""
+    """The current tensor for `tensor`, whose operation cache_write or rfactor may have replaced."""
     stage = state.stage_map.get(tensor.op)
     return (tensor.op if stage is None else stage.op), tensor.value_index
 

@@ -1,4 +1,4 @@
-"""Which region of each stage is computed: what its consumers read, inferred from the consumers to the producers.
+"""Bound inference: each stage computes the region that its consumers read, inferred from the consumers to the producers.
 
 A stage at the root computes its whole shape. An attached one computes what the loops of its consumers inside its place
 read: the loops outside are fixed, those inside run over their extents, and the indices of the reads are relaxed over them.

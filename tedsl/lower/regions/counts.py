@@ -1,7 +1,7 @@
-"""Splits by a number that only a call knows, as n // 4: in the call it must be at least 1, or no loop would run.
+"""Requirements on splits by a symbolic number, such as n // 4: it must be at least 1 in a call, or no loop would run.
 
-Asked before the loops, as the shapes are, and only where it does not follow from what is known: not of constants, and not of
-n or te.max(n // 4, 1) iterations of n. Where there is nothing to compute, the number may be 0.
+They are checked before the loops, with the shapes, and only if they are not proved: not for constants, and not for n or
+te.max(n // 4, 1) iterations of n. The number may be 0 in a call that has nothing to compute.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tedsl.schedule.state import ScheduleState, StageState
 
 def count_requirements(schedule: ScheduleState, plans: Sequence[Placement], known: Collection[Var], analyzer: Analyzer) \
         -> list[Requirement]:
-    """What a call must satisfy so that each factor and nparts is at least 1. known: the variables that it gives values to."""
+    """The requirements on a call that each factor and nparts is at least 1. known: the variables that it gives values to."""
     requirements: list[Requirement] = []
     for stage in schedule.stages:
         for op, relations in stage.factored:
@@ -41,7 +41,7 @@ def count_requirements(schedule: ScheduleState, plans: Sequence[Placement], know
 
 
 def _count(relation: Relation) -> Expr | None:
-    """The factor or nparts of a split that is not constant."""
+    """The factor or nparts of a split if it is not a constant, with its kind."""
     count = (relation.nparts if relation.factor is None else relation.factor) if isinstance(relation, Split) else None
     return None if count is None or build.as_int(count) is not None else count
 

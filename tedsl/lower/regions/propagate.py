@@ -1,6 +1,6 @@
-"""Messages along the relations of one stage: what must be compared, and which offsets a range of iterations reaches.
+"""Propagation along the relations of one stage: the guards of uneven splits, and the offsets that iterations reach.
 
-Everything here counts from 0: the offset of an axis is its value minus the start of its region.
+Offsets count from 0: the offset of an axis is its value minus the start of its region.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Reach:
 
 
 def whole(extent: Expr) -> Reach:
-    """All offsets of that extent."""
+    """The reach of all offsets of an extent, 0 .. extent - 1."""
     if build.as_int(extent) == 1:
         return point(build.const(0, extent.dtype), extent)
     return Reach(build.const(0, extent.dtype), build.sub(extent, 1), full=True)
 
 
 def point(value: Expr, extent: Expr) -> Reach:
-    """The offset `value` alone: of an extent of 1, that is all."""
+    """The reach of the single offset `value`; full if the extent is 1."""
     return Reach(value, value, full=build.as_int(extent) == 1)
 
 
 def reaches_up(plan: StagePlan, loops: Mapping[IterVar, Reach], analyzer: Analyzer) -> dict[IterVar, Reach]:
-    """What the axes reach when the loops reach `loops`. May go beyond an extent where a split does not come out even."""
+    """The reach of the axes if the loops reach `loops`; it may exceed an extent where a split is uneven."""
     extents = plan.extents
 
     def tiled(split: Split, outer: Reach, inner: Reach) -> Reach:

@@ -1,1 +1,1 @@
-"""Recurrences: the loop over the steps, and which part of each stage a step needs."""
+"""Lowering of recurrences: the loop over the steps, and the part of each stage that a step needs."""

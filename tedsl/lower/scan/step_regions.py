@@ -1,4 +1,4 @@
-"""The stages of the steps of a scan: whose memory they use, and which part of them is ever needed."""
+"""The stages inside the steps of a scan: the memory that they share, and the part of them that is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A te.scan: its first rows, then a loop over the steps in which the updates and what they need are computed.
+"""Lowering of te.scan: the first rows, then a loop over the steps, which computes the updates and their producers.
 
     realize scan([0, m], [0, n]) {
       for i { scan[0, i] = init... }                     the stage of init writes there itself, or is copied
@@ -28,7 +28,7 @@ from tedsl.schedule.state import StageState
 
 def scan_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, Sequence[Requirement]]:
-    """What a te.scan computes: before its loops it reads all first rows, in step t row t of each update."""
+    """The computation of a te.scan: before its loops it reads all first rows, and in step t row t of each update."""
     op = stage.op
     assert isinstance(op, ScanOp)
     t = op.scan_axis.var
@@ -41,7 +41,7 @@ def scan_computation(stage: StageState, inliner: Inliner | None, domains: Mappin
 
 
 def scan_statements(site: Site) -> Stmt:
-    """Copies of the first rows that are not in place, and the loop over the steps. The steps are guests of the inner loop."""
+    """Copies of first rows that are stored elsewhere, and the loop over the steps, inside which the updates are computed."""
     plan, op = site.plan, site.plan.op
     assert isinstance(op, ScanOp)
     copies = [_copy(first, buffer) for first, buffer in zip(map(site.buffer_of, op.init), site.buffers) if first is not buffer]
@@ -52,7 +52,7 @@ def scan_statements(site: Site) -> Stmt:
 
 
 def _copy(source: Buffer, target: Buffer) -> Stmt:
-    """The elements of `source` to the same places in `target`."""
+    """A loop nest that copies the elements of `source` to the same indices of `target`."""
     indices = tuple([Var(f"ax{dim}", extent.dtype) for dim, extent in enumerate(source.shape)])
     stmt: Stmt = BufferStore(target, BufferLoad(source, indices), indices)
     for var, extent in zip(reversed(indices), reversed(source.shape)):

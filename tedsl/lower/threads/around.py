@@ -1,4 +1,4 @@
-"""What stands around a stage: the stages inside whose loops it is computed, and the threads among these loops."""
+"""The surroundings of a stage: the stages inside whose loops it is computed, and the threads among these loops."""
 
 from __future__ import annotations
 

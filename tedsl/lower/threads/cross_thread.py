@@ -43,7 +43,7 @@ def _is_crossing(loop: Loop) -> bool:
 
 
 def chooses_a_copy(plan: StagePlan, predicate: Expr) -> bool:
-    """Whether a store predicate is about threads that all have the result, each in memory of its own: then each stores it."""
+    """Whether a store predicate selects among threads that all hold the result, each in its own memory; then each stores it."""
     scope = memory_scope(plan.stage) or "global"
     own = {thread.var for thread in _combining(plan) if not is_shared_among(scope, thread.thread_tag)}
     return own.issuperset(variables(predicate))
@@ -55,7 +55,7 @@ def _combining(plan: StagePlan) -> list[IterVar]:
 
 
 class Nested(Protocol):
-    """What is asked of the builder of the loops of a stage (`nest.Nest`)."""
+    """The interface of the builder of the loops of a stage (`nest.Nest`) that this module uses."""
 
     site: Site
     plan: StagePlan
@@ -131,7 +131,7 @@ def _check(site: Site, reduce: Reduce) -> None:
 
 
 def _first(var: Var, like: Expr) -> Load:
-    """The element that a thread keeps in `var`."""
+    """A load of the element that a thread keeps in `var`."""
     return Load(like.dtype, var, build.const(0, "int32"))
 
 
@@ -144,7 +144,7 @@ def _all(conditions: Sequence[Expr]) -> Expr:
 
 def _partial(nest: Nested, reduce: Reduce, serial: Sequence[int], kept: Sequence[Var], sources: Sequence[Expr],
              within: Sequence[Expr]) -> Stmt:
-    """What one thread reduces by itself, into `kept`."""
+    """The loops of the partial reduction of one thread, into `kept`."""
     combiner, zero = reduce.combiner, build.const(0, "int32")
     values: dict[Var, Expr] = {left: _first(var, source) for left, var, source in zip(combiner.lhs, kept, sources)}
     values.update(zip(combiner.rhs, sources))

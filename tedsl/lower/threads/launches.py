@@ -1,4 +1,4 @@
-"""How many threads each kernel launches.
+"""The number of threads that each kernel launches.
 
     s[C].bind(i, threadIdx.x)          attr [threadIdx.x] "thread_extent" = 64 { C[threadIdx.x] = ... }
     s[AA].bind(j, threadIdx.x)         attr [threadIdx.x] "thread_extent" = 64 { if (threadIdx.x < 10) { AA[...] = ... } }
@@ -149,7 +149,7 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
 
 
 def _without_blocks(plan: StagePlan, loop: Loop) -> str:
-    """What to do about blocks inside of a launch; a stage in the steps of a scan has no other place."""
+    """The hint for a loop bound to blocks inside a launch; a stage in the steps of a scan cannot be moved out."""
     unbound = f"leave loop {loop.leaf.name} unbound"
     scan = scans_of(plan.stage.schedule).steps.get(plan.stage)
     if scan is None:

@@ -1,4 +1,4 @@
-"""Whether the store predicate of a stage leaves every element to some thread: what it excludes, another thread must store.
+"""The check that under the store predicate of a stage every element is still stored by some thread.
 
     for i in threadIdx.x: B[i]         if (threadIdx.x == 0): 15 of 16 elements of B would be stored by nobody
     for i: B[i], within threadIdx.x    if (threadIdx.x == 0): each thread has all of B, and one of them stores it
@@ -71,9 +71,9 @@ def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Prog
         else:
             raise LoweringError(
                 f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is about {var.name}: "
-                + (f"{plan.name} does not run on these threads" if var in bound else "that is no thread"),
+                + (f"{plan.name} does not run on these threads" if var in bound else "that is not a thread"),
                 hint=f"bind a loop of {plan.name} to them, or leave the predicate out" if var in bound else
-                "a condition over threads, tx.var.equal(0); one on elements belongs into the formula: te.if_then_else",
+                "a condition over threads, tx.var.equal(0); one on elements belongs in the formula: te.if_then_else",
                 about=said(plan.stage, "store_predicate"))
     return threads
 
@@ -95,7 +95,7 @@ def _thread(plan: StagePlan, var: Var, tag: str, count: Expr, around: Sequence[t
 
 
 def _read_alike(plan: StagePlan, plans: Sequence[StagePlan]) -> bool:
-    """Whether only stages with the same predicate read this one: other threads do not need it."""
+    """Whether only stages with the same predicate read this one, so that other threads do not need it."""
     condition = plan.stage.store_predicate
     readers = [reader for reader in plans if any(read.tensor.op is plan.stage.op for read in reader.reads)]
     return bool(readers) and all((other := reader.stage.store_predicate) is not None and structural_equal(other, condition)
@@ -118,16 +118,16 @@ def _check_all_stored(plan: StagePlan, condition: Expr, threads: Sequence[_Threa
     else:
         left_out = None
     of = "; ".join(f"{thread.var.name} has {thread.fixed}" for thread in threads if thread.fixed)
-    example = "" if not left_out else f": nobody stores the elements of {left_out}" if of else ": it holds for none of them"
+    example = "" if not left_out else f": nobody stores the elements of {left_out}" if of else ": it holds for no thread"
     raise LoweringError(
         f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is not shown to leave every element to some "
         f"thread{example}" + (f" ({of})" if of else ""),
         hint="a predicate chooses one of several threads that all compute the same, as those of a reduction across threads; "
-             "a condition on elements belongs into the formula: te.if_then_else", about=said(plan.stage, "store_predicate"))
+             "a condition on elements belongs in the formula: te.if_then_else", about=said(plan.stage, "store_predicate"))
 
 
 def _who_may_store(thread: _Thread, condition: Expr) -> list[Expr]:
-    """Numbers of a thread that `condition` may hold for: the first, the last, and what stands in it."""
+    """Candidate thread numbers for which `condition` may hold: the first, the last, and constants in it."""
     named = [node.value for node in post_order(condition) if isinstance(node, IntImm) and node.dtype == thread.var.dtype]
     around = [value + step for value in named for step in (0, -1, 1)]
     first = [build.const(value, thread.var.dtype) for value in dict.fromkeys([0, *around]) if value >= 0]

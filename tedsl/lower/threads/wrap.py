@@ -36,7 +36,7 @@ def on_threads(loop: Loop, body: Stmt, launch: Launch | None) -> Stmt:
 
 
 def launched(loop: Loop, launch: Launch | None) -> Expr | None:
-    """How many threads `launch` has of those that `loop` is bound to; None if it is not bound to launched threads."""
+    """The number of threads in `launch` of the axis that `loop` is bound to; None if it is not bound to launched threads."""
     thread = loop.attr.bind_thread
     return None if thread is None or launch is None or is_virtual(thread.thread_tag) else launch.counts[thread.thread_tag]
 
@@ -60,7 +60,7 @@ def store_predicate(plan: StagePlan) -> Expr:
 
 
 def between_steps(plan: StagePlan) -> Stmt | None:
-    """Where the threads launched around a scan wait before each step: it reads rows that other threads have computed."""
+    """The barrier of the threads launched around a scan before each step, which reads rows that other threads have computed."""
     if all(thread.thread_tag.startswith("blockIdx") for thread in plan.stage.env_threads):
         return None
     return Evaluate(build.call("tir.tvm_storage_sync", StringImm("global"), dtype_="int32"))

@@ -1,4 +1,4 @@
-"""Threads and the statements of users: which memory a te.extern or a hybrid script may write on threads.
+"""Checks of handwritten statements on threads: which memory a te.extern or a hybrid script may write.
 
     B = te.extern(...)    attr [threadIdx.x] "thread_extent" = 8 { B[threadIdx.x] = ... }     computed inside of other threads
     for j in range(8): l[j] = ...                                                             j is bound, l is "local"
@@ -28,7 +28,7 @@ from tedsl.schedule.thread_ranks import is_shared_among, is_virtual
 
 
 def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> None:
-    """Refuses statements that launch threads to compute memory which these do not share."""
+    """Refuses statements that launch threads to write memory that these do not share."""
     for node in post_order(body):
         if not isinstance(node, AttrStmt) or node.attr_key != LAUNCH or not isinstance(node.node, IterVar):
             continue

@@ -1,8 +1,8 @@
-"""The walk over a hand-written function: is every access inside its buffer? Proved, refused, asserted or clamped.
+"""The walk over the accesses of a handwritten function, which bounds-checks each: proved, refused, asserted or clamped.
 
-    proved                under the loops and conditions around it: nothing to do, but that a Select, te.all or te.any whose
-                          condition is needed becomes an if_then_else: the read may not happen otherwise
-    outside for certain   in some iteration: LoweringError, with that iteration
+    proved                under the loops and conditions around it: nothing to do, except that a Select, te.all or te.any whose
+                      condition is needed becomes an if_then_else, which does not evaluate the read
+outside for certain   in some iteration: LoweringError, with that iteration
     decided by the call   AssertStmt, as far outside of the loops as the index allows (`demand`)
     decided by data       a read is clamped, as those of formulas are; a write is asserted on the spot
 """
@@ -39,10 +39,10 @@ Clamps = dict[Node, list[BoundedIndex]]  # loads whose indices must be kept insi
 
 
 class AccessChecker(ScopedRewriter):
-    """Rewrites statements so that no access leaves its memory; LoweringError for those that surely do.
+    """Rewrites statements so that every access stays inside its memory; LoweringError for one that certainly does not.
 
-    `statements` adds what each kind of statement means. accesses: AT_RUN_TIME leaves loads and stores that may leave their
-    memory as they are, for checks while they run; the modes of data only those that data decides.
+    `statements` adds a handler for each kind of statement. accesses: AT_RUN_TIME leaves loads and stores that may be out of
+    range as they are, for checks at run time; the modes for data leave only those with data-dependent indices.
     """
 
     def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool,
@@ -61,7 +61,7 @@ class AccessChecker(ScopedRewriter):
 
     @contextmanager
     def inside(self, *scopes: Scope, unsure: bool = False) -> Iterator[list[Demand]]:
-        """Enter more loops and conditions; the list that this yields holds the demands from inside afterwards."""
+        """A context inside further loops and conditions; after it, the list that it yields holds the demands from inside."""
         outer, self.demands, inner = self.demands, [], list[Demand]()
         self.scopes += scopes
         self.unsure += unsure
@@ -163,17 +163,17 @@ class AccessChecker(ScopedRewriter):
 
     @property
     def keeps_data(self) -> bool:
-        """Whether something is done about indices that data decides."""
+        """Whether data-dependent indices are clamped or asserted here."""
         return self.accesses not in (Accesses.AT_RUN_TIME, Accesses.DATA_TRUSTED)
 
     def need_element(self, load: Node, place: BoundedIndex, conditions: list[Expr]) -> None:
-        """Demand that a dimension whose index is clamped has an element."""
-        message = f"{load!r} reads {place.where}, which has extent {place.extent!r}: no element"
-        one, zero = (build.const(n, place.extent.dtype) for n in (1, 0))
+        """Demand at least one element in a dimension whose index is clamped."""
+        message = f"{load!r} reads {place.where}, which has extent {place.extent!r}: no elements"
+        least, zero = (build.const(n, place.extent.dtype) for n in (1, 0))
         if any(map(self.depends_on_data, conditions)):
-            self.here.append((self.implied(conditions, build.greater_equal(place.extent, one)), message))
+            self.here.append((self.implied(conditions, build.greater_equal(place.extent, least)), message))
         else:
-            self.demands.append(Demand(place.extent, zero, one, place.extent, tuple(conditions), message))
+            self.demands.append(Demand(place.extent, zero, least, place.extent, tuple(conditions), message))
 
     def check_pointer(self, call: Call, facts: Facts | None) -> None:
         """Check the region that `access_ptr` hands to a call."""
@@ -182,7 +182,7 @@ class AccessChecker(ScopedRewriter):
         self.check_region(call, first, build.sub(build.add(first, build.mul(call.args[3], lanes)), 1), facts)
 
     def check_array(self, call: Call, facts: Facts | None) -> None:
-        """Check the array that a Python function gets."""
+        """Check the array that a call passes to a Python function."""
         data, shape, strides, _, marker, offset = call.args
         assert isinstance(data, Var) and isinstance(shape, Call)
         steps = strides.args if isinstance(strides, Call) else ()
@@ -197,7 +197,7 @@ class AccessChecker(ScopedRewriter):
         self.check_region(call, build.add(offset, low), build.add(offset, high), facts)
 
     def check_region(self, call: Call, least: Expr, most: Expr, facts: Facts | None) -> None:
-        """Check that the elements from `least` to `most`, which other code may use, exist; none if most = least - 1."""
+        """Check that the elements `least` to `most`, which external code may access, exist; none if most = least - 1."""
         data = call.args[1] if call.op is ACCESS_PTR else call.args[0]
         assert isinstance(data, Var)
         memory = self.table.memory(data)
@@ -218,7 +218,7 @@ class AccessChecker(ScopedRewriter):
     # --- one index ---
 
     def depends_on_data(self, expr: Expr) -> bool:
-        """Whether `expr` may have another value each time it is computed."""
+        """Whether the value of `expr` depends on memory or calls, so that it may change between evaluations."""
         return any(node in self.data or isinstance(node, (Load, BufferLoad)) or (isinstance(node, Call) and not node.op.is_pure)
                    for node in post_order(expr))
 
@@ -317,7 +317,7 @@ class AccessChecker(ScopedRewriter):
     # --- words ---
 
     def placed(self, access: Node) -> str:
-        """The access in words, after its line in a script."""
+        """The access in words, preceded by its line in a script if it is known."""
         return f"{self.line}: {_shown(access)}" if self.line else _shown(access)
 
     def message(self, access: Node, place: BoundedIndex) -> str:
@@ -340,7 +340,7 @@ class AccessChecker(ScopedRewriter):
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 def _uses_memory(node: Node) -> bool:
-    """Whether `node` reads memory, or hands a part of it to a function."""
+    """Whether `node` reads memory, or passes a pointer to it to a function."""
     if isinstance(node, Call):
         return (node.op is ACCESS_PTR and isinstance(node.args[1], Var)) or node.op is MAKE_ARRAY
     return isinstance(node, (Load, BufferLoad))
@@ -355,7 +355,7 @@ def _is_plain_ramp(index: Expr) -> bool:
 
 
 def _ends(index: Expr) -> tuple[Expr, ...]:
-    """Scalars between which the lanes of the index lie."""
+    """The ends of the lanes of the index, as scalars."""
     return (lane_of(index, 0), lane_of(index, index.lanes - 1)) if isinstance(index, Ramp) else (index,)
 
 

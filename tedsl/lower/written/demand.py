@@ -1,9 +1,9 @@
-"""A condition without which an access would leave its buffer, and its way out of the loops.
+"""Bounds checks as assertions, and their hoisting out of loops.
 
 before:  for (i: 0, n) { B[i + k] = 0 }
 after:   assert (n <= 0 or (0 <= k and n - 1 + k < m), "...") { for (i: 0, n) { B[i + k] = 0 } }
 
-It moves out of a loop where the index takes its ends at the ends of the loop, and stays where it needs the variable.
+A demand is hoisted out of a loop if the index is monotonic in its variable, and stays inside otherwise.
 """
 
 from __future__ import annotations

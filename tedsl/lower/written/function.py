@@ -1,4 +1,4 @@
-"""A function that the user wrote, before any pass sees it."""
+"""Checks of a function that the user wrote, made before any pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OURS: WeakKeyDictionary[Node, Mapping[Any, Buffer]] = WeakKeyDictionary()
 
 
 def vouch_for(func: PrimFunc) -> PrimFunc:
-    """Note that tedsl made `func` from checked parts; with another body or other buffers it is checked again."""
+    """Mark `func` as generated from checked parts; with another body or other buffers it is checked again."""
     _OURS[func.body] = func.buffer_map
     return func
 
@@ -44,7 +44,7 @@ def well_formed(func: PrimFunc) -> PrimFunc:
 
 
 def check_parts(func: PrimFunc) -> None:
-    """Raise ArgumentTypeError for a name that is none, and for a buffer_map that is not one of parameters and buffers."""
+    """Raise ArgumentTypeError for a name that is not a str, and for a buffer_map that does not map parameters to buffers."""
     check_name(func.name, "a function")
     for param, buffer in func.buffer_map.items():
         if not isinstance(buffer, Buffer) or param not in func.params:
@@ -55,7 +55,7 @@ def check_parts(func: PrimFunc) -> None:
 def check_written(func: PrimFunc, accesses: Accesses = Accesses.PROVED) -> PrimFunc:
     """Make `func` well-formed and every access bounds-checked: proved, asserted, or clamped.
 
-    LoweringError and DTypeError for what cannot be mended.
+    Raises LoweringError and DTypeError for errors that cannot be repaired.
     """
     func = well_formed(func)
     return func.with_body(checked_accesses(func.body, func.buffers, accesses=accesses))

@@ -1,4 +1,4 @@
-"""How many elements stand behind each pointer of a function, and what an access asks of each of its dimensions."""
+"""The number of elements behind each pointer of a function, and the ranges that the indices of an access must stay in."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MemoryTable:
             return [BoundedIndex(index, low, extent, f"dimension {k} of {buffer.name}", k)
                     for k, (index, (low, extent)) in enumerate(zip(access.indices, memory.dims))]
         if buffer.dtype is not memory.element:
-            raise LoweringError(f"buffer {buffer.name} of {buffer.dtype} stands on the memory of {memory.name}, "
+            raise LoweringError(f"buffer {buffer.name} of {buffer.dtype} is a view of the memory of {memory.name}, "
                                 f"whose elements are {memory.element}", hint="views of another dtype are not possible here")
         return [BoundedIndex(position(buffer, access.indices), memory.low, memory.size, memory.name)]
 
@@ -112,7 +112,7 @@ def span(buffer: Buffer) -> tuple[Expr, Expr]:
 
 
 def position(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-    """The position of an element of a buffer that stands on the memory of another one, as `flatten_storage` computes it."""
+    """The position of an element of a buffer that is a view of the memory of another one, as `flatten_storage` computes it."""
     flat: Expr | None = None
     for k, index in enumerate(indices):
         if buffer.strides:
@@ -126,7 +126,7 @@ def position(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
 
 
 def kept_inside(indices: Sequence[BoundedIndex], keep: Keep, load: Load | BufferLoad) -> Expr:
-    """`load` with the indices that must stay in ranges as `keep` makes them."""
+    """`load` with its bounded indices replaced by `keep`."""
     if isinstance(load, Load):
         return load.replace(index=_kept(load.index, indices[0], keep))
     if indices[0].dim is None:

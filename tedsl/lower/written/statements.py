@@ -1,4 +1,4 @@
-"""What each statement of a hand-written function means for the accesses below it: one handler per kind."""
+"""The handlers for each kind of statement of a handwritten function, which check the accesses below it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _realized(c: StatementChecker, s: BufferRealize, ends: tuple[Expr, ...]) -> 
 
 
 def _with_sizes(c: StatementChecker, sizes: tuple[Expr, ...], make: Callable[[tuple[Expr, ...]], Stmt]) -> Stmt:
-    """The statement that `make` makes of the sizes; a size that depends on memory is read once, so that it cannot change."""
+    """The statement `make(sizes)`; a size that depends on memory is bound by a let, so that it is read once."""
     named = {e: Var("size", e.dtype) for e in sizes if c.depends_on_data(e) and not isinstance(e, Var)}
     c.data.update(named.values())
     with c.inside() as inner:

@@ -34,5 +34,5 @@ def set_store_predicate(stage: StageState, predicate: Any) -> None:
     if own is not None:
         raise stage.refuse(directive, f"{own.name} is a loop of {stage.name} and no thread: the elements that the condition "
                                       "excludes would be stored by nobody",
-                           hint="a condition over a thread axis; one on elements belongs into the formula: te.if_then_else")
+                           hint="a condition over a thread axis; one on elements belongs in the formula: te.if_then_else")
     stage.store_predicate = condition

@@ -134,7 +134,7 @@ def test_a_store_at_an_index_from_data_is_checked():
 def test_explain_says_which_reads_data_decides():
     s, _ = scheduled()
     text = str(s.explain())
-    assert "clamped: A[K[i]]: data decides the index; outside of A the nearest element is read" in text
+    assert "clamped: A[K[i]]: the index depends on data and is clamped to the nearest element of A" in text
     assert "tir.data_index" in text
 
 
