@@ -104,5 +104,5 @@ def test_deep_and_long_programs():
 
 def test_the_parameters_themselves():
     func = function(Evaluate(IntImm(dtype("int32"), 0)), A)
-    with pytest.raises(InternalError, match="which is no parameter"):
+    with pytest.raises(InternalError, match="which is not a parameter"):
         verify(func.replace(params=()), flat=True)
