@@ -40,7 +40,7 @@ DIRECTIVES, PASSES, MACHINE = "directives", "passes", "machine passes"
 
 def trace(sch: Schedule, args: Sequence[Any], name: str = "main", binds: Mapping[Any, Any] | None = None,
           target: Any = None) -> Trace:
-    """What happens to `sch` on its way to machine code: one step for each directive of its journal and each pass of `build`.
+    """The trace of `sch` on its way to machine code: one step for each directive of its journal and each pass of `build`.
 
     Parameters as of tedsl.build; options come from the current PassContext. Later directives do not change the trace.
     """
@@ -53,7 +53,7 @@ def trace(sch: Schedule, args: Sequence[Any], name: str = "main", binds: Mapping
 
 @dataclass(frozen=True)
 class Loops:
-    """What a step left: the lines of the loops and the function that they show, or why there are none."""
+    """The loops after a step: their lines and the function, or the reason why there are none."""
 
     lines: tuple[str, ...]
     problem: str = ""
@@ -61,7 +61,7 @@ class Loops:
 
 
 class Step:
-    """One directive or pass. `loops` are lowered when asked for."""
+    """One directive or pass of a trace. Its `loops` are computed at the first access."""
 
     def __init__(self, trace: Trace, group: str, title: str, number: int, before: Step | None, *, short: str = "",
                  note: str = "") -> None:
@@ -76,7 +76,7 @@ class Step:
 
     @property
     def loops_before(self) -> Loops:
-        """The loops of the nearest step before that has some."""
+        """The loops of the nearest earlier step that has some."""
         step = self.before
         while step is not None and step.loops.problem:
             step = step.before
@@ -88,7 +88,7 @@ class Step:
 
     @property
     def unchanged(self) -> str:
-        """What is said where the lines are the same as before."""
+        """The text shown if the lines are the same as before."""
         return "No change." if self.loops_before.program is self.loops.program else "A change that this notation does not show."
 
     def panel(self) -> Panel:
@@ -107,7 +107,7 @@ class Step:
         return fragment(self.title, panel_markup(self.panel()))
 
     def text(self) -> Iterator[str]:
-        """The title and what changed, line by line."""
+        """The title and the difference to the loops before, line by line."""
         yield f"== {self.title}"
         if self.loops.problem:
             yield from (f"  {line}" for line in self.loops.problem.splitlines())
@@ -152,12 +152,12 @@ class Trace:
     # --- what the steps are made of ---
 
     def _put_back(self, number: int) -> None:
-        """Makes the schedule what it was after `number` directives; after all of them if -1."""
+        """Restores the schedule to its state after `number` directives; after all of them if -1."""
         history = self._state.recorder.history
         history.put_back(self._state, history.snapshots[number])
 
     def _after_directives(self, number: int) -> Loops:
-        """The loops after the first `number` directives, before any pass but that indices are simplified."""
+        """The loops after the first `number` directives, before any pass, with simplified indices."""
         self._put_back(number)
         try:
             return _lines(simplify(self._lowered()))
@@ -203,7 +203,7 @@ class Trace:
                 print(painted(line, coloured), file=out)
 
     def html(self) -> str:
-        """One page with the graph of the stages and the loops of each step side by side. It needs nothing but itself."""
+        """One page with the graph of the stages and the loops of each step side by side. It has no external resources."""
         note = f"{self._name}: what each directive and each pass changed. Lines that went are marked −, lines that came +."
         return document(self.title, self._picture(), [step.panel() for step in self.steps], [note])
 

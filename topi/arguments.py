@@ -1,4 +1,4 @@
-"""What operators refuse before they compute anything: arguments of another type than their annotations say.
+"""The check of operators' arguments against their annotated types, made before anything is computed.
 
     @checked
     def lrn(data: te.Tensor, size: int, ...)        lrn(data, "x")  ->  lrn: size is 'x' where a whole number is meant
@@ -52,7 +52,7 @@ def checked(operator: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
 @functools.cache
 def _declared(operator: Callable[..., Any]) -> tuple[list[str], str, dict[str, Any]]:
-    """The parameters that go by place, the one that takes the others, and the annotations; read when first called."""
+    """The positional parameters, the variadic one, and the annotations of `operator`; read at its first call."""
     parameters = inspect.signature(operator).parameters.values()
     rest = [parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL]
     names = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
@@ -86,12 +86,12 @@ def _is(value: Any, wanted: Any) -> bool:
 
 
 def _is_listed(value: Any) -> bool:
-    """Whether it has entries; a tensor has elements, and an array of no dimension has none."""
+    """Whether `value` is a sequence of entries; tensors and arrays without dimensions are not."""
     return isinstance(value, Iterable) and not isinstance(value, (str, tir.Expr, te.Tensor)) and getattr(value, "ndim", 1) != 0
 
 
 def _refused(operator: str, name: str, value: Any, hint: Any) -> ArgumentTypeError:
-    """The error: what was given, and what can be written instead."""
+    """The ArgumentTypeError for an argument: the value that was given, and the types that are accepted."""
     kinds = [get_origin(choice) or choice for choice in _choices(hint)]
     known = [_HINTS[kind] for kind in kinds if kind in _HINTS]
     if _is_listed(value) and Sequence in kinds:

@@ -80,7 +80,7 @@ def _labels(part: str, tensor: te.Tensor, subscripts: str) -> list[str]:
     before, dots, after = part.partition(ELLIPSIS)
     extra = tensor.ndim - len(before) - len(after)
     if not (before + after).isalpha() and before + after:
-        raise ArgumentError(f"einsum {subscripts!r}: {part!r} has signs that are no letters",
+        raise ArgumentError(f"einsum {subscripts!r}: {part!r} has characters that are not letters",
                             hint="one letter for each dimension")
     if extra < 0 or (extra and not dots):
         raise ShapeError(f"einsum {subscripts!r}: {part!r} has {len(before + after)} letters and {tensor.name} the shape "

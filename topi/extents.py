@@ -57,10 +57,10 @@ def axis_of(axis: Any, rank: int, where: str, name: str = "axis") -> int:
 def axes_of(axes: Any, rank: int, where: str, name: str = "axis") -> tuple[int, ...]:
     """The axes in the order given, counted from 0; ShapeError where one is not there or is named twice."""
     given = tuple(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, tir.Expr)) else (axes,)
-    found = tuple([axis_of(axis, rank, where, name) for axis in given])
-    if len(set(found)) != len(found):
+    numbers = tuple([axis_of(axis, rank, where, name) for axis in given])
+    if len(set(numbers)) != len(numbers):
         raise ShapeError(f"{where}: {name}={given} names a dimension twice")
-    return found
+    return numbers
 
 
 def differ(one: Any, other: Any) -> bool:

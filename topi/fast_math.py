@@ -1,4 +1,4 @@
-"""Functions by shorter formulas than those of te: a few units in the last place of float32, no care for their far ends.
+"""Approximations of elementary functions that are faster than those of te: errors of a few ulp of float32, clamped arguments.
 
 Other dtypes than float32 take the function of te.
 """
@@ -14,7 +14,7 @@ from tedsl import te
 EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 LOG2_HIGH, LOG2_LOW, LOG2_E = 0.693359375, -2.12194440e-4, 1.44269504088896341
 WHOLE = 1.5 * 2.0 ** 23  # added to a small float32, it rounds it to a whole number, which is the end of the bits of the sum
-EXP_RANGE = 88.3762626647949  # beyond it the result is no normal float32
+EXP_RANGE = 88.3762626647949  # beyond it the result is not a normal float32
 # Eigen, ptanh_float: x * P(x**2) / Q(x**2) where |x| <= 9.
 TANH = ((-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
          6.37261928875436e-04, 4.89352455891786e-03),

@@ -1,4 +1,4 @@
-"""How operators are made whose elements depend on one element of each input: with record, tag and TVM's names of axes."""
+"""Construction of injective operators, with their record, tag and TVM's names of axes."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def tensordot(a: te.Tensor, b: te.Tensor, axes: Axes) -> te.Tensor:
         second: tuple[int, ...] = tuple(range(axes))
     else:
         if len(axes) != 2:
-            raise ShapeError(f"{where}: axes={axes!r} is no pair", hint="write (axes of the first, axes of the second)")
+            raise ShapeError(f"{where}: axes={axes!r} is not a pair", hint="write (axes of the first, axes of the second)")
         first, second = axes_of(axes[0], a.ndim, where, "axes[0]"), axes_of(axes[1], b.ndim, where, "axes[1]")
     if len(first) != len(second) or any(differ(a.shape[x], b.shape[y]) for x, y in zip(first, second)):
         raise ShapeError(f"{where}: the axes {first} of {shown(a.shape)} and {second} of {shown(b.shape)} do not match",

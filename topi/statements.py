@@ -1,4 +1,4 @@
-"""Loops of operators that are written as statements (te.extern) because a formula cannot say them."""
+"""Loops for operators that are written as statements (te.extern), since no formula expresses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators and schedules written for TVM are made with: constants out of expressions, positions in shapes, walks."""
+"""Helpers of operators and schedules written for TVM: values of constant expressions, row-major positions, traversal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def get_const_int(expr: Any) -> int:
     """The value of a constant expression; ArgumentError where it is known only at the call."""
     value = getattr(expr, "value", expr)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ArgumentError(f"get_const_int: {expr!r} is no constant", hint="use te.var dimensions as expressions, as they are")
+        raise ArgumentError(f"get_const_int: {expr!r} is not a constant",
+                            hint="use te.var dimensions as expressions, as they are")
     return value
 
 
@@ -23,7 +24,7 @@ def get_const_float(expr: Any) -> float:
     """The value of a constant float expression."""
     value = getattr(expr, "value", expr)
     if not isinstance(value, (int, float)):
-        raise ArgumentError(f"get_const_float: {expr!r} is no constant")
+        raise ArgumentError(f"get_const_float: {expr!r} is not a constant")
     return float(value)
 
 
@@ -60,7 +61,7 @@ def simplify(expr: Any) -> Any:
 
 
 def equal_const_int(expr: Any, value: int) -> bool:
-    """Whether `expr` is surely the constant `value`."""
+    """Whether `expr` is known to be the constant `value`."""
     simplified = simplify(expr)
     return bool(getattr(simplified, "value", simplified) == value) if isinstance(simplified, (int, tir.IntImm)) else False
 

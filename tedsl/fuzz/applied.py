@@ -1,4 +1,4 @@
-"""The text of a case run as a program: its tensors, and a schedule with its directives."""
+"""Execution of the text of a case: its tensors, and a schedule with its directives."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tedsl.schedule.journal import Journal
 
 
 class Changed(AssertionError):
-    """A directive was refused, and the schedule is not what it was before."""
+    """Raised if a refused directive has changed the schedule, which must stay as it was."""
 
 
 def declared(case: Case) -> dict[str, Any]:
-    """The names that the lines of a case define, as tedsl's objects."""
+    """The namespace after running the lines of a case with tedsl: name to object."""
     names: dict[str, Any] = {"te": te}
     for text in case.lines:
         exec(text, names)
@@ -25,7 +25,7 @@ def declared(case: Case) -> dict[str, Any]:
 
 
 def with_schedule(case: Case, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The names with a fresh schedule `s`, and what directives use besides: `loop(T, 2)` is loop number 2 of tensor T,
+    """The namespace with a fresh schedule `s` and the helpers of directives: `loop(T, 2)` is loop number 2 of tensor T,
     `replayed(s)` a fresh schedule with the journal of `s`, which becomes JSON on the way."""
     names = dict(declared)
 
@@ -33,12 +33,12 @@ def with_schedule(case: Case, declared: Mapping[str, Any]) -> dict[str, Any]:
         return te.create_schedule([names[name].op for name in case.outputs])
 
     def replayed(s: Any) -> Any:
-        made = fresh()
+        fresh_names = fresh()
         journal = s.journal
-        made.replay(Journal.from_json(journal.to_json()) if portable(journal) else journal)
-        if str(made) != str(s):
-            raise Changed(f"the replayed schedule is another one:\n{s}\n{made}")
-        return made
+        fresh_names.replay(Journal.from_json(journal.to_json()) if portable(journal) else journal)
+        if str(fresh_names) != str(s):
+            raise Changed(f"the replayed schedule is another one:\n{s}\n{fresh_names}")
+        return fresh_names
 
     names.update(s=fresh(), replayed=replayed, intrinsics=intrinsics,
                  loop=lambda tensor, number: names["s"][tensor].leaf_iter_vars[number])
@@ -46,12 +46,12 @@ def with_schedule(case: Case, declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def portable(journal: Journal) -> bool:
-    """Whether its texts say it all: an intrinsic is an object of the program."""
+    """Whether the journal can be replayed from its text: tensorize cannot, since its intrinsic is an object of the program."""
     return not any(directive.name == "tensorize" for directive in journal)
 
 
 def scheduled(case: Case, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The names with the schedule applied; directives that are refused are left out."""
+    """The namespace with the schedule applied; refused directives are skipped."""
     names = with_schedule(case, declared(case) if given is None else given)
     for text in case.schedule:
         try:

@@ -1,4 +1,4 @@
-"""A program with its schedule and data, as text: what a finding consists of."""
+"""A test case as text: a program with its schedule and data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.fuzz.values import Array, converted, is_float, numpy_type
 
 @dataclass(frozen=True)
 class Data:
-    """An input array: dtype, shape, a seed, and how it lies in memory (compact, transposed, every second element)."""
+    """An input array: dtype, shape, seed of its values, and layout in memory (compact, transposed, every second element)."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Case:
     kinds: list[str] = field(default_factory=list)  # of the directives, as `directives.py` calls them
 
     def script(self) -> str:
-        """A program in Python that checks this case."""
+        """The text of a Python program that checks this case."""
         lines, schedule = ("".join(f"\n    {line!r}," for line in some) for some in (self.lines, self.schedule))
         defaults = Case([], [], [])
         named = ("outputs", "args", "sizes", "data", "config", "target", "simple_mode", "exact", "tolerance")
@@ -69,9 +69,9 @@ class Case:
 
 
 def laid_out(array: Array, layout: str) -> tuple[Array, Array]:
-    """`array` with the strides of `layout`, inside memory of its own that is filled with something else.
+    """`array` with the strides of `layout`, inside new memory with guard values around it.
 
-    Returns the view and the memory; what surrounds the view must stay as it is.
+    Returns the view and the memory; the guard values must stay unchanged.
     """
     shape = array.shape
     if layout == "transposed":
@@ -96,7 +96,7 @@ def _inside(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]
 
 
 def empty_result(shape: tuple[int, ...], dtype: str) -> tuple[Array, Array]:
-    """An output array full of something else, and its memory."""
+    """An output array filled with guard values, and its memory."""
     array, memory = _inside(shape, numpy_type(dtype))
     if dtype == "bool":
         array[...] = False

@@ -1,4 +1,4 @@
-"""Runs a case in every way there is and compares: loops before and after the passes, machine code, the reference."""
+"""Runs a case in several ways and compares the outputs: loops before and after the passes, machine code, the reference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LARGE = 2_000_000  # iterations: seconds of the interpreter; splits of splits of
 
 
 class Disagreement(AssertionError):
-    """Two ways to run a program differ; `way` says which one left the others."""
+    """Raised if a way to run a program gives other outputs than the reference; `way` names it."""
 
     def __init__(self, way: str, detail: str) -> None:
         super().__init__(f"{way}: {detail}")
@@ -42,11 +42,11 @@ class Disagreement(AssertionError):
 
 
 class Refused(Exception):
-    """The schedule is one that lowering refuses."""
+    """Raised if lowering refuses the schedule for an expected reason."""
 
 
 def expected_arrays(case: Case) -> Expected:
-    """The outputs by the reference."""
+    """The outputs that the numpy reference computes: name to array."""
     reference = Reference(case.sizes, {name: data.values() for name, data in case.data.items()})
     names: dict[str, Any] = {"te": reference}
     for text in case.lines:
@@ -55,7 +55,7 @@ def expected_arrays(case: Case) -> Expected:
 
 
 class _Resized(Reference):
-    """Notes the shapes that the inputs have with other sizes."""
+    """A `te` that records the shapes of the inputs for other sizes."""
 
     def __init__(self, case: Case, sizes: dict[str, float]) -> None:
         super().__init__(sizes, {})
@@ -68,7 +68,7 @@ class _Resized(Reference):
 
 
 def resized(case: Case, sizes: dict[str, float]) -> tuple[Case, Expected]:
-    """The case with other values of its variables, and its outputs by the reference."""
+    """A copy of the case with other values of its variables, and its outputs by the reference."""
     reference = _Resized(case, sizes)
     names: dict[str, Any] = {"te": reference}
     for text in case.lines:
@@ -77,7 +77,7 @@ def resized(case: Case, sizes: dict[str, float]) -> tuple[Case, Expected]:
 
 
 class Run:
-    """The arrays of one run, in memory of their own."""
+    """The arrays of one run, in fresh memory with guard values around them."""
 
     def __init__(self, case: Case, expected: Expected) -> None:
         self.case = case
@@ -99,13 +99,13 @@ class Run:
         return found
 
     def compare(self, way: str, expected: Expected) -> None:
-        """The outputs against the reference, the memory against what it was."""
+        """Raise Disagreement unless the outputs equal the reference and no other memory was written."""
         self.check_memory(way)
         for name in self.case.outputs:
             compare(way, name, self.output(name), expected[name], self.case.tolerance.get(name, 0.0))
 
     def check_memory(self, way: str) -> None:
-        """The inputs and what surrounds all arrays must be as they were."""
+        """Raise Disagreement if an input or the memory around an array was written."""
         for name, memory in self.memory:
             if (memory[:MARGIN] != 0x5A).any() or (memory[-MARGIN:] != 0x5A).any():
                 raise Disagreement(way, f"memory around {name} was written")
@@ -134,7 +134,7 @@ FAULTS = re.compile(r"outside of|no argument gives|not among the arguments|in a 
 
 
 def lowered_by(step: Callable[..., Any], *args: Any) -> Any:
-    """What `step` returns; Refused if it refuses for a reason that it may have."""
+    """The result of `step()`; raises Refused if it fails with one of the expected reasons of lowering."""
     try:
         return step(*args)
     except (LoweringError, ScheduleError) as error:
@@ -144,7 +144,7 @@ def lowered_by(step: Callable[..., Any], *args: Any) -> Any:
 
 
 def loops_of(case: Case, names: Mapping[str, Any]) -> PrimFunc:
-    """The loops before the passes."""
+    """The loops of the case before the passes, as a PrimFunc."""
     func: PrimFunc = lowered_by(schedule_to_module, names["s"], [names[name] for name in case.args])["main"]
     return func
 
@@ -185,7 +185,7 @@ def check(case: Case, *, interpret: bool = True, compiled: bool = True, quick: b
 
 
 def check_quickly(case: Case, names: Mapping[str, Any], expected: Expected) -> None:
-    """The loops of the schedule where they are few, and machine code that LLVM has hardly optimised."""
+    """Checks the loops before the passes if they have few iterations, and machine code at LLVM's lowest optimisation level."""
     check_dtypes(case, names, expected)
     options = pass_config(case.config)
     func = loops_of(case, names)
@@ -208,7 +208,7 @@ def check_dtypes(case: Case, names: Mapping[str, Any], expected: Expected) -> No
 
 
 def iterations(stmt: Stmt, sizes: Mapping[str, float], outer: int = 1) -> int:
-    """About how often the innermost statements of `stmt` run; loops whose extent depends on others count 8."""
+    """An estimate of how often the innermost statements of `stmt` run; loops whose extent depends on others count as 8."""
     if isinstance(stmt, For):
         try:
             extent = int(evaluate(stmt.extent, {v: int(sizes[v.name]) for v in _sizes_in(stmt.extent, sizes)}))
@@ -227,7 +227,7 @@ def _sizes_in(extent: Any, sizes: Mapping[str, float]) -> list[Any]:
 
 def machine_code(case: Case, lowered: PrimFunc, target: Target, options: PassConfig, expected: Expected,
                  ready: PrimFunc | None) -> None:
-    """Compiles and compares with the reference; with the interpreter bit by bit, and for larger sizes too."""
+    """Compiles and compares with the reference, bit by bit with the interpreter, and for larger sizes too."""
     module = lowered_by(backend_for(target).compile, [lowered], target, options)
     outcome = Run(case, expected)
     module(*outcome.arguments)
@@ -256,7 +256,7 @@ def same_bits(case: Case, ready: PrimFunc, outcome: Run, expected: Expected, way
 
 
 def show(case: Case) -> None:
-    """Prints the schedule and the loops of a case."""
+    """Prints the schedule and the loops of a case, for the script of a finding."""
     names = scheduled(case)
     print(names["s"])
     func = loops_of(case, names)

@@ -1,4 +1,4 @@
-"""Where choices come from: a seeded generator, or hypothesis, which shrinks them."""
+"""Sources of random choices: a seeded generator, or hypothesis, which shrinks them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Draw:
-    """Choices by a seed. `which(n)` is all a source has to give: a number from 0 to n-1, 0 being the simplest."""
+    """Choices from a seed. Other sources override only `which(n)`: a number from 0 to n-1, 0 being the simplest."""
 
     def __init__(self, seed: int | str) -> None:
         self.random = random.Random(seed)
@@ -19,7 +19,7 @@ class Draw:
         return self.random.randrange(n)
 
     def chance(self, percent: int) -> bool:
-        """True in so many of 100 cases; False is simpler."""
+        """True with a probability of `percent`; False is the simpler choice."""
         return self.which(100) >= 100 - percent
 
     def between(self, low: int, high: int) -> int:
@@ -29,7 +29,7 @@ class Draw:
         return items[self.which(len(items))]
 
     def weighted(self, table: Mapping[T, int]) -> T:
-        """One of the keys of a dict of weights."""
+        """A key of `table`, a dict from choices to weights, with probability proportional to its weight."""
         at = self.which(sum(table.values()))
         for key, weight in table.items():
             at -= weight

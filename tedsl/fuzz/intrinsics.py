@@ -10,12 +10,12 @@ from tedsl.ir.builder import IRBuilder
 
 
 def _strided(*tensors: Any) -> dict[Any, Any]:
-    """Buffers for regions whose elements need not lie side by side."""
+    """Buffers with symbolic strides, for regions whose elements need not be contiguous."""
     return {t: decl_buffer(t.shape, t.dtype, t.name, strides=[te.var(f"{t.name}_stride")], offset_factor=1) for t in tensors}
 
 
 def copy_of(count: int, dtype: str) -> Any:
-    """b[i] = a[i]."""
+    """The intrinsic b[i] = a[i] of `count` elements."""
     a = te.placeholder((count,), dtype, name="a")
     b = te.compute((count,), lambda i: a[i], name="b")
 
@@ -29,7 +29,7 @@ def copy_of(count: int, dtype: str) -> Any:
 
 
 def sum_of(count: int, dtype: str) -> Any:
-    """b[0] = a[0] + a[1] + ..."""
+    """The intrinsic b[0] = a[0] + a[1] + ... over `count` elements."""
     a = te.placeholder((count,), dtype, name="a")
     k = te.reduce_axis((0, count), name="k")
     b = te.compute((1,), lambda i: te.sum(a[k], axis=k), name="b")

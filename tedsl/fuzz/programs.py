@@ -22,7 +22,7 @@ DTYPES = {"float32": 46, "float64": 10, "int32": 14, "int64": 4, "int16": 4, "in
 
 @dataclass(frozen=True)
 class Size:
-    """How large programs get: elements of a tensor (programs are run by an interpreter), weights of extents and of stages."""
+    """Limits of program size: elements of a tensor (programs are interpreted), weights of extents and of numbers of stages."""
 
     most: int
     extents: Mapping[int, int]
@@ -50,7 +50,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class Known:
-    """A tensor: its dimensions, and what is known of its values (as of a Term)."""
+    """A tensor: its dimensions, and bounds of its values (as in a Term)."""
 
     name: str
     dims: tuple[Dim, ...]
@@ -122,7 +122,7 @@ class Program:
         return self.tensors[-1]
 
     def scalar(self) -> Term:
-        """A variable that the caller passes, used as a value."""
+        """The term of a scalar variable that the caller passes."""
         name, dtype = self.fresh("v"), self.draw.choice(["float32", "int32"])
         value = self.draw.between(-2, 6)
         self.case.sizes[name] = value
@@ -142,7 +142,7 @@ class Program:
 
     def define(self, dims: Sequence[Dim], axes: Sequence[str], bodies: Sequence[str], prefix: Sequence[str] = (),
                terms: Sequence[Term] = ()) -> bool:
-        """A compute of `bodies` (texts) over `dims`; terms: what is known of each. Returns whether it was small enough."""
+        """A compute of `bodies` (texts) over `dims`; terms: bounds of each. Returns whether it was small enough."""
         if np.prod([d.size for d in dims]) > self.size.most or any(d.size < 0 for d in dims):
             return False
         if any(t.mag > 1e30 for t in terms):

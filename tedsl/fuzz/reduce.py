@@ -1,4 +1,4 @@
-"""Makes a failing case smaller: fewer directives, options, outputs and formulas, as long as it fails in the same way."""
+"""Reduction of failing cases: fewer directives, options, outputs and formulas, as long as they fail in the same way."""
 
 from __future__ import annotations
 
@@ -97,15 +97,15 @@ def _with_outputs(case: Case, outputs: list[str]) -> Case:
 
 
 def _other_outputs(case: Case) -> Iterator[Case]:
-    """An intermediate tensor as the only output."""
-    made = [text.split(" = ")[0].split(", ") for text in case.lines if " = te.compute(" in text]
-    for group in made:
+    """Variants of the case with an intermediate tensor as the only output."""
+    definitions = [text.split(" = ")[0].split(", ") for text in case.lines if " = te.compute(" in text]
+    for group in definitions:
         if not set(group) & set(case.outputs):
             yield _with_outputs(case, group)
 
 
 def _simpler_formulas(text: str) -> Iterator[str]:
-    """The line with a part of its formula instead of the whole."""
+    """Variants of a line with a part of its formula in place of the whole."""
     head, middle, body = text.partition("lambda")
     if not middle or "comm_reducer" in text:
         return

@@ -65,7 +65,7 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "mod", "floordiv", "l
 
 
 class Tensor:
-    """A tensor with its values."""
+    """A tensor of the reference: its array of values, indexed as in formulas."""
 
     def __init__(self, array: Array, dtype: str) -> None:
         self.array, self.dtype = array, dtype
@@ -96,9 +96,9 @@ def _reducer(name: str, identity: Callable[[str], Any], fold: Callable[..., Any]
             array = np.where(self.spread(where, axis)[0], array, identity(value.dtype))
         wide = array.astype(np.float64) if is_float(value.dtype) else array
         with np.errstate(all="ignore"):
-            made = fold(wide, dims, np.asarray(start).astype(wide.dtype))
-        return Value(np.asarray(converted(made, "float64", value.dtype) if is_float(value.dtype) else
-                                made.astype(value.dtype)), value.dtype)
+            result = fold(wide, dims, np.asarray(start).astype(wide.dtype))
+        return Value(np.asarray(converted(result, "float64", value.dtype) if is_float(value.dtype) else
+                                result.astype(value.dtype)), value.dtype)
 
     return reduce
 
@@ -126,7 +126,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 class Reference:
-    """Stands where `te` stands in the lines of a program."""
+    """The replacement for `te` in the lines of a program."""
 
     def __init__(self, sizes: Mapping[str, float], arrays: dict[str, Array]) -> None:
         self.sizes, self.arrays, self.rank, self.slots = sizes, arrays, 0, 0
@@ -153,8 +153,8 @@ class Reference:
         with np.errstate(all="ignore"):
             body = fcompute(*grid)
         self.slots = 0
-        made = tuple(self._tensor(part, dims) for part in (body if isinstance(body, tuple) else (body,)))
-        return made if isinstance(body, tuple) else made[0]
+        tensors = tuple(self._tensor(part, dims) for part in (body if isinstance(body, tuple) else (body,)))
+        return tensors if isinstance(body, tuple) else tensors[0]
 
     def _tensor(self, body: Any, dims: tuple[int, ...]) -> Tensor:
         value = as_value(body)

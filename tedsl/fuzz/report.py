@@ -1,4 +1,4 @@
-"""What a run of the fuzzer counts and finds."""
+"""The counts and findings of a run of the fuzzer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARES = ("attached", "not dividing", "symbolic")  # of the accepted programs
 
 @dataclass
 class Finding:
-    """A sequence that something is wrong with: its number, what happened, the script."""
+    """A failing sequence: its number, the kind and details of the failure, and its script."""
 
     seed: int
     kind: str
@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """Counts of sequences, of directives and pairs of directives in accepted ones, and what was found."""
+    """Counts of sequences, of directives and pairs of directives in accepted ones, and the findings."""
 
     counts: Counts = field(default_factory=collections.Counter)
     directives: Counts = field(default_factory=collections.Counter)  # in accepted programs, each once
@@ -43,14 +43,14 @@ class Report:
         self.findings.extend(other.findings)
 
     def drawn(self, case: Case, scheduler: Scheduler) -> None:
-        """A sequence has been drawn."""
+        """Count a drawn sequence."""
         self.counts["directives"] += len(case.schedule) + len(scheduler.refused)
         self.counts["directives refused"] += len(scheduler.refused)
         self.refused.update(scheduler.refused)
         self.doubted.update(scheduler.doubted)
 
     def outcome(self, seed: int, case: Case, outcome: tuple[str, str] | None) -> None:
-        """A sequence has been checked."""
+        """Count the outcome of a checked sequence, and keep a finding."""
         if outcome is None:
             self.counts["accepted"] += 1
             for name in SHARES:
@@ -66,7 +66,7 @@ class Report:
     # --- as text ---
 
     def text(self, every: bool = True) -> str:
-        """The numbers. every: of each directive too."""
+        """The counts as text. every: also of each directive."""
         total, accepted, tried = (max(self.counts[name], 1) for name in ("sequences", "accepted", "directives"))
         lines = [f"{self.counts['sequences']} sequences, {len(self.findings)} findings",
                  f"  accepted {self.counts['accepted']} ({100 * accepted / total:.0f} %), "
@@ -89,7 +89,7 @@ class Report:
                 + ", ".join(f"{a} before {b} {self.pairs[a, b]} times" for a, b in rarest))
 
     def found(self) -> str:
-        """The findings, by kind."""
+        """The findings as text, grouped by kind."""
         kinds: dict[str, list[Finding]] = {}
         for finding in self.findings:
             kinds.setdefault(finding.kind, []).append(finding)

@@ -66,7 +66,7 @@ Outcome = tuple[str, str]  # the kind of what happened, and its words
 
 
 def outcome_of(case: Case, **options: Any) -> Outcome | None:
-    """None if all ways agree, else what happened."""
+    """None if all ways agree, else the kind of failure and its details."""
     return _outcome(lambda: check(case, **options))
 
 
@@ -97,8 +97,8 @@ def outcome_apart(case: Case, patience: float = PATIENCE, **options: Any) -> Out
         process.kill()
         process.join()
         return "hang", f"no answer in {patience:.0f} seconds"
-    found: Outcome | None = ("crash", _ended(process.exitcode)) if queue.empty() else queue.get()
-    return found
+    outcome: Outcome | None = ("crash", _ended(process.exitcode)) if queue.empty() else queue.get()
+    return outcome
 
 
 def _ended(code: int | None) -> str:
@@ -145,7 +145,7 @@ Step = Callable[[int, Report, Any], Any]
 # --- many -------------------------------------------------------------------------------------------------------------
 
 def preload() -> None:
-    """All modules that a program may need: processes that are forked later use what this one has read."""
+    """Import all modules that a program may need, so that forked processes share them."""
     for name in ("tedsl.codegen.llvm.backend", "tedsl.passes.default", "tedsl.runtime.parallel", "tedsl.target.host"):
         importlib.import_module(name)
     outcome_of(draw_case(Draw(0)), compiled=False)
@@ -165,7 +165,7 @@ def _work(seeds: Sequence[int], current: Any, until: float, queue: Any, step: St
 
 
 class Worker:
-    """A process with a batch of sequences."""
+    """A process that runs a batch of sequences."""
 
     def __init__(self, seeds: Sequence[int], until: float, step: Step) -> None:
         context = multiprocessing.get_context("fork")
@@ -176,7 +176,7 @@ class Worker:
         self.process.start()
 
     def collect(self, total: Report) -> list[int] | None:
-        """Adds what it has reported. None while it works, else the sequences of its batch that are still to be done."""
+        """Adds its reports to `total`. Returns None while it works, else the sequences of its batch still to be done."""
         seed, since, alive = int(self.current[0]), self.current[1], self.process.is_alive()
         while not self.queue.empty():
             self.done, report, ended = self.queue.get()
@@ -192,12 +192,12 @@ class Worker:
         words = f"no end in {PATIENCE:.0f} seconds" if hangs else _ended(self.process.exitcode)
         total.counts["sequences"] += 1
         total.findings.append(Finding(seed, "hang" if hangs else "crash", words))
-        return [one for one in self.seeds[self.done:] if one != seed]
+        return [left for left in self.seeds[self.done:] if left != seed]
 
 
 def run_many(seeds: Iterable[int], *, step: Step = run_seed, chunk: int = 400, jobs: int = 1, seconds: float = float("inf"),
              progress: Callable[[Report], None] | None = None) -> Report:
-    """Sequences number `seeds`, as many as `seconds` allow, in processes that may crash: that is a finding too.
+    """Runs the sequences `seeds`, as many as `seconds` allow, in processes whose crashes are findings too.
 
     step: draws and checks one of them; it gets the number, the report, and what it returned for the one before.
     """

@@ -1,4 +1,4 @@
-"""A schedule that grows by directives given as text: those that are accepted are kept."""
+"""The schedule that random directives, given as text, are applied to; accepted ones are kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOUBTFUL = frozenset(("tensorize", "rolling_buffer", "prefetch", "bind", "bind_v
 
 
 class Scheduler:
-    """Applies directives given as text, and keeps those that were accepted; says where more of them find a place."""
+    """Applies directives given as text and keeps those that were accepted; picks stages and loops for further ones."""
 
     def __init__(self, case: Case, draw: Draw, declared: Mapping[str, Any]) -> None:
         self.case, self.draw = case, draw
@@ -40,7 +40,7 @@ class Scheduler:
 
     @property
     def s(self) -> Any:
-        """The schedule: `copy` and `replay` make another."""
+        """The current schedule, which `copy` and `replay` replace."""
         return self.names["s"]
 
     def state(self, name: str) -> StageState:
@@ -64,19 +64,19 @@ class Scheduler:
         return self.draw.choice(fitting) if fitting else None
 
     def pick(self, places: Callable[[StageState], list[int]], *, first: int = 0, last: int = 0) -> tuple[str, int] | None:
-        """A tensor and the number of one of the `places` of its stage; in so many of 100 cases the first or last of them."""
+        """A tensor and one of the `places` (loop numbers) of its stage; the first or last one with a given percentage."""
         name = self.pick_stage(lambda stage: bool(places(stage)))
         if name is None:
             return None
-        found = places(self.state(name))
+        numbers = places(self.state(name))
         if self.draw.chance(first):
-            return name, found[0]
-        return name, found[-1] if self.draw.chance(last) else self.draw.choice(found)
+            return name, numbers[0]
+        return name, numbers[-1] if self.draw.chance(last) else self.draw.choice(numbers)
 
     # --- what is done ---
 
     def attempt(self, kind: str, text: str) -> bool:
-        """Whether the directive was accepted. Changed if it was refused and has left something behind."""
+        """Apply a directive; returns whether it was accepted. Raises Changed if it was refused and has changed the schedule."""
         before, names = snapshot(self.s.state), set(self.names)
         try:
             exec(text, self.names)
@@ -106,11 +106,11 @@ class Scheduler:
         return True
 
     def forget(self) -> None:
-        """Leaves out the tensors that the schedule does not have any more."""
+        """Drops the names of tensors that the schedule no longer has."""
         self.tensors = [name for name in self.tensors if self.names[name].op in self.s.state.stage_map]
 
     def repair(self) -> None:
-        """Leaves out directives without which lowering accepts the schedule, the last one first; keeps it if there is none."""
+        """Drops one directive, tried from the last, without which lowering accepts the schedule; keeps all if there is none."""
         if self.lowers(self.names):
             return
         for at in reversed(range(len(self.case.schedule))):
@@ -131,7 +131,7 @@ class Scheduler:
         return True
 
     def settle(self) -> None:
-        """Producers that do not stand before all their readers go to the root: lowering would refuse them."""
+        """Moves to the root producers that are not computed before all their readers, which lowering would refuse."""
         while wrong := misplaced(self.s.state):
             stage = wrong[0].producer
             at = next((at for at, group in enumerate(self.s.state.groups) if group in self.s.state.group_hosts
@@ -142,7 +142,7 @@ class Scheduler:
 
 
 def snapshot(state: Any) -> tuple[Any, ...]:
-    """Everything that a schedule consists of, to be compared: the same objects in the same places."""
+    """The whole state of a schedule, for comparison by identity of its objects."""
     stages = [tuple(_frozen(getattr(stage, field.name)) for field in dataclasses.fields(stage)) for stage in state.stages]
     rest = [_frozen(getattr(state, field.name)) for field in dataclasses.fields(state) if field.name != "recorder"]
     return (tuple(stages), tuple(rest), len(state.recorder.directives))

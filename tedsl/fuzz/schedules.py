@@ -1,4 +1,4 @@
-"""Random directives, drawn on a live schedule: what it refuses is counted and left out, and must have changed nothing."""
+"""Random directives, drawn on a live schedule: refused ones are counted, dropped, and must not change it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST = 15  # directives
 
 
 def draw_directives(scheduler: Scheduler) -> None:
-    """Up to LONGEST directives, of which some kinds come more often, so that rare ones meet."""
+    """Draw up to LONGEST directives, with some kinds more frequent in each sequence, so that rare ones combine."""
     draw = scheduler.draw
     favourites = draw.sample(RARE, 2) if draw.chance(30) else draw.sample(DIRECTIVES, 3)
     weights = {propose: weight * (5 if propose in favourites else 1) for propose, weight in DIRECTIVES.items()}
@@ -35,26 +35,26 @@ def draw_directives(scheduler: Scheduler) -> None:
 
 
 def _one_more(scheduler: Scheduler, weights: Mapping[Callable[[Scheduler], Any], int]) -> None:
-    """One more directive, if one of those drawn finds a place."""
+    """Apply one more directive, if one of those drawn has a place."""
     for _ in range(6):
         propose = scheduler.draw.weighted(weights)
-        found = propose(scheduler)
-        if found is not None:
-            for kind, text in found if isinstance(found, list) else [(propose.__name__, found)]:
+        proposal = propose(scheduler)
+        if proposal is not None:
+            for kind, text in proposal if isinstance(proposal, list) else [(propose.__name__, proposal)]:
                 if not scheduler.attempt(kind, text):
                     break
             return
 
 
 def measure(case: Case, s: Any) -> None:
-    """Notes of which kind the program is."""
+    """Records in `case.counts` which properties the program and its schedule have, for the report."""
     stages = [stage.state for stage in s.stages]
     case.counts["attached"] = int(any(stage.attach_type == AttachType.SCOPE for stage in stages))
     case.counts["not dividing"] = int(any(_uneven(stage) for stage in stages))
 
 
 def _uneven(stage: StageState) -> bool:
-    """Whether a split of the stage leaves a remainder, or may for some size."""
+    """Whether a split of the stage is uneven, or may be for some size."""
     splits = [relation for relation in stage.relations if isinstance(relation, Split)]
     extents = written_tiling(stage).extents if splits else {}
     for relation in splits:

@@ -1,4 +1,4 @@
-"""Random formulas, as text that means the same in `te` and in the reference, with what is known about their values.
+"""Random formulas, as text that is valid in `te` and in the reference, with bounds of their values.
 
 Floats are kept exact where possible (small multiples of a power of two), so that any order of summation gives one result.
 Only exact terms are compared, rounded or cast to integers: a last bit must not decide which branch is taken.
@@ -58,7 +58,7 @@ def cast(t: Term, dtype: str) -> Term:
 
 
 class Formulas:
-    """Draws terms over readings: a function that draws a leaf."""
+    """Draws terms; leaves come from a function that draws a read of a tensor."""
 
     def __init__(self, draw: Draw, leaf: Callable[[], Term], indices: Sequence[str]) -> None:
         self.draw, self.leaf, self.indices = draw, leaf, indices
@@ -125,8 +125,8 @@ class Formulas:
         if kind == 1 and self.indices:
             return f"{self.draw.choice(self.indices)} {self.draw.choice(['<', '>='])} {self.draw.between(1, 6)}"
         if kind == 2 and self.indices:
-            one = [f"{self.draw.choice(self.indices)} {self.draw.choice(['<', '>='])} {self.draw.between(0, 6)}" for _ in "ab"]
-            return f"te.{self.draw.choice(['all', 'any'])}({', '.join(one)})"
+            two = [f"{self.draw.choice(self.indices)} {self.draw.choice(['<', '>='])} {self.draw.between(0, 6)}" for _ in "ab"]
+            return f"te.{self.draw.choice(['all', 'any'])}({', '.join(two)})"
         a, b = self.leaf(), self.term(0)
         if not (a.exact and b.exact) or {a.dtype, b.dtype} == {"float16", "bfloat16"}:
             return "te.const(1, 'int32') > 0"
@@ -138,7 +138,7 @@ class Formulas:
                                            "float64": 2, "float16": 2, "bfloat16": 2, "uint16": 1, "uint32": 1}))
 
     def integer(self, depth: int) -> Term:
-        """Division, remainder, shifts and bits of integers."""
+        """A term of integer division, remainder, shifts or bitwise operators."""
         a, b, dtype = self.pair(depth)
         if is_float(dtype):
             return a

@@ -1,4 +1,4 @@
-"""Values of the reference: numpy arrays that follow the rules at the head of `tedsl/ir/expr.py`, written down a second time.
+"""Values of the reference: numpy arrays with the semantics at the head of `tedsl/ir/expr.py`, implemented independently.
 
 Nothing here imports the compiler: a rule that is wrong there must not be wrong here for the same reason.
 """
@@ -21,13 +21,13 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3e38, "float32": 3e38, "float64": 1e3
 
 @functools.cache
 def numpy_type(dtype: str) -> np.dtype[Any]:
-    """The dtype of numpy's arrays; bfloat16 is that of the package ml_dtypes."""
+    """The numpy dtype for `dtype`; for bfloat16 that of the package ml_dtypes."""
     if dtype != "bfloat16":
         return np.dtype(dtype)
     import ml_dtypes
 
-    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return found
+    bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return bfloat16
 
 
 @functools.cache
@@ -75,9 +75,9 @@ def converted(array: Any, source: str, target: str) -> Array:
 
 
 def _sticky(array: Array) -> Array:
-    """64-bit integers that float64 holds exactly and that round to a half precision as the given ones do.
+    """64-bit integers that float64 represents exactly and that round to 16-bit floats like the given ones.
 
-    Beyond 2**53 the low 11 bits, which only break ties, become one bit.
+    Beyond 2**53 the low 11 bits, which only break ties, become one sticky bit.
     """
     magnitude = np.abs(array).astype(np.uint64)  # of the smallest integer too: its abs wraps to itself
     low = magnitude & np.uint64(2047)
@@ -100,7 +100,7 @@ def _to_float(array: Any, source: str, target: str) -> Array:
 
 
 class Value:
-    """An array of a dtype, dimensions last those of the compute, before them those of reductions; operators as in a formula."""
+    """An array of a dtype with the operators of formulas; dimensions of reductions come first, then those of the compute."""
 
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
@@ -129,7 +129,7 @@ class Value:
 
 
 def as_value(value: Any, like: str | None = None) -> Value:
-    """A Python number takes the dtype of what stands beside it; a float beside an integer is float32."""
+    """`value` as a Value; a Python number takes the dtype of the other operand, a float beside an integer is float32."""
     if isinstance(value, Value):
         return value
     if hasattr(value, "as_value"):

@@ -40,7 +40,7 @@ def test_narrow_floats_are_summed_in_float32():
     ("ij,jk->ik", [(2, 3)], ArgumentError, "2 operands are written and 1 given"),
     ("ij,jk->il", [(2, 3), (3, 4)], ArgumentError, "the result names l"),
     ("ij->ii", [(2, 3)], ArgumentError, "the result names i, i"),
-    ("i1->i", [(2, 3)], ArgumentError, "'i1' has signs that are no letters"),
+    ("i1->i", [(2, 3)], ArgumentError, "'i1' has characters that are not letters"),
     ("ijk->i", [(2, 3)], ShapeError, r"'ijk' has 3 letters and a0 the shape \(2, 3\)"),
     ("i->i", [(2, 3)], ShapeError, r"'i' has 1 letters and a0"),
     ("ij,jk->ik", [(2, 3), (4, 5)], ShapeError, r"'j' is 3 and in a1 of the shape \(4, 5\) it is 4"),

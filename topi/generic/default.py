@@ -1,4 +1,4 @@
-"""The schedule of everything that has no better one."""
+"""The default schedule, for operators without a specific one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading images at places that a tensor gives: the two halves of a spatial transformer (Jaderberg et al., 2015)."""
+"""Sampling images at positions held in a tensor: the two parts of a spatial transformer (Jaderberg et al., 2015)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def grid_sample(data: te.Tensor, grid: te.Tensor, method: str = "bilinear", layo
                          hint=f"{layout}, and (batch, {rank}, ...)")
 
     def place(x: Any, n: Any) -> Any:
-        """From -1 ... 1 to the number of an element."""
+        """The fractional index of the coordinate `x` in -1 .. 1 along a dimension of `n` elements."""
         size = (n - 1 if align_corners else n).astype(grid.dtype)
         at = (x + 1) * size / 2 if align_corners else ((x + 1) * size - 1) / 2
         if padding_mode == "zeros" or kind == "cubic":
@@ -83,7 +83,7 @@ def grid_sample(data: te.Tensor, grid: te.Tensor, method: str = "bilinear", layo
 
 
 def _inside(place: Any, extent: Any, padding_mode: str, align_corners: bool, dtype: Any) -> Any:
-    """The element that stands for one outside."""
+    """The index inside the image that padding_mode "border" or "reflection" reads for `place`."""
     if padding_mode == "reflection":
         place = _mirrored(place.astype(dtype), extent, align_corners).astype("int32")
     return clamped(place, extent)

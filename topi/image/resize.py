@@ -1,4 +1,4 @@
-"""Images of another size: each element of the result stands for a place between elements of the data.
+"""Resizing of images: each element of the result is interpolated at a position between elements of the data.
 
 The place x of result number i of `out` along a dimension of n elements, by coordinate_transformation_mode (ONNX, Resize):
 

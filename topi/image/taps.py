@@ -1,4 +1,4 @@
-"""Reading between elements: along each dimension an element is a sum of neighbours, each with a weight.
+"""Interpolation: along each dimension the result is a weighted sum of neighbouring elements.
 
 A tap is (place, weight, whether the place is inside of the data); weights of dimensions multiply, None is 1.
 """

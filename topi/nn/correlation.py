@@ -1,4 +1,4 @@
-"""How alike patches of two images are, over displacements: the correlation layer of FlowNet (Dosovitskiy et al., 2015)."""
+"""Correlation of patches of two images over displacements: the correlation layer of FlowNet (Dosovitskiy et al., 2015)."""
 
 from __future__ import annotations
 

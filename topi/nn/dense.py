@@ -110,7 +110,7 @@ def _extents(where: str, a: te.Tensor, b: te.Tensor, transpose_a: bool, transpos
 
 
 def _dtypes(where: str, a: te.Tensor, b: te.Tensor, out_dtype: Any) -> tuple[Any, Any]:
-    """In which dtype terms are added up, and the dtype of the result."""
+    """The dtype that the sum is accumulated in, and the dtype of the result."""
     if a.dtype.is_float != b.dtype.is_float:
         raise DTypeError(f"{where}: {a.name} holds {a.dtype} and {b.name} {b.dtype}",
                          hint=f"convert one of them: topi.cast({b.name}, {str(a.dtype)!r})")

@@ -1,4 +1,4 @@
-"""One factor and one term for each channel; rows of all that is not the batch."""
+"""Scale and shift for each channel; flattening of all dimensions but the batch."""
 
 from __future__ import annotations
 

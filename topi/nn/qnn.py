@@ -1,4 +1,4 @@
-"""What quantized networks compute, in floats: the rounding and the limits of a dtype that is chosen at the call."""
+"""Simulation of quantization in floats: the rounding and the range of a dtype that is chosen at the call."""
 
 from __future__ import annotations
 

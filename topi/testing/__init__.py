@@ -1,4 +1,4 @@
-"""What tests of operators need: numpy references, and schedules by target."""
+"""Support for tests of operators: numpy references, and schedules by target."""
 
 from topi.testing.convolution import (
     conv1d_ncw_python,

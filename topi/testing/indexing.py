@@ -1,4 +1,4 @@
-"""What operators mean that read or write at positions held in tensors: plain numpy, one element after the other."""
+"""References in plain numpy for operators that read or write at positions held in tensors, element by element."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def take_python(data: Array, indices: Array, axis: int | None = None, batch_dims
     if batch_dims == 0:
         return np.take(data, indices, axis, mode=kind)
     along = axis % data.ndim - 1
-    rows = [take_python(one, places, along, batch_dims % indices.ndim - 1, mode) for one, places in zip(data, indices)]
+    rows = [take_python(row, places, along, batch_dims % indices.ndim - 1, mode) for row, places in zip(data, indices)]
     return np.stack(rows)
 
 

@@ -1,4 +1,4 @@
-"""What operators of topi mean where numpy has no function of the kind: plain numpy, written for clarity."""
+"""References in plain numpy for operators of topi that numpy lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correlation, bent convolutions and sampled images in plain numpy: one place of one window after the other."""
+"""References in plain numpy for correlation, deformable convolutions and grid sampling, position by position."""
 
 from __future__ import annotations
 

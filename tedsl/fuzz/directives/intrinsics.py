@@ -25,11 +25,11 @@ def _count(stage: StageState) -> int:
 
 
 def _fitting(stage: StageState) -> str | None:
-    """The intrinsic that does what the innermost loop does."""
+    """The name of the intrinsic that computes the innermost loop of the stage; None if there is none."""
     op = operation(stage)
     if type(op) is not ComputeOp or not 1 < _count(stage) <= 16 or op.num_outputs != 1:
         return None
-    if any(stage.attr_of(one).tensor_intrin is not None for one in stage.leaf_iter_vars):
+    if any(stage.attr_of(leaf).tensor_intrin is not None for leaf in stage.leaf_iter_vars):
         return None
     loop, body = stage.leaf_iter_vars[-1], op.body[0]
     if stage.annotation_of(loop) is not None or any(guest.attach_ivar is loop for guest in stage.guests()):

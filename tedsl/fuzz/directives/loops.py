@@ -1,4 +1,4 @@
-"""split, fuse, tile, reorder, and what is said of loops."""
+"""Directives on loops: split, fuse, tile, reorder, and annotations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def split_partition(s: Scheduler) -> str | None:
 
 
 def split_shift_inwards(s: Scheduler) -> str | None:
-    """Not of a reduction."""
+    """Split a loop that is not a reduction, with the tail shift_inwards."""
     def fits(stage: StageState) -> list[int]:
         return plain_loops(stage) if operation(stage).reduction is None else []
 
@@ -36,7 +36,7 @@ def split_shift_inwards(s: Scheduler) -> str | None:
 
 
 def split_round_up(s: Scheduler) -> str | None:
-    """A loop over a whole axis of a stage whose memory is ours."""
+    """Split a whole axis, with the tail round_up, of a stage whose memory the function allocates."""
     def fits(stage: StageState) -> list[int]:
         return [at for at in plain_loops(stage) if stage.leaf_iter_vars[at] in operation(stage).axis] \
             if owns_memory(stage) else []
@@ -55,7 +55,7 @@ def _split(s: Scheduler, how: str, tail: str = "", fits: Callable[[StageState], 
 
 
 def fuse(s: Scheduler) -> str | None:
-    """Neighbours, rarely given from the inside out; rarely three of them, or none."""
+    """Fuse adjacent loops, rarely given from the inside out; rarely three of them, or none."""
     name = s.pick_stage(lambda stage: bool(_neighbours(stage)))
     if name is None or s.draw.chance(4):
         name = s.pick_stage(lambda stage: True)
@@ -94,14 +94,14 @@ def reorder(s: Scheduler) -> str | None:
 
 
 def vectorize(s: Scheduler) -> str | None:
-    """A loop of constant extent with nothing computed inside it, mostly the innermost one."""
+    """Vectorize a loop of constant extent with nothing computed inside it, mostly the innermost one."""
     place = s.pick(_vectors, last=60)
     return None if place is None else f"s[{place[0]}].vectorize(loop({place[0]}, {place[1]}))"
 
 
 def _vectors(stage: StageState) -> list[int]:
     sizes, held = constant_extents(stage), {guest.attach_ivar for guest in stage.guests()}
-    first = max((at + 1 for at, one in enumerate(stage.leaf_iter_vars) if one in held), default=0)
+    first = max((at + 1 for at, leaf in enumerate(stage.leaf_iter_vars) if leaf in held), default=0)
     return [at for at in free_loops(stage, elements=True) if at >= first and sizes.get(stage.leaf_iter_vars[at], 99) <= 64]
 
 
@@ -131,9 +131,9 @@ def pragma(s: Scheduler) -> str | None:
 
 
 def decompose_reduction(s: Scheduler) -> str | None:
-    """Before a loop that is not inside of the reduction."""
+    """Decompose a reduction before a loop that is not inside the reduction's loops."""
     def fits(stage: StageState) -> list[int]:
-        reducing = [at for at, one in enumerate(stage.leaf_iter_vars) if one.is_reduction]
+        reducing = [at for at, leaf in enumerate(stage.leaf_iter_vars) if leaf.is_reduction]
         return list(range(reducing[0] + 1)) if reducing and stage.init_at is None else []
 
     place = s.pick(fits)

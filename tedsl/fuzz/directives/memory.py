@@ -58,14 +58,14 @@ def rolling_buffer(s: Scheduler) -> Found:
 
 
 def prefetch(s: Scheduler) -> str | None:
-    """Of a tensor that the stage reads, at a loop that is no vector."""
+    """Prefetch a tensor that the stage reads, at a loop that is not vectorized."""
     sources = {s.names[name]: name for name in [*s.inputs, *s.tensors]}
 
     def read(stage: StageState) -> list[str]:
         return [sources[tensor] for tensor in stage.op.input_tensors if tensor in sources]
 
     def scalar(stage: StageState) -> list[int]:
-        return [at for at, one in enumerate(stage.leaf_iter_vars) if stage.annotation_of(one) != "vectorized"]
+        return [at for at, leaf in enumerate(stage.leaf_iter_vars) if stage.annotation_of(leaf) != "vectorized"]
 
     place = s.pick(lambda stage: scalar(stage) if read(stage) else [])
     if place is None:
@@ -75,11 +75,11 @@ def prefetch(s: Scheduler) -> str | None:
 
 
 def transform_layout(s: Scheduler) -> str | None:
-    """Of a stage whose loops are still its axes: the axes in another order, some cut in two or joined."""
+    """Transform the layout of a stage whose loops are still its axes: axes reordered, some split or fused."""
     def fits(stage: StageState) -> bool:
         return owns_memory(stage) and replaceable(stage) and bool(operation(stage).axis) and not stage.relations \
             and not stage.guests() and not stage.storage.alignments and stage.store_predicate is None \
-            and not any(stage.attr_of(one).prefetched for one in stage.leaf_iter_vars) \
+            and not any(stage.attr_of(leaf).prefetched for leaf in stage.leaf_iter_vars) \
             and all(type(reader.op) is ComputeOp for reader in stage.schedule.consumers()[stage])
 
     name = s.pick_stage(fits)

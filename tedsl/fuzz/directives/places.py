@@ -1,4 +1,4 @@
-"""compute_at, compute_inline, compute_root: where a stage stands."""
+"""Directives that place stages: compute_at, compute_inline, compute_root."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compute_inline(s: Scheduler) -> str | None:
 
 
 def compute_root(s: Scheduler) -> str | None:
-    """Of a stage that stands elsewhere; rarely of one that is there already."""
+    """Move a stage to the root from elsewhere; rarely one that is already at the root."""
     name = s.pick_stage(lambda stage: stage.attach_type != AttachType.ROOT)
     if name is None and s.draw.chance(30):
         name = s.pick_stage(lambda stage: True)

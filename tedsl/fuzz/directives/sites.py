@@ -1,4 +1,4 @@
-"""What a schedule says about where a directive may be used."""
+"""Queries of a schedule for the stages and loops that a directive applies to."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ SCOPES = ("local", "global", "shared")
 
 
 def plain_loops(stage: StageState) -> list[int]:
-    """The numbers of the loops that may be replaced: not annotated, no pragma, nothing computed there."""
+    """The numbers of the loops that may be split, fused or reordered: no annotation, no pragma, nothing computed there."""
     held = {guest.attach_ivar for guest in stage.guests()}
-    return [at for at, one in enumerate(stage.leaf_iter_vars)
-            if one not in held and stage.annotation_of(one) is None and not stage.attr_of(one).pragma_keys]
+    return [at for at, leaf in enumerate(stage.leaf_iter_vars)
+            if leaf not in held and stage.annotation_of(leaf) is None and not stage.attr_of(leaf).pragma_keys]
 
 
 def free_loops(stage: StageState, *, elements: bool = False) -> list[int]:
-    """The numbers of the loops that may be annotated. elements: those of a reduction left out."""
-    return [at for at, one in enumerate(stage.leaf_iter_vars)
-            if stage.annotation_of(one) is None and not (elements and one.is_reduction)]
+    """The numbers of the loops that may be annotated. elements: without loops of a reduction."""
+    return [at for at, leaf in enumerate(stage.leaf_iter_vars)
+            if stage.annotation_of(leaf) is None and not (elements and leaf.is_reduction)]
 
 
 def constant_extents(stage: StageState) -> dict[IterVar, int]:
-    return {one: n for one, extent in written_tiling(stage).extents.items() if (n := build.as_int(extent)) is not None}
+    return {loop: n for loop, extent in written_tiling(stage).extents.items() if (n := build.as_int(extent)) is not None}
 
 
 def operation(stage: StageState) -> ComputeOp:
@@ -44,7 +44,7 @@ def replaceable(stage: StageState) -> bool:
 
 
 def owns_memory(stage: StageState) -> bool:
-    """Whether its values are kept in memory of ours."""
+    """Whether the function allocates the memory of the stage: it is neither an argument nor inlined."""
     return not stage.is_output and not stage.is_placeholder and stage.attach_type != AttachType.INLINE
 
 

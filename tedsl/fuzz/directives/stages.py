@@ -1,4 +1,4 @@
-"""Directives that make stages."""
+"""Directives that create stages: cache_read, cache_write, rfactor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tedsl.schedule.state import AttachType, StageState
 
 
 def cache_read(s: Scheduler) -> str | None:
-    """A copy for some readers of an input or a stage."""
+    """Create a copy of an input or a stage for some of its readers."""
     choices = []
     for name in [*s.inputs, *s.tensors]:
         stage = s.state(name)
@@ -24,32 +24,32 @@ def cache_read(s: Scheduler) -> str | None:
 
 def cache_write(s: Scheduler) -> str | None:
     def fits(stage: StageState) -> bool:
-        split = any(one.is_reduction and one not in operation(stage).reduce_axis for one in stage.leaf_iter_vars)
+        split = any(leaf.is_reduction and leaf not in operation(stage).reduce_axis for leaf in stage.leaf_iter_vars)
         return replaceable(stage) and not split
 
     name = s.pick_stage(fits)
     if name is None:
         return None
-    made, scope, group = s.fresh("c"), s.draw.choice(SCOPES), s.group_of(name)
+    cache, scope, group = s.fresh("c"), s.draw.choice(SCOPES), s.group_of(name)
     if len(group) > 1:
-        return f"{made}, {made}_1 = s.cache_write([{', '.join(group)}], '{scope}')"
-    return f"{made} = s.cache_write({name}, '{scope}')"
+        return f"{cache}, {cache}_1 = s.cache_write([{', '.join(group)}], '{scope}')"
+    return f"{cache} = s.cache_write({name}, '{scope}')"
 
 
 def rfactor(s: Scheduler) -> str | None:
     name = s.pick_stage(lambda stage: bool(_factorable(stage)))
     if name is None:
         return None
-    stage, made = s.state(name), s.fresh("f")
+    stage, factored = s.state(name), s.fresh("f")
     at, place = s.draw.choice(_factorable(stage)), s.draw.between(0, len(operation(stage).axis))
-    tail = f", {made}_1" if len(s.group_of(name)) > 1 else ""
-    return f"{made}{tail} = s.rfactor({name}, loop({name}, {at}), {place})"
+    tail = f", {factored}_1" if len(s.group_of(name)) > 1 else ""
+    return f"{factored}{tail} = s.rfactor({name}, loop({name}, {at}), {place})"
 
 
 def _factorable(stage: StageState) -> list[int]:
     reduction = operation(stage).reduction if replaceable(stage) else None
     if reduction is None or reduction.init:
         return []
-    if any(one not in operation(stage).axis for one in stage.leaf_iter_vars if not one.is_reduction):
+    if any(leaf not in operation(stage).axis for leaf in stage.leaf_iter_vars if not leaf.is_reduction):
         return []  # loops made of others would be lost
-    return [at for at, one in enumerate(stage.leaf_iter_vars) if one.is_reduction]
+    return [at for at, leaf in enumerate(stage.leaf_iter_vars) if leaf.is_reduction]

@@ -1,4 +1,4 @@
-"""All directives, with weights that make up for those that seldom find a place: all are to come about equally often."""
+"""All directives, with weights that compensate for those that seldom apply: all are drawn about equally often."""
 
 from __future__ import annotations
 

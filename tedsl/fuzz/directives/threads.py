@@ -11,7 +11,7 @@ VIRTUAL = ("vthread", "vthread", "cthread")
 
 
 def bind(s: Scheduler) -> str | None:
-    """A loop over elements to threads that are mostly not used around the stage; a reduction loop to threadIdx."""
+    """Bind a data-parallel loop to a thread axis, mostly one unused around the stage, or a reduction loop to threadIdx."""
     elements = s.draw.chance(80)
     place = s.pick(lambda stage: free_loops(stage, elements=elements), first=50)
     if place is None:
@@ -34,7 +34,7 @@ def bind_vthread(s: Scheduler) -> str | None:
 
 
 def env_threads(s: Scheduler) -> str | None:
-    """Threads around a stage, mostly one: all of them do the same."""
+    """Launch threads, mostly one, around a stage: all of them compute the same."""
     name = s.pick_stage(lambda stage: not stage.env_threads and "threadIdx.x" not in tags_around(stage))
     if name is None:
         return None
@@ -46,7 +46,7 @@ def set_store_predicate(s: Scheduler) -> Found:
     """Of a stage with a thread, or that gets one first: a condition that holds for every thread, or for the first, which is
     right where all threads have the same sum, and leaves elements to nobody where each has its own."""
     def bound(stage: StageState) -> list[int]:
-        return [at for at, one in enumerate(stage.leaf_iter_vars) if (axis := stage.attr_of(one).bind_thread) is not None
+        return [at for at, leaf in enumerate(stage.leaf_iter_vars) if (axis := stage.attr_of(leaf).bind_thread) is not None
                 and axis not in stage.env_threads]
 
     place, first = s.pick(bound), None

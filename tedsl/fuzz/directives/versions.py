@@ -1,4 +1,4 @@
-"""Consumers at loops of their producers, and second versions of loops."""
+"""Directives that move consumers to loops of their producers, and that specialize loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.schedule.state import AttachType, StageState
 
 
 def reverse_compute_at(s: Scheduler) -> Found:
-    """A stage whose loops are as they were, at a loop of a stage that nobody else reads."""
+    """Move a stage whose loops are unchanged to a loop of a stage that only it reads."""
     names = {s.state(name): name for name in s.tensors}
     readers = real_consumers(s.s.state)
     pairs = [(producer, readers[producer][0]) for producer in names
@@ -30,7 +30,7 @@ def reverse_compute_at(s: Scheduler) -> Found:
 
 
 def specialize(s: Scheduler) -> Found:
-    """For sizes that a factor divides, of one value, or large enough; rarely a condition that is decided."""
+    """Specialize for sizes divisible by a factor, equal to a value, or large enough; rarely with a constant condition."""
     name = s.pick_stage(lambda stage: stage.attach_type != AttachType.INLINE and len(stage.versions) < 2)
     return None if name is None else _specialized(s, name)
 
@@ -45,7 +45,7 @@ def _specialized(s: Scheduler, name: str) -> str | None:
 
 
 def on_version(s: Scheduler) -> Found:
-    """A directive on the loops of a version."""
+    """Apply a directive to the loops of a version."""
     name = s.pick_stage(lambda stage: bool(stage.versions))
     if name is None:
         return _new_version(s)
@@ -68,7 +68,7 @@ def on_version(s: Scheduler) -> Found:
 
 
 def _new_version(s: Scheduler) -> Found:
-    """A version of a stage that has none, and a directive on its loops, which are those that the stage has now."""
+    """Create a version of a stage that has none, and apply a directive to its loops, which are those of the stage now."""
     name = s.pick_stage(lambda stage: stage.attach_type != AttachType.INLINE and bool(plain_loops(stage)))
     first = None if name is None else _specialized(s, name)
     if name is None or first is None:

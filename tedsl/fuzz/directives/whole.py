@@ -10,7 +10,7 @@ from tedsl.schedule.state import StageState
 
 
 def create_group(s: Scheduler) -> str | None:
-    """The stages from one tensor to another that uses it; most groups are of one or two stages."""
+    """Create a group of the stages from one tensor to another that uses it; most groups have one or two stages."""
     ways = [(a, b) for a in [*s.inputs, *s.tensors] for b in s.tensors if a != b and _reads(s, b, a)]
     if not ways:
         return None
@@ -25,7 +25,7 @@ def _reads(s: Scheduler, reader: str, read: str) -> bool:
 
 
 def group_compute_at(s: Scheduler) -> Found:
-    """A group at a loop where each of its stages could stand; if there is none, one of a single stage is made first."""
+    """Move a group to a loop where each of its stages could be computed; create a group of one stage first if there is none."""
     names = {s.state(name): name for name in s.tensors}
     choices = []
     for number, group in enumerate(s.s.state.groups):
@@ -45,11 +45,11 @@ def _group_first(s: Scheduler) -> Found:
     if text is None:
         return None
     name = text[2:text.index("]")]
-    reads = [one for one in [*s.inputs, *s.tensors] if _reads(s, name, one)]
+    reads = [tensor for tensor in [*s.inputs, *s.tensors] if _reads(s, name, tensor)]
     if not reads or s.state(name).group is not None:
         return None
-    made = f"s.create_group([{name}], [{', '.join(reads)}])"
-    return [("create_group", made), ("group_compute_at", "s.groups[-1]" + text[text.index("]") + 1:])]
+    line = f"s.create_group([{name}], [{', '.join(reads)}])"
+    return [("create_group", line), ("group_compute_at", "s.groups[-1]" + text[text.index("]") + 1:])]
 
 
 def auto_inline(s: Scheduler) -> str | None:
@@ -73,5 +73,5 @@ def copy(s: Scheduler) -> str | None:
 
 
 def replay(s: Scheduler) -> str | None:
-    """The journal on a fresh schedule. Tensors that directives have made are others there, without a name here."""
+    """Replay the journal on a fresh schedule, where tensors created by directives are new objects without a name here."""
     return "s = replayed(s)" if len(s.s.journal) > 1 else None

@@ -1,4 +1,4 @@
-"""What should be refused."""
+"""Directives that should mostly be refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tedsl.fuzz.scheduler import Scheduler
 
 
 def wild(s: Scheduler) -> str | None:
-    """Anything that can be written, most of it wrong."""
+    """A syntactically valid directive with arbitrary arguments, mostly illegal."""
     name, other = s.draw.choice(s.tensors), s.draw.choice(s.tensors)
     a, b = (f"loop({s.draw.choice([name, name, other])}, {s.draw.which(4)})" for _ in "ab")
     number = s.draw.choice([0, 1, 3, -1])

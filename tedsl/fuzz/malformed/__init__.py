@@ -1,1 +1,1 @@
-"""Malformed input: nodes made from wrong types, texts that say nothing. It is refused in words, or accepted and works."""
+"""Malformed input: nodes with fields of wrong types, meaningless texts. Each is refused by a TedslError, or works."""

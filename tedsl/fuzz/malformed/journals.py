@@ -1,4 +1,4 @@
-"""Damaged journals: JSON with other entries, directives with other words. As scripts that read, write and replay them."""
+"""Scripts that read, write and replay damaged journals: JSON with changed entries, directives with changed words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constructors of nodes with arguments of which some are wrong, as scripts."""
+"""Scripts that construct nodes from arguments some of which are wrong."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def wrong(draw: Draw) -> str:
 
 
 def _look(makers: int, draw: Draw) -> str:
-    """What is done with a node that was accepted: it is printed, and sometimes lowered, run or compiled."""
+    """The lines that use an accepted node: it is printed, and sometimes lowered, run or compiled."""
     if makers == 2:
         return "str(node), repr(node), hash(node)"
     stmt = "node" if makers else "tir.Evaluate(node)"

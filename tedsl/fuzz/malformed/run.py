@@ -60,7 +60,7 @@ def run_script(seed: int, report: Report, limited: bool | None = None) -> bool:
 
 
 def summary(report: Report) -> str:
-    """The counts in one line."""
+    """The counts of a report, as one line of text."""
     counts = report.counts
     return (f"{counts['sequences']} malformed inputs, {len(report.findings)} findings: {counts['refused']} refused, "
             f"{counts['accepted']} accepted")

@@ -1,4 +1,4 @@
-"""Texts that are nearly right: notations of targets, names, and LLVM's intrinsics. As scripts."""
+"""Scripts with texts that are nearly right: notations of targets, names, and LLVM's intrinsics."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_constants_out_of_expressions():
     shape = te.placeholder((3, n, 4), name="x").shape
     assert topi.utils.get_const_tuple(shape) == (3, n, 4) and topi.utils.get_const_int(shape[2]) == 4
     assert topi.utils.get_const_float(te.const(0.5)) == 0.5
-    with pytest.raises(ArgumentError, match="n is no constant"):
+    with pytest.raises(ArgumentError, match="n is not a constant"):
         topi.utils.get_const_int(n)
 
 

@@ -1,4 +1,4 @@
-"""Convolutions whose windows are bent: each of their places is moved by offsets that a tensor gives, and read between pixels.
+"""Deformable convolutions: each position of a window is moved by an offset held in a tensor, and interpolated between pixels.
 
     out[n, o, y, x] = sum over c, ky, kx of  kernel[o, c, ky, kx]
                                            * data[n, c] at (y * stride + ky * dilation - before + offset y, ... x)
@@ -70,7 +70,7 @@ def _deformable(operator: str, data: te.Tensor, offset: te.Tensor, kernel: te.Te
 
 
 def _bent(data: te.Tensor, offset: te.Tensor, weight: Any, w: Any, per_group: Any, layout: str, results: Any) -> te.Tensor:
-    """What each place of each window reads: (batch, channel, ky, kx, y, x)."""
+    """The interpolated data at each position of each window: (batch, channel, ky, kx, y, x)."""
     size = dict(zip(layout, data.shape))
 
     def formula(n: Any, c: Any, ky: Any, kx: Any, y: Any, x: Any) -> Any:
