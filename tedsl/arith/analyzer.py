@@ -37,7 +37,10 @@ class Analyzer:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def bind(self, var: Var | IterVar, info: Range | Expr | int | tuple[Expr | int | None, Expr | int | None]) -> None:
-        """Binds `var` to a Range, to the expression that it equals, or to a pair of bounds (inclusive; None: unbounded)."""
+        """Binds `var` to a Range, to the expression that it equals, or to a pair of bounds (inclusive; None: unbounded).
+
+        Raises ArgumentTypeError for anything that is not a variable, or a tuple that is not a pair.
+        """
         name = var.var if isinstance(var, IterVar) else var
         if not isinstance(name, Var):
             raise ArgumentTypeError(f"bind: {name!r} is not a variable", hint='x = te.var("x"); analyzer.bind(x, (0, 9))')
@@ -143,7 +146,10 @@ class Analyzer:
         return self.simplify(build.as_expr(expr))
 
     def const_int_bound(self, expr: Expr) -> ConstIntBound:
-        """Returns `bounds` as a ConstIntBound; where nothing is known the range of the dtype (int64: infinite)."""
+        """Returns `bounds` as a ConstIntBound; where nothing is known the range of the dtype (int64: infinite).
+
+        Raises ArgumentTypeError for floats and vectors.
+        """
         value = _integer(expr)
         low, high = self.bounds(value)
         if value.dtype.bits < 64:
@@ -152,7 +158,7 @@ class Analyzer:
         return ConstIntBound.of((low, high))
 
     def modular_set(self, expr: Expr) -> ModularSet:
-        """Returns the same as `modular`."""
+        """Returns the same as `modular`; ArgumentTypeError for floats and vectors."""
         return self.modular(_integer(expr))
 
     def int_set(self, expr: Expr, dom_map: Mapping[Any, IntervalSet]) -> IntervalSet:

@@ -57,7 +57,10 @@ class NDArray:
     asnumpy = numpy
 
     def copyfrom(self, source: Any) -> NDArray:
-        """Copies `source`, of the same shape, into this array and returns it; numbers are converted to its dtype."""
+        """Copies `source`, of the same shape, into this array and returns it; numbers are converted to its dtype.
+
+        Raises ArgumentError if the shapes differ.
+        """
         values = source._array if isinstance(source, NDArray) else numpy.asarray(source)
         if values.shape != self.shape:
             raise ArgumentError(f"copyfrom: the source has shape {values.shape}, the array {self.shape}")
@@ -65,7 +68,11 @@ class NDArray:
         return self
 
     def copyto(self, target: Device | NDArray, mem_scope: str | None = None) -> NDArray:
-        """Copies this array into `target`, or into a new array on that device, and returns the copy."""
+        """Copies this array into `target`, an NDArray of the same shape, or into a new array on that device, and returns the
+        copy.
+
+        Raises ArgumentTypeError for any other target.
+        """
         if isinstance(target, Device):
             return array(self._array, target)
         if not isinstance(target, NDArray):
@@ -122,7 +129,10 @@ def array_type_address() -> int:
 @entry
 def empty(shape: Any, dtype: object = "float32", device: Device | None = None, mem_scope: str | None = None, *,
           ctx: Device | None = None) -> NDArray:
-    """Returns a new array with undefined content, aligned to 64 bytes. ctx: the old name of `device`."""
+    """Returns a new array of `shape` and `dtype` with undefined content, aligned to 64 bytes. ctx: the old name of `device`.
+
+    Raises ArgumentError for a negative dimension or a device that is not here, DTypeError for vectors and handles.
+    """
     _require_cpu(_one_device("nd.empty", device, ctx))
     try:
         dims = tuple(map(operator.index, shape if hasattr(shape, "__iter__") else (shape,)))
@@ -135,7 +145,10 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
 
 @entry
 def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, *, ctx: Device | None = None) -> NDArray:
-    """Returns a new array with the content (and dtype, as numpy sees it) of `arr`. ctx: the old name of `device`."""
+    """Returns a new array with the content, shape and dtype, as numpy sees them, of `arr`. ctx: the old name of `device`.
+
+    Raises ArgumentTypeError for what numpy cannot convert, masked arrays, and dtypes that tedsl does not have.
+    """
     _require_cpu(_one_device("nd.array", device, ctx))
     try:
         values = arr._array if isinstance(arr, NDArray) else numpy.asarray(arr)

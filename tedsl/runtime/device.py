@@ -70,7 +70,10 @@ def metal(dev_id: int = 0) -> Device:
 
 
 def device(dev_type: str | int = "cpu", dev_id: int = 0) -> Device:
-    """Returns the device of that kind ("cpu", "cuda", or a target such as "llvm -mcpu=skylake") and number."""
+    """Returns the device of that kind ("cpu", "cuda", or a target such as "llvm -mcpu=skylake") and number.
+
+    Raises ArgumentError for an unknown kind or a negative number.
+    """
     if isinstance(dev_id, bool) or not isinstance(dev_id, int) or dev_id < 0:
         raise ArgumentError(f"the number of a device is an int of at least 0, not {dev_id!r}")
     if isinstance(dev_type, int) and dev_type in _NAMES:

@@ -91,7 +91,10 @@ class _CapsuleOwner:
 
 
 def from_dlpack(source: Any) -> NDArray:
-    """Returns an array that shares the memory of a DLPack capsule or of an object with `__dlpack__`."""
+    """Returns an array that shares the memory of a DLPack capsule or of an object with `__dlpack__`.
+
+    Raises ArgumentTypeError for anything else, and for a capsule that was used before.
+    """
     return NDArray(array_from_dlpack(source))
 
 

@@ -83,6 +83,6 @@ def list_global_func_names() -> list[str]:
 
 
 def remove_global_func(name: str) -> None:
-    """Removes the function registered as `name`."""
+    """Removes the function registered as `name`; OptionError if there is none."""
     if FUNCTIONS.pop(name, None) is None:
         raise OptionError(f"no function is registered as {name!r}")

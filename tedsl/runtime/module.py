@@ -70,7 +70,7 @@ class Module:
     def get_source(self, fmt: str = "") -> Text:
         """Returns the module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops, in TVM's notation).
 
-        A str that a console prints as it is, and a notebook shows as a block.
+        A str that a console prints as it is, and a notebook shows as a block. Raises ArgumentError for any other format.
         """
         if not isinstance(fmt, str) or fmt not in _FORMATS:
             raise ArgumentError(f"get_source: there is no format {fmt!r}", hint='choose "ll", "asm" or "tir"')
@@ -79,9 +79,12 @@ class Module:
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
                        min_repeat_ms: float = 0, f_preproc: str = "") -> Callable[..., TimingResult]:
-        """Returns a function of the kernel's arguments that calls it number x repeat times and returns seconds per call.
+        """Returns a function of the kernel's arguments that calls it number x repeat times and returns a TimingResult, in
+        seconds per call.
 
-        Arguments are checked once; the loop is machine code. One untimed call goes before.
+        Arguments are checked once; the loop is machine code. One untimed call goes before. min_repeat_ms: the least
+        milliseconds of a repetition, for which `number` grows. Raises OptionError if there is no such function, ArgumentError
+        for a device that is not here; the returned function raises it for counts below 1.
         """
         if f_preproc:
             raise ArgumentError(f"time_evaluator: f_preproc={f_preproc!r} is not supported")

@@ -29,7 +29,9 @@ _torn = ""  # see torn_from_region
 
 
 def set_num_threads(count: int) -> None:
-    """Sets the number of threads that parallel loops use from now on, the caller included."""
+    """Sets the number of threads that parallel loops use from now on, the caller included; ArgumentError for counts out of
+    range.
+    """
     global _wanted
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
         raise ArgumentError(f"the number of threads is an int from 1 to {MAX_THREADS}, not {count!r}")

@@ -16,7 +16,10 @@ def host_target() -> Target:
 
 
 def as_target(given: Any = None) -> Target:
-    """Returns a Target from a str, a dict or a Target; for None the current one, else the host."""
+    """Returns a Target from a str, a dict or a Target; for None the current one, else the host.
+
+    Raises ArgumentError for unknown kinds, options and processors, ArgumentTypeError for objects of other types.
+    """
     if isinstance(given, Target):
         return given
     if given is None:

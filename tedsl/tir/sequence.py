@@ -13,6 +13,8 @@ from tedsl.ir.stmt import Evaluate, SeqStmt, Stmt
 def stmt_seq(*args: Any) -> Stmt:
     """Returns the sequence of the statements `args`; an expression becomes an Evaluate.
     A single statement is returned as it is.
+
+    Raises ArgumentTypeError for anything else.
     """
     statements: list[Stmt] = []
     for arg in args:

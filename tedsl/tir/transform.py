@@ -68,7 +68,10 @@ def StorageFlatten(cache_line_size: int, create_bound_attribute: bool = False) -
 
 
 def NarrowDataType(target_bits: int) -> ModulePass:
-    """Returns the pass that computes index arithmetic in 32 bits where that is proved to be enough."""
+    """Returns the pass that computes index arithmetic in 32 bits where that is proved to be enough.
+
+    target_bits: 32, or 64 to change nothing; ArgumentError for others.
+    """
     if target_bits not in (32, 64):
         raise ArgumentError(f"NarrowDataType: indices have 32 or 64 bits, not {target_bits!r}")
     return named_pass("NarrowDataType", narrow_dtypes if target_bits == 32 else lambda func: func)
