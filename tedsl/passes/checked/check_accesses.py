@@ -78,8 +78,9 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
 
 
 class _Element(NamedTuple):
-    """What an access touches: which element, under which conditions that is known, the checks that it is in the region that an
-    intrinsic gets, what notes that the intrinsic stored to it."""
+    """The element that an access touches, the conditions under which it is known, its bounds checks, and what records a store
+    to it.
+    """
 
     place: Indices
     on: tuple[Expr, ...]
@@ -206,7 +207,7 @@ class Checker(ScopedRewriter):
         return stmt.replace(body=checked, formula=self.stmt(stmt.formula))  # the interpreter runs the formula
 
     def loop(self, loop: For) -> Stmt:
-        """Check a loop. A parallel one becomes serial, with shadows in which conflicts of its iterations show."""
+        """Checks a loop. A parallel one becomes serial, with shadows that show conflicts of its iterations."""
         self.loops.append(loop.loop_var)
         checked: Stmt
         if loop.kind != ForKind.PARALLEL:
@@ -222,7 +223,7 @@ class Checker(ScopedRewriter):
         return checked
 
     def take_notes(self, together: Together, body: Stmt) -> None:
-        """Let `together` note who accesses the memory that is known here and that `body` writes."""
+        """Records in the shadows of `together` who accesses the memory that is known here and that `body` writes."""
         nodes = list(post_order(body))
         read = {self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferLoad, Load))}
         together.take_notes([self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferStore, Store))], read)
@@ -234,7 +235,7 @@ class Checker(ScopedRewriter):
         return checked
 
     def launch(self, stmt: AttrStmt) -> Stmt:
-        """Check a launch of threads; one that was written by hand gets shadows in which conflicts of its blocks show."""
+        """Checks a launch of threads; one that was written by hand gets shadows that show conflicts of its blocks."""
         axis = launched(stmt)
         if axis is None:
             return self.descend(stmt)
@@ -272,7 +273,7 @@ class Checker(ScopedRewriter):
         return seq(*before, None if self.formula is not None else stmt, *after)
 
     def reads(self, *exprs: Expr) -> Iterator[Stmt]:
-        """The checks of the reads in `exprs`."""
+        """Returns the checks of the reads in `exprs`."""
         written_out = WithoutLets()  # the checks stand outside of the expressions
         for read in walk.reads(exprs):
             key = read.memory
@@ -290,12 +291,13 @@ class Checker(ScopedRewriter):
                 self.stage = outer
 
     def memory(self, key: Key) -> CheckedMemory | None:
-        """What is known about the memory of `key`; None if nothing, or if the formula at hand does not stand for it."""
+        """Returns what is known about the memory of `key`; None if nothing is, or if the present formula does not describe it.
+        """
         memory = self.memories.get(self.whole.get(key, key))
         return memory if self.formula is None or memory in self.formula else None
 
     def located(self, key: Key, memory: CheckedMemory, given: Indices, lanes: int, verb: str) -> _Element:
-        """The element of `key` at `given` (indices, or a position in flat memory), in an access of `lanes` lanes."""
+        """Returns the element of `key` at `given` (indices, or a position in flat memory), in an access of `lanes` lanes."""
         window = self.windows.get(key)
         if window is None:
             on = () if self.formula is None or build.is_true(self.formula[memory]) else (self.formula[memory],)
@@ -331,12 +333,12 @@ class Checker(ScopedRewriter):
                     yield IfThenElse(build.not_equal(owner, together.me()), noted)  # else it reads what itself wrote
 
     def inside(self, memory: CheckedMemory, place: Indices, verb: str) -> Iterator[Stmt]:
-        """Checks that each index lies within its dimension."""
+        """Returns checks that each index is within its dimension."""
         for dim in range(len(place)):
             yield self.index_inside(memory, place, dim, verb)
 
     def index_inside(self, memory: CheckedMemory, place: Indices, dim: int, verb: str) -> Stmt:
-        """That index number `dim` lies within its dimension."""
+        """Returns the check that index number `dim` is within its dimension."""
         index, low, high = place[dim], memory.mins[dim], build.add(memory.mins[dim], memory.extents[dim])
         wrong = build.logical_or(build.less(index, low), build.greater_equal(index, high))
         return self.fault_if(wrong, f"{verb} {_named(memory)}: index {{}} of dimension {dim} is not in [{{}}, {{}})", place,
@@ -355,7 +357,7 @@ class Checker(ScopedRewriter):
                                         *together.values_of(other))
 
     def mark(self, memory: CheckedMemory, place: Indices) -> Iterator[Stmt]:
-        """Statements that note in the shadows that the element was stored to."""
+        """Returns statements that record in the shadows that the element was stored to."""
         if memory.written is not None:
             yield memory.set(memory.written, place, build.true())
         for together in self.parallel:
@@ -363,7 +365,7 @@ class Checker(ScopedRewriter):
                 yield memory.set(together.owners[memory], place, together.me())
 
     def all_stored(self, window: Window) -> Stmt:
-        """Checks after an intrinsic that it stored to every element of a region that it computes."""
+        """Returns checks, for after an intrinsic, that it stored to every element of a region that it computes."""
         stored = window.stored
         assert stored is not None
         problem = f"never writes {_named(window.memory)}, which is in the region that the intrinsic {window.intrinsic} computes"
@@ -372,7 +374,7 @@ class Checker(ScopedRewriter):
         return missing if build.is_true(window.seen) else IfThenElse(window.seen, missing)
 
     def all_written(self, memory: CheckedMemory) -> Stmt:
-        """Checks at the end that every element of an output got a value."""
+        """Returns checks, for the end, that every element of an output was written."""
         written = memory.written
         assert written is not None
         self.stage = memory.stage
@@ -380,7 +382,9 @@ class Checker(ScopedRewriter):
             build.logical_not(BufferLoad(written, place)), f"never writes {_named(memory)}", place))
 
     def fault_if(self, condition: Expr, problem: str, place: Indices, *more: Expr) -> Stmt:
-        """A statement that ends the kernel with `problem`, whose gaps are `place` and `more`, if `condition` holds."""
+        """Returns a statement that ends the kernel with `problem`, its gaps filled from `place` and `more`, if `condition`
+        holds.
+        """
         where = self.line or (f"stage {self.stage}" if self.stage else "")
         where = "\n  in " + where.replace("{", "{{").replace("}", "}}") if where else ""
         loops = "\n  loops: " + ", ".join(f"{var.name} = {{}}" for var in self.loops) if self.loops else ""
@@ -412,7 +416,7 @@ def _extent(bound: object) -> Expr:
 
 
 def _span(buffer: Buffer) -> Expr:
-    """The number of elements from the first to the last of a buffer of the caller's."""
+    """Returns the number of elements from the first to the last of a buffer of the caller's."""
     if not buffer.strides:
         return functools.reduce(build.mul, buffer.shape, build.const(1, "int32"))
     steps = [build.mul(build.sub(dim, 1), stride) for dim, stride in zip(buffer.shape, buffer.strides)]

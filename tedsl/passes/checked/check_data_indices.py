@@ -27,7 +27,7 @@ def check_data_indices(func: PrimFunc) -> PrimFunc:
 
 
 class _DataChecker(Checker):
-    """Of the checks of all accesses those of marked indices: nothing is noted, and no loop changes."""
+    """Checks the marked indices alone: nothing is recorded, and no loop changes."""
 
     def __init__(self, func: PrimFunc) -> None:
         super().__init__(func)
@@ -57,7 +57,7 @@ class _DataChecker(Checker):
 
 
 class _Unmarked(Rewriter):
-    """Indices without their marks."""
+    """Removes the marks of indices."""
 
     def rewrite(self, node: Any) -> Node:
         is_mark = isinstance(node, Call) and node.op is DATA_INDEX

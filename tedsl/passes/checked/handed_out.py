@@ -1,4 +1,4 @@
-"""The memory that code gets which checked mode cannot look into: calls of functions, address_of."""
+"""The memory that calls get, by pointer or address_of, so that checked mode cannot see its accesses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tedsl.ir.walk.visitor import post_order
 
 
 def handed_out(body: Stmt) -> Iterator[Var]:
-    """The data pointers that calls in `body` get, or addresses into their memory."""
+    """Iterates over the data pointers that calls in `body` get, or into whose memory they get addresses."""
     for node in post_order(body):
         if isinstance(node, Call):
             for arg in node.args:

@@ -34,31 +34,33 @@ class Together(ABC):
 
     @abstractmethod
     def me(self) -> Expr:
-        """The number of this iteration, from 1."""
+        """Returns the number of this iteration, from 1."""
 
     @abstractmethod
     def values_of(self, iteration: Expr) -> list[Expr]:
-        """The variables in iteration number `iteration`; the least integer for several."""
+        """Returns the variables in iteration number `iteration`; the least integer if there are several."""
 
     @abstractmethod
     def meets(self, element: str, verb: str, did: str) -> str:
-        """The text of a fault: `element` was accessed by another iteration, for whose number there are gaps."""
+        """Returns the text of a fault: `element` was accessed by another iteration, for whose number there are gaps."""
 
     @abstractmethod
     def shadow(self, memory: CheckedMemory, what: str) -> Buffer:
-        """A shadow of `memory` for notes about its elements."""
+        """Returns a shadow of `memory` that records `what` about its elements."""
 
     def heeds(self, memory: CheckedMemory) -> bool:
-        """Whether all iterations or blocks see the same `memory`."""
+        """Tells whether all iterations or blocks share `memory`."""
         return True
 
     def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[CheckedMemory | None],
                   loops: Iterable[Var]) -> bool:
-        """Whether all that store `value`, which loads from `loaded`, to an element `place` store the same there."""
+        """Tells whether all iterations that store `value`, which loads from `loaded`, to an element `place` store equal values
+        there.
+        """
         return False
 
     def take_notes(self, written: Iterable[CheckedMemory | None], read: Container[CheckedMemory | None]) -> None:
-        """Make shadows for the memory that is written in it: who wrote an element, and, if it is read too, who read it."""
+        """Creates shadows for the memory that is written in it: who wrote an element, and, if it is read too, who read it."""
         for memory in written:
             if memory is not None and memory not in self.owners and self.heeds(memory):
                 self.owners[memory] = self.shadow(memory, "owner")
@@ -66,13 +68,13 @@ class Together(ABC):
                     self.readers[memory] = self.shadow(memory, "reader")
 
     def shadowed(self, body: Stmt) -> Stmt:
-        """Allocate the shadows around `body`, which runs all iterations or blocks."""
+        """Allocates the shadows around `body`, which runs all iterations or blocks."""
         for shadow in (*self.owners.values(), *self.readers.values()):
             body = with_shadow(shadow, build.const(0, INT64), body)
         return body
 
     def is_other(self, iteration: Expr) -> Expr:
-        """Whether `iteration`, the value of a shadow, is neither this iteration nor 0 (none)."""
+        """Tells whether `iteration`, the value of a shadow, is neither this iteration nor 0 (none)."""
         return build.logical_and(build.not_equal(iteration, build.const(0, INT64)), build.not_equal(iteration, self.me()))
 
 
@@ -114,7 +116,7 @@ class Blocks(Together):
         return memory.scope in ("", "global")
 
     def inside(self, axis: IterVar) -> dict[str, Var]:
-        """Enter a launch of `axis`; returns the value of `at` outside, to be restored."""
+        """Enters a launch of `axis`; returns the outer value of `at`, to be restored."""
         outer = self.at
         if axis.thread_tag in self.counts:
             self.at = {axis.thread_tag: axis.var, **outer}
@@ -154,7 +156,7 @@ class Blocks(Together):
 
 
 def blocks_of(launch: AttrStmt) -> dict[str, Expr]:
-    """How many blocks the launch that begins here has, for each tag of which there may be several."""
+    """Returns the number of blocks of the launch that begins here, for each tag of which there may be several."""
     counts: dict[str, Expr] = {}
     for node in post_order(launch):
         axis = launched(node)

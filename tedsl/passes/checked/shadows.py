@@ -1,4 +1,4 @@
-"""What checked mode knows about one buffer: its bounds, and the shadows that remember what happened to each element."""
+"""The bounds of a buffer and the shadows that record what happened to each of its elements, for checked mode."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class CheckedMemory:
     shadows: int = field(default=0)
 
     def shadow(self, what: str, dtype: str) -> Buffer:
-        """A new buffer with an element for each of this one."""
+        """Returns a new buffer with an element for each of this one."""
         self.shadows += 1
         return decl_buffer(self.extents, dtype, f"{self.name}.{what}", scope=self.scope)
 
     def at(self, shadow: Buffer, place: Sequence[Expr]) -> BufferLoad:
-        """The element of `shadow` that belongs to `place`."""
+        """Returns the element of `shadow` that belongs to `place`."""
         return BufferLoad(shadow, self.offsets(place))
 
     def set(self, shadow: Buffer, place: Sequence[Expr], value: Expr) -> Stmt:
@@ -50,7 +50,7 @@ class CheckedMemory:
 
 
     def unravelled(self, flat: Expr) -> tuple[Expr, ...]:
-        """The indices of element number `flat` of compact memory. One that lies outside shows in the first index."""
+        """Returns the indices of element number `flat` of compact memory. An element out of bounds shows in the first index."""
         place: list[Expr] = []
         for low, extent in zip(reversed(self.mins[1:]), reversed(self.extents[1:])):
             place.append(build.add(build.floormod(flat, extent), low))
@@ -59,14 +59,14 @@ class CheckedMemory:
 
 
 def with_shadow(shadow: Buffer, value: Expr, body: Stmt) -> Stmt:
-    """Allocate `shadow` around `body`, with `value` in every element at first."""
+    """Allocates `shadow` around `body`, initialised to `value`."""
     bounds = tuple(Range.from_min_extent(build.const(0, dim.dtype), dim) for dim in shadow.shape)
     fill = over(shadow.shape, lambda place: BufferStore(shadow, value, place))
     return BufferRealize(shadow, bounds, build.true(), seq(fill, body))
 
 
 def over(shape: Sequence[Expr], body: object) -> Stmt:
-    """Loops over all elements of `shape` that run `body(indices)`."""
+    """Returns loops over all elements of `shape` that run `body(indices)`."""
     loops = [Var(f"e{dim}", extent.dtype) for dim, extent in enumerate(shape)]
     stmt: Stmt = body(tuple(loops))  # type: ignore[operator]
     for loop, extent in zip(reversed(loops), reversed(shape)):

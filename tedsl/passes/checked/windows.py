@@ -34,7 +34,7 @@ class Window:
     stored: Buffer | None = None
 
     def place(self, indices: Sequence[Expr]) -> Indices:
-        """The indices, in the whole buffer, of the element at `indices` of the window."""
+        """Returns the indices, in the whole buffer, of the element at `indices` of the window."""
         place = list(self.mins)
         for dim, index in zip(self.dims, indices):
             place[dim] = build.add(self.mins[dim], index)
@@ -52,7 +52,7 @@ class Window:
         return tuple(inner), rest
 
     def position(self, given: Indices) -> Indices:
-        """The place in memory of the element at the indices `given`."""
+        """Returns the position in memory of the element at the indices `given`."""
         flat = self.buffer.elem_offset
         strides = self.buffer.strides
         step: Expr = build.const(1, "int32")
@@ -62,7 +62,7 @@ class Window:
         return (flat,)
 
     def is_regular(self) -> Expr:
-        """Whether the strides decrease so that a position belongs to one element."""
+        """Tells whether the strides decrease so that a position belongs to one element."""
         regular: Expr = build.true()
         steps = self.steps() if self.buffer.strides else []
         for at, (_, step) in enumerate(steps):
@@ -74,7 +74,7 @@ class Window:
         return regular
 
     def steps(self) -> list[tuple[int, Expr]]:
-        """The dimensions that have more than one element (at least the last), with their strides."""
+        """Returns the dimensions that have more than one element (at least the last), with their strides in elements."""
         shape, steps = self.buffer.shape, list[tuple[int, Expr]]()
         step: Expr = build.const(1, "int32")
         for dim in reversed(range(len(shape))):
@@ -87,21 +87,21 @@ class Window:
 
 
 def _without(flat: Expr, offset: Expr) -> Expr:
-    """The difference flat - offset."""
+    """Returns the difference flat - offset."""
     if isinstance(flat, Add) and flat.b is offset:
         return flat.a
     return flat if build.as_int(offset) == 0 else build.sub(flat, build.cast(flat.dtype, offset))
 
 
 def binds_of(body: Stmt) -> Iterator[tuple[Buffer, Buffer]]:
-    """Each buffer of an intrinsic below, with the one that it stands for a region of."""
+    """Iterates over the buffers of intrinsics below `body`, each with the buffer for a region of which it stands."""
     for node in post_order(body):
         if isinstance(node, AttrStmt) and node.attr_key == BIND_SCOPE:
             yield node.node
 
 
 def unbound(stmt: Tensorized) -> tuple[list[AttrStmt], Stmt]:
-    """The statements that bind the buffers of an intrinsic, outermost first, and the body that the user wrote."""
+    """Returns the statements that bind the buffers of an intrinsic, outermost first, and the body that the user wrote."""
     binds, body = list[AttrStmt](), stmt.body
     while isinstance(body, AttrStmt) and body.attr_key == BIND_SCOPE:
         binds.append(body)
@@ -110,7 +110,7 @@ def unbound(stmt: Tensorized) -> tuple[list[AttrStmt], Stmt]:
 
 
 def window_of(bind: AttrStmt, memory: CheckedMemory, stmt: Tensorized, hidden: bool) -> Window:
-    """The window that `bind` makes. hidden: code that cannot be checked gets the buffer."""
+    """Returns the window that `bind` creates. hidden: code that cannot be checked gets the buffer."""
     window, _ = bind.node
     assert isinstance(bind.value, Call)
     args, count = bind.value.args, len(memory.extents)
@@ -133,5 +133,5 @@ def _is_by_position(node: object, window: Buffer) -> bool:
 
 
 def goes_on(indices: Sequence[Expr]) -> bool:
-    """Whether an access takes neighbours in memory, which may be elements of the next row."""
+    """Tells whether an access takes neighbours in memory, which may be elements of the next row."""
     return len(indices) > 1 and indices[-1].dtype.lanes > 1

@@ -1,4 +1,5 @@
-"""A proof that no two threads touch one element, by looking at every thread, where sums do not tell: data decides who comes.
+"""Proves that no two threads touch one element by evaluating every thread, where sums do not tell since data decides who
+accesses.
 
     if (S[x] > S[x ^ 1]) { S[x] = ..;  S[x ^ 1] = .. }    under x ^ 1 > x: thread 0 has 0 and 1, thread 2 has 2 and 3, ...
 
@@ -22,11 +23,11 @@ Elements = dict[int, set[int]]  # with the numbers of the threads that touch the
 
 
 class _Unknown(Exception):
-    """Raised where a value is not known or the search takes too long: nothing is proved."""
+    """Raised where a value is not known or the search takes too long, so that nothing is proved."""
 
 
 class EveryThread:
-    """Proves for one kernel, thread by thread, that accesses keep apart."""
+    """Proves for one kernel, thread by thread, that accesses are disjoint."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.threads = [axis.loop for axis in kernel.axes if not axis.is_block]
@@ -36,7 +37,7 @@ class EveryThread:
         self.known: dict[tuple[object, ...], Elements] = {}
 
     def keep_apart(self, a: Access, b: Access, fixed: Set[Var]) -> bool:
-        """Whether it is proved that no two threads of a block touch one element, one by `a` and the other by `b`.
+        """Tells whether it is proved that no two threads of a block touch one element, one by `a` and the other by `b`.
 
         In loops other than `fixed`, the two may be at different iterations.
         """
@@ -56,7 +57,9 @@ class EveryThread:
         return True
 
     def _touched(self, access: Access, values: Values) -> Elements:
-        """The elements that `access` touches where the variables in `values` are known, with the numbers of the threads."""
+        """Returns the elements that `access` touches where the variables in `values` are known, with the numbers of the
+        threads.
+        """
         index, around, needed = access.index, access.around, _needed(access)
         assert index is not None
         here = (index, around, tuple((var, at) for var, at in values.items() if var in needed))
@@ -76,7 +79,7 @@ class EveryThread:
         return self.known[here]
 
     def _iterations(self, loops: Sequence[Loop], values: Values) -> Iterator[Values]:
-        """The values of the variables in each iteration of `loops`, together with `values`."""
+        """Iterates over the values of the variables in each iteration of `loops`, together with `values`."""
         if not loops:
             self.looks -= 1
             if self.looks < 0:
@@ -92,7 +95,7 @@ class EveryThread:
 
 
 def _needed(access: Access) -> set[Var]:
-    """The variables that decide whether the access happens, and to which element."""
+    """Returns the variables that decide whether the access happens, and to which element."""
     exprs = [*access.indices, *(condition.value for condition in access.around.conditions())]
     needed = {var for e in exprs for var in variables(e)}
     for loop in reversed(access.around.loops()):

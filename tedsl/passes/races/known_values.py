@@ -1,4 +1,4 @@
-"""What is known of an expression where the values of some variables are."""
+"""Evaluates expressions where the values of some variables are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEEDS: WeakKeyDictionary[Expr, tuple[Var, ...] | None] = WeakKeyDictionary()
 
 
 def needs(expr: Expr) -> tuple[Var, ...] | None:
-    """The variables on which the value of an index depends; None if it depends on memory, too."""
+    """Returns the variables on which the value of an index depends; None if it depends on memory, too."""
     if isinstance(expr, Var):  # not kept: the entry would keep itself alive
         return (expr,)
     if expr not in _NEEDS:
@@ -30,7 +30,7 @@ def needs(expr: Expr) -> tuple[Var, ...] | None:
 
 
 def value(expr: Expr, values: Values) -> int | None:
-    """The value of an index where the variables are `values`; None if it is not known."""
+    """Returns the value of an index where the variables are `values`; None if it is not known."""
     needed = needs(expr)
     if needed is None or any(v not in values for v in needed):
         return None
@@ -38,7 +38,7 @@ def value(expr: Expr, values: Values) -> int | None:
 
 
 def elements(index: Expr, values: Values) -> list[int] | None:
-    """The elements that an index stands for, one for each lane; None if they are not known."""
+    """Returns the elements that an index stands for, one for each lane; None if they are not known."""
     if isinstance(index, Ramp):
         base, stride = value(index.base, values), value(index.stride, values)
         return None if base is None or stride is None else [base + lane * stride for lane in range(index.lanes)]
@@ -47,7 +47,7 @@ def elements(index: Expr, values: Values) -> list[int] | None:
 
 
 def may_hold(condition: Expr, values: Values) -> bool:
-    """Whether `condition` is not known to be false.
+    """Tells whether `condition` is not known to be false.
 
     A conjunction may have become a choice with a constant, as its second part is looked at only where the first one holds:
     x < 4 && S[x] < S[x + 4]    ->    if_then_else(x < 4, S[x] < S[x + 4], false)
@@ -76,7 +76,7 @@ def may_hold(condition: Expr, values: Values) -> bool:
 
 
 def _chosen(condition: Expr, yes: Expr, no: Expr, wanted: bool) -> list[tuple[Expr, bool]]:
-    """What must hold for a choice to be `wanted`, if one of its values is a constant and not that."""
+    """Returns the conditions under which a choice is `wanted`, if one of its values is a constant other than that."""
     if build.as_int(no) == int(not wanted):
         return [(condition, True), (yes, wanted)]
     if build.as_int(yes) == int(not wanted):

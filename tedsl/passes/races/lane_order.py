@@ -1,4 +1,4 @@
-"""Which bodies of vectorized loops cannot run all lanes at once: one lane reads or writes what another one wrote."""
+"""Decides which bodies of vectorized loops cannot run all lanes at once, since one lane accesses what another one wrote."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LANES = 256  # to look at one by one
 
 def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: Sequence[For] = (),
                       written_by_hand: bool = False) -> bool:
-    """Whether the lanes of a loop with `body` may touch each other's elements, so that their order matters.
+    """Tells whether the lanes of a loop with `body` may touch each other's elements, so that their order matters.
 
     around: the loops outside of it. written_by_hand: nothing is known but the statements; else they come from a formula, whose
     indices stay within their dimensions: rows of a matrix do not meet, however long they are.
@@ -58,7 +58,7 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
 
 
 def _axes(lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], body: Stmt, around: Sequence[For]) -> Axes:
-    """The lanes as an axis, with the loops inside, which come innermost first, and the lets, of which nothing is known."""
+    """Returns the lanes as an axis, with the loops inside, innermost first, and the lets, of which nothing is known."""
     axes = Axes([Loop(lane_var, low, build.const(lanes, lane_var.dtype))],
                 [Loop(loop.loop_var, loop.min, loop.extent) for loop in around])
     for loop in reversed(inner):
@@ -68,7 +68,7 @@ def _axes(lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], body: Stmt
 
 
 def varying_variables(body: Stmt, lane_var: Var, uses: Uses) -> set[Var]:
-    """The variables that may differ among the lanes: lets of varying values and inner loops with varying bounds too."""
+    """Returns the variables that may differ among the lanes: lets of varying values and inner loops with varying bounds too."""
     varying = {lane_var}
     binders = [node for node in post_order(body) if isinstance(node, (LetStmt, Let, For))]
     for node in reversed(binders):  # post-order ends with the outermost
@@ -81,13 +81,13 @@ def varying_variables(body: Stmt, lane_var: Var, uses: Uses) -> set[Var]:
 
 
 def _is_guarded(store: Access, varying: set[Var], uses: Uses) -> bool:
-    """Whether a condition or the extent of a loop around `store` differs among the lanes."""
+    """Tells whether a condition or the extent of a loop around `store` differs among the lanes."""
     guards = [c.expr for c in store.conditions if isinstance(c.by, IfThenElse)] + [loop.extent for loop in store.loops]
     return any(uses(guard, varying) for guard in guards)
 
 
 def _distinct(accesses: Iterable[Access]) -> list[Access]:
-    """The accesses without those whose index occurred before."""
+    """Returns the accesses without those whose index occurred before."""
     once: dict[Expr, Access] = {}
     for access in accesses:
         once.setdefault(access.node.index, access)
@@ -128,7 +128,9 @@ class _Order:
                 self.changing.add(node.buffer_var)
 
     def conflict(self, a: Expr, b: Expr) -> bool:
-        """Whether lane x at `a` and another lane y at `b` may meet; symbolic distances of formulas are none of ours."""
+        """Tells whether lane x at `a` and another lane y at `b` may meet.
+        Elements of formulas at a symbolic distance meet only by loops inside.
+        """
         if any(isinstance(node, Load) and node.buffer_var in self.changing for e in (a, b) for node in post_order(e)):
             return True
         b = substitute(b, self.elsewhere)
@@ -160,7 +162,7 @@ class _Order:
         return rest == 0 and 0 < abs(lanes_apart) < self.lanes
 
     def _on_the_way(self, distance: Expr, step: int) -> bool:
-        """Whether the lanes, `step` apart, reach an element that all of them touch, `distance` from the first lane."""
+        """Tells whether the lanes, `step` apart, reach an element that all of them touch, `distance` from the first lane."""
         known = build.as_int(distance)
         if known is None:
             return self.doubtful and not self._apart(distance, abs(step) * self.lanes)
@@ -168,7 +170,7 @@ class _Order:
         return rest == 0 and 0 <= lane < self.lanes
 
     def _conflict_by_strides(self, a: Expr, b: Expr, stride: Expr) -> bool:
-        """Whether lanes that are a symbolic `stride` apart may meet: rows of a matrix do not, neighbours in a row do."""
+        """Tells whether lanes that are a symbolic `stride` apart may meet: rows of a matrix do not, neighbours in a row do."""
         distance = self._distance(a, b)
         if build.as_int(distance) == 0:
             return self.doubtful and not self._apart(stride, 1)  # all lanes would be one element
@@ -180,23 +182,25 @@ class _Order:
         return factors.keys() == {self.number(stride)} and abs(factors[self.number(stride)]) < self.lanes
 
     def _may_meet(self, a: Expr, b: Expr, span: int) -> bool:
-        """Whether loops inside bring the two elements together: v + k and v + j do, v + k*8 and v + j*8 do not for 8 lanes."""
+        """Tells whether loops inside bring the two elements together: v + k and v + j do, v + k*8 and v + j*8 do not for 8
+        lanes.
+        """
         factors = self.number.factors(build.sub(a, b))
         return any(factors.get(self.number(var), 0) % span for var in self.inner)
 
     def _distance(self, a: Expr, b: Expr) -> Expr:
-        """The distance from the element of `b` to that of `a` in the first lane."""
+        """Returns the distance from the element of `b` to that of `a` in the first lane."""
         first = {self.lane_var: self.low}
         return self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first)))
 
     def _apart(self, distance: Expr, span: int) -> bool:
-        """Whether two elements are proved to be at least `span` apart, or a multiple of it: those of one lane."""
+        """Tells whether two elements are proved at least `span` apart, or a multiple of it: those of one lane."""
         known = self.analyzer.can_prove
         return known(build.greater_equal(distance, span)) or known(build.less_equal(distance, -span)) or \
             (span > 1 and known(build.equal(build.floormod(distance, span), 0)))
 
     def _within(self, distance: Expr, stride: Expr) -> bool:
-        """Whether two elements are proved to be less than a stride apart: then only one lane can touch both."""
+        """Tells whether two elements are proved less than a stride apart, so that only one lane can touch both."""
         known = self.analyzer.can_prove
         return known(build.less(distance, stride)) and known(build.less(build.negative(stride), distance))
 
@@ -204,7 +208,7 @@ class _Order:
         return a is b or build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
 
     def _all_different(self, index: Expr) -> bool:
-        """Whether the lanes of a non-linear index are different elements: checked one by one."""
+        """Tells whether the lanes of a non-linear index are different elements, checked one by one."""
         if self.lanes > LANES or any(isinstance(node, Load) for node in post_order(index)):
             return False
         at_zero = substitute(index, {self.lane_var: self.low})
@@ -219,7 +223,7 @@ class _Order:
 
 
 def _step(wide: Expr) -> int | None:
-    """The distance of the elements of neighbouring lanes; None if it is not a constant."""
+    """Returns the distance of the elements of neighbouring lanes; None if it is not a constant."""
     if wide.dtype.lanes == 1 or isinstance(wide, Broadcast):
         return 0
     return wide.stride.value if isinstance(wide, Ramp) and isinstance(wide.stride, IntImm) else None

@@ -1,4 +1,4 @@
-"""May two accesses touch one element at different points of some axes, with at least one of them a store?
+"""Decides whether two accesses may touch one element at different points of some axes, with at least one of them a store.
 
     S[8*y + x]     threads y, x of 4 * 8: no two threads have the same element
     B[i*2 + k]     iterations i of a parallel loop, k in 0..2 inside: none; k in 0..3: i = 0, k = 2 and i = 1, k = 0 meet
@@ -30,7 +30,8 @@ POINTS = 1024  # looked at, of the axes
 
 
 def may_meet(a: Access, b: Access, *, distinct: Axes, same: Set[Var] = frozenset(), carried: Var | None = None) -> bool:
-    """Whether different points of the axes `distinct` may touch one element by `a` and `b`; False is a proof that none do.
+    """Tells whether different points of the axes `distinct` may touch one element by `a` and `b`; False is a proof that none
+    do.
 
     same: loops of which both accesses are at one iteration; in others they may be at different ones. carried: accesses of one
     iteration of that loop do not count.
@@ -64,12 +65,12 @@ class Axes:
             self.analyzer.bind(axis.var, Range.from_min_extent(axis.min, axis.extent))
 
     def loop(self, var: Var, low: Expr, extent: Expr) -> None:
-        """Tells of a loop inside."""
+        """Adds a loop inside, with the range of its variable."""
         self.loops.add(var)
         self.analyzer.bind(var, Range.from_min_extent(low, extent))
 
     def meet(self, one: Expr | None, other: Expr | None, memory: Var, same: Set[Var], carried: Var | None) -> bool:
-        """The question of `may_meet` for indices into `memory`; None: any element of it."""
+        """Answers `may_meet` for two indices into `memory`; None stands for any element of it."""
         if self._is_one_place(one, other, memory):
             return False
         a, b = self._sum(one), self._sum(other)
@@ -81,7 +82,8 @@ class Axes:
         return apart is None or not self._closer(a.rest, b.rest, apart, same)
 
     def _is_one_place(self, one: Expr | None, other: Expr | None, memory: Var) -> bool:
-        """Whether both name an element of the caller's in the same words, and nothing shows that two points mean the same one.
+        """Tells whether both are the same expression of an element of the caller's, and nothing shows that two points share an
+        element.
 
         Strides that a call decides, indices that are looked up and digits of a fused axis are of this kind, in sums that start
         at zero.
@@ -99,7 +101,7 @@ class Axes:
         return self._apart[words]
 
     def _tells_apart(self, index: Expr) -> bool:
-        """Whether the points have different values of `index`, or values that are not known."""
+        """Tells whether the points have different values of `index`, or values that are not known."""
         around = self.loops.union(axis.var for axis in self.shared)
         values: Values = {var: 0 for var in variables(index) if var in around}
         counts = [build.as_int(axis.extent) for axis in self.axes]
@@ -108,7 +110,7 @@ class Axes:
         return None in elements or len(set(elements)) == len(elements)
 
     def _is_one_numbering(self, a: _Sum, b: _Sum, same: Set[Var], carried: Var | None) -> bool:
-        """Whether both indices number points and iterations alike, each pair with an element of its own.
+        """Tells whether both indices number points and iterations alike, each pair with an element of its own.
 
         With `carried`, points may share an element of one iteration of that loop: no barrier between iterations helps there.
         """
@@ -127,7 +129,7 @@ class Axes:
                                         for (c, count), (above, _) in itertools.pairwise(digits))
 
     def _digits(self, rest: Expr, same: Set[Var]) -> tuple[list[tuple[int, int | None]], Expr] | None:
-        """`rest` as factors and counts of the loops that are not in `same`, in order, and what is left."""
+        """Returns `rest` as factors and counts of the loops that are not in `same`, in order, and what is left."""
         digits: list[tuple[int, int | None]] = []
         for var in variables(rest):
             if var in self.lets:
@@ -159,7 +161,7 @@ class Axes:
         return _Sum(tuple(factors), index)
 
     def _distance(self, factors: tuple[int, ...]) -> int | None:
-        """The least distance between the parts of two different points; None if two may be equal."""
+        """Returns the least distance between the parts of two different points; None if two may be equal."""
         digits = sorted(((abs(c), build.as_int(axis.extent)) for c, axis in zip(factors, self.axes)), key=lambda d: d[0])
         for (c, count), (above, _) in itertools.pairwise(digits):
             if count is None or above < c * count:
@@ -167,7 +169,7 @@ class Axes:
         return digits[0][0] or None
 
     def _closer(self, a: Expr, b: Expr, apart: int, same: Set[Var]) -> bool:
-        """Whether a and b differ by less than `apart` for all iterations of the loops that are not in `same`."""
+        """Tells whether a and b differ by less than `apart` for all iterations of the loops that are not in `same`."""
         own: dict[Var, Expr] = {}
         for var in {*variables(a), *variables(b)}:
             if var in self.lets:

@@ -87,7 +87,9 @@ def check_iterations(func: PrimFunc) -> None:
 
 
 def _first_time(stmt: Stmt, around: Values) -> Values:
-    """The values of the variables of `stmt` and the loops around in their first iterations, but for those in conditions."""
+    """Returns the values of the variables of `stmt` and the loops around in their first iterations, those in conditions left
+    out.
+    """
     if isinstance(stmt, For) and (first := build.as_int(stmt.min)) is not None and (build.as_int(stmt.extent) or 0) > 0:
         return {**around, stmt.loop_var: first}
     if isinstance(stmt, IfThenElse) and around:
@@ -104,7 +106,7 @@ def _iterations(loop: For) -> _Turns | None:
 
 
 def _blocks(launch: Stmt) -> _Turns | None:
-    """The blocks of the launch that begins here, if it has several."""
+    """Returns the blocks of the launch that begins here, if it has several."""
     kernel = kernel_of(launch)
     counts = [(axis, build.as_int(axis.count)) for axis in kernel.blocks]
     several = tuple((axis.var, axis.axis.thread_tag, 0, count) for axis, count in counts if count is not None and count > 1)
@@ -156,7 +158,7 @@ def _check(turns: _Turns) -> None:
 
 
 def _where_they_may_meet(turns: _Turns, touches: Sequence[Access]) -> set[Var]:
-    """The memory in which different iterations are not proved to keep to different elements."""
+    """Returns the memory in which different iterations are not proved to touch different elements."""
     axes = Axes([Loop(var, IntImm(var.dtype, first), IntImm(var.dtype, count)) for var, _, first, count in turns.axes])
     by_memory: dict[Var, dict[Expr, Access]] = {}  # one access for each index is enough
     for touch in sorted(touches, key=lambda touch: not touch.writes):
@@ -173,7 +175,7 @@ def _compare(turns: _Turns, now: _Met, met: _Met | None, element: int) -> None:
 
 
 def _is_shadow(memory: Var) -> bool:
-    """Whether `memory` holds notes of checked mode; the memory that they are about is checked itself."""
+    """Tells whether `memory` is a shadow of checked mode; the memory that it is about is checked itself."""
     return noted_memory(memory.name) != memory.name or takes_notes(memory)
 
 
@@ -203,13 +205,15 @@ def _looked_at(turns: _Turns) -> list[Access]:
 
 
 def _conditions(access: Access) -> list[Expr]:
-    """The conditions that must be known to hold for the access to count."""
+    """Returns the conditions that must be known to hold for the access to count."""
     held = [condition.value for condition in access.conditions if isinstance(condition.by, IfThenElse)]
     return held if access.predicate is None else [*held, access.predicate]
 
 
 def _elements(access: Access, conditions: Sequence[Expr], values: Values, at: int = 0) -> Iterator[tuple[int, Values]]:
-    """The elements touched in one iteration, as far as loops and conditions are known, with the values of the variables."""
+    """Iterates over the elements touched in one iteration, as far as loops and conditions are known, with the values of
+    variables.
+    """
     if at < len(access.loops):
         loop = access.loops[at]
         first, count = value(loop.min, values), value(loop.extent, values)

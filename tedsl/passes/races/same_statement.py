@@ -98,18 +98,20 @@ class _Statements:
             self.compare(*self.accesses(body, around), ALIEN)
 
     def accesses(self, stmt: Stmt, around: Around) -> tuple[list[Access], list[Access]]:
-        """The reads and the writes of `stmt` before its first barrier, or all of them (`until_barrier`)."""
+        """Returns the reads and the writes of `stmt` before its first barrier, or all of them (without `until_barrier`)."""
         return self.parted(accesses(stmt, around, wanted=self.is_shared, until=is_barrier if self.until_barrier else never))
 
     def reads(self, exprs: Sequence[Expr], around: Around) -> list[Access]:
-        """The loads of shared memory in expressions, the last one first, each under what decides whether it is made or used."""
+        """Returns the loads of shared memory in expressions, the last one first, each with the conditions under which it
+        happens.
+        """
         return list(reads(exprs, around, wanted=self.is_shared))[::-1]
 
     def is_shared(self, node: Node) -> bool:
         return isinstance(node, Load) and node.buffer_var in self.shared
 
     def parted(self, accesses: Iterable[Access]) -> tuple[list[Access], list[Access]]:
-        """The reads, and the writes."""
+        """Splits accesses into the reads and the writes."""
         both: tuple[list[Access], list[Access]] = [], []
         for access in accesses:
             both[access.writes].append(access)
@@ -131,7 +133,7 @@ class _Statements:
                 self.search(read, write, where)
 
     def conditions(self, access: Access) -> list[Expr]:
-        """The conditions around an access, and that the loops are in their ranges, with the values of lets."""
+        """Returns the conditions around an access, and that the loops are in their ranges, with the values of lets."""
         if access.around not in self.known:
             facts: list[Expr] = []
             for step in self.without_lets(access.around).steps():
@@ -200,7 +202,7 @@ class _Statements:
         return None
 
     def elements(self, access: Access, values: Values, thread: _Thread) -> list[int]:
-        """The elements that `thread` touches, as far as they are known."""
+        """Returns the elements that `thread` touches, as far as they are known."""
         here = {**values, **{axis.var: k for axis, k in zip(self.kernel.threads, thread)}}
         if not all(may_hold(condition, here) for condition in self.conditions(access)):
             return []

@@ -41,7 +41,7 @@ class _Races:
         self.private: dict[Var, frozenset[Var]] = {}  # memory of each thread: the threads that decide what is in it
 
     def sources(self, *exprs: Expr | None) -> frozenset[Var]:
-        """The variables and memory on which values depend, through lets and through memory of each thread."""
+        """Returns the variables and memory on which values depend, through lets and through memory of each thread."""
         sources: frozenset[Var] = frozenset()
         for e in exprs:
             if e is not None:
@@ -70,7 +70,9 @@ class _Races:
         return self.known[place]
 
     def decided_by(self, step: Step | None) -> frozenset[Var]:
-        """What the iterations of a loop or the side of a branch depend on; what its variable depends on is noted in `lets`."""
+        """Returns what the iterations of a loop or the side of a branch depend on; what its variable depends on is recorded in
+        `lets`.
+        """
         match step:
             case Loop(var=var, min=low, extent=extent, by=For()):
                 self.lets[var] = self.sources(low)

@@ -1,4 +1,4 @@
-"""The memory that several threads of a block see, and what expressions and statements access of it."""
+"""The memory that several threads of a block share, and the accesses of expressions and statements to it."""
 
 from __future__ import annotations
 
@@ -36,21 +36,23 @@ class CommonMemory:
         self.around = OUTSIDE  # the place of the statement that is looked at
 
     def reads(self, expr: Expr) -> list[Access]:
-        """The loads of common memory in `expr`."""
+        """Returns the loads of common memory in `expr`."""
         return [self._of_statement(read) for read in reads([expr], self.around, wanted=self._is_used)]
 
     def accesses(self, stmt: Stmt) -> list[Access]:
-        """The accesses of a simple statement to common memory, loads first; a pointer that a call gets counts as a store."""
+        """Returns the accesses of a simple statement to common memory, loads first; a pointer that a call gets counts as a
+        store.
+        """
         return [self._of_statement(access) for access in accesses(stmt, self.around, wanted=self._is_used)
                 if access.memory in self.memories]
 
     def is_note(self, access: Access) -> bool:
-        """Whether the access is a store by which checked mode notes that an element was written."""
+        """Tells whether the access is a store by which checked mode records that an element was written."""
         return isinstance(access.node, Store) and access.memory in self.notes and build.is_true(access.node.value)
 
     def _is_used(self, node: Node) -> bool:
         return (node.buffer_var if isinstance(node, Load) else node) in self.memories
 
     def _of_statement(self, access: Access) -> Access:
-        """The access at the place of its statement: threads wait between statements, not inside of expressions."""
+        """Returns the access at the place of its statement: threads wait between statements, not inside expressions."""
         return Access(access.node, self.around, access.statement)

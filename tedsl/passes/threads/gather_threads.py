@@ -44,7 +44,7 @@ class Thread:
 
     @property
     def loop(self) -> Loop:
-        """The threads as a loop over them."""
+        """Returns the threads as a loop over them."""
         return Loop(self.var, IntImm(self.var.dtype, 0), self.count)
 
     @property
@@ -84,14 +84,14 @@ class Kernel:
         return Kernel(self.axes, substitute(self.body, single) if single else self.body)
 
     def launched(self, body: Stmt) -> Stmt:
-        """`body` on the threads of this kernel."""
+        """Returns `body` on the threads of this kernel."""
         for thread in reversed(self.axes):
             body = AttrStmt(thread.axis, LAUNCH, thread.count, body)
         return body
 
 
 def loops_over(axes: Sequence[Thread], body: Stmt) -> Stmt:
-    """Loops that run `body` once for each thread of `axes`, the last axis fastest."""
+    """Returns loops that run `body` once for each thread of `axes`, the last axis fastest."""
     for thread in reversed(axes):
         var = copy_var(thread.var)
         body = For(var, IntImm(var.dtype, 0), thread.count, ForKind.SERIAL, substitute(body, {thread.var: var}))
@@ -114,7 +114,7 @@ class _Gatherer(ScopedRewriter):
 
 
 def kernel_of(stmt: Stmt) -> Kernel:
-    """The kernel that begins at the launch `stmt`, after `gather_threads`."""
+    """Returns the kernel that begins at the launch `stmt`, after `gather_threads`."""
     axes = []
     while isinstance(stmt, AttrStmt) and (axis := launched(stmt)) is not None:
         axes.append(Thread(axis, stmt.value))
@@ -147,7 +147,7 @@ def _gathered(stmt: Stmt) -> Kernel:
 
 
 def _outside_in(stmt: Stmt) -> list[AttrStmt]:
-    """The launches in `stmt`, outer ones before inner ones."""
+    """Returns the launches in `stmt`, outer ones before inner ones."""
     return [node for node in reversed(list(post_order(stmt))) if isinstance(node, AttrStmt) and launched(node) is not None]
 
 

@@ -103,7 +103,9 @@ class _Injector:
                 return seq(*[self(part) for part in stmt.child_nodes() if isinstance(part, Stmt)])
 
     def is_each(self, stmt: Stmt) -> bool:
-        """Whether each thread runs `stmt`, whose parts are looked at apart: it differs, or is for memory of each thread."""
+        """Tells whether each thread runs `stmt`, whose parts are decided separately: it differs, or writes memory of each
+        thread.
+        """
         memory: Sequence[Var] = (stmt.buffer_var,) if isinstance(stmt, Store) else ()
         if isinstance(stmt, Evaluate):
             memory = _data_of_calls(stmt.value)
@@ -165,7 +167,7 @@ def shifted(index: Expr, offset: Expr) -> Expr:
 
 
 def _touched(var: Var, body: Stmt, depends: Dependence) -> set[Var]:
-    """The variables and the memory whose values differ from thread to thread."""
+    """Returns the variables and the memory whose values differ from thread to thread."""
     affects: dict[Var, set[Var]] = {}
     _collect(body, frozenset(), depends, affects)
     touched, pending = {var}, [var]

@@ -141,7 +141,7 @@ class _KernelBarriers:
         return [*self.common.reads(expr)]
 
     def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var], carried: Var | None = None) -> bool:
-        """Whether an access of `entries` before the first barrier must wait for a pending one.
+        """Tells whether an access of `entries` before the first barrier must wait for a pending one.
 
         Where data decides which threads come, they are trusted to keep apart in the caller's memory: nobody can know better.
         """
@@ -156,7 +156,8 @@ class _KernelBarriers:
         return False
 
     def keep_apart(self, earlier: Access, later: Access, fixed: Set[Var]) -> bool:
-        """Whether, at a place where threads cannot wait, `later` is proved not to meet `one`, though `may_meet` cannot tell.
+        """Tells whether `later` is proved not to meet `earlier`, at a place where threads cannot wait, though `may_meet` cannot
+        tell.
 
         A note of checked mode comes right after its own store, which is looked at itself: all that it may wait for is a
         memory that is cleared.
@@ -277,7 +278,7 @@ class _KernelBarriers:
 
 
 def _sure(entries: Sequence[Entry]) -> list[Entry]:
-    """The accesses of a statement that may not run, without its barriers: nobody can rely on them."""
+    """Returns the accesses of a statement that may not run, without its barriers, on which no other access can rely."""
     return [entry for entry in entries if entry is not None]
 
 

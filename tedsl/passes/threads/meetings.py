@@ -1,4 +1,4 @@
-"""What all threads of a block take part in: barriers, and reductions across threads."""
+"""The statements in which all threads of a block must take part: barriers, and reductions across threads."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class _Uses:
                 self.look(child, again=again or isinstance(stmt, (For, While)))
 
     def names(self, node: Node) -> bool:
-        """Whether `node` itself accesses or mentions the memory."""
+        """Tells whether `node` itself accesses or mentions the memory."""
         about = [node, getattr(node, "buffer_var", None), getattr(node, "buffer", None)]
         if isinstance(node, AttrStmt):
             about += node.node if isinstance(node.node, tuple) else (node.node,)

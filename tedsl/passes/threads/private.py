@@ -53,11 +53,11 @@ class PrivateMemory:
             self.owners[memory] = [thread for thread in self.owners[memory] if thread in group]
 
     def copies(self, memory: Var) -> list[Thread]:
-        """The axes whose threads have parts of their own."""
+        """Returns the axes each of whose threads has a part of `memory` of its own."""
         return self.owners.get(memory, [])
 
     def part(self, memory: Var) -> Expr | None:
-        """The first element of the part of a thread; None if the memory is one for all threads."""
+        """Returns the first element of the part of a thread; None if the memory is one for all threads."""
         owners = self.copies(memory)
         if not owners:
             return None

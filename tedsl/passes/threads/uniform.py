@@ -1,4 +1,4 @@
-"""What is the same for all threads of a block, so that they take the same way through the code.
+"""The values that are equal in all threads of a block, so that the threads take the same path through the code.
 
     L[0] = 8;  while (L[0] > 0) { ...;  L[0] = L[0] / 2 }              the same way in all threads
     L[0] = threadIdx.x;  while (L[0] > 0) { ...;  L[0] = L[0] / 2 }    each thread goes its own
@@ -39,11 +39,11 @@ class Uniformity:
             isinstance(node, Call) and node.op.effect == "opaque" for node in post_order(expr))
 
     def is_pure(self, expr: Expr) -> bool:
-        """Whether `expr` reads no memory, so that it may be evaluated earlier or again."""
+        """Tells whether `expr` reads no memory, so that it may be evaluated earlier or again."""
         return not any(isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_pure) for node in post_order(expr))
 
     def _not_followed(self, body: Stmt) -> set[Var]:
-        """The memory about whose content nothing is known: of a warp, never stored to here, or given to a call as a pointer."""
+        """Returns the memory of unknown content: of a warp, never stored to here, or given to a call as a pointer."""
         filled, given = set[Var](), set[Var]()
         for node in post_order(body):
             if isinstance(node, Store):
