@@ -4,7 +4,7 @@
     Placement      the same at a place: inside which loop, in which version        `computations`, `versions`
     StagePlan      the same with its region and its loops                          `regions/bounds`
     Launch         the threads of a kernel                                         `threads/launches`
-    Program        all plans, and what holds between them                          `regions/bounds`
+    Program        all plans, and their relations                                  `regions/bounds`
     Guard          a condition that the loops put on the statements                `nest`, while it writes them
 """
 
@@ -158,7 +158,7 @@ class Launch:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """All plans of a schedule, producers first, versions before the general loops; and what holds between them.
+    """All plans of a schedule, producers first, versions before the general loops; and their relations.
 
     guests: for each plan the stages computed inside its loop number k, producers first. versions: those of a plan, in the
     order in which they are asked for. launches: the kernel that a stage is part of, if it runs on threads of a device.

@@ -35,7 +35,7 @@ class Journal(tuple[Directive, ...]):
         directives = tuple(directives)
         wrong = next((one for one in directives if not isinstance(one, Directive)), None)
         if wrong is not None:
-            raise ArgumentTypeError(f"a journal is made of directives, and {wrong!r} is none", hint="take it from s.journal")
+            raise ArgumentTypeError(f"a journal is made of directives, not {wrong!r}", hint="take it from s.journal")
         made = super().__new__(cls, directives)
         made.objects, made.threads, made.loose = dict(objects or {}), dict(threads or {}), frozenset(loose)
         return made

@@ -390,7 +390,7 @@ def test_the_directive_refuses_what_it_sees():
     i, j = C.op.axis
     says("the second argument is an intrinsic, got the int 16", lambda: s[C].tensorize(j, 16))
     says("the intrinsic computes float64, C is float32", lambda: s[C].tensorize(j, vadd(16, "float64")))
-    says("the formula of the intrinsic is a reduction, that of C is no reduction", lambda: s[C].tensorize(j, gemv(16, 16)))
+    says("the formula of the intrinsic is a reduction, that of C is not a reduction", lambda: s[C].tensorize(j, gemv(16, 16)))
     says("A is a placeholder", lambda: s[A].tensorize(j, vadd(16)))
     assert str(s) == before
     s[C].vectorize(j)

@@ -28,7 +28,7 @@ def storage_align(s: Scheduler) -> str | None:
 
 
 def double_buffer(s: Scheduler) -> Found:
-    """Of a stage that is computed at a loop, or is put there first."""
+    """Double-buffer a stage that is computed at a loop, or is moved to one first."""
     def fits(stage: StageState) -> bool:
         return owns_memory(stage) and not stage.storage.rolling and not stage.storage.double_buffer \
             and stage.attach_type == AttachType.SCOPE
@@ -45,7 +45,7 @@ def _attached_first(s: Scheduler, directive: str = "double_buffer") -> Found:
 
 
 def rolling_buffer(s: Scheduler) -> Found:
-    """Of a stage that is computed at a loop, or is put there first."""
+    """Roll the buffer of a stage that is computed at a loop, or is moved to one first."""
     def fits(stage: StageState) -> bool:
         if stage.attach_type != AttachType.SCOPE or not owns_memory(stage) or stage.storage.double_buffer:
             return False

@@ -43,8 +43,8 @@ def env_threads(s: Scheduler) -> str | None:
 
 
 def set_store_predicate(s: Scheduler) -> Found:
-    """Of a stage with a thread, or that gets one first: a condition that holds for every thread, or for the first, which is
-    right where all threads have the same sum, and leaves elements to nobody where each has its own."""
+    """Set a predicate on a stage bound to a thread axis (one is bound first if needed) that holds for every thread or for the
+    first: legal where all threads have the same sum, to be refused where each has its own elements."""
     def bound(stage: StageState) -> list[int]:
         return [at for at, leaf in enumerate(stage.leaf_iter_vars) if (axis := stage.attr_of(leaf).bind_thread) is not None
                 and axis not in stage.env_threads]

@@ -65,7 +65,7 @@ def _plan(placement: Placement, host: StagePlan | None, general: StagePlan | Non
 
 
 def _program(plans: tuple[StagePlan, ...], analyzer: Analyzer) -> Program:
-    """`plans` with what holds between them."""
+    """The program of `plans`: their guests, versions and launches."""
     guests: dict[StagePlan, dict[int, list[StagePlan]]] = {}
     versions: dict[StagePlan, list[StagePlan]] = {}
     for plan in plans:

@@ -57,6 +57,6 @@ def _check_formula(stage: StageState, op: ComputeOp, intrin: TensorIntrin, direc
                                hint=f"write the formula of one of them with .astype({str(a.dtype)!r})")
     reduces = [isinstance(o.body[0], Reduce) for o in (ours, theirs)]
     if reduces[0] != reduces[1]:
-        kinds = ["a reduction" if r else "no reduction" for r in reduces]
+        kinds = ["a reduction" if r else "not a reduction" for r in reduces]
         raise stage.refuse(directive, f"the formula of the intrinsic is {kinds[0]}, that of {stage.name} is {kinds[1]}",
                            hint="an intrinsic for one step of a reduction has a te.reduce_axis of one iteration")
