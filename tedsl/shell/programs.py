@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import runpy
 import sys
 from dataclasses import dataclass
@@ -47,18 +48,39 @@ def load(place: str) -> Program:
     path, name = _split(place)
     sys.path.insert(0, str(path.resolve().parent))  # as `python FILE` does: the file imports its neighbours
     with contextlib.redirect_stdout(sys.stderr):
-        variables_of_file = runpy.run_path(str(path), run_name=path.stem)
+        variables_of_file = _run(path)
         if not name:
             name = _only_program(path, variables_of_file)
         if name not in variables_of_file:
             raise ArgumentError(f"{path} has no function or variable {name!r}", hint=_candidates(path, variables_of_file))
         value = variables_of_file[name]
-        return _program(name, value() if _is_function(value) else value, path)
+        return _program(name, _called(value, f"{path}:{name}") if _is_function(value) else value, path)
+
+
+def _run(path: Path) -> dict[str, Any]:
+    """The variables of the file at `path` after it has run. Raises ArgumentError if it is not Python."""
+    try:
+        compile(path.read_bytes(), str(path), "exec")
+    except (SyntaxError, ValueError) as error:
+        raise ArgumentError(f"{path} is not a Python file: {error}", hint="write FILE.py or FILE.py:name") from None
+    return runpy.run_path(str(path), run_name=path.stem)
+
+
+def _called(function: FunctionType, place: str) -> object:
+    """What `function` returns, called without arguments. Raises ArgumentTypeError if it needs some."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        raise ArgumentTypeError(f"{place} is called without arguments: {error}",
+                                hint="give its parameters defaults, or name a function that takes none") from None
+    return function()
 
 
 def _split(place: str) -> tuple[Path, str]:
     file, colon, name = place.rpartition(":")
     path = Path(place) if not colon or Path(place).exists() else Path(file)
+    if colon and not name and path != Path(place):
+        raise ArgumentError(f"{place!r} names nothing behind the colon", hint="write FILE.py or FILE.py:name")
     if not path.is_file():
         raise ArgumentError(f"there is no file {str(path)!r}", hint="write FILE.py or FILE.py:name")
     return path, "" if str(path) == place else name

@@ -127,10 +127,10 @@ def test_the_hint_for_an_output_keeps_its_result(add, x):
 
     with pytest.raises(ArgumentError) as refusal:
         add.fast(a, b, x)
-    names = {"numpy": np, "x": x, "shape": 8, "A": a, "B": b, "add": adds}
+    names = {"numpy": np, "C": x, "shape": 8, "A": a, "B": b, "add": adds}
     exec(refusal.value.hint.split(": ", 1)[1] if "copy back" not in refusal.value.hint
          else refusal.value.hint.split("copy back: ")[1], names)
-    copied_back = "x[...] = out" in refusal.value.hint
+    copied_back = "C[...] = out" in refusal.value.hint
     assert copied_back == (isinstance(x, np.ndarray) and x.flags.writeable)
     np.testing.assert_array_equal(x if copied_back else names["out"], a + b)
 

@@ -26,6 +26,9 @@ def scaled():
     C = te.compute((4,), lambda i: te.const(1.0) * m, name="C")
     return te.create_schedule(C.op)
 
+def needy(n):
+    return halves()
+
 if __name__ == "__main__":
     raise SystemExit("this is not run")
 """
@@ -47,18 +50,20 @@ def run(capsys, *arguments):
 def test_lower_prints_the_loops_of_the_only_schedule(program, capsys):
     status, out, err = run(capsys, "lower", program)
     assert status == 0
-    assert out.startswith("primfn(A_1: handle, B_1: handle) -> ()")
+    assert out.startswith("def main(A: float32[n], B: float32[n]):")
     assert err == "the file prints\n"
 
 
 def test_lower_calls_the_named_function(program, capsys):
     _, out, _ = run(capsys, "lower", f"{program}:halves")
+    assert "for i.outer in range(2):" in out
+    _, out, _ = run(capsys, "lower", "--tvm", f"{program}:halves")
     assert "for (i.outer: int32, 0, 2)" in out
 
 
 def test_sizes_that_no_input_gives_become_arguments(program, capsys):
     _, out, _ = run(capsys, "lower", f"{program}:scaled")
-    assert out.startswith("primfn(m: int32, C_1: handle) -> ()")
+    assert out.startswith("def main(m: int32, C: float32[4]):")
 
 
 def test_trace_shows_the_directives(program, capsys):
@@ -74,14 +79,24 @@ def test_trace_writes_a_page(program, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("place, words", [
-    (":nothing", "has no function or variable 'nothing'\n  hint: write {file}:NAME, where NAME is one of s, halves, scaled"),
+    (":nothing", "has no function or variable 'nothing'\n"
+                 "  hint: write {file}:NAME, where NAME is one of s, halves, scaled, needy"),
     (":A", "gives a Tensor, not a schedule or loops"),
     ("x.py", "there is no file '{file}x.py'"),
+    (":", "names nothing behind the colon"),
+    (":needy", ":needy is called without arguments: missing a required argument: 'n'"),
 ])
 def test_a_wrong_place_is_named(place, words, program, capsys):
     status, out, err = run(capsys, "lower", f"{program}{place}")
     assert status == 1 and out == ""
     assert words.format(file=program) in err
+
+
+def test_a_file_that_is_not_python_is_named(tmp_path, capsys):
+    file = tmp_path / "notes.txt"
+    file.write_text("not a program")
+    status, out, err = run(capsys, "lower", file)
+    assert (status, out) == (1, "") and err.startswith(f"ArgumentError: {file} is not a Python file: ")
 
 
 def test_a_file_with_several_schedules_asks_for_a_name(tmp_path, capsys):

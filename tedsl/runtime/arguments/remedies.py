@@ -45,12 +45,13 @@ def of_values(sig: Signature, k: int) -> str:
 
 def separate(sig: Signature, k: int) -> str:
     """Returns the hint for an output whose elements overlap others in memory, or may."""
-    return f"pass an array of its own: out = numpy.empty(x.shape, {str(sig.params[k].dtype)!r}); {_call(sig, k)}"
+    return f"pass an array of its own: out = numpy.empty({_name(sig, k)}.shape, {str(sig.params[k].dtype)!r}); {_call(sig, k)}"
 
 
 def writable(sig: Signature, k: int) -> str:
     """Returns the hint for an output that is read-only, into which nothing can be copied back."""
-    return f"x cannot be written, so take the result from an array of its own: {_allocated(sig, k)}; {_call(sig, k)}"
+    return f"{_name(sig, k)} cannot be written, so take the result from an array of its own: " \
+           f"{_allocated(sig, k)}; {_call(sig, k)}"
 
 
 def in_place(sig: Signature) -> str:
@@ -68,17 +69,23 @@ def order(sig: Signature) -> str:
 
 
 def _copied_back(sig: Signature, k: int) -> str:
-    """Returns the steps that get a result into an output `x` which the kernel cannot write: a converted copy of it would be
-    lost.
+    """Returns the steps that get a result into an output which the kernel cannot write: a converted copy of it would be lost.
 
-    The new array begins with the elements of `x`, for a kernel that updates its output or writes a part of it.
+    The new array begins with the elements of the output, for a kernel that updates it or writes a part of it. Arguments are
+    called by the names of the kernel's parameters.
     """
-    return f"a copy would not change x: allocate the output, call, and copy back: {_allocated(sig, k)}; {_call(sig, k)}; " \
-           "x[...] = out"
+    return f"a copy would not change {_name(sig, k)}: allocate the output, call, and copy back: {_allocated(sig, k)}; " \
+           f"{_call(sig, k)}; {_name(sig, k)}[...] = out"
 
 
 def _allocated(sig: Signature, k: int) -> str:
-    return f"out = numpy.array(x, {str(sig.params[k].dtype)!r}, order='C')"
+    return f"out = numpy.array({_name(sig, k)}, {str(sig.params[k].dtype)!r}, order='C')"
+
+
+def _name(sig: Signature, k: int) -> str:
+    """Returns the name of parameter `k` where it can stand in a program, else "x"."""
+    name = sig.params[k].name
+    return name if name.isidentifier() else "x"
 
 
 def _call(sig: Signature, k: int) -> str:
