@@ -118,7 +118,7 @@ class ExprOperators:
         return self // other, self % other
 
     def __round__(self, digits: object = None) -> Any:
-        raise ExpressionError(f"Python's round works on numbers, and {self} is an expression",
+        raise ExpressionError(f"Python's round works on numbers, and {_shown(self)} is an expression",
                               hint="write te.round(x), halves away from zero, or te.nearbyint(x), halves to even")
 
     def __eq__(self, other: object) -> Any:
@@ -131,24 +131,24 @@ class ExprOperators:
 
     def __bool__(self) -> bool:
         raise ExpressionError(
-            f"the expression {self} has no truth value while the program is being written",
+            f"the expression {_shown(self)} has no truth value while the program is being written",
             hint="for `and`, `or`, `not`, `if` write te.all(a, b), te.any(a, b), tir.Not(a), te.if_then_else(cond, a, b); "
                  "a chained a < b < c is te.all(a < b, b < c); Python's max(a, b) and min(a, b) are te.max(a, b), te.min(a, b)")
 
     def __float__(self) -> float:
-        raise ArgumentTypeError(f"the expression {self} has no value while the program is being written",
+        raise ArgumentTypeError(f"the expression {_shown(self)} has no value while the program is being written",
                                 hint="Python's math and float() work on numbers; on expressions use te.exp(x), te.floor(x)")
 
     def __int__(self) -> int:
-        raise ArgumentTypeError(f"the expression {self} has no value while the program is being written",
+        raise ArgumentTypeError(f"the expression {_shown(self)} has no value while the program is being written",
                                 hint="int() works on numbers; on expressions write x.astype('int32')")
 
     def __complex__(self) -> complex:
-        raise ArgumentTypeError(f"the expression {self} has no value while the program is being written, and there are no "
-                                "complex dtypes", hint="keep the real and the imaginary part in two tensors")
+        raise ArgumentTypeError(f"the expression {_shown(self)} has no value while the program is being written, and there are "
+                                "no complex dtypes", hint="keep the real and the imaginary part in two tensors")
 
     def __trunc__(self) -> Any:
-        raise ArgumentTypeError(f"math.trunc works on numbers, and {self} is an expression", hint="write te.trunc(x)")
+        raise ArgumentTypeError(f"math.trunc works on numbers, and {_shown(self)} is an expression", hint="write te.trunc(x)")
 
     def __matmul__(self, other: object) -> Any:
         raise ArgumentTypeError("@ multiplies matrices, and an expression is one element",
@@ -205,6 +205,13 @@ class LazyEqual(ExprOperators):
 
     def __repr__(self) -> str:
         return repr(self.asobject())
+
+
+def _shown(value: Any) -> str:
+    """`value`, an operand that stands where a number is wanted, as errors show it."""
+    from tedsl.ir.script import shown
+
+    return shown(value)
 
 
 # --- operands of nodes ------------------------------------------------------------------------------------------------

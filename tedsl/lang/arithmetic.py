@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import INT32, INT64, DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr
+from tedsl.ir.script import shown
 from tedsl.lang.value import as_condition, as_value
 
 
@@ -69,7 +70,7 @@ def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Expr:
         raise DTypeError(f"q_multiply_shift takes int32, not {a.dtype}", hint="cast them: x.astype('int32')")
     point, shift = build.as_int(as_value(q, "q_multiply_shift")), build.as_int(as_value(s, "q_multiply_shift"))
     if point is None or shift is None or shift > 31 or not 1 <= point + max(-shift, 0) <= 63:
-        raise ArgumentError(f"q_multiply_shift: q is {q!r} and s is {s!r}",
+        raise ArgumentError(f"q_multiply_shift: q is {shown(q)} and s is {shown(s)}",
                             hint="constants: bits behind the point and a shift, with 1 <= q + max(-s, 0) <= 63 and s <= 31")
     wide = INT64.with_lanes(a.dtype.lanes)
     product: Any = (build.cast(wide, a) << max(shift, 0)) * build.cast(wide, b)

@@ -26,6 +26,7 @@ from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, SizeVar, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.operators import LazyEqual
+from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_line
 from tedsl.ir.wellformed import check_name
 from tedsl.lang.formula import check_formula
@@ -76,14 +77,15 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
         begin, end = (as_value(bound, where) for bound in dom)
         for bound in (begin, end):
             if not bound.dtype.is_integer:
-                raise DTypeError(f"{where}: the bound {bound!r} is of dtype {bound.dtype}, not an integer",
+                raise DTypeError(f"{where}: the bound {shown(bound)} is of dtype {bound.dtype}, not an integer",
                                  hint="use // for bounds that are computed")
         domain = Range(*build.match_operands(begin, end))  # of one dtype, so that min and extent have it too
     else:
-        raise ArgumentTypeError(f"{where}: the domain is {dom!r}, not a pair (begin, end)", hint="write te.reduce_axis((0, n))")
+        raise ArgumentTypeError(f"{where}: the domain is {shown(dom)}, not a pair (begin, end)",
+                                hint="write te.reduce_axis((0, n))")
     extent = build.as_int(domain.extent)
     if extent is not None and extent < 0:
-        raise ShapeError(f"{where}: from {domain.min!r} there are {extent} steps to the end",
+        raise ShapeError(f"{where}: from {shown(domain.min)} there are {extent} steps to the end",
                          hint="write (begin, end) with begin <= end")
     assert domain.extent is not None
     return note_axis(IterVar(domain, Var(name, domain.extent.dtype), IterType.COMM_REDUCE, thread_tag))
@@ -102,7 +104,7 @@ def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
     if isinstance(dom, (tuple, list)) and len(dom) == 2:
         dom = Range(*dom)
     if dom is not None and not isinstance(dom, Range):
-        raise ArgumentTypeError(f"thread_axis {tag}: the domain is {dom!r}, not a pair (begin, end)",
+        raise ArgumentTypeError(f"thread_axis {tag}: the domain is {shown(dom)}, not a pair (begin, end)",
                                 hint="leave it out, or write (0, n)")
     return note_thread_axis(IterVar(dom, Var(name or tag), IterType.THREAD_INDEX, tag))
 
@@ -191,19 +193,20 @@ def check_axes_are_free(op: ComputeOp, where: str) -> None:
 def check_shape(shape: Any, where: str) -> tuple[Expr, ...]:
     """`shape` as integer expressions of int32 or int64; ShapeError where it is not a sequence of integers."""
     if isinstance(shape, (str, bytes, Tensor)):
-        raise ShapeError(f"{where}: the shape is {shape!r}", hint="write a tuple of ints and te.var, for example (n, 4)")
+        raise ShapeError(f"{where}: the shape is {shown(shape)}", hint="write a tuple of ints and te.var, for example (n, 4)")
     if shape is None:
         raise ShapeError(f"{where}: the shape is None", hint="a scalar has the shape ()")
     dims = (shape,) if isinstance(shape, Expr) else build.as_dims(shape)
     for position, dim in enumerate(dims):
         if isinstance(dim, (float, str)) or dim is None or isinstance(dim, (Tensor, list, tuple)):
-            raise ShapeError(f"{where}: dimension {position} of the shape is {dim!r} ({type(dim).__name__}), not an integer",
+            raise ShapeError(f"{where}: dimension {position} of the shape is {shown(dim)} ({type(dim).__name__}), not "
+                             "an integer",
                              hint="write // instead of / for dimensions that are computed" if isinstance(dim, float)
                              else "write ints, te.var or integer expressions of them")
     extents = build.as_shape(dims, where)
     for position, expr in enumerate(extents):
         if not expr.dtype.is_int or expr.dtype.bits < 32:
-            raise ShapeError(f"{where}: dimension {position} of the shape is {expr!r} of dtype {expr.dtype}",
+            raise ShapeError(f"{where}: dimension {position} of the shape is {shown(expr)} of dtype {expr.dtype}",
                              hint="dimensions are int32 or int64: declare te.var('n', 'int32'), or cast with .astype")
     return extents
 
@@ -235,7 +238,7 @@ def axis_names(fcompute: Callable[..., Any], rank: int, where: str, fewer: bool 
     if not callable(fcompute):
         if is_array(fcompute):
             refuse_array(fcompute, where)
-        raise ArgumentTypeError(f"{where}: the formula is {fcompute!r}, not a function",
+        raise ArgumentTypeError(f"{where}: the formula is {shown(fcompute)}, not a function",
                                 hint="write lambda i: ... with one index per dimension")
     names, variadic = _parameters(fcompute)
     if variadic and len(names) <= rank:
@@ -300,10 +303,10 @@ def _values(value: Any, where: str) -> tuple[Expr, ...]:
     values = []
     for item in items:
         if isinstance(item, (str, bytes, dict, set)) or (callable(item) and not isinstance(item, (Expr, Tensor))):
-            raise ExpressionError(f"{where}: the function returned {item!r} ({type(item).__name__}), not a value",
+            raise ExpressionError(f"{where}: the function returned {shown(item)} ({type(item).__name__}), not a value",
                                   hint="return a number or an expression of elements such as A[i] + 1")
         expr = as_value(item, where)
         if expr.dtype.is_handle:
-            raise DTypeError(f"{where}: the value {item!r} is of dtype {expr.dtype}: a tensor holds numbers or bool")
+            raise DTypeError(f"{where}: the value {shown(item)} is of dtype {expr.dtype}: a tensor holds numbers or bool")
         values.append(expr)
     return tuple(values)

@@ -16,6 +16,7 @@ from tedsl.errors import ArgumentTypeError, ExpressionError, OptionError, ShapeE
 from tedsl.ir import build
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, IntImm
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang import arithmetic
 from tedsl.lang.declare import define
@@ -125,7 +126,7 @@ def combine_elements(operator: str, a: Any, b: Any, *, name: str = "", tag: str 
         return BINARY[operator](as_value(a, operator), as_value(b, operator))
     output = binary(operator, a, b, name=name, tag=tag)
     if output is NotImplemented:
-        raise ArgumentTypeError(f"{operator} of {a!r} and {b!r}: both must be tensors or values",
+        raise ArgumentTypeError(f"{operator} of {shown(a)} and {shown(b)}: both must be tensors or values",
                                 hint="values are numbers, variables and elements of tensors")
     return output
 
@@ -157,7 +158,7 @@ def _joined(a: Tensor, b: Tensor, position: int, where: str) -> Expr:
         return mine
     known = isinstance(mine, IntImm) and isinstance(other, IntImm)
     raise ShapeError(f"{where}: the shapes {_shape(a)} of {a.name} and {_shape(b)} of {b.name} do not broadcast: "
-                     f"dimension {position} is {mine!r} and {other!r}, "
+                     f"dimension {position} is {shown(mine)} and {shown(other)}, "
                      + ("neither of them 1" if known else "which cannot be proved equal"),
                      hint="dimensions are aligned at the last one, as in numpy; each pair must be equal or one of them 1"
                      if known else "declare both with one te.var, or write the index yourself in te.compute")
@@ -188,7 +189,7 @@ def _scalar(value: Any, beside: Tensor, where: str) -> Any:
     axes = [v.name for v in variables(expr) if is_axis_variable(v)]
     if axes:
         read = f"{beside.name}[{', '.join(axes[:beside.ndim])}]" if beside.ndim else f"{beside.name}()"
-        raise ExpressionError(f"{where}: {value!r} belongs to a formula over {', '.join(axes)}, and {beside.name} is "
+        raise ExpressionError(f"{where}: {shown(value)} belongs to a formula over {', '.join(axes)}, and {beside.name} is "
                               f"a whole tensor of rank {beside.ndim}", hint=f"read an element of it, for example {read}")
     return expr
 
@@ -201,4 +202,4 @@ def _compute(shape: tuple[Expr, ...], at: Callable[[tuple[Any, ...]], Expr], nam
 
 
 def _shape(tensor: Tensor) -> str:
-    return f"({', '.join(map(repr, tensor.shape))})"
+    return f"({', '.join(map(shown, tensor.shape))})"

@@ -24,6 +24,7 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.ir.stmt import BufferStore, Evaluate, Stmt, Store
 from tedsl.ir.walk.equal import structural_equal
@@ -130,7 +131,8 @@ def extern(shape: Any, inputs: Any, fcompute: Callable[..., Any], name: str = "e
 def _tensors(inputs: Any, where: str) -> tuple[Tensor, ...]:
     given = [inputs] if isinstance(inputs, Tensor) else inputs
     if not isinstance(given, (list, tuple)) or not all(isinstance(tensor, Tensor) for tensor in given):
-        raise ArgumentTypeError(f"{where}: the inputs are {inputs!r}, not a list of tensors", hint="write [A, B]; [] for none")
+        raise ArgumentTypeError(f"{where}: the inputs are {shown(inputs)}, not a list of tensors",
+                                hint="write [A, B]; [] for none")
     return tuple(given)
 
 
@@ -165,7 +167,8 @@ def _given(buffers: Any, expected: list[Buffer], what: str, where: str) -> list[
         return expected
     given = [buffers] if isinstance(buffers, Buffer) else list(buffers) if isinstance(buffers, (list, tuple)) else None
     if given is None or not all(isinstance(buffer, Buffer) for buffer in given):
-        raise ArgumentTypeError(f"{where}: {what} is {buffers!r}, not a list of buffers", hint="make them by tir.decl_buffer")
+        raise ArgumentTypeError(f"{where}: {what} is {shown(buffers)}, not a list of buffers",
+                                hint="make them by tir.decl_buffer")
     if len(given) != len(expected):
         kind = "input" if what == "in_buffers" else "output"
         raise ArgumentTypeError(f"{where}: {len(given)} {what} for {len(expected)} {kind}{'s' * (len(expected) != 1)}",
@@ -173,8 +176,9 @@ def _given(buffers: Any, expected: list[Buffer], what: str, where: str) -> list[
     for buffer, wanted in zip(given, expected):
         fits = len(buffer.shape) == len(wanted.shape) and all(map(_may_be, buffer.shape, wanted.shape))
         if not fits:
-            raise ShapeError(f"{where}: the buffer {buffer.name} of {what} has the shape {list(buffer.shape)}, the tensor "
-                             f"{wanted.name} has {list(wanted.shape)}", hint=f"tir.decl_buffer({wanted.name}.shape, ...)")
+            raise ShapeError(f"{where}: the buffer {buffer.name} of {what} has the shape {shown(list(buffer.shape))}, the "
+                             f"tensor {wanted.name} has {shown(list(wanted.shape))}",
+                             hint=f"tir.decl_buffer({wanted.name}.shape, ...)")
         if buffer.dtype != wanted.dtype:
             raise DTypeError(f"{where}: the buffer {buffer.name} of {what} holds {buffer.dtype}, the tensor {wanted.name} "
                              f"{wanted.dtype}", hint=f"tir.decl_buffer(..., {str(wanted.dtype)!r})")
@@ -189,7 +193,8 @@ def _may_be(declared: Expr, actual: Expr) -> bool:
 
 def _body(fcompute: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: str) -> Stmt:
     if not callable(fcompute):
-        raise ArgumentTypeError(f"{where}: fcompute is {fcompute!r}, not a function", hint="write a function of (ins, outs)")
+        raise ArgumentTypeError(f"{where}: fcompute is {shown(fcompute)}, not a function",
+                                hint="write a function of (ins, outs)")
     try:
         inspect.signature(fcompute).bind(ins, outs)
     except (TypeError, ValueError) as error:
@@ -201,7 +206,8 @@ def _body(fcompute: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: s
     if not isinstance(body, Stmt):
         hint = "does it end with `return ib.get()`?" if body is None else \
             "write `return ib.get()`" if hasattr(body, "get") else "return a statement, or an expression to evaluate"
-        raise ExpressionError(f"{where}: the function returned {body!r} ({type(body).__name__}), not a statement", hint=hint)
+        raise ExpressionError(f"{where}: the function returned {shown(body)} ({type(body).__name__}), not a statement",
+                              hint=hint)
     _check_inputs_are_read_only(body, ins, where)
     return body
 

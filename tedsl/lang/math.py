@@ -14,6 +14,7 @@ from tedsl.errors import DTypeError
 from tedsl.ir import build
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import Expr, FloatImm
+from tedsl.ir.script import shown
 from tedsl.lang.value import as_value
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +28,7 @@ def _float(name: str, x: Any) -> Expr:
         x = float(x)
     value = as_value(x, name)
     if not value.dtype.is_float:
-        raise DTypeError(f"{name} takes floats, and {value!r} is of dtype {value.dtype}",
+        raise DTypeError(f"{name} takes floats, and {shown(value)} is of dtype {value.dtype}",
                          hint=f"cast it: te.{name}(x.astype('float32'))")
     return value
 

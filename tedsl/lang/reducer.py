@@ -15,6 +15,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import CommReducer, Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.lang.value import as_condition, as_value
 
 
@@ -208,7 +209,7 @@ def _check_axes(name: str, axis: Any) -> tuple[IterVar, ...]:
 
 
 def _not_an_axis(name: str, item: Any) -> ArgumentTypeError:
-    kind = f"the axis {item.name} of a shape" if isinstance(item, IterVar) else f"{item!r} ({type(item).__name__})"
+    kind = f"the axis {item.name} of a shape" if isinstance(item, IterVar) else f"{shown(item)} ({type(item).__name__})"
     return ArgumentTypeError(f"{name}: axis is {kind}, not a reduce axis",
                              hint="declare k = te.reduce_axis((0, n), name='k') and write axis=k")
 

@@ -16,6 +16,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad
 from tedsl.ir.operators import ExprOperators, from_numpy
+from tedsl.ir.script import shown
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -235,7 +236,7 @@ def load(tensor: Tensor, indices: tuple[Any, ...]) -> ProducerLoad:
 def refuse_rank(tensor: Tensor, indices: tuple[Any, ...]) -> NoReturn:
     """Raise the error of a wrong number of indices."""
     rank, given = len(tensor.shape), len(indices)
-    dims = ", ".join(map(repr, tensor.shape))
+    dims = ", ".join(map(shown, tensor.shape))
     example = ", ".join("ijklmnopqr"[:rank]) if 0 < rank <= 10 else "..."
     raise ShapeError(
         f"{_written(tensor, indices)}: the tensor {tensor.name} has {rank} dimension{'s' * (rank != 1)}, shape ({dims}), "
@@ -270,8 +271,8 @@ def _integer(tensor: Tensor, indices: tuple[Any, ...], position: int) -> Expr:
                          hint=f"one index per dimension: {tensor.name}(*indices) or {tensor.name}[tuple(indices)]")
     expr = build.as_expr(index)
     if not expr.dtype.is_integer or expr.dtype.lanes != 1:
-        raise DTypeError(f"{_written(tensor, indices)}: index {position} of the tensor {tensor.name} is {index!r} of dtype "
-                         f"{expr.dtype}, not an integer",
+        raise DTypeError(f"{_written(tensor, indices)}: index {position} of the tensor {tensor.name} is {shown(index)} of "
+                         f"dtype {expr.dtype}, not an integer",
                          hint="compute indices with //, not /, or cast: x.astype('int32')")
     return expr
 
@@ -282,5 +283,5 @@ def _written(tensor: Tensor, indices: tuple[Any, ...]) -> str:
 
 def _plain(index: object) -> str:
     if isinstance(index, slice):
-        return ":".join("" if part is None else repr(part) for part in (index.start, index.stop))
-    return index.name if isinstance(index, Tensor) else repr(index)
+        return ":".join("" if part is None else shown(part) for part in (index.start, index.stop))
+    return index.name if isinstance(index, Tensor) else shown(index)

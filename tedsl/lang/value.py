@@ -9,6 +9,7 @@ from tedsl.ir import build
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr
+from tedsl.ir.script import shown
 from tedsl.lang.tensor import Tensor
 
 
@@ -55,7 +56,7 @@ def as_condition(value: Any, where: str) -> Expr:
     """`value` as a bool expression."""
     condition = as_value(value, where)
     if not condition.dtype.is_bool:
-        raise DTypeError(f"{where}: the condition {value!r} is of dtype {condition.dtype}, not bool",
+        raise DTypeError(f"{where}: the condition {shown(value)} is of dtype {condition.dtype}, not bool",
                          hint="compare first, for example x != 0")
     return condition
 

@@ -12,6 +12,7 @@ from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.dtype import HANDLE
 from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.extern import ExternOp
@@ -56,7 +57,7 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
     for position, arg in enumerate(args):
         arg = arg.var if isinstance(arg, IterVar) else arg
         if not isinstance(arg, (Tensor, Var, Buffer)):
-            raise LoweringError(f"argument {position + 1} of the function is {arg!r} ({type(arg).__name__})",
+            raise LoweringError(f"argument {position + 1} of the function is {shown(arg)} ({type(arg).__name__})",
                                 hint="arguments are tensors, variables of te.var, and buffers of tir.decl_buffer")
         if arg in seen:
             raise LoweringError(f"{arg.name} is given twice in the arguments: {_names(args)}", hint="list each argument once")
@@ -109,8 +110,8 @@ def _check_buffers(buffers: Iterable[Buffer]) -> None:
     for buffer in given:
         offset = buffer.elem_offset
         if build.as_int(offset) != 0 and (not isinstance(offset, Var) or offset in sizes):
-            raise LoweringError(f"the buffer {buffer.name} begins at element {offset!r} (elem_offset), and an array of a call "
-                                "begins with its first element", hint="leave elem_offset out, and pass a view: a[2:]")
+            raise LoweringError(f"the buffer {buffer.name} begins at element {shown(offset)} (elem_offset), and an array of a "
+                                "call begins with its first element", hint="leave elem_offset out, and pass a view: a[2:]")
         if buffer.data in first:
             raise LoweringError(f"the buffers {first[buffer.data].name} and {buffer.name} are two arguments with one pointer "
                                 f"({buffer.data.name}): only one of the two arrays would be used",
@@ -124,21 +125,22 @@ def _checked_binds(binds: Any) -> dict[Tensor, Buffer]:
     if binds is None:
         return {}
     if not isinstance(binds, Mapping) or not all(isinstance(t, Tensor) and isinstance(b, Buffer) for t, b in binds.items()):
-        raise LoweringError(f"binds is a dict from tensors to buffers, not {binds!r}",
+        raise LoweringError(f"binds is a dict from tensors to buffers, not {shown(binds)}",
                             hint="binds={A: tir.decl_buffer(A.shape, A.dtype)}")
     for tensor, buffer in binds.items():
         constant = [(a.value, b.value) for a, b in zip(tensor.shape, buffer.shape)
                     if isinstance(a, IntImm) and isinstance(b, IntImm)]
         if buffer.dtype != tensor.dtype or len(buffer.shape) != len(tensor.shape) or any(a != b for a, b in constant):
-            raise LoweringError(f"binds: the buffer {buffer.name} has shape {list(buffer.shape)} and dtype {buffer.dtype}; "
-                                f"{tensor.name} has shape {list(tensor.shape)} and dtype {tensor.dtype}",
+            raise LoweringError(f"binds: the buffer {buffer.name} has shape {shown(list(buffer.shape))} and dtype "
+                                f"{buffer.dtype}; {tensor.name} has shape {shown(list(tensor.shape))} and dtype {tensor.dtype}",
                                 hint=f"make it by tir.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)")
     return dict(binds)
 
 
 def bind_requirements(binds: Mapping[Tensor, Buffer] | None) -> list[Requirement]:
     """The requirements that dimensions of bound buffers equal those of their tensors, where they are different expressions."""
-    return [Requirement(build.equal(a, b), f"dimension {k} of {buffer.name} is {b!r}, that of {tensor.name} {a!r}: they differ")
+    return [Requirement(build.equal(a, b), f"dimension {k} of {buffer.name} is {shown(b)}, that of {tensor.name} {shown(a)}: "
+                                           "they differ")
             for tensor, buffer in (binds or {}).items() for k, (a, b) in enumerate(zip(tensor.shape, buffer.shape))
             if not structural_equal(a, b, map_free_vars=False)]
 

@@ -26,6 +26,7 @@ from tedsl.ir.expr import Expr, IntImm, Mul, ProducerLoad, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import DATA_INDEX
+from tedsl.ir.script import shown
 from tedsl.ir.walk.around import Eager, Facts, Loop
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols
 from tedsl.ir.walk.mended import mended
@@ -140,8 +141,8 @@ class _Checker:
         for load, facts in (guarded for end in ends for guarded in guarded_loads(end)):
             self.check(load, None if next(facts.choices() if facts else iter(()), None) is not None else facts)
             if load in self.clamps:
-                raise LoweringError(f"{self.op.name} reduces over a range that is read as {load!r}, and that index cannot be "
-                                    f"proved to lie inside of {load.producer.name}",
+                raise LoweringError(f"{self.op.name} reduces over a range that is read as {shown(load)}, and that index cannot "
+                                    f"be proved to lie inside of {load.producer.name}",
                                     hint="index with the axes of the formula and constants only")
 
     def is_plain(self, index: Expr, extent: Expr) -> bool:
@@ -228,11 +229,11 @@ class _Checker:
         bottom, top = build.greater_equal(low, build.const(0, low.dtype)), build.less(high, extent)
         if self.analyzer.can_prove(build.logical_not(bottom)) or self.analyzer.can_prove(build.greater_equal(high, extent)):
             search = find_outside(index, ZERO, extent, self.around(index, ()))
-            raise self.refusal(load, dim, search, reached=f"{low!r} to {high!r}")
+            raise self.refusal(load, dim, search, reached=f"{shown(low)} to {shown(high)}")
         for condition in (bottom, top):
             if not self.analyzer.can_prove(condition):
-                self.require(condition, f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent "
-                                        f"{extent!r} and the index goes from {low!r} to {high!r}")
+                self.require(condition, f"{self.op.name} reads {shown(load)}: dimension {dim} of {load.producer.name} has "
+                                        f"extent {shown(extent)} and the index goes from {shown(low)} to {shown(high)}")
         return True
 
     def require(self, condition: Expr, message: str) -> None:
@@ -253,7 +254,8 @@ class _Checker:
         extent = load.producer.shape[dim]
         if facts is not None or is_ragged(self.op) or self.analyzer.can_prove(build.greater_equal(extent, 1)):
             return
-        message = f"{self.op.name} reads {load!r}: dimension {dim} of {load.producer.name} has extent {extent!r}: no elements"
+        message = f"{self.op.name} reads {shown(load)}: dimension {dim} of {load.producer.name} has extent " \
+                  f"{shown(extent)}: no elements"
         if isinstance(extent, IntImm) and all(isinstance(extent_of(axis), IntImm) for axis in self.axes.values()):
             if all(build.as_int(extent_of(axis)) for axis in self.axes.values()):
                 raise LoweringError(message + self.place,
@@ -273,10 +275,10 @@ class _Checker:
             low, high = self.analyzer.bounds(load.indices[dim])
             reached = f"{'?' if low is None else low} to {'?' if high is None else high}"
         return LoweringError(
-            f"{self.op.name} reads {load!r} outside of {name}: dimension {dim} of {name} has extent {extent!r} and the index "
-            f"{load.indices[dim]!r} goes from {reached}{at}{self.place}",
+            f"{self.op.name} reads {shown(load)} outside of {name}: dimension {dim} of {name} has extent {shown(extent)} and "
+            f"the index {shown(load.indices[dim])} goes from {reached}{at}{self.place}",
             hint=f"make the shape of {self.op.name} smaller, pad {name}, or read under a condition: "
-                 f"te.if_then_else(te.all(...), {load!r}, 0)")
+                 f"te.if_then_else(te.all(...), {shown(load)}, 0)")
 
 
 def _factors(extent: Expr) -> list[Expr]:

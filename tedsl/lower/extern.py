@@ -14,6 +14,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import EXTERN_SCOPE, AttrStmt, BufferStore, Stmt
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import Substitution, bind_once, fresh_copy, only_read
@@ -98,12 +99,12 @@ class _Binding:
             known = self.values.setdefault(declared, real)
             if structural_equal(known, real, map_free_vars=False):
                 return
-            problem = f"is {known!r} in another buffer"
+            problem = f"is {shown(known)} in another buffer"
         elif structural_equal(declared, real, map_free_vars=False) or build.as_int(declared) == build.as_int(real) is not None:
             return
         else:
-            problem = f"is declared as {declared!r}"
-        raise LoweringError(f"{self.name}: {what} of the buffer {placeholder.name} {problem}, and the memory has {real!r}",
+            problem = f"is declared as {shown(declared)}"
+        raise LoweringError(f"{self.name}: {what} of the buffer {placeholder.name} {problem}, and the memory has {shown(real)}",
                             hint="declare it as a te.var, to get whatever the memory has")
 
     def applied(self, body: Stmt) -> Stmt:

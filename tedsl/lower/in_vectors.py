@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Var
 from tedsl.ir.iters import IterType
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.causes import attached
@@ -28,7 +29,7 @@ def check_lanes(plans: Iterable[StagePlan]) -> None:
             if any(v in lanes for v in variables(plan.extents[axis])):
                 raise LoweringError(
                     f"{plan.name} is computed inside {names}, which is vectorized, and each lane needs another number of "
-                    f"elements of it: {plan.extents[axis]!r} along {axis.name}",
+                    f"elements of it: {shown(plan.extents[axis])} along {axis.name}",
                     hint=f"compute {plan.name} at a loop outside of {names}", about=attached(plan.stage))
 
 

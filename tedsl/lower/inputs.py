@@ -9,6 +9,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
+from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_level
 from tedsl.ir.wellformed import check_name
 from tedsl.lower.arguments import BufferOptions, dropped_outputs
@@ -51,7 +52,7 @@ def _of_schedule(sch: Schedule, args: Any, name: str, binds: Mapping[Any, Any] |
     if args is None:
         raise ArgumentTypeError("a schedule is lowered with its arguments", hint="write lower(s, [A, B]) or build(s, [A, B])")
     if isinstance(args, str) or not isinstance(args, Sequence):
-        raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {args!r}", hint="write [A, B]")
+        raise ArgumentTypeError(f"args is a list of tensors, variables and buffers, not {shown(args)}", hint="write [A, B]")
     func = lower_schedule(sch, list(args), name, binds, to_run=options.to_run, accesses=options.accesses,
                           buffers=options.buffers)
     if options.to_run:
@@ -71,7 +72,7 @@ def _functions_of_all(given: Sequence[Any], name: str, options: FunctionOptions)
         more = functions_of(part, None, name, None, options)
         twice = sorted(more.keys() & functions.keys())
         if twice:
-            raise ArgumentError(f"two functions of the list are called {twice[0]!r}",
+            raise ArgumentError(f"two functions of the list are called {shown(twice[0])}",
                                 hint='give each a name: lower(s, [A, B], name="f")')
         functions |= more
     return functions

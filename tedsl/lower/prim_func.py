@@ -7,6 +7,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentTypeError
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import shown
 from tedsl.lang.operation import PlaceholderOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.lower import lower_schedule
@@ -21,7 +22,7 @@ def create_prim_func(ops: Sequence[Tensor]) -> PrimFunc:
     tensors: list[Any] = list(ops) if isinstance(ops, (list, tuple)) else [ops]
     wrong = [t for t in tensors if not isinstance(t, Tensor)]
     if wrong:
-        raise ArgumentTypeError(f"create_prim_func takes tensors, not {wrong[0]!r}",
+        raise ArgumentTypeError(f"create_prim_func takes tensors, not {shown(wrong[0])}",
                                 hint="write te.create_prim_func([A, B, C])")
     outputs = list(dict.fromkeys(t.op for t in tensors if not isinstance(t.op, PlaceholderOp)))
     if not outputs:

@@ -12,6 +12,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import BufferLoad, Expr, ProducerLoad, Var
 from tedsl.ir.func import RECOMPUTED
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.compute import BufferOf, Translator
@@ -51,8 +52,9 @@ def padded_extents(plan: Placement, tiling: Tiling) -> dict[IterVar, Expr]:
 
 def _refuse_padding(plan: Placement, tiling: Tiling, padded: Mapping[IterVar, Expr], loop: IterVar) -> None:
     if loop in padded:
-        raise LoweringError(f'{plan.name} is split with tail="round_up" at {loop.name}, which has {tiling.extents[loop]!r} '
-                            "iterations here: the factor does not divide that, and the memory beyond holds other elements",
+        raise LoweringError(f'{plan.name} is split with tail="round_up" at {loop.name}, which has '
+                            f"{shown(tiling.extents[loop])} iterations here: the factor does not divide that, and the memory "
+                            "beyond holds other elements",
                             hint='use tail="guard", or split the axis itself', about=_split_with(plan, ROUND_UP))
 
 

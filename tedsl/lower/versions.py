@@ -18,6 +18,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr
+from tedsl.ir.script import shown
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.operation import Operation
 from tedsl.lower.plan import Computation, Ends, Key, Placement, Program, Read, StagePlan
@@ -62,7 +63,7 @@ def _position(guest: StageState, host: StageState, at: int, version: StageState)
     position = find(version.leaf_iter_vars, loop)
     if position is None:
         raise LoweringError(f"{guest.name} is computed at loop {loop.name} of {host.name}, and the version for "
-                            f"{version.condition!r} has no such loop",
+                            f"{shown(version.condition)} has no such loop",
                             hint=f"compute {guest.name} at a loop that both have: compute_at, then specialize",
                             about=attached(guest))
     return position

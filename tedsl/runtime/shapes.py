@@ -33,6 +33,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import post_order
 
 
@@ -79,7 +80,7 @@ def exact(expr: Expr, values: Mapping[Var, int]) -> int:
             case Expr() if type(node) in BINARY:
                 done[node] = BINARY[type(node)](done[node.a], done[node.b])  # type: ignore[attr-defined]
             case _:
-                raise LoweringError(f"the shape {expr!r} of an argument cannot be evaluated at the call",
+                raise LoweringError(f"the shape {shown(expr)} of an argument cannot be evaluated at the call",
                                     hint="build shapes from variables, numbers and + - * // % min max")
     return done[expr]
 

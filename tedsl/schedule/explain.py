@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tedsl.display.page import folded, folded_code, fragment
 from tedsl.display.text import Text
+from tedsl.ir.script import shown
 from tedsl.schedule.picture import picture
 from tedsl.schedule.show import stage_text
 
@@ -37,6 +38,6 @@ def stage_page(stage: Stage) -> str:
     text = stage.state.handle
     called = [one for one in stage.schedule.journal if one.stage == stage.name and one.call.startswith(f"{text}.")]
     said = "\n".join(one.commented for one in called)
-    title = f"Stage {stage.name}" if stage.state.condition is None else f"Stage {stage.name} where {stage.state.condition!r}"
-    return fragment(title, folded("Its place and loops", stage_text(stage.state), is_open=True),
+    where = "" if stage.state.condition is None else f" where {shown(stage.state.condition)}"
+    return fragment(f"Stage {stage.name}{where}", folded("Its place and loops", stage_text(stage.state), is_open=True),
                     folded_code(f"{len(called)} directive{'s' * (len(called) != 1)} on it", said))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.operation import thread_axis_of
 
@@ -29,11 +30,11 @@ def whole_number(value: Any) -> int | None:
 def why_many(value: Expr, schedule: ScheduleState) -> str:
     """The reason why `value` is not the same number throughout a call: it reads a tensor or an axis. "" if it is the same."""
     if any(isinstance(node, (ProducerLoad, Reduce)) for node in post_order(value)):
-        return f"{value!r} reads a tensor: its elements differ from iteration to iteration"
+        return f"{shown(value)} reads a tensor: its elements differ from iteration to iteration"
     axes = {loop.var: loop.name for stage in schedule.stages for loop in (*stage.all_iter_vars, *stage.retired)}
     for var in variables(value):
         thread = thread_axis_of(var)
         name = axes.get(var) if thread is None else thread.name
         if name is not None:
-            return f"{value!r} is about the axis {name}, which takes many values in a call"
+            return f"{shown(value)} is about the axis {name}, which takes many values in a call"
     return ""

@@ -16,6 +16,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Reduce, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.reads import has_load
@@ -113,7 +114,7 @@ def _inverse(sizes: Mapping[Var, Expr], values: Mapping[Part, Expr], analyzer: A
             covered = build.mul(covered, following.count)
         covered = analyzer.simplify(covered)
         if not analyzer.can_prove(build.greater_equal(covered, size)):
-            what = "nothing" if build.as_int(covered) == 1 else f"only {covered!r} of its {size!r} values"
+            what = "nothing" if build.as_int(covered) == 1 else f"only {shown(covered)} of its {shown(size)} values"
             raise NotInvertible(f"the new indices tell {what} of {axis.name}: several elements would share a place")
         inverse.append(value)
         if not _same(covered, size, analyzer):
@@ -150,10 +151,10 @@ class _Reader:
             case Mul(a=a, b=b) if not self.depends(a):
                 return self.parts(build.mul(b, a))
             case FloorDiv(b=IntImm(value=by)) | FloorMod(b=IntImm(value=by)) if by <= 0:
-                raise NotInvertible(f"{e!r} divides by {by}: tiles have at least one element")
+                raise NotInvertible(f"{shown(e)} divides by {by}: tiles have at least one element")
             case FloorDiv(a=a, b=by) | FloorMod(a=a, b=by) if not self.depends(by):
                 return self.divided(e, self.parts(a), by)
-        raise NotInvertible(f"{e!r} is not made of axes by +, *, // and %")
+        raise NotInvertible(f"{shown(e)} is not made of axes by +, *, // and %")
 
     def divided(self, e: FloorDiv | FloorMod, parts: list[Part], by: Expr) -> list[Part]:
         if not parts:
@@ -174,9 +175,10 @@ class _Reader:
         try:
             self.chained(parts, e)
         except NotInvertible:
-            return NotInvertible(f"{e!r} divides {e.a!r}, in which several elements have one place")
-        return NotInvertible(f"{e!r} divides a sum",
-                             hint=f"call transform_layout twice, first with {e.a!r} as an index, then with the parts of that")
+            return NotInvertible(f"{shown(e)} divides {shown(e.a)}, in which several elements have one place")
+        return NotInvertible(f"{shown(e)} divides a sum",
+                             hint=f"call transform_layout twice, first with {shown(e.a)} as an index, then with the "
+                                  "parts of that")
 
     def kept(self, parts: list[Part]) -> list[Part]:
         """`parts` without those that are always 0."""
@@ -192,8 +194,8 @@ class _Reader:
         while rest:
             following = next((part for part in rest if _same(part.scale, covered, self.analyzer)), None)
             if following is None:
-                raise NotInvertible(f"in {final!r} the values of {', '.join(dict.fromkeys(p.axis.name for p in rest))} overlap "
-                                    "with the rest, or leave gaps")
+                raise NotInvertible(f"in {shown(final)} the values of {', '.join(dict.fromkeys(p.axis.name for p in rest))} "
+                                    "overlap with the rest, or leave gaps")
             rest.remove(following)
             found.append(following)
             covered = build.mul(following.scale, following.count)

@@ -6,7 +6,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
-from tedsl.ir.script import script
+from tedsl.ir.script import script, shown
 from tedsl.lang.operation import extent_of
 from tedsl.schedule.domains import Fitted, counted_by_threads, root_extents, tile_down
 from tedsl.schedule.scan.stages import scans_of
@@ -26,7 +26,7 @@ def stage_text(stage: StageState) -> str:
         return lines[0]
     lines += _loops(stage)
     for version in stage.versions:
-        lines += [f"where {version.condition!r}:", *_loops(version)]
+        lines += [f"where {shown(version.condition)}:", *_loops(version)]
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tedsl.errors import ArgumentTypeError, missing_attribute
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.lang.intrinsics.tensor_intrin import TensorIntrin
 from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
@@ -457,9 +458,9 @@ def _on_the_stage(version: StageState, name: str, args: Sequence[Any]) -> str:
     if name != "specialize":
         return f"write {version.written}.{name}(...), before specialize if it changes loops"
     narrower = show(args[0]) if args else "condition"
-    return (f"versions do not nest: write {version.written}.specialize(te.all({version.condition!r}, {narrower})) and its "
-            f"directives, before {version.written}.specialize({version.condition!r}): the first version whose condition holds "
-            "runs")
+    return (f"versions do not nest: write {version.written}.specialize(te.all({shown(version.condition)}, {narrower})) and its "
+            f"directives, before {version.written}.specialize({shown(version.condition)}): the first version whose condition "
+            "holds runs")
 
 
 class Specialized(Stage):
@@ -469,7 +470,7 @@ class Specialized(Stage):
 
     def _owner(self, directive: str, args: Sequence[Any]) -> Owner:
         if directive not in OF_LOOPS:
-            problem = f"this is the version of {self.name} where {self.state.condition!r}, and {directive} is about the " \
+            problem = f"this is the version of {self.name} where {shown(self.state.condition)}, and {directive} is about the " \
                       "stage as a whole"
             raise self.state.refuse(f"{directive}(...)", problem, hint=_on_the_stage(self.state, directive, args))
         return super()._owner(directive, args)

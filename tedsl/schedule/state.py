@@ -13,6 +13,7 @@ from typing import Any
 from tedsl.errors import ScheduleError
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
+from tedsl.ir.script import shown
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
@@ -234,7 +235,7 @@ class StageState:
         for stage in self.schedule.stages:
             for one in (stage, *stage.versions):
                 if find(one.all_iter_vars, loop) is not None:
-                    where = "" if one is stage else f" in its version where {one.condition!r}"
+                    where = "" if one is stage else f" in its version where {shown(one.condition)}"
                     return f"{loop.name} is a loop of stage {stage.name}{where}", f"write {one.handle} instead, or {take}"
         if any(one.name == loop.name for one in self.all_iter_vars):
             return (f"the loop {loop.name} given is not the {loop.name} of this stage: it was made by another schedule or "
@@ -387,7 +388,7 @@ def describe(value: Any) -> str:
     if value is None:
         return "None"
     name = getattr(value, "name", None)
-    return f"the {type(value).__name__} {name if isinstance(name, str) else repr(value)}"
+    return f"the {type(value).__name__} {name if isinstance(name, str) else shown(value)}"
 
 
 def show(value: Any) -> str:
@@ -397,4 +398,4 @@ def show(value: Any) -> str:
         return name
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(show, value))}]"
-    return repr(value)
+    return shown(value)

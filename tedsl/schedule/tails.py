@@ -20,6 +20,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Reduce
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.lang.operation import ComputeOp
 from tedsl.schedule.domains import extent_of, fitted
 from tedsl.schedule.relations import (
@@ -67,8 +68,8 @@ def _check_enlarging(stage: StageState, loop: IterVar, part: Expr, directive: st
                            hint=other)
     if stage.is_output:
         extent = extent_of(stage, loop)
-        raise stage.refuse(directive, f"{stage.name} is an output, and its shape is the caller's: nothing proves that {part!r} "
-                           f"divides {extent!r}",
+        raise stage.refuse(directive, f"{stage.name} is an output, and its shape is the caller's: nothing proves that "
+                           f"{shown(part)} divides {shown(extent)}",
                            hint=f'{other}; or s.cache_write({stage.tensor_written}, "local") computes in memory that can be '
                                 f"enlarged{stage.early}")
     why = _why_inner(loop, stage.relations)
@@ -119,8 +120,8 @@ def must_have_plain_tails(stage: StageState, directive: str) -> None:
 def must_have_one_version(stage: StageState, directive: str) -> None:
     """Refuses a directive that would lose the specialized versions."""
     if stage.versions:
-        raise stage.refuse(directive, f"{stage.name} has a version of its own where {stage.versions[0].condition!r}, which "
-                           "this would lose", hint=f"call {directive.split('(')[0]} first, then specialize")
+        raise stage.refuse(directive, f"{stage.name} has a version of its own where {shown(stage.versions[0].condition)}, "
+                           "which this would lose", hint=f"call {directive.split('(')[0]} first, then specialize")
 
 
 def below(loop: IterVar, relations: list[Relation]) -> set[IterVar]:

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.ir.expr import Expr
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.node import Node
+from tedsl.ir.operators import LazyEqual
 from tedsl.ir.script.printer import Places, ScriptPrinter
 from tedsl.ir.script.statements import SCRIPT
 
@@ -38,6 +40,18 @@ def script(node: Any, name: str | None = None) -> str:
     if not isinstance(node, Node):
         return str(node)  # a number that stands for an expression
     return ScriptPrinter(SCRIPT, _places(node), name).text(node)
+
+
+def shown(value: Any) -> str:
+    """`value` as the sentence of an error shows it: an expression, or those of a list or tuple, in the notation for eyes, on
+    one line; what is no expression (a number, a text in quotes, an axis with its range) as repr() writes it."""
+    if isinstance(value, LazyEqual):
+        value = value.asobject()
+    if type(value) is list:
+        return f"[{', '.join(map(shown, value))}]"
+    if type(value) is tuple:
+        return f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"
+    return ScriptPrinter(SCRIPT, {}).print(value) if isinstance(value, Expr) else repr(value)
 
 
 def _places(node: Any) -> Places:

@@ -18,6 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
+from tedsl.ir.script import shown
 from tedsl.lang.formula import check_formula
 from tedsl.lang.graph import TensorReader
 from tedsl.lang.intrinsics.shape_match import ShapeMatch
@@ -81,7 +82,7 @@ def _scalars(call: TensorIntrinCall, where: str) -> dict[Var, Expr]:
     for var, value in zip(call.intrin.scalar_params, call.scalar_inputs):
         if value.dtype.is_float != var.dtype.is_float:
             raise DTypeError(f"{where}: the scalar parameter {var.name} of {call.intrin.name} is {var.dtype}, the value "
-                             f"{value!r} is {value.dtype}", hint=f"cast it: .astype({str(var.dtype)!r})")
+                             f"{shown(value)} is {value.dtype}", hint=f"cast it: .astype({str(var.dtype)!r})")
         scalars[var] = build.cast(var.dtype, value)
     return scalars
 
@@ -100,7 +101,8 @@ def _region(number: int, call: TensorIntrinCall, match: ShapeMatch, where: str) 
     extents = [match.analyzer.simplify(extent) for _, extent in ranges]
     dims = match.dims(declared.shape, extents)
     if dims is None:
-        raise ShapeError(f"{what} has the shape {_shape(declared.shape)}, the region {given!r} the shape {_shape(extents)}",
+        raise ShapeError(f"{what} has the shape {shown(tuple(declared.shape))}, the region {shown(given)} the shape "
+                         f"{shown(tuple(extents))}",
                          hint="slices take begin:end; dimensions of one element may stand before or between")
     return Region(tensor, tuple(low for low, _ in ranges), dims)
 
@@ -134,14 +136,10 @@ def _output_dims(intrin: TensorIntrin, shape: Sequence[Expr], loops: int, match:
     dims = match.dims(intrin.op.output(0).shape, extents)
     if dims is None:
         raise ShapeError(f"{where}: the output of the intrinsic {intrin.name} has the shape "
-                         f"{_shape(intrin.op.output(0).shape)}; beside the {loops} dimensions with an index there are "
-                         f"{_shape(shape[loops:])}",
+                         f"{shown(tuple(intrin.op.output(0).shape))}; beside the {loops} dimensions with an index there are "
+                         f"{shown(tuple(shape[loops:]))}",
                          hint="the function takes an index for each dimension with a loop; the intrinsic has the others")
     return dims
-
-
-def _shape(dims: Sequence[Expr]) -> str:
-    return "(" + ", ".join(map(repr, dims)) + ("," if len(dims) == 1 else "") + ")"
 
 
 def _inner_axis(number: int, extent: Expr) -> IterVar:

@@ -19,6 +19,7 @@ from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import Evaluate, Stmt
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp
@@ -63,7 +64,8 @@ class TensorIntrin:
         _check_counts(self, where, len(regions), len(scalars))
         for axis in axes:
             if not isinstance(axis, IterVar) or not axis.is_reduction:
-                raise ArgumentTypeError(f"{where}: reduce_axis is {axis!r}", hint="give te.reduce_axis(...), or a list of them")
+                raise ArgumentTypeError(f"{where}: reduce_axis is {shown(axis)}",
+                                        hint="give te.reduce_axis(...), or a list of them")
         return TensorIntrinCall(self, tuple(regions), tuple(axes), tuple(as_value(s, where) for s in scalars))
 
     def __repr__(self) -> str:
@@ -109,9 +111,9 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{where}: the name is a str")
     if not isinstance(binds or {}, Mapping):
-        raise ArgumentTypeError(f"{where}: binds is a dict of tensors and their buffers, not {binds!r}", hint=HOW)
+        raise ArgumentTypeError(f"{where}: binds is a dict of tensors and their buffers, not {shown(binds)}", hint=HOW)
     if not isinstance(scalar_params or (), (list, tuple)):
-        raise ArgumentTypeError(f"{where}: scalar_params is a list of variables, not {scalar_params!r}",
+        raise ArgumentTypeError(f"{where}: scalar_params is a list of variables, not {shown(scalar_params)}",
                                 hint="declare them with te.var")
     formula = _check_op(op, where)
     tensors = [*formula.input_tensors, *(formula.output(k) for k in range(formula.num_outputs))]
@@ -124,10 +126,10 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
     scalars = tuple(scalar_params or ())
     wrong = [s for s in scalars if not isinstance(s, Var)]
     if wrong:
-        raise ArgumentTypeError(f"{where}: the scalar parameter {wrong[0]!r} is not a variable",
+        raise ArgumentTypeError(f"{where}: the scalar parameter {shown(wrong[0])} is not a variable",
                                 hint="declare them with te.var")
     if not callable(fcompute):
-        raise ArgumentTypeError(f"{where}: {fcompute!r} is not a function", hint=HOW)
+        raise ArgumentTypeError(f"{where}: {shown(fcompute)} is not a function", hint=HOW)
     count = len(formula.input_tensors)
     given_to = [list(buffers[:count]), list(buffers[count:]), *([list(scalars)] if scalars else [])]
     try:
@@ -146,7 +148,7 @@ def _check_op(op: Any, where: str) -> ComputeOp:
     if isinstance(op, Tensor):
         raise ArgumentTypeError(f"{where}: {op.name} is a tensor, not an operation", hint=f"write {op.name}.op")
     if not isinstance(op, Operation):
-        raise ArgumentTypeError(f"{where}: {op!r} is not an operation", hint=HOW)
+        raise ArgumentTypeError(f"{where}: {shown(op)} is not an operation", hint=HOW)
     if not isinstance(op, ComputeOp):
         raise ArgumentError(f"{where}: {op.name} is a {type(op).__name__}; the formula of an intrinsic is a te.compute",
                             hint=HOW)
@@ -166,7 +168,7 @@ def _buffer_of(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[
             raise ArgumentTypeError(f"{where}: default_buffer_params: {error}",
                                     hint="it takes what tir.decl_buffer takes: {'offset_factor': 1}") from error
     if not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"{where}: binds gives {tensor.name} {buffer!r}, which is not a buffer",
+        raise ArgumentTypeError(f"{where}: binds gives {tensor.name} {shown(buffer)}, which is not a buffer",
                                 hint=f"make one: tir.decl_buffer({tensor.name}.shape, {tensor.name}.dtype)")
     if buffer.dtype is not tensor.dtype:
         raise DTypeError(f"{where}: binds gives {tensor.name} of {tensor.dtype} the buffer {buffer.name} of {buffer.dtype}")
@@ -188,7 +190,7 @@ def _parts(made: Any, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None
                             hint="return a statement or a call, or (body, reduce_init, reduce_update)")
     for part in parts:
         if part is not None and not isinstance(part, (Expr, Stmt)):
-            raise ArgumentTypeError(f"{where}: the function returned {part!r}, which is neither a statement nor a call",
+            raise ArgumentTypeError(f"{where}: the function returned {shown(part)}, which is neither a statement nor a call",
                                     hint="return tir.call_extern(...), outs[0].vstore(...), or the get() of an ir_builder")
     made_parts = [Evaluate(part) if isinstance(part, Expr) else part for part in parts]
     body, reset, update = [*made_parts, None, None][:3]

@@ -18,6 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.lang.declare import opening
 from tedsl.lang.graph import producers_first
@@ -113,7 +114,7 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
 def _tensors(given: Any, what: str, where: str) -> tuple[Tensor, ...]:
     listed = [given] if isinstance(given, Tensor) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(tensor, Tensor) for tensor in listed):
-        raise ArgumentTypeError(f"{where}: {what} is {given!r}, not a tensor or a list of tensors", hint=FORM)
+        raise ArgumentTypeError(f"{where}: {what} is {shown(given)}, not a tensor or a list of tensors", hint=FORM)
     return tuple(listed)
 
 
@@ -160,8 +161,8 @@ def _check_types(init: Tensor, update: Tensor, state: Tensor, where: str) -> Non
                              hint="all three have the rows as their first dimension: (k, ...), (m, ...) and (m, ...)")
         for dim, (mine, its) in enumerate(zip(tensor.shape, state.shape)):
             if not (tensor is init and dim == 0) and not _same(mine, its):
-                raise ShapeError(f"{where}: dimension {dim} of {what} {tensor.name} is {mine!r}, and of the state {state.name} "
-                                 f"{its!r}", hint="update has the shape of the state; init only fewer rows")
+                raise ShapeError(f"{where}: dimension {dim} of {what} {tensor.name} is {shown(mine)}, and of the state "
+                                 f"{state.name} {shown(its)}", hint="update has the shape of the state; init only fewer rows")
 
 
 def _check_rows(init: Sequence[Tensor], states: Sequence[Tensor], where: str) -> None:
@@ -169,8 +170,8 @@ def _check_rows(init: Sequence[Tensor], states: Sequence[Tensor], where: str) ->
     for tensors, what in ((init, "init"), (states, "state_placeholder")):
         for other in tensors[1:]:
             if not _same(other.shape[0], tensors[0].shape[0]):
-                raise ShapeError(f"{where}: {tensors[0].name} has {tensors[0].shape[0]!r} rows and {other.name} has "
-                                 f"{other.shape[0]!r}, both {what}", hint="all states go through the same steps")
+                raise ShapeError(f"{where}: {tensors[0].name} has {shown(tensors[0].shape[0])} rows and {other.name} has "
+                                 f"{shown(other.shape[0])}, both {what}", hint="all states go through the same steps")
     first, rows = build.as_int(init[0].shape[0]), build.as_int(states[0].shape[0])
     if first is not None and first < 1:
         raise ShapeError(f"{where}: init {init[0].name} has no rows", hint="give at least the first row: shape (1, ...)")

@@ -16,6 +16,7 @@ from tedsl.errors import ExpressionError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.walk.around import Facts
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import substitute
@@ -79,17 +80,17 @@ class _Order:
         assert first is not None
         name = place.step_name
         if not place.proves(build.less(row, self.step.var), facts):
-            self.refuse(place, load, f"and in step {name} only the rows before {name} exist: {row!r} is not known to be less "
-                        f"than {name}", f"read an earlier row, such as {load.producer.name}[{name} - 1, ...]; an index that "
-                        f"depends on data is kept there by te.min(index, {name} - 1)")
+            self.refuse(place, load, f"and in step {name} only the rows before {name} exist: {shown(row)} is not known to be "
+                        f"less than {name}", f"read an earlier row, such as {load.producer.name}[{name} - 1, ...]; an "
+                        f"index that depends on data is kept there by te.min(index, {name} - 1)")
         low = place.lowest(row)
         direct = any(update.op is place.op for update in self.updates)  # else it may be read under a condition: lowering asks
         if direct and facts is None and low is not None and low < 0 and takes_its_ends(row, [axis.var for axis in place.axes]):
-            self.refuse(place, load, f"and in the first step, {first.min!r}, that is row {low}",
+            self.refuse(place, load, f"and in the first step, {shown(first.min)}, that is row {low}",
                         f"give init {(build.as_int(first.min) or 0) - low} rows, or read under a condition: te.if_then_else")
 
     def refuse(self, place: Place, load: ProducerLoad, problem: str, hint: str) -> None:
-        raise ExpressionError(f"{self.where}: {place.op.name} reads {load!r}, {problem}", hint=hint)
+        raise ExpressionError(f"{self.where}: {place.op.name} reads {shown(load)}, {problem}", hint=hint)
 
 
 class Place:

@@ -16,6 +16,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import TedslError
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Var
+from tedsl.ir.script import shown
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.explained.guards import GuardReport, Owners, guard_reports
@@ -106,7 +107,7 @@ def _stage(stage: StageState, plan: StagePlan | None, program: Program, guards: 
     place = place_text(stage) + (f", from {behind.origin}" if behind is not None else "")
     name = stage.name
     if stage.condition is not None:
-        name, place = f"{name} where {stage.condition!r}", "computed by other loops"
+        name, place = f"{name} where {shown(stage.condition)}", "computed by other loops"
     if plan is None:
         return StageReport(name, place)
     loops = tuple([loop_text(stage, loop.leaf, loop.extent) for loop in plan.loops])

@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.expr import Var
+from tedsl.ir.script import shown
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.hybrid.source import hybrid_source
 from tedsl.lower.lower import lower_schedule
@@ -63,6 +64,6 @@ def build_hybrid(sch: Schedule, inputs: Sequence[Tensor | Var], outputs: Sequenc
         raise ArgumentTypeError(f"hybrid.build: {name!r} cannot be the name of a Python function")
     for tensor in (*inputs, *outputs):
         if not isinstance(tensor, (Tensor, Var)):
-            raise ArgumentTypeError(f"hybrid.build: the inputs and outputs are tensors, not {tensor!r}")
+            raise ArgumentTypeError(f"hybrid.build: the inputs and outputs are tensors, not {shown(tensor)}")
     func = lower_schedule(sch, [*inputs, *outputs], name)
     return HybridModule(hybrid_source(func, sum(isinstance(source, Tensor) for source in inputs), name), name)

@@ -16,6 +16,7 @@ from tedsl.ir.expr import BufferLoad, Call, Expr, Load, Ramp, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import LAUNCH, AttrStmt, BufferStore, Stmt, Store
 from tedsl.ir.walk.around import Facts
 from tedsl.ir.walk.substitute import Substitution, bind_once
@@ -68,7 +69,7 @@ def _launched_again(intrin: TensorIntrin, part: str, plan: StagePlan, launch: At
     tag = axis.thread_tag
     loops = ", ".join(own.leaf.name for own in plan.loops)
     return LoweringError(
-        f"the {part} of the intrinsic {intrin.name} in {plan.name} launches {launch.value!r} threads of {tag}, and loop "
+        f"the {part} of the intrinsic {intrin.name} in {plan.name} launches {shown(launch.value)} threads of {tag}, and loop "
         f"{loop.leaf.name} of {host.name} around it is bound to {tag}: each of these threads would do only its own part of "
         f"each region\n  loops: {loops}",
         hint=f"leave loop {loop.leaf.name} unbound or bind it to another axis, or write the {part} with a serial loop: "

@@ -17,6 +17,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import EQ, NE, Add, And, Call, Expr, FloatImm, IntImm, Let, Max, Min, Mul, Or, ProducerLoad, Reduce, Var
 from tedsl.ir.node import Node
 from tedsl.ir.ops import Op
+from tedsl.ir.script import shown
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
@@ -58,7 +59,7 @@ class Comparison:
         if isinstance(a, Var) and a in self.scalars:
             return self.scalar(a, b)
         if a.dtype is not b.dtype:
-            return self.differ("dtype", f"{a!r} is {a.dtype}", f"{b!r} is {b.dtype}")
+            return self.differ("dtype", f"{shown(a)} is {a.dtype}", f"{shown(b)} is {b.dtype}")
         if isinstance(a, Reduce) or isinstance(b, Reduce):
             return self.reduction(a, b)
         if type(a) is ProducerLoad and type(b) is ProducerLoad:
@@ -122,7 +123,7 @@ class Comparison:
             return self.differ(f"input {a.producer.name}", "always the same tensor",
                                f"{known.tensor.name} and {region.tensor.name}")
         same = known.dims == region.dims and all(self.equal(x, y) for x, y in zip(known.mins, region.mins))
-        return same or self.differ(f"input {a.producer.name}", f"{a!r} of one region", f"{b!r}, at another distance")
+        return same or self.differ(f"input {a.producer.name}", f"{shown(a)} of one region", f"{shown(b)}, at another distance")
 
     def region(self, a: ProducerLoad, b: ProducerLoad) -> Region | None:
         """The start of the region in `b`: each index of `a`, from the last on, is an index of `b` minus a start; the other
@@ -153,7 +154,7 @@ class Comparison:
     def scalar(self, a: Var, b: Expr) -> bool:
         """Whether `b` keeps its value within the region, so that a scalar parameter can stand for it; notes the value."""
         if a.dtype is not b.dtype:
-            return self.differ("dtype", f"{a!r} is {a.dtype}", f"{b!r} is {b.dtype}")
+            return self.differ("dtype", f"{shown(a)} is {a.dtype}", f"{shown(b)} is {b.dtype}")
         if not self.is_fixed(b):
             return self.differ(f"scalar parameter {a.name}", "one value", b)
         known = self.values.setdefault(a, b)

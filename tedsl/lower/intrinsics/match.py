@@ -12,6 +12,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.intrinsics.shape_match import ShapeMatch
 from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
@@ -21,7 +22,7 @@ from tedsl.lang.reads import has_load, loads_of
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.intrinsics.compare import Comparison, Difference
 from tedsl.lower.intrinsics.region import Cover
-from tedsl.lower.intrinsics.show import formula_text, shape_text
+from tedsl.lower.intrinsics.show import formula_text
 from tedsl.lower.plan import StagePlan
 from tedsl.schedule.causes import annotated
 
@@ -88,8 +89,9 @@ class Matcher:
         actual = [self.cover[axis][1] for axis in theirs]
         dims = self.shapes.dims(declared, actual)
         if dims is None:
-            inside = ", ".join(f"{axis.name}: {extent!r}" for axis, extent in zip(theirs, actual)) or "none"
-            self.refuse(f"{what}: the intrinsic has {shape_text(declared)}, the loops cover {shape_text(actual)} ({inside})",
+            inside = ", ".join(f"{axis.name}: {shown(extent)}" for axis, extent in zip(theirs, actual)) or "none"
+            self.refuse(f"{what}: the intrinsic has {shown(tuple(declared))}, the loops cover {shown(tuple(actual))} "
+                        f"({inside})",
                         "split the loops by the sizes of the intrinsic, and reorder the inner parts to the inside of "
                         f"{self.loop.leaf.name}")
         for axis in ours:
@@ -125,8 +127,8 @@ class Matcher:
                 ends = [self.ends(load.indices[dim], ranges) for load in loads]
                 problem = self.uncovered(self.shapes.value(extent), [pair for pair in ends if pair is not None])
                 if problem:
-                    self.refuse(f"its formula reads {problem} its input {tensor.name} {shape_text(tensor.shape)}, "
-                                f"in dimension {dim}: {', '.join(dict.fromkeys(map(repr, loads)))}",
+                    self.refuse(f"its formula reads {problem} its input {tensor.name} {shown(tensor.shape)}, "
+                                f"in dimension {dim}: {', '.join(dict.fromkeys(map(shown, loads)))}",
                                 "declare the placeholder as large as what the formula reads")
         missing = [t.name for t in self.intrin.inputs if t not in comparison.regions]
         if missing:
@@ -168,14 +170,14 @@ class Matcher:
 
     def refuse_formula(self, difference: Difference | None, ours: Sequence[Expr], theirs: Sequence[Expr]) -> NoReturn:
         """Raise the error that shows both formulas, in the names of the intrinsic's axes, and their first difference."""
-        place = f"{self.intrin.op.name}[{', '.join(repr(self.fresh[axis.var]) for axis in self.intrin.op.axis)}]"
-        over = ", ".join(repr(self.fresh[axis.var]) for axis in self.intrin.op.reduce_axis)
+        place = f"{self.intrin.op.name}[{', '.join(shown(self.fresh[axis.var]) for axis in self.intrin.op.axis)}]"
+        over = ", ".join(shown(self.fresh[axis.var]) for axis in self.intrin.op.reduce_axis)
         text = "its formula is not what the loops compute"
         for a, b in zip(ours, theirs):
             text += f"\n    intrinsic  {place} = {formula_text(a, over)}\n    loops      {place} = {formula_text(b, over)}"
         if difference is not None:
-            text += f"\n  {difference.what} differs:\n    intrinsic  {_shown(difference.ours)}" \
-                    f"\n    loops      {_shown(difference.theirs)}"
+            text += f"\n  {difference.what} differs:\n    intrinsic  {_side(difference.ours)}" \
+                    f"\n    loops      {_side(difference.theirs)}"
         self.refuse(text, "declare the intrinsic with the formula that the loops compute, or tensorize another loop")
 
     def refuse(self, problem: str, hint: str) -> NoReturn:
@@ -183,5 +185,5 @@ class Matcher:
                             hint=hint, about=annotated(self.plan.stage, self.loop.leaf))
 
 
-def _shown(value: object) -> str:
+def _side(value: object) -> str:
     return formula_text(value) if isinstance(value, (Expr, Reduce)) else str(value)

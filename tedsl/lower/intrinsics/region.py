@@ -13,6 +13,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.regions.propagate import point, reaches_up, whole
@@ -66,8 +67,8 @@ def outer_conditions(plan: StagePlan, at: int, conditions: list[Expr], analyzer:
         elif not analyzer.can_prove(condition):
             raise LoweringError(
                 f"{plan.name}: the intrinsic at loop {plan.loops[at].leaf.name} always computes its whole region, and the "
-                f"guard {condition!r} leaves out iterations of loop {', '.join(dict.fromkeys(cut))} inside it: the extents do "
-                "not divide",
+                f"guard {shown(condition)} leaves out iterations of loop {', '.join(dict.fromkeys(cut))} inside it: the "
+                "extents do not divide",
                 hint="split by a factor that divides the extent, or pad the tensors to a multiple of it", about=cut[0])
     return kept
 
@@ -96,9 +97,9 @@ def _refuse_holes(plan: StagePlan, inside: Sequence[Loop], cover: Cover, outside
     elements = _product([extent for _, extent in cover.values()])
     if steps is elements or build.as_int(analyzer.simplify(build.sub(steps, elements))) == 0:
         return
-    parts = [f"{axis.name}: {extent!r} from {low!r} on" for axis, (low, extent) in cover.items()]
-    raise LoweringError(f"{plan.name}: the loops {', '.join(loop.leaf.name for loop in inside)} run through {steps!r} "
-                        f"elements, scattered over a region of {elements!r} ({'; '.join(parts)})",
+    parts = [f"{axis.name}: {shown(extent)} from {shown(low)} on" for axis, (low, extent) in cover.items()]
+    raise LoweringError(f"{plan.name}: the loops {', '.join(loop.leaf.name for loop in inside)} run through {shown(steps)} "
+                        f"elements, scattered over a region of {shown(elements)} ({'; '.join(parts)})",
                         hint="an intrinsic takes neighbouring elements: the inner part of a split goes inside, the outer part "
                              "outside", about=said(plan.stage, "leaf_iter_vars"))
 

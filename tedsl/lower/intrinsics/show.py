@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tedsl.ir import build
 from tedsl.ir.expr import Add, Expr, Max, Min, Mul, Reduce
+from tedsl.ir.script import shown
 
 COMBINERS: dict[type[Expr], str] = {Add: "sum", Mul: "prod", Max: "max", Min: "min"}
 LONGEST = 200
@@ -14,18 +13,13 @@ LONGEST = 200
 def formula_text(expr: Expr, over: str = "") -> str:
     """`expr` on one line; a reduction as sum(... over k, from init), with `over` for the names of its axes."""
     if not isinstance(expr, Reduce):
-        return _short(repr(expr))
+        return _short(shown(expr))
     name = COMBINERS.get(type(expr.combiner.result[0]), "reduce") if len(expr.source) == 1 else "reduce"
-    sources = ", ".join(map(repr, expr.source))
-    where = "" if build.is_true(expr.condition) else f" where {expr.condition!r}"
+    sources = ", ".join(map(shown, expr.source))
+    where = "" if build.is_true(expr.condition) else f" where {shown(expr.condition)}"
     axes = over or ", ".join(axis.name for axis in expr.axis)
-    begin = f", from {', '.join(map(repr, expr.init))}" if expr.init else ""
+    begin = f", from {', '.join(map(shown, expr.init))}" if expr.init else ""
     return _short(f"{name}({sources} over {axes}{where}{begin})")
-
-
-def shape_text(dims: Sequence[Expr]) -> str:
-    """The text of a shape, as Python writes a tuple."""
-    return "(" + ", ".join(map(repr, dims)) + ("," if len(dims) == 1 else "") + ")"
 
 
 def _short(text: str) -> str:

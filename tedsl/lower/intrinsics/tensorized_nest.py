@@ -15,6 +15,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Reduce, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import AttrStmt, IfThenElse, Stmt, seq
 from tedsl.ir.walk.substitute import substitute
 from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
@@ -137,8 +138,8 @@ class TensorizedNest:
         for loop in self.plan.loops[begin:self.at]:
             if loop.leaf.is_reduction and not self.analyzer.can_prove(build.greater_equal(loop.extent, 1)):
                 raise LoweringError(f"the intrinsic {use.intrin.name} in {self.plan.name} has no reduce_init, and loop "
-                                    f"{loop.leaf.name} of the reduction may have no iteration (its extent is {loop.extent!r}): "
-                                    "nothing would write the start values",
+                                    f"{loop.leaf.name} of the reduction may have no iteration (its extent is "
+                                    f"{shown(loop.extent)}): nothing would write the start values",
                                     hint="return (body, reduce_init, reduce_update) from the function of decl_tensor_intrin",
                                     about=self.cause())
         body = self.instance(self.part(use, BODY), use)

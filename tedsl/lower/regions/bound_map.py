@@ -15,6 +15,7 @@ from tedsl.ir.expr import BufferLoad, Expr, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import FrozenDict
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import BufferRealize, BufferStore, Stmt
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.rewriter import Rewriter
@@ -53,7 +54,7 @@ def schedule_ops(sch: Schedule, bounds: Mapping[IterVar, Range]) -> Stmt:
         given = bounds.get(axis) if isinstance(bounds, Mapping) else None
         if given is None or not structural_equal(given.min, known_range.min) \
                 or not structural_equal(given.extent, known_range.extent):
-            raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {known_range!r}, and bounds say {given!r}",
+            raise ArgumentError(f"ScheduleOps: {axis.name} ranges over {shown(known_range)}, and bounds say {shown(given)}",
                                 hint="give te.schedule.InferBound(s) of the same schedule")
     check_tails(program.plans, NOTHING)
     memory = TensorBuffers(sch.state, NOTHING)
@@ -107,7 +108,7 @@ def _output_of(tensor: Tensor, state: ScheduleState) -> Key:
 def _buffer_of(tensor: Any, body: Stmt) -> Buffer:
     """The buffer that stands for `tensor` in `body`; a new one for an input that is not read."""
     if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(f"SchedulePostProcToPrimFunc: an argument is {tensor!r}",
+        raise ArgumentTypeError(f"SchedulePostProcToPrimFunc: an argument is {shown(tensor)}",
                                 hint="arguments are tensors, variables of te.var, and buffers of tir.decl_buffer")
     for node in post_order(body):
         if isinstance(node, (BufferLoad, BufferStore, BufferRealize)):
@@ -123,7 +124,7 @@ def _buffer_of(tensor: Any, body: Stmt) -> Buffer:
 
 def _checked(sch: Schedule) -> Schedule:
     if not isinstance(sch, Schedule):
-        raise ArgumentTypeError(f"a Schedule is needed, not {sch!r}", hint="s = te.create_schedule(C.op)")
+        raise ArgumentTypeError(f"a Schedule is needed, not {shown(sch)}", hint="s = te.create_schedule(C.op)")
     return sch
 
 

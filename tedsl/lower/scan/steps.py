@@ -15,6 +15,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import BufferLoad, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import BufferStore, For, ForKind, Stmt, seq
 from tedsl.lang.inline import Inliner
 from tedsl.lang.scan.operation import ScanOp
@@ -36,7 +37,7 @@ def scan_computation(stage: StageState, inliner: Inliner | None, domains: Mappin
     reads += [Read(tensor, ((t, t), *[None] * (tensor.ndim - 1))) for tensor in op.update]
     first, rows = op.init[0].shape[0], op.state_placeholder[0].shape[0]
     enough = build.less_equal(first, rows)
-    requirement = Requirement(enough, f"{op.name} begins with {first!r} row(s), and its states have {rows!r} in all")
+    requirement = Requirement(enough, f"{op.name} begins with {shown(first)} row(s), and its states have {shown(rows)} in all")
     return Computation(op, (), tuple(reads)), [] if build.is_true(enough) else [requirement]
 
 

@@ -12,6 +12,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import extent_of
 from tedsl.lang.reads import has_load
@@ -32,14 +33,15 @@ def thread_loop(plan: Placement, leaf: IterVar, attr: IterVarAttr, extent: Expr,
                             about=annotated(plan.stage, leaf))
     own = {axis.var for axis in plan.axes}
     if any(v in own for v in variables(extent)):
-        raise LoweringError(f"{where}, and its extent is {extent!r}, which differs from element to element: threads are "
+        raise LoweringError(f"{where}, and its extent is {shown(extent)}, which differs from element to element: threads are "
                             "launched once for all of them", hint=f"split {leaf.name} by a constant and bind the inner loop",
                             about=annotated(plan.stage, leaf))
     if thread.dom is not None:
         _check_domain(plan, where, thread, leaf, extent, analyzer)
     if is_virtual(thread.thread_tag):
         if build.as_int(extent) is None:
-            raise LoweringError(f"{where}, and its extent {extent!r} is not a constant: virtual threads are copies of the code",
+            raise LoweringError(f"{where}, and its extent {shown(extent)} is not a constant: virtual threads are "
+                                "copies of the code",
                                 hint=f"split {leaf.name} by a constant: nparts=2 gives two virtual threads",
                                 about=annotated(plan.stage, leaf))
         var = Var(thread.name, thread.var.dtype)
@@ -58,10 +60,10 @@ def _check_domain(plan: Placement, where: str, thread: IterVar, leaf: IterVar, e
     if thread is leaf:
         return
     if build.as_int(thread.dom.min) != 0:
-        raise LoweringError(f"{where}, whose range begins at {thread.dom.min!r}: threads are counted from 0",
+        raise LoweringError(f"{where}, whose range begins at {shown(thread.dom.min)}: threads are counted from 0",
                             hint=f'write te.thread_axis((0, n), "{thread.thread_tag}")',
                             about=annotated(plan.stage, leaf))
     if not analyzer.can_prove(build.equal(*build.match_operands(count, extent))):
-        raise LoweringError(f"{where}, which has {count!r} threads; the loop has {extent!r} iterations",
-                            hint=f"split {leaf.name} with factor={count!r} and bind the inner loop, or leave the range of "
+        raise LoweringError(f"{where}, which has {shown(count)} threads; the loop has {shown(extent)} iterations",
+                            hint=f"split {leaf.name} with factor={shown(count)} and bind the inner loop, or leave the range of "
                                  f'the axis out: te.thread_axis("{thread.thread_tag}")', about=annotated(plan.stage, leaf))

@@ -16,6 +16,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables
 from tedsl.lower.plan import Launch, Loop, StagePlan
 from tedsl.lower.threads.around import hosts
@@ -91,8 +92,8 @@ def _larger(plan: StagePlan, loop: Loop, count: Expr, known: Expr, analyzer: Ana
         return known
     if analyzer.can_prove(build.less_equal(known, count)):
         return count
-    raise LoweringError(f"loop {loop.leaf.name} of {plan.name} makes {count!r} threads of {_tag(loop)}; another loop of the "
-                        f"same kernel makes {known!r}, and neither is proved to be the larger number",
+    raise LoweringError(f"loop {loop.leaf.name} of {plan.name} makes {shown(count)} threads of {_tag(loop)}; another loop of "
+                        f"the same kernel makes {shown(known)}, and neither is proved to be the larger number",
                         hint="split both loops by the same constant and bind the inner loops",
                         about=annotated(plan.stage, loop.leaf))
 
@@ -106,7 +107,7 @@ def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
     wrong = [inside[v] for v in variables(loop.extent) if v in inside]
     if wrong:
         raise LoweringError(f"loop {loop.leaf.name} of {plan.name} is bound to {_tag(loop)}, and how many iterations it has "
-                            f"({loop.extent!r}) depends on the loop {wrong[0]} around it",
+                            f"({shown(loop.extent)}) depends on the loop {wrong[0]} around it",
                             hint=f"split {loop.leaf.name} by a constant and bind the inner loop",
                             about=annotated(plan.stage, loop.leaf))
 
@@ -142,9 +143,9 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
         _check_same_part(plan, loop, tag, scope)
     outer = next(bound for bound in around.loops if bound.attr.bind_thread is not None and _tag(bound) == tag)
     if not analyzer.can_prove(build.greater_equal(outer.extent, loop.extent)):
-        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {loop.extent!r} threads of {tag}; inside of "
-                            f"{around.name} there are {outer.extent!r}",
-                            hint=f"split {loop.leaf.name} with factor={outer.extent!r} and bind the inner loop",
+        raise LoweringError(f"loop {loop.leaf.name} of {plan.name} needs {shown(loop.extent)} threads of {tag}; inside of "
+                            f"{around.name} there are {shown(outer.extent)}",
+                            hint=f"split {loop.leaf.name} with factor={shown(outer.extent)} and bind the inner loop",
                             about=annotated(plan.stage, loop.leaf))
 
 

@@ -17,6 +17,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.ir.iters import Range
+from tedsl.ir.script import shown
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order, variables
@@ -70,7 +71,7 @@ def _threads_of(plan: StagePlan, condition: Expr, bound: set[Var], program: Prog
             threads.append(_thread(plan, var, tag, launch.counts[tag], [l for l in loops if _tag(l[1]) == tag], kept_apart))
         else:
             raise LoweringError(
-                f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is about {var.name}: "
+                f"the store predicate of {plan.name}, {shown(plan.stage.store_predicate)}, is about {var.name}: "
                 + (f"{plan.name} does not run on these threads" if var in bound else "that is not a thread"),
                 hint=f"bind a loop of {plan.name} to them, or leave the predicate out" if var in bound else
                 "a condition over threads, tx.var.equal(0); one on elements belongs in the formula: te.if_then_else",
@@ -120,7 +121,7 @@ def _check_all_stored(plan: StagePlan, condition: Expr, threads: Sequence[_Threa
     of = "; ".join(f"{thread.var.name} has {thread.fixed}" for thread in threads if thread.fixed)
     example = "" if not left_out else f": nobody stores the elements of {left_out}" if of else ": it holds for no thread"
     raise LoweringError(
-        f"the store predicate of {plan.name}, {plan.stage.store_predicate!r}, is not shown to leave every element to some "
+        f"the store predicate of {plan.name}, {shown(plan.stage.store_predicate)}, is not shown to leave every element to some "
         f"thread{example}" + (f" ({of})" if of else ""),
         hint="a predicate chooses one of several threads that all compute the same, as those of a reduction across threads; "
              "a condition on elements belongs in the formula: te.if_then_else", about=said(plan.stage, "store_predicate"))

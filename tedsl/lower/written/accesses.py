@@ -22,6 +22,7 @@ from tedsl.ir.func import Accesses
 from tedsl.ir.iters import Range
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ACCESS_PTR, MAKE_ARRAY
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import BufferStore, Stmt, Store
 from tedsl.ir.walk.accesses import MOST_PLACES, reads
 from tedsl.ir.walk.around import Eager, Facts, Loop
@@ -168,7 +169,7 @@ class AccessChecker(ScopedRewriter):
 
     def need_element(self, load: Node, place: BoundedIndex, conditions: list[Expr]) -> None:
         """Demand at least one element in a dimension whose index is clamped."""
-        message = f"{load!r} reads {place.where}, which has extent {place.extent!r}: no elements"
+        message = f"{shown(load)} reads {place.where}, which has extent {shown(place.extent)}: no elements"
         least, zero = (build.const(n, place.extent.dtype) for n in (1, 0))
         if any(map(self.depends_on_data, conditions)):
             self.here.append((self.implied(conditions, build.greater_equal(place.extent, least)), message))
@@ -318,22 +319,22 @@ class AccessChecker(ScopedRewriter):
 
     def placed(self, access: Node) -> str:
         """The access in words, preceded by its line in a script if it is known."""
-        return f"{self.line}: {_shown(access)}" if self.line else _shown(access)
+        return f"{self.line}: {_access_text(access)}" if self.line else _access_text(access)
 
     def message(self, access: Node, place: BoundedIndex) -> str:
         return f"{self.placed(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index " \
-               f"is {place.index!r}"
+               f"is {shown(place.index)}"
 
     def refusal(self, access: Node, place: BoundedIndex, example: SearchResult) -> LoweringError:
         low, high = self.analyzer.bounds(place.index) if place.index.dtype.lanes == 1 else (None, None)
         reached = f", which goes from {'?' if low is None else low} to {'?' if high is None else high}" if low != high else ""
         loops = ", ".join(s.var.name for s in self.scopes if isinstance(s, Loop))
-        within = f">= {place.low!r}" if example.reached < 0 else f"< {place.extent!r}"
-        guard = f"write it under a condition: if {place.index!r} {within}:" if self.line else \
+        within = f">= {shown(place.low)}" if example.reached < 0 else f"< {shown(place.extent)}"
+        guard = f"write it under a condition: if {shown(place.index)} {within}:" if self.line else \
             "guard the access: with ib.if_scope(index < extent)"
         return LoweringError(
             f"{self.placed(access)} is outside: {place.where} has the indices {_range_text(place)} and the index is "
-            f"{place.index!r}{reached}; {example.describe()}\n  loops: {loops or '(none)'}",
+            f"{shown(place.index)}{reached}; {example.describe()}\n  loops: {loops or '(none)'}",
             hint=f"make the loop shorter or the {'array' if self.line else 'buffer'} larger, or {guard}")
 
 
@@ -364,14 +365,15 @@ def _need(facts: Facts | None, lazy: dict[Eager, None]) -> None:
     lazy.update(dict.fromkeys(facts.choices() if facts is not None else ()))
 
 
-def _shown(access: Node) -> str:
+def _access_text(access: Node) -> str:
+    """Words for `access`: "the store to A[i + 1]", "the read of A[i]"."""
     if isinstance(access, BufferStore):
-        return f"the store to {access.buffer.name}[{', '.join(map(repr, access.indices))}]"
+        return f"the store to {access.buffer.name}[{', '.join(map(shown, access.indices))}]"
     if isinstance(access, Store):
-        return f"the store to {access.buffer_var.name}[{access.index!r}]"
-    return f"the read of {access!r}"
+        return f"the store to {access.buffer_var.name}[{shown(access.index)}]"
+    return f"the read of {shown(access)}"
 
 
 def _range_text(place: BoundedIndex) -> str:
-    low, last = repr(place.low), repr(build.sub(build.add(place.low, place.extent), 1))
+    low, last = shown(place.low), shown(build.sub(build.add(place.low, place.extent), 1))
     return f"{low} to {last}" if len(low) + len(last) < 100 else "that its shape and strides say"

@@ -13,6 +13,7 @@ from tedsl.ir.expr import Call
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.node import Node
 from tedsl.ir.ops import RET
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import Stmt
 from tedsl.ir.verify import verify
 from tedsl.ir.walk.substitute import bind_once
@@ -48,7 +49,7 @@ def check_parts(func: PrimFunc) -> None:
     check_name(func.name, "a function")
     for param, buffer in func.buffer_map.items():
         if not isinstance(buffer, Buffer) or param not in func.params:
-            raise ArgumentTypeError(f"buffer_map of {func.name} maps {param!r} to {buffer!r}",
+            raise ArgumentTypeError(f"buffer_map of {func.name} maps {shown(param)} to {shown(buffer)}",
                                     hint="it maps parameters to buffers: {handle: tir.decl_buffer(shape)}")
 
 

@@ -17,6 +17,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import (
     EXTERN_SCOPE,
     Allocate,
@@ -73,7 +74,7 @@ class _Vectorizer(ScopedRewriter):
         if not self.enable:
             return self.serial(stmt)
         if lanes is None:
-            raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized, and its extent {stmt.extent} is not "
+            raise LoweringError(f"loop {stmt.loop_var.name} is marked vectorized, and its extent {shown(stmt.extent)} is not "
                                 "a constant",
                                 hint="split it by a constant factor first, then vectorize the inner loop",
                                 about=stmt)

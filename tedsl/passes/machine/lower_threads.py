@@ -17,6 +17,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import script, shown
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -102,7 +103,8 @@ class _Fission:
             case _:
                 if is_barrier(stmt):
                     return seq()
-                raise LoweringError(f"{stmt!r} stands outside of its attribute \"reduce_scope\", which says how it combines")
+                words = script(stmt)
+                raise LoweringError(f'{words} stands outside of its attribute "reduce_scope", which says how it combines')
 
     def must_agree(self, met: Stmt, expr: Expr, where: str) -> None:
         if self.uniform.varies(expr):
@@ -142,8 +144,9 @@ class _Fission:
         """Keeps memory of the block as it is; memory of one thread that several phases use gets room for each thread."""
         for extent in stmt.extents:
             if self.uniform.varies(extent):
-                raise LoweringError(f"the size of {stmt.buffer_var.name}, {extent!r}, differs among the threads of a block, "
-                                    "and the memory is used before and after a barrier", hint="allocate the largest size",
+                raise LoweringError(f"the size of {stmt.buffer_var.name}, {shown(extent)}, differs among the threads of a "
+                                    "block, and the memory is used before and after a barrier",
+                                    hint="allocate the largest size",
                                     about=thread_in(extent))
         copies = self.private.copies(stmt.buffer_var)
         if not copies:

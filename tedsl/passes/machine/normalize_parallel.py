@@ -15,6 +15,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, IntImm, Let, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.walk.rewriter import ScopedRewriter
 from tedsl.ir.walk.visitor import post_order
@@ -64,9 +65,9 @@ def _check_race(loop: For) -> None:
             continue
         if uses(store.value, {store.buffer_var}):
             raise LoweringError(
-                f"the iterations of parallel loop {loop.loop_var.name} all update {store.buffer_var.name}[{store.index}]: "
-                "they would race", hint="make the loop serial, or reduce into one element per iteration (rfactor)",
-                about=loop)
+                f"the iterations of parallel loop {loop.loop_var.name} all update "
+                f"{store.buffer_var.name}[{shown(store.index)}]: they would race",
+                hint="make the loop serial, or reduce into one element per iteration (rfactor)", about=loop)
 
 
 def _guard(node: IfThenElse | For) -> Expr:

@@ -19,6 +19,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, IntImm, Load, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import EXTERN_SCOPE, LAUNCH, Allocate, AttrStmt, For, ForKind, IfThenElse, Stmt, Tensorized, While
 from tedsl.ir.walk.accesses import Access, accesses
 from tedsl.ir.walk.around import Loop, WithoutLets
@@ -230,7 +231,7 @@ def _race(turns: _Turns, touch: Access, at: Values, met: _Met, element: int) -> 
     writer, wrote, reader, does = (other, met.at, at, "writes it too" if touch.writes else "reads it") \
         if other.writes else (touch, at, met.at, "reads it")
     which = "" if build.as_int(writer.node.index) == element else f", which is {name}[{element}]"
-    said = f"{turns.named(wrote)} writes {name}[{writer.node.index!r}]{which}, and {turns.named(reader)} {does}"
+    said = f"{turns.named(wrote)} writes {name}[{shown(writer.node.index)}]{which}, and {turns.named(reader)} {does}"
     if isinstance(turns.about, For):
         var = turns.about.loop_var.name
         return LoweringError(f"iterations of the parallel loop {var} race: {said}", about=turns.about, hint=(

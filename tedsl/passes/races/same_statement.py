@@ -18,6 +18,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Load, Var
 from tedsl.ir.node import Node
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt, Store
 from tedsl.ir.walk.accesses import Access, accesses, inside_of, never, reads
 from tedsl.ir.walk.around import OUTSIDE, Around, Condition, Loop, WithoutLets
@@ -216,11 +217,11 @@ class _Statements:
         where = f" (where {', '.join(f'{v.name} = {k}' for v, k in sizes.items())})" if sizes else ""
         tag = differs.axis.thread_tag
         hint = HINTS.get(place) or (
-            f"read {name}[{read.node.index!r}] into memory of each thread first (allocate with scope 'local', or a let), then "
-            "a barrier, tvm_storage_sync('shared'), then write")
+            f"read {name}[{shown(read.node.index)}] into memory of each thread first (allocate with scope 'local', or a let), "
+            "then a barrier, tvm_storage_sync('shared'), then write")
         return LoweringError(
-            f"the threads of {tag} write {name}[{write.node.index!r}] and read {name}[{read.node.index!r}] {place}: they would "
-            f"race. Thread {who} reads {name}[{element}], which thread {whom} writes{where}",
+            f"the threads of {tag} write {name}[{shown(write.node.index)}] and read {name}[{shown(read.node.index)}] {place}: "
+            f"they would race. Thread {who} reads {name}[{element}], which thread {whom} writes{where}",
             hint=hint, about=tag)
 
 

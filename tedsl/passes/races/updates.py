@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Expr, Let, Var
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import Allocate, For, IfThenElse, Store, While
 from tedsl.ir.walk.accesses import stores
 from tedsl.ir.walk.around import OUTSIDE, Around, Binding, Condition, Loop, Step
@@ -112,6 +113,6 @@ class _Races:
 def _race(store: Store, thread: Thread) -> LoweringError:
     tag = thread.axis.thread_tag
     return LoweringError(
-        f"all {thread.count!r} threads of {tag} update {store.buffer_var.name}[{store.index!r}]: they would race",
+        f"all {shown(thread.count)} threads of {tag} update {store.buffer_var.name}[{shown(store.index)}]: they would race",
         hint=f"bind a loop over elements of that stage to {tag}; or let one thread do it, set_store_predicate(tx.var.equal(0)) "
              f"where tx is the axis {tag}; or keep the values in memory of each thread, set_scope('local')", about=tag)

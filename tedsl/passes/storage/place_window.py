@@ -19,6 +19,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import INT32, INT64
 from tedsl.ir.expr import Add, Call, Cast, Expr, Load, Mul, StringImm, Sub, Var
 from tedsl.ir.ops import ACCESS_PTR
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import AssertStmt, AttrStmt, Stmt, Store
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
@@ -72,7 +73,7 @@ class _Window:
         declared, factor = self.window.elem_offset, self.window.offset_factor
         if not isinstance(declared, Var):
             if build.as_int(self.analyzer.simplify(build.sub(real, declared))) != 0:
-                self.refuse(f"is declared to begin at element {declared!r}, and the region begins at {real!r}",
+                self.refuse(f"is declared to begin at element {shown(declared)}, and the region begins at {shown(real)}",
                             "declare it with offset_factor=1 (or default_buffer_params={'offset_factor': 1}), and use its "
                             "access_ptr or vload")
             return
@@ -86,7 +87,8 @@ class _Window:
                                 f"the region of {self.whole.name} for the intrinsic's buffer {self.window.name} begins at an "
                                 f"element that is not a multiple of its offset_factor {factor}"))
         elif known != 0:
-            self.refuse(f"its offset_factor is {factor}, and the region begins at {real!r}, {known} beyond a multiple of it",
+            self.refuse(f"its offset_factor is {factor}, and the region begins at {shown(real)}, {known} beyond a "
+                        "multiple of it",
                         "declare a smaller offset_factor, or tile by a multiple of it")
 
     # --- strides ---
@@ -96,7 +98,7 @@ class _Window:
             self.values[declared] = build.cast(declared.dtype, real)
             return
         wanted = substitute(declared, self.values)
-        self.must_equal(wanted, real, f"{what} is declared as {declared!r}, and the memory has {real!r}",
+        self.must_equal(wanted, real, f"{what} is declared as {shown(declared)}, and the memory has {shown(real)}",
                         "declare it as a te.var, to get whatever the memory has, and pass it on to the function")
 
     def contiguous(self, strides: Sequence[Expr]) -> None:
@@ -104,9 +106,9 @@ class _Window:
         step: Expr = build.const(1, INT32)
         for extent, real in zip(reversed(self.window.shape), reversed(strides)):
             if build.as_int(extent) != 1:
-                self.must_equal(step, real, f"is compact (it has no strides), and the region is not: its rows of {step!r} "
-                                f"elements stand {real!r} apart" if build.as_int(step) != 1 else
-                                f"is compact (it has no strides), and the elements of the region stand {real!r} apart",
+                self.must_equal(step, real, f"is compact (it has no strides), and the region is not: its rows of {shown(step)} "
+                                f"elements stand {shown(real)} apart" if build.as_int(step) != 1 else
+                                f"is compact (it has no strides), and the elements of the region stand {shown(real)} apart",
                                 "declare strides: binds={tensor: tir.decl_buffer(shape, dtype, strides=[te.var('ld'), 1], "
                                 "offset_factor=1)}, and pass them on to the function")
             step = build.product_of_extents(step, extent)

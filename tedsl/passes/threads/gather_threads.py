@@ -20,6 +20,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Let, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import LAUNCH, Allocate, AttrStmt, Evaluate, For, ForKind, LetStmt, Stmt, Store
 from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.rewriter import ScopedRewriter
@@ -137,8 +138,8 @@ def _gathered(stmt: Stmt) -> Kernel:
         if known.var is not axis.var:
             renamed[axis.var] = known.var
         if not analyzer.can_prove(build.equal(*build.match_operands(known.count, count))):
-            raise LoweringError(f"the kernel launches {known.count!r} threads of {tag} and then {count!r}: a launch has one "
-                                "number",
+            raise LoweringError(f"the kernel launches {shown(known.count)} threads of {tag} and then {shown(count)}: a launch "
+                                "has one number",
                                 hint="give the loops that are bound to it the same number of iterations, and guard the body",
                                 about=tag)
     _check_counts(stmt, threads)
@@ -161,8 +162,8 @@ def _check_counts(stmt: Stmt, threads: dict[str, Thread]) -> None:
     for thread in threads.values():
         wrong = [v.name for v in variables(thread.count) if v in inside]
         if wrong:
-            raise LoweringError(f"the number of threads of {thread.axis.thread_tag}, {thread.count!r}, depends on {wrong[0]}, "
-                                "which the kernel itself defines: it is not known when the threads are launched",
+            raise LoweringError(f"the number of threads of {thread.axis.thread_tag}, {shown(thread.count)}, depends on "
+                                f"{wrong[0]}, which the kernel itself defines: it is not known when the threads are launched",
                                 hint="split the bound loop by a constant and bind the inner loop", about=thread.axis.thread_tag)
 
 

@@ -22,6 +22,7 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import Node
 from tedsl.ir.ops import ACCESS_PTR
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import (
     VIRTUAL,
     Allocate,
@@ -65,7 +66,8 @@ class _Virtual(ScopedRewriter):
         count = build.as_int(stmt.value)
         assert isinstance(stmt.node, IterVar)
         if count is None:
-            raise LoweringError(f"the number of virtual threads {stmt.node.name} is {stmt.value!r}, which is not a constant",
+            raise LoweringError(f"the number of virtual threads {stmt.node.name} is {shown(stmt.value)}, which is not a "
+                                "constant",
                                 hint="split the loop by a constant and bind the outer part", about=stmt.node.name)
         if count <= 0:
             return no_op()

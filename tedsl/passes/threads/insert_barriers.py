@@ -19,6 +19,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import (
     Allocate,
     AssertStmt,
@@ -263,14 +264,14 @@ class _KernelBarriers:
         if met is not None:
             divergent(met, branch.condition, "the condition")
         if not self.uniform.is_pure(branch.condition):
-            raise LoweringError(f"threads must wait for each other under the condition {branch.condition!r}, which reads "
+            raise LoweringError(f"threads must wait for each other under the condition {shown(branch.condition)}, which reads "
                                 "memory and differs among the threads of a block: some would wait forever",
                                 hint="compute the condition from the axes alone, or end it before other threads' values are "
                                      "used", about=thread_in(branch.condition))
         parts = [guarded(branch.condition, branch.then_case, self.uniform)]
         if isinstance(parts[0], IfThenElse) and parts[0].then_case is side:
             raise LoweringError("threads must wait for each other inside of a loop or branch that reads memory to decide, "
-                                f"under the condition {branch.condition!r}, which differs among the threads of a block",
+                                f"under the condition {shown(branch.condition)}, which differs among the threads of a block",
                                 hint="put the condition into that loop or branch", about=thread_in(branch.condition))
         if branch.else_case is not None:
             parts.append(guarded(build.logical_not(branch.condition), branch.else_case, self.uniform))

@@ -8,6 +8,7 @@ from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.ops import ALLREDUCE, SYNC
+from tedsl.ir.script import shown
 from tedsl.ir.stmt import Evaluate, Stmt
 from tedsl.ir.walk.visitor import post_order, variables
 
@@ -31,10 +32,10 @@ def reduction_parts(stmt: Evaluate) -> tuple[tuple[Expr, ...], list[Var], set[Va
     args = stmt.value.args
     count = build.as_int(args[0])
     if count is None or len(args) < 2 + 2 * count:
-        raise LoweringError(f"{stmt.value!r} has not the arguments count, values, condition, results, threads")
+        raise LoweringError(f"{shown(stmt.value)} has not the arguments count, values, condition, results, threads")
     places, threads = args[2 + count:2 + 2 * count], args[2 + 2 * count:]
     if not all(isinstance(arg, Var) for arg in places):
-        raise LoweringError(f"the results of {stmt.value!r} are data pointers")
+        raise LoweringError(f"the results of {shown(stmt.value)} are data pointers")
     return args[1:2 + count], [v for v in places if isinstance(v, Var)], {v for v in threads if isinstance(v, Var)}
 
 
@@ -52,8 +53,8 @@ def divergent(stmt: Stmt, expr: Expr, where: str, *, written: bool = True) -> No
     what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
     if not written:
         what = "threads must wait for each other here, since one uses what another stores: the place"
-    raise LoweringError(f"{what} stands under {where} {expr!r}, which differs among the threads of a block: some would wait "
-                        "for others that never come",
+    raise LoweringError(f"{what} stands under {where} {shown(expr)}, which differs among the threads of a block: some would "
+                        "wait for others that never come",
                         hint="make the condition the same for all threads, or close it before the barrier and repeat it after",
                         about=thread_in(expr))
 

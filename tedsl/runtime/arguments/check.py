@@ -16,6 +16,7 @@ import numpy
 from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import SizeVar, Var
+from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import uses
 from tedsl.runtime.arguments import remedies
 from tedsl.runtime.arguments.overlap import MOST_CANDIDATES, overlaps, overlaps_itself
@@ -129,7 +130,7 @@ def _solved(sig: Signature, binding: Binding, arrays: dict[int, Array], values: 
     part = "dimension" if binding.kind == "shape" else "the stride of dimension"
     what = f"{_where(sig, binding.param)}: {part} {binding.dim}"
     if left:
-        raise ArgumentError(f"{what} is {given}, which no {name} makes equal to {binding.expr!r}")
+        raise ArgumentError(f"{what} is {given}, which no {name} makes equal to {shown(binding.expr)}")
     if isinstance(binding.var, SizeVar) and value < 0:
         raise ArgumentError(f"{what} is {given}, so {name} would be {value}, below 0")
     low, high = dtype.min_value, dtype.max_value

@@ -9,6 +9,7 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterType, IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.walk.substitute import copy_var, substitute
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, note_axis, root_axes
@@ -84,7 +85,7 @@ def _check_rest(stage: StageState, op: ComputeOp, loop: IterVar, directive: str)
     own = {axis.var for axis in op.axis}
     if extent is None or any(isinstance(node, ProducerLoad) or node in own for node in post_order(extent)):
         raise stage.refuse(
-            directive, f"the extent of {loop.name} is {extent!r}, which differs from element to element",
+            directive, f"the extent of {loop.name} is {shown(extent)}, which differs from element to element",
             hint=f"split it by a constant, _, inner = {stage.written}.split({loop.name}, 16), and factor the inner loop")
     touched = touched_by([loop], stage.relations)
     known = set(op.axis) | set(op.reduce_axis)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tedsl.ir import build
 from tedsl.ir.iters import IterType
+from tedsl.ir.script import shown
 from tedsl.schedule.domains import extent_of
 from tedsl.schedule.primitives.unroll import check_annotation
 from tedsl.schedule.scan.checks import must_not_be_steps
@@ -28,7 +29,7 @@ def vectorize(stage: StageState, loop: Any) -> None:
     must_not_be_steps(stage, loop, directive)
     extent = extent_of(stage, loop)
     if extent is not None and build.as_int(extent) is None and stage.attach_type != AttachType.SCOPE:
-        raise stage.refuse(directive, f"the extent of {loop.name} is {extent!r}, which is not a constant",
+        raise stage.refuse(directive, f"the extent of {loop.name} is {shown(extent)}, which is not a constant",
                            hint=f"split it by a constant first: _, inner = {stage.handle}.split({loop.name}, factor=8); "
                                 f"{stage.handle}.vectorize(inner)")
     must_not_share_lanes(stage, loop, directive, "vectorized")

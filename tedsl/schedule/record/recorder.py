@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tedsl.errors import ScheduleError
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar
+from tedsl.ir.script import shown
 from tedsl.ir.source_line import SourceLine, user_line
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.tensor import Tensor
@@ -117,7 +118,7 @@ class Recorder:
     def stage(self, stage: StageState, directive: str = "a directive") -> Term:
         """`s[C]`, or `s.stages[2]` where no name tells the stage. Refuses a stage that undo took back."""
         if stage.undone:
-            made = f"the version of {stage.name} where {stage.condition!r} was made by a specialize" \
+            made = f"the version of {stage.name} where {shown(stage.condition)} was made by a specialize" \
                 if stage.version_of is not None else f"{stage.name} was made by a directive"
             raise ScheduleError(directive, stage.name, f"{made} that undo took back", loops=(),
                                 hint="apply that directive again, and use what it returns")

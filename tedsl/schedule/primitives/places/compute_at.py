@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tedsl.ir.script import shown
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.schedule.attach import at_reader, escapes, legal_places, possible_hosts, reaches, real_consumers
 from tedsl.schedule.scan.checks import check_place
@@ -30,8 +31,9 @@ def must_be_possible(stage: StageState, host: Any, loop: Any, said: str = "") ->
     at = host.position_of(loop, directive)
     for version in host.versions:
         if find(version.leaf_iter_vars, loop) is None:
-            raise host.refuse(directive, f"the version of {host.name} where {version.condition!r} has no loop {loop.name}: its "
-                              f"loops are {', '.join(version.loop_names())}", hint="choose a loop that both have")
+            raise host.refuse(directive, f"the version of {host.name} where {shown(version.condition)} has no loop "
+                              f"{loop.name}: its loops are {', '.join(version.loop_names())}",
+                              hint="choose a loop that both have")
     check_place(stage, host, loop, directive)
     vector = vectorized(host, host.leaf_iter_vars[:at + 1])
     around = (host, vector) if vector is not None else vector_around(host)

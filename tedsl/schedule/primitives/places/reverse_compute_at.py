@@ -18,6 +18,7 @@ from tedsl.ir import build
 from tedsl.ir.expr import ProducerLoad, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.node import Node
+from tedsl.ir.script import shown
 from tedsl.ir.walk.equal import structural_equal
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.extern import ExternOp
@@ -103,7 +104,7 @@ def _axes_read(stage: StageState, producer: StageState, directive: str) -> Axes:
         for axis, index in zip(source.axis, load.indices):
             mine = own.get(index) if isinstance(index, Var) else None
             if mine is None or found.setdefault(axis, mine) is not mine:
-                raise stage.refuse(directive, f"{stage.name} reads {load!r}: an element of it needs other elements of "
+                raise stage.refuse(directive, f"{stage.name} reads {shown(load)}: an element of it needs other elements of "
                                    f"{producer.name} than the one at its own indices",
                                    hint=_other_way(stage, producer) + ", which finds out what is needed")
             if not structural_equal(mine.dom, axis.dom):

@@ -13,6 +13,7 @@ from tedsl.errors import TedslError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.script import shown
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
@@ -226,8 +227,9 @@ def _check_inside(stage: StageState, op: Operation, load: ProducerLoad, facts: S
                     known.enter_context(analyzer.constraint_scope(fact))
             inside = build.logical_and(build.greater_equal(index, build.const(0, index.dtype)), build.less(index, extent))
             if not analyzer.can_prove(inside):
-                raise stage.refuse(DIRECTIVE, f"{op.name} reads {load!r}, and that is not known to lie inside of {stage.name} "
-                                   "for all shapes", hint=f"have {op.name} read a te.compute that copies {stage.name}")
+                raise stage.refuse(DIRECTIVE, f"{op.name} reads {shown(load)}, and that is not known to lie inside of "
+                                   f"{stage.name} for all shapes",
+                                   hint=f"have {op.name} read a te.compute that copies {stage.name}")
 
 
 def _known(op: ComputeOp) -> Analyzer:
