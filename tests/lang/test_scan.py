@@ -63,7 +63,7 @@ def test_a_sum_over_the_rows_before():
 @pytest.mark.parametrize("formula, problem", [
     (lambda state, X, t, i: state[t, i], r"update reads state\[t, i\], and in step t only the rows before t exist: t is not "
                                          r"known to be less than t(.|\n)*state\[t - 1, ...\]"),
-    (lambda state, X, t, i: state[t + 1, i], r"\(t \+ 1\) is not known to be less than t"),
+    (lambda state, X, t, i: state[t + 1, i], r"t \+ 1 is not known to be less than t"),
     (lambda state, X, t, i: state[i, t], r"i is not known to be less than t"),
     (lambda state, X, t, i: state[X[t, i].astype("int32"), i], r"is not known to be less than t(.|\n)*te.min\(index, t - 1\)"),
     (lambda state, X, t, i: state[t - 2, i], r"in the first step, 1, that is row -1(.|\n)*give init 2 rows"),
@@ -83,9 +83,9 @@ def test_rows_through_operations_between():
 
     with_update(lambda t, i: half[t, i] + X[t, i])
     with_update(lambda t, i: half[t, i] + te.if_then_else(t > 1, half[t - 1, i], 0.0))
-    with pytest.raises(ExpressionError, match=r"half reads state\[\(r - 1\), i\], and in step(.|\n)*is not known to be less"):
+    with pytest.raises(ExpressionError, match=r"half reads state\[r - 1, i\], and in step(.|\n)*is not known to be less"):
         with_update(lambda t, i: half[t + 1, i])
-    with pytest.raises(ExpressionError, match=r"half reads state\[\(r - 1\), i\]"):
+    with pytest.raises(ExpressionError, match=r"half reads state\[r - 1, i\]"):
         with_update(lambda t, i: half[n - 1 - t, i])
 
 
@@ -95,7 +95,7 @@ def test_an_update_is_read_in_its_own_step():
     i2 = te.compute((1, n), lambda _, i: 0.0, name="i2")
     te.scan([i1, i2], [u1, te.compute((m, n), lambda t, i: u1[t, n - 1 - i] + s2[t - 1, i], name="u2")], [s1, s2])
     late = te.compute((m, n), lambda t, i: u1[t - 1, i] + s2[t - 1, i], name="late")
-    with pytest.raises(ExpressionError, match=r"late reads update\[\(t - 1\), i\], of which only the row of the step at hand"):
+    with pytest.raises(ExpressionError, match=r"late reads update\[t - 1, i\], of which only the row of the step at hand"):
         te.scan([i1, i2], [u1, late], [s1, s2])
 
 
@@ -114,7 +114,7 @@ def test_shapes():
     other = te.placeholder((m, 5), name="other")
     with pytest.raises(ShapeError, match=r"dimension 1 of init init is n, and of the state other 5"):
         te.scan(init, update, other)
-    with pytest.raises(ShapeError, match=r"dimension 0 of update X1 is \(m \+ 1\), and of the state state m"):
+    with pytest.raises(ShapeError, match=r"dimension 0 of update X1 is m \+ 1, and of the state state m"):
         te.scan(init, te.compute((m + 1, n), lambda t, i: state[t - 1, i], name="X1"), state)
     with pytest.raises(ShapeError, match=r"init flat has 1 dimensions, the state state has 2"):
         te.scan(te.compute((n,), lambda i: X[0, i], name="flat"), update, state)

@@ -28,7 +28,7 @@ def body_of(func):
 
 
 @pytest.mark.parametrize("formula, words", [
-    (lambda i: TEN[i + 1], ["B reads A[(i + 1)]", "dimension 0 of A has extent 10", "from 1 to 10", "it is 10 at i = 9"]),
+    (lambda i: TEN[i + 1], ["B reads A[i + 1]", "dimension 0 of A has extent 10", "from 1 to 10", "it is 10 at i = 9"]),
     (lambda i: TEN[i - 1], ["from -1 to 8", "it is -1 at i = 0"]),
     (lambda i: TEN[i * 2], ["it is 18 at i = 9"]),
     (lambda i: te.if_then_else(i > 0, TEN[i - 2], 0.0), ["it is -1 at i = 1"]),
@@ -97,14 +97,14 @@ def test_a_select_of_safe_reads_stays():
 
 def test_an_index_that_always_leaves_a_symbolic_tensor_is_refused():
     B = te.compute((N,), lambda i: SYMBOLIC[i + 1], name="B")
-    with pytest.raises(LoweringError, match=r"has extent n and the index \(i \+ 1\) goes from 1 to n; it is 1 at i = 0, n = 1"):
+    with pytest.raises(LoweringError, match=r"has extent n and the index i \+ 1 goes from 1 to n; it is 1 at i = 0, n = 1"):
         lowered(B, SYMBOLIC)
 
 
 def test_a_condition_on_symbolic_shapes_is_checked_once_at_the_top():
     B = te.compute((M,), lambda i: SYMBOLIC[i], name="B")
     assert body_of(lowered(B, SYMBOLIC)) == """\
-  assert(((m - 1) < n), "B reads A[i]: dimension 0 of A has extent n and the index goes from 0 to (m - 1)")
+  assert(((m - 1) < n), "B reads A[i]: dimension 0 of A has extent n and the index goes from 0 to m - 1")
   for (i: int32, 0, m) {
     B[i] = A[i]
   }

@@ -106,7 +106,7 @@ def test_a_version_has_the_sizes_of_its_condition():
     s[C].split(C.op.axis[0], factor=64)
     s[C].specialize(N.equal(10))
     assert str(s[C]) == ("C: output\n  for i.outer in 0..(n + 63)//64\n    for i.inner in 0..64\n"
-                         "where (n == 10):\n  for i.outer in 0..1\n    for i.inner in 0..10")
+                         "where n == 10:\n  for i.outer in 0..1\n    for i.inner in 0..10")
     even = s[C].specialize(te.floormod(N, 64).equal(0))
     assert "for i.outer in 0..n//64" in str(s[C]) and even is not None
 

@@ -213,7 +213,7 @@ def test_hints_about_a_version_are_written_on_its_handle(versions):
 
 def test_a_loop_of_a_version_is_known_as_one(versions):
     s, C, C_special, (_, i_inner), _, _ = versions
-    with pytest.raises(ScheduleError, match=r"i.inner is a loop of stage C in its version where \(n >= 8\)(.|\n)*write "
+    with pytest.raises(ScheduleError, match=r"i.inner is a loop of stage C in its version where n >= 8(.|\n)*write "
                                             "C_special"):
         s[C].unroll(i_inner)
 
@@ -266,7 +266,7 @@ def test_the_loop_of_a_group_stays_until_the_group_moves(sums):
 
 def test_a_sum_is_divided_in_two_steps(sums):
     s, A, B, C, D = sums
-    with pytest.raises(ScheduleError, match=r"call transform_layout twice, first with \(\(y\*16\) \+ x\) as an index"):
+    with pytest.raises(ScheduleError, match=r"call transform_layout twice, first with y\*16 \+ x as an index"):
         s[C].transform_layout(lambda y, x: [(y * 16 + x) // 4, (y * 16 + x) % 4])
     s[C].transform_layout(lambda y, x: [y * 16 + x])
     s[C].transform_layout(lambda at: [at // 4, at % 4])

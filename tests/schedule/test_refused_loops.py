@@ -198,7 +198,7 @@ def test_vectorize_of_a_symbolic_extent(refused):
     s = create_schedule(B.op)
     refused(s, lambda: s[B].vectorize(B.op.axis[0]), "the extent of i is n, which is not a constant", "split it by a constant")
     outer, _ = s[B].split(B.op.axis[0], 8)
-    refused(s, lambda: s[B].vectorize(outer), "the extent of i.outer is floordiv((n + 7), 8)")
+    refused(s, lambda: s[B].vectorize(outer), "the extent of i.outer is (n + 7)//8")
 
 
 @pytest.mark.parametrize("first, second, said", [("vectorize", "parallel", "vectorized"), ("parallel", "unroll", "parallel"),

@@ -355,7 +355,7 @@ def test_rfactor_of_a_ragged_extent(refused):
     A = te.placeholder((6, 6), name="A")
     B = te.compute((6,), lambda i: te.sum(A[i, (k := te.reduce_axis((0, i + 1), "k"))], axis=k), name="B")
     s = create_schedule(B.op)
-    refused(s, lambda: s.rfactor(B, B.op.reduce_axis[0]), "the extent of k is (i + 1), which differs from element to element",
+    refused(s, lambda: s.rfactor(B, B.op.reduce_axis[0]), "the extent of k is i + 1, which differs from element to element",
             "factor the inner loop")
 
 

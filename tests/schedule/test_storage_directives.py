@@ -142,7 +142,7 @@ def test_a_new_layout_gives_new_loops(chain):
     (lambda i, j: [i * 2, j], "overlap with the rest, or leave gaps"),
     (lambda i, j: [i + j], "overlap with the rest, or leave gaps"),
     (lambda i, j: [(i * 48 + j) // 16, (i * 48 + j) % 16], "divides a sum"),
-    (lambda i, j: [(i + j) // 2, (i + j) % 2, j], "divides (i + j), in which several elements have one place"),
+    (lambda i, j: [(i + j) // 2, (i + j) % 2, j], "divides i + j, in which several elements have one place"),
     (lambda i, j: [i * j, j], "is not made of axes by +, *, // and %"),
     (lambda i, j: [i + 1, j], "1 is added: the memory begins with the first element, at index 0"),
     (lambda i, j: [te.max(i, j), j], "is not made of axes"),
@@ -204,4 +204,4 @@ def test_a_reader_that_may_leave_the_tensor(refused):
     B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
     C = te.compute((m,), lambda i: B[i + 1] * 2.0, name="C")
     s = create_schedule(C.op)
-    refused(s, lambda: s[B].transform_layout(lambda i: [i // 4, i % 4]), "C reads B[(i + 1)]", "not known to lie inside of B")
+    refused(s, lambda: s[B].transform_layout(lambda i: [i // 4, i % 4]), "C reads B[i + 1]", "not known to lie inside of B")

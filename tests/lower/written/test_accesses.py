@@ -45,7 +45,7 @@ def test_an_index_below_zero():
     def f(ib, b):
         with ib.for_range(0, 8, "i") as i:
             b[i] = b[i - 1]
-    refuses(f, r"the read of B\[\(i - 1\)\] is outside: .*goes from -1 to 6; it is -1 at i = 0")
+    refuses(f, r"the read of B\[i - 1\] is outside: .*goes from -1 to 6; it is -1 at i = 0")
 
 
 def test_a_loop_that_is_one_too_long():
@@ -69,7 +69,7 @@ def test_a_symbolic_shape_is_left_whatever_it_is():
     def f(ib, a):
         with ib.for_range(0, n, "i") as i:
             a[i + 1] = 0.0
-    refuses(f, r"A has the indices 0 to \(n - 1\) and the index is \(i \+ 1\).*at i = \d, n = \d")
+    refuses(f, r"A has the indices 0 to n - 1 and the index is i \+ 1.*at i = \d, n = \d")
 
 
 def test_a_dimension_is_named():
@@ -77,14 +77,14 @@ def test_a_dimension_is_named():
     def f(ib, c):
         with ib.for_range(0, n, "i") as i:
             c[i, m] = 0.0
-    refuses(f, r"dimension 1 of C has the indices 0 to \(m - 1\) and the index is m")
+    refuses(f, r"dimension 1 of C has the indices 0 to m - 1 and the index is m")
 
 
 def test_a_vector_that_reaches_beyond():
     @built(B)
     def f(ib, b):
         b[tir.Ramp(6, 1, 4)] = 0.0
-    refuses(f, r"the store to B\[ramp\(6, 1, 4\)\] is outside: .* it is 9")
+    refuses(f, r"the store to B\[6 \+ arange\(4\)\] is outside: .* it is 9")
 
 
 def test_local_memory_has_its_own_size():
@@ -180,7 +180,7 @@ def test_a_condition_on_the_shapes_is_asked_once_before_the_loops():
     assert data.tolist() == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
     kernel(data, 0, 1000)  # no iteration, nothing to ask
     for bad in ((2, 3), (3, 0), (1, -1)):
-        with pytest.raises(ArgumentError, match=r"the store to A\[.*leaves its memory: A has the indices 0 to \(n - 1\)"):
+        with pytest.raises(ArgumentError, match=r"the store to A\[.*leaves its memory: A has the indices 0 to n - 1"):
             kernel(data, *bad)
 
 

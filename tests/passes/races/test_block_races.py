@@ -45,8 +45,8 @@ def overlap(builder, a, b, start):
 
 
 @pytest.mark.parametrize("body, words", [
-    (update, r"blockIdx\.x = 0 writes B\[floordiv\(blockIdx\.x, 2\)\], which is B\[0\], and blockIdx\.x = 1 reads it"),
-    (neighbour, r"blockIdx\.x = 0 writes B\[\(blockIdx\.x \+ 1\)\], which is B\[1\], and blockIdx\.x = 1 reads it"),
+    (update, r"blockIdx\.x = 0 writes B\[blockIdx\.x//2\], which is B\[0\], and blockIdx\.x = 1 reads it"),
+    (neighbour, r"blockIdx\.x = 0 writes B\[blockIdx\.x \+ 1\], which is B\[1\], and blockIdx\.x = 1 reads it"),
     (forward, r"blockIdx\.x = 1 writes B\[blockIdx\.x\], which is B\[1\], and blockIdx\.x = 0 reads it"),
     (one_for_all, r"blockIdx\.x = 0 writes scratch\[0\], and blockIdx\.x = 1 writes it too"),
     (overlap, r"blockIdx\.x = 0 writes B\[.*which is B\[1\], and blockIdx\.x = 1 writes it too"),

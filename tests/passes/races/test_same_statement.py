@@ -57,7 +57,7 @@ def test_a_reversal_in_place(symbolic):
     if symbolic:
         assert "where n = 8" in words
     else:
-        assert "write S[threadIdx.x] and read S[(7 - threadIdx.x)]" in words
+        assert "write S[threadIdx.x] and read S[7 - threadIdx.x]" in words
     assert "Thread 0 reads S[7], which thread 7 writes" in words
     assert "scope 'local'" in words and "then a barrier, tvm_storage_sync" in words
 
