@@ -160,8 +160,8 @@ def test_floats_keep_their_bits():
 @pytest.mark.parametrize("make", [
     lambda e, k: e + Var(f"v{k}"), lambda e, k: e * 2 + k, lambda e, k: build.minimum(e, k) + 1, lambda e, k: (e + k) // 2,
     lambda e, k: (e + X) % (k + 2), lambda e, k: build.select(build.less(e, k), e, X), lambda e, k: build.maximum(e, X + k),
-    lambda e, k: build.if_then_else(build.less(X, k), e, e + 1),
-], ids=["sum", "powers", "min", "floordiv", "floormod", "select", "max", "choice"])
+    lambda e, k: build.if_then_else(build.less(X, k), e, e + 1), lambda e, k: (e * 7 + k) % 97,
+], ids=["sum", "powers", "min", "floordiv", "floormod", "select", "max", "choice", "floormods by the same"])
 def test_depth_costs_no_recursion(make):
     e = X
     for k in range(10_000):

@@ -17,6 +17,8 @@ from tedsl.arith.rules.floordiv import (
 )
 from tedsl.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 
+MAX_DROPPED = 32  # nested %: keeps the rule O(1) where a chain of them cannot be rewritten, for its coefficients are too large
+
 
 def fold_floormod(e: FloorMod, known: Bounds) -> Expr | None:
     """Returns a simpler form of `e`, or None."""
@@ -59,11 +61,21 @@ def _by_constant(e: FloorMod, x: Sum, d: int, known: Bounds) -> Expr | None:
 
 
 def _drop_inner(known: Bounds, s: Sum, d: int) -> Sum:
-    """Replaces x % (k*d) by x in the dividend of % d."""
-    for term, c in s.terms.items():
-        if type(term) is FloorMod and isinstance(term.b, IntImm) and term.b.value > 0 and term.b.value % d == 0:
-            return _drop_inner(known, s.without(term).plus(known.sum(term.a), c), d)
+    """Replaces x % (k*d) by x in the dividend of % d, MAX_DROPPED times at most."""
+    for _ in range(MAX_DROPPED):
+        inner = _multiple_inside(s, d)
+        if inner is None:
+            break
+        s = s.without(inner).plus(known.sum(inner.a), s.terms[inner])
     return s
+
+
+def _multiple_inside(s: Sum, d: int) -> FloorMod | None:
+    """Returns the first term x % (k*d), k > 0, or None."""
+    for term in s.terms:
+        if type(term) is FloorMod and isinstance(term.b, IntImm) and term.b.value > 0 and term.b.value % d == 0:
+            return term
+    return None
 
 
 def _by_symbol(e: FloorMod, x: Sum, known: Bounds) -> Expr | None:
