@@ -83,6 +83,32 @@ def test_a_formula_of_1600_levels(name):
     assert time.process_time() - begin < 10
 
 
+def indexed(step, depth):
+    """The schedule and arguments of a copy whose index is `step` applied `depth` times."""
+    x = te.placeholder((100,), name="x")
+
+    def formula(i):
+        for k in range(depth):
+            i = step(i, k)
+        return x[i]
+
+    y = te.compute((100,), formula, name="y")
+    return te.create_schedule(y.op), [x, y]
+
+
+@pytest.mark.parametrize("step", [lambda e, k: (e * 3 + e // 2) % 100, lambda e, k: (e // 3 + e % 7 * 5) % 100],
+                         ids=["sums", "quotients"])
+def test_twenty_two_levels_of_an_index_of_itself_build_at_once(step):
+    program = indexed(step, 22)
+    begin = time.process_time()
+    tedsl.build(*program)
+    assert time.process_time() - begin < 3
+
+
+def test_an_index_of_1200_nested_floormods_is_lowered():
+    assert tedsl.lower(*indexed(lambda e, k: (e * 7 + k) % 97, 1200))
+
+
 # --- any program ---
 
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from tedsl.codegen.llvm.machine import optimize, target_machine
+from tedsl.codegen.llvm.machine import MOST_PATHS, index_paths, optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir import build
 from tedsl.target import Target
@@ -45,3 +45,17 @@ def test_text_that_llvm_does_not_accept_is_our_bug():
 def test_the_same_program_gives_the_same_text_and_object():
     f = lambda: Kernel(elementwise(build.add, ["float32"] * 2, "float32", 8, 64))
     assert f().text == f().text and f().image == f().image
+
+
+def test_paths_of_an_index_to_the_counters_of_loops():
+    """Data has none, sums of shared parts multiply them, and counting ends where there are too many."""
+    def function(*lines):
+        return "\n".join(["define i32 @f(ptr %x) {", *(f"  {line}" for line in lines), "}"])
+
+    doubled = [f"%v{k + 1} = add nsw i64 %v{k}, %v{k}" for k in range(100)]
+    assert index_paths(function("%v0 = load i64, ptr %x", *doubled)) == 0
+    assert index_paths(function("%v0 = phi i64 [ 0, %entry ], [ %n, %loop ]", *doubled[:5])) == 32
+    assert index_paths(function("%i = phi i64 [ 0, %entry ], [ %n, %loop ]", "%c = icmp slt i64 %i, 7",
+                                "%v0 = call i64 @llvm.smin.i64(i64 %i, i64 9)", "%v1 = select i1 %c, i64 %i, i64 %v0")) == 2
+    paths = index_paths(function("%v0 = phi i64 [ 0, %entry ], [ %n, %loop ]", *doubled))
+    assert MOST_PATHS < paths <= 2 * MOST_PATHS

@@ -8,6 +8,7 @@ inner loops get LLVM's own pipeline, whose vectorizer they need: O2, for O3 unro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
@@ -29,7 +30,11 @@ llvm_lock = _lock
 VECTORIZED = 20_000  # the most instructions that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
 INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
 MOST_LOOPS = 200  # that get LLVM's own pipeline: 2 to 10 s, by how much they have to do with each other
+MOST_PATHS = 2_000_000  # of an index that gets LLVM's own pipeline: 0.3 s, doubled by each level of e = e//3 + e%7*5
 FEW_LINES = 50  # of LLVM IR: fewer are not counted
+_SCALAR = re.compile(r"  (%\S+) = (phi|add|sub|mul|shl|[su]div|[su]rem|[al]shr|and|or|xor|sext|zext|trunc|select i1|call)\b"
+                     r"[^%\n]*?(?:%\S+, )?\bi\d+ (.*)")  # name, operation and operands of an integer instruction
+_NAME = re.compile(r"%[^\s,)]+")
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 
@@ -118,17 +123,41 @@ def instructions(text: str) -> int:
     return sum(count for name, count in own.items() if name not in inlined)
 
 
+def index_paths(text: str) -> int:
+    """Counts the ways from an integer in `text` back to the counters of loops that it is computed from: those of the integer
+    that has most, or of the first that has more than MOST_PATHS.
+
+    An index whose parts are used again has exponentially many, and LLVM's analysis of loops expands what is shared.
+    """
+    most = 0
+    paths: dict[str, int] = {}
+    for line in text.splitlines():
+        if line.startswith("define "):
+            paths = {}
+        elif (found := _SCALAR.match(line)) is not None:
+            name, operation, operands = found.groups()
+            count = 1 if operation == "phi" else sum(paths.get(operand, 0) for operand in _NAME.findall(operands))
+            if count:
+                paths[name] = count
+                most = max(most, count)
+                if most > MOST_PATHS:
+                    break
+    return most
+
+
 def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False,
              link: Callable[[Any], None] | None = None) -> Any:
     """Verifies and optimises the module in `text`: with LLVM's loop vectorizer, or by the lean list (and its unroller).
 
-    Code of more than VECTORIZED instructions or MOST_LOOPS loops gets the lean list, and of more than INLINED calls its
-    mathematical functions: LLVM's pipeline, and its selection of instructions for a large block, take more than linear time.
+    Code of more than VECTORIZED instructions, MOST_LOOPS loops or MOST_PATHS paths of an index gets the lean list, and of more
+    than INLINED calls its mathematical functions: LLVM's pipeline, and its selection of instructions for a large block, take
+    more than linear time.
     link: links imported code into the module first.
     """
     llvm = _binding()
     count = 0 if text.count("\n") < FEW_LINES else instructions(text)
     vectorize = vectorize and count <= VECTORIZED and text.count("\nloop") <= MOST_LOOPS
+    vectorize = vectorize and (not count or index_paths(text) <= MOST_PATHS)
     if count > INLINED:
         text = text.replace(" alwaysinline ", " noinline ")
     with _lock:
