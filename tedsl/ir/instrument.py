@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,9 @@ class PassInstrument:
         """Called after a pass with the module that it made."""
 
 
-METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+# The methods of an instrument, each with its arguments beside self.
+METHODS = {"enter_pass_ctx": (), "exit_pass_ctx": (), "should_run": ("mod", "info"), "run_before_pass": ("mod", "info"),
+           "run_after_pass": ("mod", "info")}
 
 
 def pass_instrument(pi_cls: Any = None) -> Any:
@@ -56,6 +59,20 @@ def pass_instrument(pi_cls: Any = None) -> Any:
     if issubclass(pi_cls, PassInstrument):
         return pi_cls
     return type(pi_cls.__name__, (pi_cls, PassInstrument), {"__doc__": pi_cls.__doc__, "__module__": pi_cls.__module__})
+
+
+def refuse_misfit(instrument: PassInstrument) -> None:
+    """Raises ArgumentTypeError for a method of `instrument` that cannot be called with the arguments that it gets."""
+    for name, arguments in METHODS.items():
+        method = getattr(instrument, name)
+        try:
+            inspect.signature(method).bind(*arguments)
+        except ValueError:
+            pass  # a builtin without a signature
+        except TypeError:
+            raise ArgumentTypeError(f"the method {name} of the instrument {type(instrument).__name__} does not take "
+                                    f"{len(arguments)} arguments",
+                                    hint=f"write def {name}({', '.join(('self', *arguments))})") from None
 
 
 @dataclass

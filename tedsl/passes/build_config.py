@@ -30,8 +30,8 @@ OPTIONS = {
 def build_config(**options: Any) -> PassContext:
     """Returns a PassContext: `with build_config(auto_unroll_max_step=16): build(...)`.
 
-    The options are those in `OPTIONS`, dump_pass_ir (prints the loops after each pass) and disable_select_rewriting, which
-    is False; OptionError for any other.
+    The options are those in `OPTIONS` and dump_pass_ir, which prints the loops after each pass; OptionError for any other.
+    disable_select_rewriting=False is accepted for programs that pass it; True is refused, as correct code needs that pass.
     """
     config: dict[str, Any] = {}
     dumped = bool(options.pop("dump_pass_ir", False))
@@ -39,7 +39,7 @@ def build_config(**options: Any) -> PassContext:
     for name, value in options.items():
         if name not in OPTIONS:
             raise OptionError(f"build_config has no option {name!r}",
-                              hint=f"the options are {', '.join([*OPTIONS, 'dump_pass_ir', 'disable_select_rewriting'])}")
+                              hint=f"the options are {', '.join([*OPTIONS, 'dump_pass_ir'])}")
         key, part = OPTIONS[name]
         if not part:
             config[key] = value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tedsl.errors import OptionError
-from tedsl.ir.instrument import PassInstrument
+from tedsl.ir.instrument import PassInstrument, refuse_misfit
 from tedsl.passes.config import DoubleBufferConfig, HoistConfig, LoopPartitionConfig, PassConfig, UnrollConfig
 from tedsl.passes.selection import Selection, refuse_needed
 
@@ -48,7 +48,7 @@ _CURRENT: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextV
 class PassContext:
     """Options for `lower` and `build` inside `with PassContext(config={"tir.noalias": False}):`.
 
-    opt_level: passes of a higher level are left out (those of TVM's lowering have level 0, those that fit loops to the
+    opt_level: 0 to 4; passes of a higher level are left out (those of TVM's lowering have level 0, those that fit loops to the
     machine 1); at 0 modules are compiled soon rather than run fast. required_pass: names of passes that run at any level.
     disabled_pass: names of passes that do not run, such as "tir.UnrollLoop"; OptionError for one that correct code needs.
     instruments: what watches the passes, see `tedsl.ir.instrument`.
@@ -58,10 +58,13 @@ class PassContext:
     def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None,
                  disabled_pass: Sequence[str] | None = None, instruments: Sequence[Any] | None = None,
                  config: Mapping[str, Any] | None = None) -> None:
-        self.opt_level = int(_typed("opt_level", opt_level, int))
+        self.opt_level = _level(opt_level)
         self.required_pass = _names_of_passes("required_pass", required_pass)
         self.disabled_pass = _names_of_passes("disabled_pass", disabled_pass)
         refuse_needed(self.disabled_pass)
+        for name in self.required_pass:
+            if name in self.disabled_pass:
+                raise OptionError(f"{name} is in required_pass and in disabled_pass", hint="name it in one of them")
         self.instruments = _instruments(instruments)
         if not isinstance(config, Mapping | None):
             raise OptionError(f"config is a dict of options, not {config!r}",
@@ -76,9 +79,10 @@ class PassContext:
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
         """Replaces the instruments from here on, inside the `with` block."""
+        wanted = _instruments(instruments)  # refused ones leave those that are there
         for instrument in self.instruments:
             instrument.exit_pass_ctx()
-        self.instruments = _instruments(instruments)
+        self.instruments = wanted
         self.options = self._options()
         for instrument in self.instruments:
             instrument.enter_pass_ctx()
@@ -157,6 +161,14 @@ def _chosen(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
+def _level(value: Any) -> int:
+    level = int(_typed("opt_level", value, int))
+    if not 0 <= level <= 4:
+        raise OptionError(f"opt_level is between 0 and 4, not {level}",
+                          hint="2 is the default; 0 compiles soonest, from 1 on loops are fitted to the machine")
+    return level
+
+
 def _names_of_passes(name: str, value: Sequence[str] | None) -> list[str]:
     if value is not None and not (isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(s, str) for s in value)):
         raise OptionError(f"{name} is a list of names of passes, not {value!r}", hint='for example ["tir.UnrollLoop"]')
@@ -169,6 +181,7 @@ def _instruments(given: Any) -> list[PassInstrument]:
         if not isinstance(instrument, PassInstrument):
             raise OptionError(f"instruments is a list of instruments of passes, and {instrument!r} is not one",
                               hint="make one of a class: @tedsl.ir.instrument.pass_instrument")
+        refuse_misfit(instrument)
     return instruments
 
 

@@ -11,10 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tedsl.errors import OptionError
+import numpy as np
+
+from tedsl.errors import ArgumentTypeError, OptionError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.source_line import user_level
 from tedsl.passes.info import PassInfo
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name
 
 # The function of a step -> its name.
@@ -64,6 +67,9 @@ NEEDED = {
     "tir.LowerIntrin": "no instruction stands for some operators",
 }
 
+# What runs in place of a step that is disabled or skipped, where later steps do not know what it removes.
+INSTEAD: dict[str, Pass] = {"tir.VectorizeLoop": functools.partial(vectorize_loops, enable=False)}
+
 
 def info_of(step: Pass) -> PassInfo:
     """Returns the name of a step of a pipeline, and the level from which on it runs."""
@@ -85,8 +91,8 @@ class Selection:
 
     def runs(self, info: PassInfo) -> bool:
         """Tells whether a pass is enabled: not disabled, and required or of a level that is reached."""
-        if info.name == "tir.VectorizeLoop":
-            return True  # disabled, it makes the loops serial: no later step knows vectorized ones
+        if info.name in INSTEAD:
+            return True  # the pipeline has what runs in its place
         return info.name not in self.disabled and (info.name in self.required or self.opt_level >= info.opt_level
                                                    or info.name in NEEDED)
 
@@ -107,16 +113,36 @@ class Selection:
         return shown
 
     def watched(self, info: PassInfo, mod: IRModule, run: Any) -> IRModule:
-        """Returns `run(mod)`, with the instruments called before and after it; `mod` itself if one of them skips the pass."""
-        wanted = [instrument.should_run(mod, info) for instrument in self.instruments]  # all are asked
-        if not all(wanted) and info.name not in self.required and info.name not in NEEDED:
-            return mod
+        """Returns `run(mod)`, with the instruments called before and after it.
+
+        If one of them skips the pass, returns `mod`, or what `INSTEAD` makes of it. Instruments are asked only about passes
+        that can be left out.
+        """
+        if info.name not in self.required and info.name not in NEEDED:
+            wanted = [_wants(instrument, mod, info) for instrument in self.instruments]  # all are asked
+            if not all(wanted):
+                return _skipped(info, mod)
         for instrument in self.instruments:
             instrument.run_before_pass(mod, info)
         result: IRModule = run(mod)
         for instrument in self.instruments:
             instrument.run_after_pass(result, info)
         return result
+
+
+def _wants(instrument: Any, mod: IRModule, info: PassInfo) -> bool:
+    """Returns what `should_run` of an instrument says; ArgumentTypeError if that is neither True nor False."""
+    answer = instrument.should_run(mod, info)
+    if not isinstance(answer, (int, np.bool_)):
+        raise ArgumentTypeError(f"should_run of the instrument {instrument.name} returned {answer!r} for the pass {info.name}",
+                                hint="return True for a pass that runs, False for one to skip")
+    return bool(answer)
+
+
+def _skipped(info: PassInfo, mod: IRModule) -> IRModule:
+    """Returns `mod` after a pass that an instrument skips."""
+    instead = INSTEAD.get(info.name)
+    return mod if instead is None else IRModule({name: instead(func) for name, func in mod.items()})
 
 
 def refuse_needed(disabled: Iterable[str]) -> None:

@@ -116,6 +116,17 @@ def test_levels_and_required_passes():
         assert "note" not in passes(module)["main"].attrs
 
 
+def test_a_pass_that_is_required_and_disabled_is_refused():
+    with pytest.raises(OptionError, match=r"tir\.UnrollLoop is in required_pass and in disabled_pass"):
+        transform.PassContext(required_pass=["tir.Simplify", "tir.UnrollLoop"], disabled_pass=["tir.UnrollLoop"])
+
+
+@pytest.mark.parametrize("level", [-1, 5, 9])
+def test_a_level_out_of_range_is_refused(level):
+    with pytest.raises(OptionError, match=f"opt_level is between 0 and 4, not {level}"):
+        transform.PassContext(opt_level=level)
+
+
 def test_level_0_builds_what_gives_the_same():
     s, args = scheduled()
     recorder, out = Recorder(), np.zeros(64, "float32")
@@ -149,6 +160,32 @@ def test_an_instrument_keeps_a_pass_from_running_unless_it_is_needed():
         assert '"unroll"' not in str(tedsl.lower(s, args))
 
 
+def test_an_instrument_that_skips_all_passes_builds_what_gives_the_same():
+    """It is asked only about passes that can be left out; vectorized loops become serial, as if the pass were disabled."""
+    asked = set()
+
+    @pass_instrument
+    class Skip:
+        def should_run(self, mod, info):
+            asked.add(info.name)
+            return False
+
+    s, args = scheduled()
+    out = np.zeros(64, "float32")
+    with transform.PassContext(instruments=[Skip()]):
+        loops = str(tedsl.lower(s, args))
+        tedsl.build(s, args)(np.ones(64, "float32"), out)
+    assert (out == 2).all() and "ramp" not in loops and "vectorized" not in loops
+    assert {"tir.VectorizeLoop", "tir.UnrollLoop"} <= asked and not asked & NEEDED.keys()
+
+
+def test_an_instrument_that_forgets_to_answer_is_named():
+    forgets = pass_instrument(type("Forgets", (), {"should_run": lambda self, mod, info: None}))
+    with transform.PassContext(instruments=[forgets()]), \
+            pytest.raises(ArgumentTypeError, match=r"should_run of the instrument Forgets returned None for the pass tir\."):
+        tedsl.build(*scheduled())
+
+
 def test_passes_that_a_program_calls_are_seen_too():
     recorder = Recorder()
     with transform.PassContext(instruments=[recorder]):
@@ -178,6 +215,22 @@ def test_what_is_no_instrument():
     with pytest.raises(ArgumentTypeError, match="has none of the methods"):
         pass_instrument(type("Nothing", (), {}))
     assert tedsl.instrument is tedsl.ir.instrument
+
+
+@pytest.mark.parametrize("name, method, count", [
+    ("run_before_pass", lambda self, mod: None, 2), ("run_after_pass", lambda self: None, 2),
+    ("should_run", lambda self, mod, info, more: True, 2), ("enter_pass_ctx", lambda self, mod: None, 0),
+])
+def test_a_method_of_an_instrument_with_other_arguments_is_refused(name, method, count):
+    wrong = pass_instrument(type("Wrong", (), {name: method}))
+    words = rf"method {name} of the instrument Wrong .* {count} arguments(.|\n)*def {name}\("
+    with pytest.raises(ArgumentTypeError, match=words):
+        transform.PassContext(instruments=[wrong()])
+    recorder = Recorder()
+    with transform.PassContext(instruments=[recorder]) as context:
+        with pytest.raises(ArgumentTypeError, match=name):
+            context.override_instruments([wrong()])
+        assert context.instruments == [recorder] and recorder.told == ["enter"]
 
 
 # --- options ------------------------------------------------------------------------------------------------------------
@@ -216,6 +269,14 @@ def test_build_config_takes_the_options_of_older_programs():
     assert tedsl.build_config(restricted_func=False).config == {"tir.noalias": False}
     with pytest.raises(OptionError, match=r"no option 'auto_unroll'(.|\n)*auto_unroll_max_step"):
         tedsl.build_config(auto_unroll=3)
+
+
+def test_what_build_config_lists_it_accepts():
+    """disable_select_rewriting is no choice: False is taken from older programs, True refused, and the list is without it."""
+    with pytest.raises(OptionError) as error:
+        tedsl.build_config(auto_unroll=3)
+    assert "dump_pass_ir" in str(error.value) and "disable_select_rewriting" not in str(error.value)
+    assert tedsl.build_config(disable_select_rewriting=False).disabled_pass == []
     with pytest.raises(OptionError, match=r"tir\.RewriteUnsafeSelect cannot be disabled"):
         tedsl.build_config(disable_select_rewriting=True)
 
