@@ -270,6 +270,8 @@ def test_layouts_by_the_names_of_later_versions():
             (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, data_layout="NHWC", kernel_layout="OHWI"),
              'conv2d of data: kernel_layout is "OHWI"; to data of "NHWC" belongs "HWIO"(.|\\n)*layout_transform'),
             (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, layout="HWCN", data_layout="NHWC"), 'layout is "HWCN" and data_'),
+            (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, layout="NCHW", data_layout="NHWC"), 'layout is "NCHW" and data_'),
+            (lambda: topi.nn.conv1d(row, taps, layout="NCW", data_layout="NWC"), 'layout is "NCW" and data_layout is "NWC"'),
             (lambda: topi.nn.conv2d(data, kernel, 1, 0, 1, data_layout="NHCW"), 'layout is "NHCW"'),
             (lambda: topi.nn.conv1d(row, taps, data_layout="NWC", kernel_layout="OIW"), 'belongs "WIO"')):
         with pytest.raises(ArgumentError, match=words):

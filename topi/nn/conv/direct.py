@@ -17,9 +17,11 @@ from topi.nn.conv.packed import conv2d_NCHWc
 
 
 @checked
-def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any, layout: str = "NCHW",
-           out_dtype: Any = None, *, data_layout: str | None = None, kernel_layout: str = "") -> te.Tensor:
-    """The convolution for `layout` "NCHW", "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc" with blocked tensors.
+def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dilation: Any,
+           layout: str | None = None, out_dtype: Any = None, *, data_layout: str | None = None,
+           kernel_layout: str = "") -> te.Tensor:
+    """The convolution for `layout` "NCHW" (if none is given), "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc", which has
+    blocked tensors.
 
     data_layout: the name of `layout` in later versions of TVM. kernel_layout: that of `filter`, which is the one that belongs
     to the layout of the data ("": this one): "OIHW" to "NCHW", "HWIO" to "NHWC" and "HWCN".
@@ -70,9 +72,12 @@ def group_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding:
 
 @checked
 def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
-           layout: str = "NCW", out_dtype: Any = None, *, data_layout: str | None = None,
+           layout: str | None = None, out_dtype: Any = None, *, data_layout: str | None = None,
            kernel_layout: str = "") -> te.Tensor:
-    """The convolution for `layout` "NCW" or "NWC". data_layout, kernel_layout ("OIW", "WIO"): as of conv2d."""
+    """The convolution for `layout` "NCW" (if none is given) or "NWC".
+
+    data_layout, kernel_layout ("OIW", "WIO"): as of conv2d.
+    """
     layout = _one_layout(f"conv1d of {data.name}", layout, data_layout, "NCW")
     _check_kernel(f"conv1d of {data.name}", layout, kernel_layout, {"NCW": "OIW", "NWC": "WIO"})
     convolution = {"NCW": conv1d_ncw, "NWC": conv1d_nwc}.get(layout)
@@ -107,14 +112,12 @@ def conv3d_ndhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any,
                     kernel_layout="DHWIO", groups=groups, name="Conv3dOutput")
 
 
-def _one_layout(where: str, layout: str, data_layout: str | None, default: str) -> str:
-    """The layout of the data, given by one of its two names."""
-    if data_layout is None:
-        return layout
-    if layout not in (default, data_layout):
+def _one_layout(where: str, layout: str | None, data_layout: str | None, default: str) -> str:
+    """Returns the layout of the data, given by either of its names; ArgumentError where they contradict each other."""
+    if layout is not None and data_layout is not None and layout != data_layout:
         raise ArgumentError(f'{where}: layout is "{layout}" and data_layout is "{data_layout}"',
                             hint="they say the same: pass one")
-    return data_layout
+    return next((given for given in (layout, data_layout) if given is not None), default)
 
 
 def _check_kernel(where: str, layout: str, kernel_layout: str, of_data: Mapping[str, str]) -> None:
