@@ -140,6 +140,19 @@ class AbsentModuleError(TedslError, ImportError):
     """A module of TVM that tedsl does not have."""
 
 
+def type_in_words(value: object) -> str:
+    """Returns the name of the type of `value` after its article: "an int", "a Tensor", "an IRModule"."""
+    return with_article(type(value).__name__)
+
+
+def with_article(name: str) -> str:
+    """Returns the name of a type after its indefinite article, which names that begin with an abbreviation choose as it is
+    spoken: "an NDArray", "a GPU"."""
+    abbreviated = name[:2].isupper() or name.startswith("nd")
+    vowel = name[:1].upper() in ("AEFHILMNORSX" if abbreviated else "AEIO")
+    return f"an {name}" if vowel else f"a {name}"
+
+
 def missing_attribute(owner: str, name: str, known: Iterable[str], instead: Mapping[str, str]) -> AttributeError:
     """The error for an attribute that a value does not have; of a private name, Python's.
 

@@ -9,7 +9,7 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError, with_article
 from tedsl.ir.func import IRModule
 from tedsl.ir.stmt import For
 from tedsl.ir.walk.visitor import post_order
@@ -254,10 +254,11 @@ def test_kinds_without_a_backend(kind):
     (lambda s, args: tedsl.build(s), "a schedule is lowered with its arguments"),
     (lambda s, args: tedsl.build(s, args[0]), "args is a list of tensors"),
     (lambda s, args: tedsl.build(args[0]), "a Schedule, a PrimFunc or an IRModule is needed, not Tensor"),
+    (lambda s, args: tedsl.build([3]), "a list of functions holds IRModules and PrimFuncs, not an int"),
     (lambda s, args: tedsl.build(args), "a list of functions holds IRModules and PrimFuncs, not a Tensor"),
     (lambda s, args: tedsl.build([tedsl.lower(s, args)] * 2), "two functions of the list are called 'main'"),
     (lambda s, args: tedsl.build([tedsl.lower(s, args)], "llvm"), r'have arguments already\n.*build\(..., target="llvm"\)'),
-    (lambda s, args: tedsl.build(tedsl.lower(s, args), "llvm"), r'a IRModule has arguments.*\n.*build\(..., target="llvm"\)'),
+    (lambda s, args: tedsl.build(tedsl.lower(s, args), "llvm"), r'an IRModule has arguments.*\n.*build\(..., target="llvm"\)'),
     (lambda s, args: tedsl.build(s, args, name=""), "the name of a function"),
     (lambda s, args: tedsl.build(IRModule()), "no functions"),
     (lambda s, args: tedsl.build({"llvm": tedsl.lower(s, args), "cuda": tedsl.lower(s, args)}), "2 targets"),
@@ -265,6 +266,15 @@ def test_kinds_without_a_backend(kind):
 def test_wrong_inputs(call, words):
     with pytest.raises(ArgumentError, match=words):
         call(*added(8))
+
+
+@pytest.mark.parametrize("name, words", [
+    ("int", "an int"), ("Tensor", "a Tensor"), ("IRModule", "an IRModule"), ("NDArray", "an NDArray"),
+    ("ndarray", "an ndarray"),
+    ("DType", "a DType"), ("UInt", "a UInt"),
+])
+def test_articles_of_types(name, words):
+    assert with_article(name) == words
 
 
 def test_args_beside_a_module_are_ignored_with_a_warning():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tedsl import te, tir
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentTypeError, type_in_words
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -107,6 +107,6 @@ def _refused(operator: str, name: str, value: Any, hint: Any) -> ArgumentTypeErr
 def _brief(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, (tuple, list)):
-        return f"a {type(value).__name__} of shape {tuple(shape)}"
+        return f"{type_in_words(value)} of shape {tuple(shape)}"
     text = repr(value)
-    return text if len(text) < 60 else f"a {type(value).__name__}"
+    return text if len(text) < 60 else type_in_words(value)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tedsl import te, tir
-from tedsl.errors import ArgumentTypeError, DTypeError, ShapeError
+from tedsl.errors import ArgumentTypeError, DTypeError, ShapeError, type_in_words
 
 
 def as_int(value: Any) -> int | None:
@@ -40,7 +40,7 @@ def constant(value: Any, dtype: Any, where: str, name: str) -> Any:
 
 def _kind(value: Any) -> str:
     shape = getattr(value, "shape", None)
-    return f"a {type(value).__name__}" + (f" of shape {tuple(shape)}" if isinstance(shape, tuple) else "")
+    return type_in_words(value) + (f" of shape {tuple(shape)}" if isinstance(shape, tuple) else "")
 
 
 def axis_of(axis: Any, rank: int, where: str, name: str = "axis") -> int:

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tedsl.errors import InternalError
+from tedsl.errors import InternalError, type_in_words
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.expr import Expr, Var
@@ -157,7 +157,7 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> dict[Any, Any]:
 
 def _check_array(buffer: Buffer, array: Any) -> None:
     if not isinstance(array, np.ndarray):
-        raise InternalError(f"the argument for buffer {buffer.name} is a {type(array).__name__}, not a numpy array")
+        raise InternalError(f"the argument for buffer {buffer.name} is {type_in_words(array)}, not a numpy array")
     names = {"bool": ("bool", "uint8"), "bfloat16": ("bfloat16", "uint16")}.get(buffer.dtype, (buffer.dtype,))
     if array.dtype.name not in names:
         raise InternalError(f"the argument for buffer {buffer.name} of {buffer.dtype} is an array of {array.dtype.name}")

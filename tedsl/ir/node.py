@@ -11,7 +11,7 @@ from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, with_article
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -264,7 +264,7 @@ def _adopt_fields(made: Any) -> None:
         object.__setattr__(made, name, value)
         if not _is(value, of):
             raise ArgumentTypeError(f"{type(made).__name__}: the field {name} is {_article(of)}, not {_shown(value)}")
-        if isinstance(value, str) and not _is_text(value):
+        if isinstance(value, str) and not is_text(value):
             raise ArgumentError(f"{type(made).__name__}: the field {name} has no lone surrogate, {value!r} has")
 
 
@@ -307,7 +307,7 @@ def _is(value: Any, of: str) -> bool:
     return isinstance(value, {"int": int, "str": str}.get(of) or SCOPE[of])
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
@@ -317,7 +317,7 @@ def _article(of: str) -> str:
         return f"{_article(of.removesuffix(' | None'))} or None"
     if _element(of):
         return f"a tuple of {_element(of)}s"
-    return {"str": "a str", "int": "an int", "Mapping[str, Any]": "a dict"}.get(of, f"{'an' if of[0] in 'AEIO' else 'a'} {of}")
+    return {"str": "a str", "int": "an int", "Mapping[str, Any]": "a dict"}.get(of, with_article(of))
 
 
 def _shown(value: Any) -> str:

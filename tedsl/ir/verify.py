@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tedsl.errors import InternalError
+from tedsl.errors import InternalError, type_in_words
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import BOOL, INT32, VOID, DType
@@ -206,7 +206,7 @@ class _Verifier:
             case Let():
                 self.expect(e.var.dtype is e.value.dtype, lambda: f"{what}: let {e.var.name} of {e.value.dtype}")
             case ProducerLoad() | Reduce():
-                self.fail(f"{what} holds a {type(e).__name__}: formulas have it, loops do not")
+                self.fail(f"{what} holds {type_in_words(e)}: formulas have it, loops do not")
 
     def binary(self, e: BinaryOp, what: str) -> None:
         kind, a, b = type(e).__name__, e.a.dtype, e.b.dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tedsl.errors import ArgumentError, DTypeError, ShapeError
+from tedsl.errors import ArgumentError, DTypeError, ShapeError, type_in_words
 from tedsl.ir.dtype import BOOL, DType
 from tedsl.ir.node import Node
 
@@ -28,7 +28,7 @@ def check_rank(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
 
 def check_condition(condition: Expr, what: Node) -> None:
     if not condition.dtype.is_bool:
-        raise DTypeError(f"the condition of a {type(what).__name__} is bool, not {condition.dtype}",
+        raise DTypeError(f"the condition of {type_in_words(what)} is bool, not {condition.dtype}",
                          hint="compare first, for example x != 0")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from tedsl.display.facts import facts_page
-from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad
@@ -267,7 +267,7 @@ def _integer(tensor: Tensor, indices: tuple[Any, ...], position: int) -> Expr:
         raise DTypeError(f"{_written(tensor, indices)}: index {position} is the whole tensor {index.name}",
                          hint=f"index with an element, {tensor.name}[{index.name}[i], ...], or use topi.take")
     if isinstance(index, (list, tuple)):
-        raise DTypeError(f"{_written(tensor, indices)}: index {position} is a {type(index).__name__}",
+        raise DTypeError(f"{_written(tensor, indices)}: index {position} is {type_in_words(index)}",
                          hint=f"one index per dimension: {tensor.name}(*indices) or {tensor.name}[tuple(indices)]")
     expr = build.as_expr(index)
     if not expr.dtype.is_integer or expr.dtype.lanes != 1:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_level
@@ -67,7 +67,7 @@ def _functions_of_all(given: Sequence[Any], name: str, options: FunctionOptions)
     functions: dict[str, PrimFunc] = {}
     for part in given:
         if not isinstance(part, (PrimFunc, IRModule)):
-            raise ArgumentTypeError(f"a list of functions holds IRModules and PrimFuncs, not a {type(part).__name__}",
+            raise ArgumentTypeError(f"a list of functions holds IRModules and PrimFuncs, not {type_in_words(part)}",
                                     hint='lower a schedule first: build([lower(s, [A, B], name="f"), ...])')
         more = functions_of(part, None, name, None, options)
         twice = sorted(more.keys() & functions.keys())
@@ -82,7 +82,7 @@ def _ignore_args(inp: object, args: object) -> None:
     """Warn of `args` given beside functions, which have their own; refuse a target in their place."""
     if args is None:
         return
-    what = "the functions of a list have" if isinstance(inp, (list, tuple)) else f"a {type(inp).__name__} has"
+    what = "the functions of a list have" if isinstance(inp, (list, tuple)) else f"{type_in_words(inp)} has"
     if isinstance(args, Target) or (isinstance(args, str) and args.strip() != ""):
         raise ArgumentTypeError(f"args belong to a schedule; {what} arguments already",
                                 hint=f'a target is named: build(..., target="{args}")')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tedsl.errors import LoweringError
+from tedsl.errors import LoweringError, type_in_words
 from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.stmt import Stmt
@@ -55,5 +55,5 @@ def kind_of(op: Operation) -> Kind:
     """The entry of the table for `op`."""
     kind = KINDS.get(type(op))
     if kind is None:
-        raise LoweringError(f"{op.name} is a {type(op).__name__}, which cannot be lowered to loops")
+        raise LoweringError(f"{op.name} is {type_in_words(op)}, which cannot be lowered to loops")
     return kind

@@ -9,7 +9,7 @@ import numpy
 
 from tedsl.display.facts import facts_page
 from tedsl.display.markup import element
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, entry
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, entry, type_in_words
 from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
 
@@ -206,6 +206,6 @@ def _one_device(where: str, device: Device | None, ctx: Device | None) -> Device
 
 def _require_cpu(device: Device | None) -> None:
     if device is not None and not isinstance(device, Device):
-        raise ArgumentTypeError(f"the device is {device!r}, a {type(device).__name__}", hint="use cpu(), or device(\"cpu\")")
+        raise ArgumentTypeError(f"the device is {device!r}, {type_in_words(device)}", hint="use cpu(), or device(\"cpu\")")
     if device is not None and not device.exist:
         raise ArgumentError(f"there is no device {device} here", hint="use cpu()")

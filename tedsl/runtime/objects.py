@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tedsl.errors import ArgumentTypeError, TedslError
+from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.expr import StringImm
 from tedsl.ir.node import FrozenDict, Node
@@ -30,7 +30,7 @@ def convert(value: Any) -> Any:
         return FrozenDict({key: convert(item) for key, item in value.items()})
     if callable(value):
         return PackedFunc(value)
-    raise ArgumentTypeError(f"runtime.convert: a {type(value).__name__} cannot be converted",
+    raise ArgumentTypeError(f"runtime.convert: {type_in_words(value)} cannot be converted",
                             hint="numbers, strings, lists, tuples, dicts and functions can be converted")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from tedsl.errors import ScheduleError
+from tedsl.errors import ScheduleError, type_in_words
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
@@ -384,7 +384,7 @@ def describe(value: Any) -> str:
     if isinstance(value, Var):
         return f"the variable {value.name}"
     if isinstance(value, (list, tuple)):
-        return f"a {type(value).__name__} of {len(value)}"
+        return f"{type_in_words(value)} of {len(value)}"
     if value is None:
         return "None"
     name = getattr(value, "name", None)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeGuard
 
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.walk.visitor import variables
@@ -114,7 +114,7 @@ def _program(name: str, value: object, path: Path) -> Program:
             return Program(name, schedule, list(args))
         case PrimFunc() | IRModule():
             return Program(name, value, None)
-    raise ArgumentTypeError(f"{path}:{name} gives a {type(value).__name__}, not a schedule or loops",
+    raise ArgumentTypeError(f"{path}:{name} gives {type_in_words(value)}, not a schedule or loops",
                             hint="return s, [A, B, C] from the function, or a PrimFunc or an IRModule")
 
 

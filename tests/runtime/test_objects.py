@@ -17,7 +17,7 @@ def test_values_become_objects():
     assert convert(lambda x: x + 1)(2) == 3
     n = te.var("n")
     assert convert(n) is n
-    with pytest.raises(ArgumentTypeError, match="a object cannot be converted"):
+    with pytest.raises(ArgumentTypeError, match="an object cannot be converted"):
         convert(object())
 
 

@@ -166,9 +166,9 @@ def test_meshgrid(shapes, indexing):
     (lambda a: topi.nn.leaky_relu(topi.cast(a, "int8"), 0.5), DTypeError, r"leaky_relu of T_cast: alpha is 0.5"),
     (lambda a: topi.logical_not(topi.cast(a, "int8")), DTypeError, r"logical_not takes bool, not int8(.|\n)*equal\(x, 0\)"),
     (lambda a: topi.bitwise_not(a), DTypeError, r"bitwise_not takes integers, not float32"),
-    (lambda a: topi.take(np.ones((3, 2)), a), ArgumentTypeError, r"take: a is a ndarray of shape \(3, 2\) where"),
+    (lambda a: topi.take(np.ones((3, 2)), a), ArgumentTypeError, r"take: a is an ndarray of shape \(3, 2\) where"),
     (lambda a: topi.take(a, [0, 1]), ArgumentTypeError, r"take: indices is .* where a tensor is meant"),
-    (lambda a: topi.concatenate([a, np.ones(3)]), ArgumentTypeError, r"concatenate: a_tuple.1. is a ndarray of shape \(3,\)"),
+    (lambda a: topi.concatenate([a, np.ones(3)]), ArgumentTypeError, r"concatenate: a_tuple.1. is an ndarray of shape \(3,\)"),
 ])
 def test_what_is_refused(call, error, words):
     with pytest.raises(error, match=words):

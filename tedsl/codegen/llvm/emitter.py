@@ -13,7 +13,7 @@ from typing import Any
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.sink import Sink
 from tedsl.codegen.llvm.types import expect
-from tedsl.errors import InternalError
+from tedsl.errors import InternalError, type_in_words
 from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub, Var
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.certain import Certain
@@ -223,7 +223,7 @@ class Emitter(Sink):
             if e not in self.memo:
                 write = self.tables.data.get(type(e))
                 if write is None:
-                    raise InternalError(f"a {type(e).__name__} reached machine code: an earlier pass should have replaced it")
+                    raise InternalError(f"{type_in_words(e)} reached machine code: an earlier pass should have replaced it")
                 self.memo[e] = write(self, e)
             self.depth -= 1
             register = self.memo[e]
@@ -283,7 +283,7 @@ class Emitter(Sink):
         self.index_memo.clear()
         write = self.tables.statements.get(type(s))
         if write is None:
-            raise InternalError(f"a {type(s).__name__} reached machine code: an earlier pass should have replaced it")
+            raise InternalError(f"{type_in_words(s)} reached machine code: an earlier pass should have replaced it")
         self.descent(write, self, s)
 
 

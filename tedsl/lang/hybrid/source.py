@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tedsl.errors import ExpressionError, TedslError
+from tedsl.errors import ExpressionError, TedslError, type_in_words
 from tedsl.ir.source_line import SourceLine
 
 
@@ -56,6 +56,6 @@ def source_of(function: Callable[..., Any]) -> Source:
     text = textwrap.dedent("".join(lines))
     tree = ast.parse(text).body[0]
     if not isinstance(tree, ast.FunctionDef):
-        raise ExpressionError(f"hybrid script {name}: a function made by `def` is needed, this is a {type(tree).__name__}",
+        raise ExpressionError(f"hybrid script {name}: a function made by `def` is needed, this is {type_in_words(tree)}",
                               hint="write def f(a, b): ...")
     return Source(name, file, max(first, 1), tuple(text.splitlines()), tree)

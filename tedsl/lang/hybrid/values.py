@@ -6,6 +6,7 @@ import ast
 import numbers
 from typing import Any
 
+from tedsl.errors import type_in_words
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, StringImm
@@ -26,7 +27,7 @@ def kind_of(value: Any) -> str:
         return "None"
     if isinstance(value, (Expr, numbers.Number)):
         return "a number"
-    return "a function" if callable(value) else f"a {type(value).__name__}"
+    return "a function" if callable(value) else type_in_words(value)
 
 
 def refuse_arrays(source: Source, node: ast.AST, *values: Any) -> None:

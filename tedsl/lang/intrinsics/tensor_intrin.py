@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entry
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entry, type_in_words
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
@@ -150,7 +150,7 @@ def _check_op(op: Any, where: str) -> ComputeOp:
     if not isinstance(op, Operation):
         raise ArgumentTypeError(f"{where}: {shown(op)} is not an operation", hint=HOW)
     if not isinstance(op, ComputeOp):
-        raise ArgumentError(f"{where}: {op.name} is a {type(op).__name__}; the formula of an intrinsic is a te.compute",
+        raise ArgumentError(f"{where}: {op.name} is {type_in_words(op)}; the formula of an intrinsic is a te.compute",
                             hint=HOW)
     for tensor in op.input_tensors:
         if not isinstance(tensor.op, PlaceholderOp):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.errors import LoweringError
+from tedsl.errors import LoweringError, type_in_words
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import (
@@ -121,7 +121,7 @@ class _Writer:
     def stmt(self, s: Stmt) -> None:
         write = _STATEMENTS.get(type(s))
         if write is None:
-            raise LoweringError(f"hybrid.build: a {type(s).__name__} has no form in hybrid script")
+            raise LoweringError(f"hybrid.build: {type_in_words(s)} has no form in hybrid script")
         write(self, s)
 
     def block(self, header: str, body: Stmt) -> None:

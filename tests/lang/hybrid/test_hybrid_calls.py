@@ -77,7 +77,7 @@ def test_it_means_what_python_does(script_of, line, size):
         "b[0] = likely(a)", "b[0] = sum(a)")],
     ("if OUTSIDE: b[0] = 1.0", "OUTSIDE is a whole tensor", "make OUTSIDE an argument of the script"),
     ("b[0] = OUTSIDE[n]", "OUTSIDE is a tensor around the script", "make it an argument of the script"),
-    ("if PAIR: b[0] = 1.0", "a ndarray is neither true nor false", "compare first"),
+    ("if PAIR: b[0] = 1.0", "an ndarray is neither true nor false", "compare first"),
     # loops
     *[(f"for i in const_range({args}): b[i] = 1.0", "const_range takes the end; or the beginning, the end and a step",
        "write const_range(4)") for args in ("", "0, 3, 0", "0, 3, 1, 1")],

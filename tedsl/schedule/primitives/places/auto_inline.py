@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.expr import ProducerLoad, Var
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp, root_axes
@@ -42,7 +42,7 @@ def auto_inline_injective(sch: Schedule) -> None:
 
 def _inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
     if not isinstance(sch, Schedule):
-        raise ArgumentTypeError(f"a schedule is inlined into, not a {type(sch).__name__}", hint="s = te.create_schedule(C.op)")
+        raise ArgumentTypeError(f"a schedule is inlined into, not {type_in_words(sch)}", hint="s = te.create_schedule(C.op)")
     for stage in sch.stages:
         op = stage.op
         if type(op) is ComputeOp and _may_inline(stage.state) and fits(op):
