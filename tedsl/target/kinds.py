@@ -31,6 +31,7 @@ class TargetKind:
 
 
 COMMON = ("keys", "device", "model", "libs", "tag", "host", "num-cores", "from_device", "runtime", "link-params", "system-lib")
+COUNTS = ("num-cores", "max_num_threads", "thread_warp_size", "max_threads_per_block")  # options that are numbers from 1 on
 _CPU = ("mcpu", "mattr", "mtriple", "mfloat-abi", "mabi", "opt-level", "fast-math", "executor", "interface-api", "unpacked-api")
 _GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_block", "shared_memory_per_block",
         "registers_per_block", "max_shared_memory_per_block", "libs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
+from tedsl.ir.node import is_text
 from tedsl.target.features import CPUS, X86_FEATURES, apply_changes
 from tedsl.target.host import host
-from tedsl.target.kinds import COMMON, TargetKind, find_kind, kind_names, names_that_build
+from tedsl.target.kinds import COMMON, COUNTS, TargetKind, find_kind, kind_names, names_that_build
 from tedsl.target.stack import current_target, enter, leave
 
 
@@ -250,14 +252,22 @@ def _known(kind: TargetKind, option: str) -> bool:
 
 
 def _option_value(name: str, value: Any) -> Any:
+    """Returns the value of an option: a tuple for lists of names, an int for whole numbers, else what is given."""
+    words = value if isinstance(value, (list, tuple)) else (value,)
+    if any(isinstance(word, str) and not is_text(word) for word in words):
+        raise ArgumentError(f"the option {name} of a target is {value!r}, which has a lone surrogate",
+                            hint="write text that can be encoded as UTF-8")
     if name in ("mattr", "keys", "libs"):
         words = value.split(",") if isinstance(value, str) else value
         if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
             raise ArgumentTypeError(f"the option {name} of a target is a list of names, not {value!r}",
                                     hint=f'for example {{"kind": "llvm", "{name}": ["..."]}}')
         return tuple(word for word in words if word)
-    if isinstance(value, str) and value.lstrip("-").isdigit() and name not in ("mcpu", "arch", "model"):
-        return int(value)
+    if isinstance(value, str) and re.fullmatch("-?[0-9]{1,18}", value) and name not in ("mcpu", "arch", "model"):
+        value = int(value)
+    if name in COUNTS and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise ArgumentError(f"the option {name} of a target is a whole number from 1 on, not {value!r}",
+                            hint=f"for example -{name}=4")
     return value
 
 

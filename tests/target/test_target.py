@@ -53,6 +53,12 @@ def test_switching_a_feature_off_takes_what_stands_on_it():
 @pytest.mark.parametrize("wrong, words", [
     ("lvm", "no target kind 'lvm'.*llvm"), ("llvm -mcpv=haswell", "no option 'mcpv'.*mcpu"),
     ("llvm -mcpu=hasswell", "no processor 'hasswell'.*haswell"), ("llvm -mattr=avx2", r"no sign(.|\n)*\+avx2"),
+    ("llvm -model=\ud800", r"model of a target is '\\ud800', which has a lone surrogate"),
+    ({"kind": "llvm", "libs": ["mkl", "\udfff"]}, "libs of a target is .* lone surrogate"),
+    ('{"kind": "llvm", "model": "\\ud800"}', "lone surrogate"), ("llvm -mattr=\ud800", "lone surrogate"),
+    ("llvm -num-cores=abc", "num-cores of a target is a whole number from 1 on, not 'abc'"),
+    ("llvm -num-cores=--5", "whole number from 1 on, not '--5'"), ("llvm -num-cores=0", "whole number from 1 on, not 0"),
+    ("llvm -num-cores=²", "whole number from 1 on"), ("cuda -max_num_threads=many", "max_num_threads of a target is a whole"),
     ("llvm mcpu=x", "not an option"), ("", "no target kind ''"), (7, "a target is a str"),
 ])
 def test_mistakes_name_the_choices(wrong, words):
