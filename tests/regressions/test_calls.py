@@ -118,7 +118,7 @@ def test_code_for_another_system_is_shown_and_does_not_run(target):
 
 def test_an_unknown_machine_is_refused():
     s, a, c = doubled()
-    with pytest.raises(ArgumentError, match=r"no code for the machine 'nonsense'(.|\n)*-mtriple="):
+    with pytest.raises(ArgumentError, match=r"cannot generate code for the triple 'nonsense'(.|\n)*-mtriple="):
         tedsl.build(s, [a, c], target="llvm -mtriple=nonsense")
 
 
@@ -232,5 +232,5 @@ def test_shapes_of_one_name_are_checked_each(sizes):
     C = te.compute((n,), lambda i: A[i + 1] + B[i + 1], name="C")
     kernel = tedsl.build(te.create_schedule(C.op), [A, B, C])
     a, b = (np.zeros(size, "float32") for size in sizes)
-    with pytest.raises(ArgumentError, match=r"reads [AB]\[\(i \+ 1\)\]"):
+    with pytest.raises(ArgumentError, match=r"reads [AB]\[i \+ 1\]"):
         kernel(a, b, np.zeros(5, "float32"))

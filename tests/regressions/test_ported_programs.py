@@ -90,7 +90,7 @@ def test_a_later_condition_of_all_and_any_reads_only_where_the_earlier_ones_let_
 def test_the_order_of_conditions_matters():
     a = te.placeholder((10,), name="A")
     b = te.compute((10,), lambda i: te.if_then_else(te.all(a[i - 1] > 0, i >= 1), a[i], 0.0), name="B")
-    with pytest.raises(tedsl.TedslError, match=r"B reads A\[\(i - 1\)\] outside of A"):
+    with pytest.raises(tedsl.TedslError, match=r"B reads A\[i - 1\] outside of A"):
         tedsl.lower(te.create_schedule(b.op), [a, b])
 
 
@@ -127,7 +127,7 @@ def test_an_assertion_with_a_plain_string():
         assert x.tolist() == [1, 0, 0, 0]
         with pytest.raises(tedsl.TedslError, match="too short"):
             run_it(np.zeros(3, "int32"))
-    with pytest.raises(tedsl.TedslError, match=r"AssertStmt takes \(.*\), and got \(.*, int, Evaluate\): the mess"):
+    with pytest.raises(tedsl.TedslError, match=r"AssertStmt takes \(.*\), and got \(GT, IntImm, Evaluate\): the mess"):
         tir.AssertStmt(n > 3, 7, tir.Evaluate(0))
 
 
