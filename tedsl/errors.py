@@ -41,7 +41,9 @@ def shortened(refusal: TedslError) -> TedslError:
     if os.environ.get("TEDSL_TRACEBACK", "").strip().lower() == "full":
         return refusal
     error: BaseException | None = refusal
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # an error may be its own cause, directly or through others
+        seen.add(id(error))
         error.__traceback__ = _outside(error.__traceback__)
         error = error.__cause__
     return refusal

@@ -10,7 +10,7 @@ import pytest
 
 import tedsl
 from tedsl import nd, te, tir
-from tedsl.errors import OURS, InternalError, TedslError, entry
+from tedsl.errors import OURS, InternalError, TedslError, entry, shortened
 from tedsl.ir.source_line import SourceLine
 
 A = te.placeholder((4,), name="A")
@@ -141,3 +141,11 @@ def test_the_place_in_a_message_is_the_cell(notebook):
     with pytest.raises(TedslError):
         exec(compile(program, "/tmp/ipykernel_7/4231674237.py", "exec"), names)
     assert "Cell In[3], line 1" in "\n".join(map(repr, [d.where.short for d in names["s"].journal]))
+
+
+def test_an_error_that_is_its_own_cause_is_shown():
+    """It held the process: causes were followed without end."""
+    refusal = TedslError("refused")
+    refusal.__cause__ = ValueError("behind it")
+    refusal.__cause__.__cause__ = refusal
+    assert shortened(refusal) is refusal

@@ -187,8 +187,8 @@ def test_rfactor_of_such_a_split(inner):
     (lambda A, i, j: A[0, 0], "A[0, 0] reads a tensor"),
     (lambda A, i, j: te.sum(A[0, i], axis=te.reduce_axis((0, 4), "q")), "reads a tensor"),
     (lambda A, i, j: j.var, "j is about the axis j, which takes many values in a call"),
-    (lambda A, i, j: j + 1, "(j + 1) is about the axis j"),
-    (lambda A, i, j: i + 1, "(i + 1) is about the axis i"),
+    (lambda A, i, j: j + 1, "j + 1 is about the axis j"),
+    (lambda A, i, j: i + 1, "i + 1 is about the axis i"),
     (lambda A, i, j: THREAD.var, "is about the axis threadIdx.x")])
 def test_what_takes_many_values_in_a_call_is_no_factor(factor, words):
     """These were accepted, and then build broke, or gave a hint that could not work."""

@@ -49,11 +49,14 @@ def arguments_of(name, operator):
 
 
 def call(operator, values):
-    by_place = []
+    by_place, by_name = [], {}
     for name, parameter in inspect.signature(operator).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            by_name[name] = values[name]
+            continue
         listed = parameter.kind is parameter.VAR_POSITIONAL and isinstance(values[name], tuple)
         by_place += values[name] if listed else [values[name]]
-    return operator(*by_place)
+    return operator(*by_place, **by_name)
 
 
 @pytest.mark.parametrize("room", ["", "nn.", "image."])
