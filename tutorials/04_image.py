@@ -81,8 +81,8 @@ s[edges].parallel(yo)
 fast, result = measure("Tiles, vectors, threads", s, [source, edges])
 scipys = 1e3 * min(timeit.repeat(reference, number=1, repeat=3))
 print(f"\nscipy and numpy need {scipys:.2f} ms for the same, {scipys / fast:.0f} times as long: they go through the memory")
-print("once for each filter and each operation. In tiles, what a stage makes is still in the cache when the next one reads")
-print("it; that is paid for with the halo, 38 rows of blur_x for 32 of edges.")
+print("once for each filter and each operation. In tiles, what a stage makes is still in the cache when the")
+print("next one reads it; that is paid for with the halo, 38 rows of blur_x for 32 of edges.")
 
 out = pathlib.Path(__file__).parent / "out"
 out.mkdir(exist_ok=True)

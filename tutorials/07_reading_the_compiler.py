@@ -45,7 +45,7 @@ print("\nThe schedule explained:\n")
 print(*(part for line in explained.splitlines() for part in textwrap.wrap(line, 110) or [""]), sep="\n")
 assert "memory: 8 x 100 float32, 800 elements, 3200 bytes, for each iteration of i.outer of C" in explained
 assert "guard: k.outer*16 + k.inner < 100: 16 does not divide 100" in explained
-assert "guard: i.outer*8 + i.inner < n: nothing says that 8 divides n" in explained
+assert "guard: i.outer*8 + i.inner < n: 8 is not proved to divide n" in explained
 
 # One of the guards is of our own making: 20 divides 100. Take back the directives up to that split, and write it again.
 s.undo(4)
