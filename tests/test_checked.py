@@ -6,8 +6,10 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.driver import schedule_to_module
+from tedsl.errors import ArgumentError, ArgumentTypeError
 from tedsl.ir.stmt import For, IfThenElse
 from tedsl.ir.walk.rewriter import Rewriter
+from tests.one_stage import added
 
 
 def blurred(n=None):
@@ -189,3 +191,24 @@ def test_iterations_that_write_the_same_element():
     words = r"stores C\[0\], which another iteration of the parallel loop i, i = 0, wrote"
     with pytest.raises(tedsl.errors.AccessError, match=words):
         tedsl.build(func, checked=True)(np.zeros(4, "float32"))
+
+
+@pytest.mark.parametrize("said, checks", [
+    ("1", True), ("true", True), ("ON", True), ("0", False), ("false", False), ("No", False), ("off", False), ("", False),
+    (None, False), ("maybe", None)])
+def test_what_the_environment_says_about_checked_mode(monkeypatch, said, checks):
+    """TEDSL_CHECKED=false switched it on."""
+    monkeypatch.delenv("TEDSL_CHECKED", raising=False)
+    if said is not None:
+        monkeypatch.setenv("TEDSL_CHECKED", said)
+    if checks is None:
+        with pytest.raises(ArgumentError, match=r"TEDSL_CHECKED is 'maybe'\n  hint: set it to 1 or 0"):
+            tedsl.build(*added())
+    else:
+        assert ("call_packed" in tedsl.build(*added()).get_source("tir")) == checks
+    assert "call_packed" not in tedsl.build(*added(), checked=False).get_source("tir")
+
+
+def test_checked_is_a_truth_value():
+    with pytest.raises(ArgumentTypeError, match="checked is True, False or None, not 'x'"):
+        tedsl.build(*added(), checked="x")

@@ -1,6 +1,9 @@
 """LLVM behind a lock: several threads compile at once; one machine per target; modules that LLVM does not accept."""
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ from tedsl.errors import InternalError
 from tedsl.ir import build
 from tedsl.target import Target
 from tests.codegen.kernels import AVX2, HOST, Kernel, elementwise
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_threads_compile_at_once():
@@ -59,3 +64,16 @@ def test_paths_of_an_index_to_the_counters_of_loops():
                                 "%v0 = call i64 @llvm.smin.i64(i64 %i, i64 9)", "%v1 = select i1 %c, i64 %i, i64 %v0")) == 2
     paths = index_paths(function("%v0 = phi i64 [ 0, %entry ], [ %n, %loop ]", *doubled))
     assert MOST_PATHS < paths <= 2 * MOST_PATHS
+
+
+def test_without_llvmlite_lower_works_and_build_says_what_is_missing():
+    program = ("import sys; sys.modules['llvmlite'] = None\n"
+               "import tedsl; from tedsl import te\n"
+               "A = te.placeholder((4,), name='A'); B = te.compute((4,), lambda i: A[i] + 1, name='B')\n"
+               "s = te.create_schedule(B.op); print(tedsl.lower(s, [A, B]))\n"
+               "try: tedsl.build(s, [A, B], target=sys.argv[1] or None)\n"
+               "except tedsl.TedslError as e: print(e)\n")
+    for target in ("", "llvm -mcpu=haswell"):
+        done = subprocess.run([sys.executable, "-c", program, target], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert "primfn" in done.stdout and "llvmlite, which is missing" in done.stdout, done.stderr
+        assert "pip install llvmlite" in done.stdout

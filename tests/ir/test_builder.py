@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tedsl import tir
 from tedsl.errors import ArgumentError, DTypeError, ExpressionError, ShapeError
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
@@ -93,3 +94,15 @@ def test_the_variable_of_a_loop_holds_its_range(begin, end, dtype):
         pass
     with ib.for_range(0, 127, "i", dtype="int8"), ib.for_range(0, Var("n", "int64"), "j", dtype="int32"):
         pass
+
+
+def test_memory_scopes_of_the_builder_are_those_of_set_scope():
+    """ib.allocate took any word."""
+    ib = tir.ir_builder.create()
+    with pytest.raises(ArgumentError, match=r"allocate buf: there is no memory scope 'foo'\n  hint: choose one of global"):
+        ib.allocate("float32", 8, scope="foo")
+    with pytest.raises(ArgumentError, match="pointer ptr: there is no memory scope 'locals'"):
+        ib.pointer("float32", scope="locals")
+    with pytest.raises(ArgumentError, match="allocate buf: the scope is a string, not 3"):
+        ib.allocate("float32", 8, scope=3)
+    assert ib.allocate("float32", 8, scope="local.L1").dtype == "float32"

@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.ir import expr, func, iters, node, stmt
@@ -109,3 +110,13 @@ def test_each_class_of_nodes_has_its_types_checked():
             name = node._element(of) or of.removesuffix(" | None")
             assert not f.init or of in node._UNCHECKED or name in ("int", "str") or of.startswith("Mapping[") \
                 or name in node.SCOPE, (cls, f.name)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: tir.Store(3, 4, 5), lambda: tir.BufferStore(3, 4, 5), lambda: tir.LetStmt(3, 4, 5), lambda: tir.Shuffle(3, 4),
+    lambda: tir.For(3, 4, 5, 6, 7), lambda: tir.SeqStmt(3), lambda: tir.PrimFunc(3, 4), lambda: tir.BufferLoad(1, 2),
+    lambda: tir.Reduce(1, 2, 3, 4, 5), lambda: tir.IntImm("int32", "x"),
+])
+def test_nodes_say_what_they_take(make):
+    with pytest.raises(tedsl.TedslError, match=r"\w+: the field \w+ is an? .*, not "):
+        make()

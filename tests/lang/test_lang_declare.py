@@ -240,3 +240,9 @@ def test_attributes_are_read_as_constants():
         assert name == "conv" and number.value == 1 and factor.value == 2.5 and flag.dtype == "bool" and flag.value == 1
         assert op.attrs["axis"] == -1 and int(op.attrs["axis"]) == -1 and op.attrs["sizes"]["x"].value == 3
         assert op.attrs["layout"] == "NC" and isinstance(op.attrs["layout"], str) and op.attrs["mine"] is A
+
+
+@pytest.mark.parametrize("make", [lambda n: te.placeholder(n), lambda n: te.compute(n, lambda i: i + 1),
+                                  lambda n: tir.decl_buffer(n)])
+def test_an_array_without_dimensions_is_a_number(make):
+    assert [int(dim) for dim in make(np.array(3)).shape] == [3]

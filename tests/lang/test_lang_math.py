@@ -178,3 +178,13 @@ def test_calls_by_name():
         tir.call_intrin("float32", "tir.exp", x, x)
     with pytest.raises(AttributeError, match=r"no operator 'tir\.nothing'"):
         tir.call_intrin("float32", "tir.nothing", x)
+
+
+def test_python_functions_of_expressions():
+    A = te.placeholder((4,), "int32", name="A")
+    B = te.compute((4,), lambda i: abs(+A[i]) + divmod(A[i], 3)[1], name="B")
+    a, b = np.array([-5, 0, 7, -2**31], "int32"), np.zeros(4, "int32")
+    tedsl.build(te.create_schedule(B.op), [A, B])(a, b)
+    np.testing.assert_array_equal(b, np.abs(a) + a % 3)
+    with pytest.raises(tedsl.TedslError, match=r"write te\.round"):
+        te.compute((4,), lambda i: round(A[i]))

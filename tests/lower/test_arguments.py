@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from tedsl import te
-from tedsl.errors import LoweringError
+import tedsl
+from tedsl import te, tir
+from tedsl.errors import ArgumentError, LoweringError
 from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.evaluate import run
 from tedsl.ir.stmt import BufferRealize
@@ -12,6 +13,7 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.lower.lower import lower_schedule
 from tedsl.schedule.handles import create_schedule
 from tests.lower.programs import check, whole_numbers
+from tests.one_stage import added, doubled, runs
 from tests.refusing import refused
 
 A = te.placeholder((10,), name="A")
@@ -234,3 +236,33 @@ def test_what_the_schedule_does_not_compute_is_no_argument():
         lower_schedule(schedule(), [A, other, C])
     with pytest.raises(LoweringError, match="B is bound to the buffer mine, and neither is an argument"):
         lower_schedule(schedule(), [A, C], binds={B: decl_buffer((10,), "float32", name="mine")})
+
+
+@pytest.mark.parametrize("shape, dtype", [((15,), "float32"), ((17,), "float32"), ((4, 4), "float32"), ((16,), "float64")])
+def test_a_buffer_that_does_not_fit_its_tensor(shape, dtype):
+    s, a, c = doubled()
+    with pytest.raises(LoweringError, match=r"the buffer Ab has shape(.|\n)*A.shape"):
+        tedsl.build(s, [a, c], binds={a: tir.decl_buffer(shape, dtype, name="Ab")})
+
+
+@pytest.mark.parametrize("binds", [3, {"A": 3}, {3: None}])
+def test_binds_maps_tensors_to_buffers(binds):
+    s, a, c = doubled()
+    with pytest.raises(LoweringError, match="binds is a dict from tensors to buffers"):
+        tedsl.lower(s, [a, c], binds=binds)
+
+
+def test_a_buffer_of_another_symbolic_size_is_checked_at_the_call():
+    s, a, c = doubled()
+    f = tedsl.build(s, [a, c], binds={a: tir.decl_buffer((te.var("m"),), name="Ab")})
+    assert runs(f)
+    out = np.zeros(16, "float32")
+    with pytest.raises(ArgumentError, match="dimension 0 of Ab is m, that of A 16"):
+        f(np.ones(4, "float32"), out)
+    assert not out.any()
+
+
+def test_arguments_are_counted_from_1_in_lower_as_in_calls():
+    s, (A, _) = added()
+    with pytest.raises(tedsl.TedslError, match="argument 2 of the function is 3"):
+        tedsl.lower(s, [A, 3])

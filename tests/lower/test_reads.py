@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir import build
@@ -247,3 +248,12 @@ def test_an_error_names_the_line_of_the_formula():
     empty, places = te.placeholder((0,), name="empty"), te.placeholder((1,), "int32", name="places")
     with pytest.raises(LoweringError, match=r"no elements\n  in stage first \(.*test_reads.py:\d+\)"):
         lowered(te.compute((1,), lambda i: empty[places[i]], name="first"), empty, places)
+
+
+@pytest.mark.parametrize("bits", [26, 40])
+def test_the_search_for_an_index_outside_keeps_nothing(bits):
+    """It made tuples of whole axes: gigabytes, or a MemoryError."""
+    DATA = te.placeholder((4,), name="DATA")
+    far = te.compute((1 << bits,), lambda i: DATA[i], name="far")
+    with pytest.raises(tedsl.TedslError, match="far reads DATA"):
+        tedsl.lower(te.create_schedule(far.op), [DATA, far])

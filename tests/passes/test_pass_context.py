@@ -11,6 +11,7 @@ from tedsl.ir.instrument import PassInstrument, PassTimingInstrument, PrintAfter
 from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.selection import NAMES, NEEDED, info_of
 from tedsl.target import Target
+from tests.one_stage import doubled
 
 LANES = 8
 
@@ -285,3 +286,24 @@ def test_dumped_loops(capsys):
     with tedsl.build_config(dump_pass_ir=True):
         tedsl.lower(*scheduled())
     assert "After Running Pass: tir.StorageFlatten" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"config": "tir.noalias"}, "config is a dict"),
+    ({"opt_level": "3"}, "'opt_level' is of type int"),
+    ({"disabled_pass": "tir.UnrollLoop"}, "list of names of passes"),
+    ({"required_pass": [3]}, "list of names of passes"),
+])
+def test_options_of_the_wrong_type(options, words):
+    with pytest.raises(OptionError, match=words):
+        tedsl.transform.PassContext(**options)
+
+
+def test_a_pass_that_returns_nothing_is_named():
+    def forgetful(func):
+        return None
+
+    s, a, c = doubled()
+    context = tedsl.transform.PassContext(config={"tir.add_lower_pass": [(0, forgetful)]})
+    with context, pytest.raises(ArgumentTypeError, match=r"forgetful of tir\.add_lower_pass returned None"):
+        tedsl.lower(s, [a, c])

@@ -137,3 +137,14 @@ def test_the_device_by_its_old_name():
             refused()
     with pytest.raises(ArgumentError, match=r"there is no device cuda\(0\) here"):
         nd.empty((2,), ctx=device("cuda"))
+
+
+def test_shapes_of_empty_are_ints():
+    with pytest.raises(ArgumentTypeError, match="made of ints"):
+        tedsl.nd.empty((1.5,))
+
+
+@pytest.mark.parametrize("made", [lambda: tedsl.nd.array([[1, 2], [3]]), lambda: tedsl.nd.from_dlpack(3)])
+def test_arrays_that_cannot_be_made(made):
+    with pytest.raises(tedsl.TedslError, match="hint"):
+        made()

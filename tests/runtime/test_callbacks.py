@@ -14,8 +14,10 @@ from tedsl import te, tir
 from tedsl.errors import ArgumentError, OptionError
 from tedsl.ir.builder import create
 from tedsl.ir.evaluate import run
+from tedsl.ir.functions import registered
 from tedsl.runtime.functions import PackedFunc, list_global_func_names, remove_global_func
 from tests.lower.written.programs import both, function
+from tests.one_stage import added
 
 n = te.var("n")
 A = tir.decl_buffer((n,), "float32", "A")
@@ -353,3 +355,16 @@ def test_inputs_cannot_be_written(register):
     with pytest.raises(ValueError, match="read-only"):
         kernel(x, np.zeros(3, "float32"))
     assert x.tolist() == [1, 1, 1]
+
+
+def test_the_list_of_python_functions_has_none_of_ours():
+    """A build in checked mode put tedsl.checked.fault among them."""
+    tedsl.build(*added(), checked=True)
+    tedsl.register_func("test.listed", lambda: None)
+    try:
+        with pytest.raises(tedsl.TedslError, match=r"no Python function is registered as 'test\.nothing'") as caught:
+            registered("test.nothing")
+        assert "test.listed" in str(caught.value) and "tedsl.checked" not in str(caught.value)
+        assert "tedsl.checked.fault" not in tedsl.runtime.list_global_func_names()
+    finally:
+        tedsl.runtime.remove_global_func("test.listed")

@@ -8,6 +8,8 @@ import pytest
 
 import tedsl
 from tedsl import te
+from tedsl.errors import ScheduleError
+from tests.one_stage import doubled
 
 
 def plain():
@@ -61,3 +63,12 @@ def test_the_same_loops_and_values(program, copied):
     result = np.zeros(8, "float32")
     tedsl.build(t, [A2, C2])(np.arange(8, dtype="float32"), result)
     np.testing.assert_array_equal(result, np.arange(8) * 2 + 1)
+
+
+def test_errors_of_schedules_travel_between_processes():
+    s, _, c = doubled()
+    with pytest.raises(ScheduleError) as caught:
+        s[c].split(c.op.axis[0], factor=0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again), again.loops) == (ScheduleError, str(caught.value), caught.value.loops)
+    assert str(copy.deepcopy(caught.value)) == str(caught.value)

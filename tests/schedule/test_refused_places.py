@@ -2,6 +2,7 @@
 
 import pytest
 
+import tedsl
 from tedsl import te
 from tedsl.errors import ArgumentTypeError
 from tedsl.fuzz.run import GROUP, Group
@@ -412,3 +413,14 @@ def test_every_place_that_is_named_can_be_taken(part):
                 assert not [wrong for wrong in misplaced(s.state) if wrong.producer is twin], (number, stage.name, loop.name)
                 tried += 1
     assert tried > 10
+
+
+def test_reverse_compute_at_is_refused_by_its_own_name():
+    """The message spoke of a compute_at that nobody had written."""
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((4,), lambda i: B[i] * 2.0, name="C")
+    D = te.compute((4,), lambda i: B[i] + C[i], name="D")
+    s = te.create_schedule(D.op)
+    with pytest.raises(tedsl.TedslError, match=r"^reverse_compute_at\(B, i\) of C on stage B: D uses B too"):
+        s[C].reverse_compute_at(s[B], B.op.axis[0])

@@ -2,11 +2,13 @@
 
 import pytest
 
-from tedsl.errors import ArgumentError, ArgumentTypeError
+import tedsl
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError
 from tedsl.ir.dtype import dtype
 from tedsl.runtime.device import device
 from tedsl.target import Target, as_target, create, cuda, host_target, rocm
 from tedsl.target.features import X86_CPUS, apply_changes
+from tests.one_stage import added, doubled, runs
 
 F32, F64, I8, I16, BOOL = map(dtype, ("float32", "float64", "int8", "int16", "bool"))
 
@@ -137,3 +139,33 @@ def test_a_notation_that_does_not_end(text, words):
 def test_lists_of_names_hold_names(option, value):
     with pytest.raises(ArgumentTypeError, match=rf"the option {option} of a target is a list of names, not "):
         Target({"kind": "llvm", option: value})
+
+
+@pytest.mark.parametrize("target", ["llvm -mtriple=x86_64-pc-windows-msvc", "llvm -mtriple=arm64-apple-darwin"])
+def test_code_for_another_system_is_shown_and_does_not_run(target):
+    s, a, c = doubled()
+    module = tedsl.build(s, [a, c], target=target)
+    assert "define" in module.get_source() and module.get_source("asm")
+    with pytest.raises(TedslError, match=r"lacks (x86-64 windows|aarch64 darwin): it is"):
+        runs(module)
+
+
+def test_an_unknown_machine_is_refused():
+    s, a, c = doubled()
+    with pytest.raises(ArgumentError, match=r"cannot generate code for the triple 'nonsense'(.|\n)*-mtriple="):
+        tedsl.build(s, [a, c], target="llvm -mtriple=nonsense")
+
+
+def test_a_feature_that_llvm_does_not_know_is_refused_with_what_is_near():
+    with pytest.raises(tedsl.TedslError, match=r"x86-64 has no feature 'avx512vnn'\n  hint: did you mean avx512vnni"):
+        tedsl.target.Target("llvm -mtriple=x86_64-linux-gnu -mattr=+avx512vnn")
+
+
+def test_an_option_without_its_value_is_named():
+    with pytest.raises(tedsl.TedslError, match="'-mcpu' in target 'llvm -mcpu' has no value"):
+        tedsl.target.Target("llvm -mcpu")
+
+
+def test_a_wrong_target_host_is_refused():
+    with pytest.raises(tedsl.TedslError, match="no target kind 'banana'"):
+        tedsl.build(*added(), "llvm", target_host="banana")
