@@ -1,0 +1,9 @@
+"""Entry points of kernels in LLVM IR: functions that check the arguments of a call and run the version of the kernel that fits.
+
+`checks.py` emits the checks, for any kind of caller; `numpy_arrays.py` the entry point for Python, which reads numpy arrays.
+"""
+
+from tedsl.codegen.llvm.entry.numpy_arrays import DECLARATIONS, entry_source
+from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source
+
+__all__ = ["DECLARATIONS", "KernelSymbol", "call_source", "entry_source"]

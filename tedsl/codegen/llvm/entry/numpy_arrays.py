@@ -1,0 +1,224 @@
+"""The entry point of a kernel for Python, in LLVM IR: a METH_FASTCALL | METH_KEYWORDS function that checks numpy arrays and
+calls the kernel.
+
+    PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+
+It reads the fields of numpy's arrays at offsets that `runtime/layout.py` has probed. `self` is the checked call in Python
+(`runtime/call.py`): any argument that fails a check here goes there, to be converted or refused with a message. So a check here
+may be stricter than the rule, never laxer. Beside it stands `i32 f.call(ptr slots)`, by which that checked call and the timer
+run the kernel: one 64-bit slot for each argument.
+"""
+
+from __future__ import annotations
+
+from tedsl.codegen.llvm.entry.checks import Checks
+from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
+from tedsl.codegen.llvm.types import global_name
+from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
+from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
+
+# Kernels that touch this much memory run without the GIL; releasing it costs about 40 ns, such a kernel takes microseconds.
+RELEASE_BYTES = 64 * 1024
+
+DECLARATIONS = """
+@tedsl_type_ndarray = external global i8
+@tedsl_type_NDArray = external global i8
+@tedsl_type_int = external global i8
+@tedsl_type_float = external global i8
+@tedsl_none = external global i8
+@tedsl_bfloat16_number = external global i32
+@tedsl.fail = private unnamed_addr constant [5 x i8] c"fail\\00"
+@tedsl.format = private unnamed_addr constant [2 x i8] c"i\\00"
+@tedsl.refuse_names = private unnamed_addr constant [13 x i8] c"refuse_names\\00"
+@tedsl.object = private unnamed_addr constant [2 x i8] c"O\\00"
+declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
+declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
+"""
+
+
+def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout, *, release: bool) -> str:
+    """Returns the IR of `@<name>.entry`. compact: the kernel for compact arrays, if there is one.
+    release: always without the GIL.
+    """
+    return _Entry(sig, general, compact, layout, release).text()
+
+
+class _Entry(Checks):
+    """Emits one entry point. What is required in a block is tested at its end: where that fails, the call goes to the checked
+    call in Python.
+    """
+
+    def __init__(self, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout,
+                 release: bool) -> None:
+        super().__init__(sig, general, compact)
+        self.layout, self.release = layout, release
+        self.overflow = ""
+        self.objects: dict[int, str] = {}
+        self.arrays: dict[int, str] = {}
+        self.flags: dict[int, str] = {}
+
+    def next_block(self, label: str) -> None:
+        """Ends the block: continues at `label` if all conditions collected in it hold, else goes to Python."""
+        self.lines.append(f"  br i1 {self.all_of(self.conditions)}, label %{label}, label %slow")
+        self.start(label)
+
+    # --- the function, top to bottom ---
+
+    def text(self) -> str:
+        self.lines += [f"define ptr {global_name(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count, ptr %names) "
+                       f"{QUICK} {{", "entry:"]
+        if self.sig.has_scalars():
+            self.overflow = self.assign("alloca i32, align 4")
+        self.require(f"icmp eq i64 %count, {len(self.sig.params)}")
+        self.require("icmp eq ptr %names, null")  # arguments by name: refused in words
+        self.next_block("objects")
+        self.check_types()
+        self.next_block("fields")
+        self.check_fields()
+        self.next_block("shapes")
+        self.load_shapes()
+        self.bind_scalars()
+        self.bind("shape")
+        self.check_shapes()
+        self.choose_kernel()
+        self.finish()
+        return "\n".join(self.lines)
+
+    def check_types(self) -> None:
+        for k, param in enumerate(self.sig.params):
+            slot = self.assign(f"getelementptr ptr, ptr %args, i64 {k}")
+            self.objects[k] = obj = self.assign(f"load ptr, ptr {slot}")
+            type_ = self.field(obj, self.layout.type, "ptr")
+            if isinstance(param, ScalarParam):
+                wanted = "float" if param.dtype.is_float else "int"
+                self.require(f"icmp eq ptr {type_}, @tedsl_type_{wanted}")
+                continue
+            wrapped = self.assign(f"icmp eq ptr {type_}, @tedsl_type_NDArray")
+            inner = self.assign(f"getelementptr i8, ptr {obj}, i64 {self.layout.wrapped}")
+            place = self.assign(f"select i1 {wrapped}, ptr {inner}, ptr {slot}")
+            self.arrays[k] = array = self.assign(f"load ptr, ptr {place}")
+            self.require(f"icmp eq ptr {self.field(array, self.layout.type, 'ptr')}, @tedsl_type_ndarray")
+
+    def check_fields(self) -> None:
+        """Requires the rank, dtype and flags of each array.
+        An output must be contiguous here; Python checks others for overlapping elements.
+        """
+        for k, param in self.sig.tensors():
+            array = self.arrays[k]
+            self.require(f"icmp eq i32 {self.field(array, self.layout.ndim, 'i32')}, {len(param.shape)}")
+            descr = self.field(array, self.layout.descr, "ptr")
+            self.require(f"icmp ne i8 {self.field(descr, self.layout.byteorder, 'i8')}, {ord('>')}")
+            self.check_number(self.field(descr, self.layout.number, "i32"), param)
+            self.flags[k] = flags = self.field(array, self.layout.flags, "i32")
+            mask = ALIGNED | (WRITEABLE if param.written else 0) | (C_CONTIGUOUS if param.written or not param.strides else 0)
+            self.require(f"icmp eq i32 {self.assign(f'and i32 {flags}, {mask}')}, {mask}")
+
+    def check_number(self, number: str, param: TensorParam) -> None:
+        tests = [self.assign(f"icmp eq i32 {number}, {n}") for n in NUMBERS[str(param.dtype)]]
+        if param.dtype == "bfloat16":
+            own = self.assign("load i32, ptr @tedsl_bfloat16_number")
+            tests.append(self.assign(f"icmp eq i32 {number}, {own}"))
+        self.conditions.append(tests[0] if len(tests) == 1 else self.assign(f"or i1 {tests[0]}, {tests[1]}"))
+
+    def load_shapes(self) -> None:
+        for k, param in self.sig.tensors():
+            self.data[k] = self.field(self.arrays[k], self.layout.data, "ptr")
+            shape = self.field(self.arrays[k], self.layout.shape, "ptr") if param.shape else ""
+            self.dims[k] = [self.field(shape, 8 * d, "i64") for d in range(len(param.shape))]
+
+    def scalar(self, binding: Binding) -> str:
+        dtype, obj = binding.var.dtype, self.objects[binding.param]
+        if dtype.is_float:
+            return self.float_scalar(obj, binding)
+        value = self.assign(f"call i64 @PyLong_AsLongLongAndOverflow(ptr {obj}, ptr {self.overflow})")
+        self.require(f"icmp eq i32 {self.assign(f'load i32, ptr {self.overflow}')}, 0")
+        self.require_fit(binding.var, value)
+        return self.assign(f"inttoptr i64 {value} to ptr") if dtype.is_handle else value
+
+    def float_scalar(self, obj: str, binding: Binding) -> str:
+        value = self.assign(f"call double @PyFloat_AsDouble(ptr {obj})")
+        if binding.var.dtype.bits == 64:
+            return value
+        if binding.var.dtype.bits == 16:  # rounding to 16 bits is done in Python
+            self.conditions.append("false")
+        narrow = self.assign(f"fptrunc double {value} to float")
+        back = self.assign(f"fpext float {narrow} to double")
+        error = self.assign(f"fsub double {value}, {back}")  # infinite where a finite value became infinite
+        for infinity in ("0x7FF0000000000000", "0xFFF0000000000000"):
+            self.require(f"fcmp une double {error}, {infinity}")
+        return narrow
+
+    # --- strides, the call ---
+
+    def is_compact(self, k: int) -> str:
+        return self.assign(f"icmp ne i32 {self.assign(f'and i32 {self.flags[k]}, {C_CONTIGUOUS}')}, 0")
+
+    def load_strides(self, k: int) -> list[str]:
+        """Loads the strides of array k, in elements. A stride that is not a multiple of the element size goes to Python."""
+        param = self.sig.params[k]
+        assert isinstance(param, TensorParam)
+        base = self.field(self.arrays[k], self.layout.strides, "ptr")
+        strides = []
+        for d, dim in enumerate(self.dims[k]):
+            value = self.field(base, 8 * d, "i64")
+            size = param.dtype.bytes
+            if size > 1:
+                self.require(f"icmp eq i64 {self.assign(f'and i64 {value}, {size - 1}')}, 0")
+                value = self.assign(f"ashr i64 {value}, {size.bit_length() - 1}")
+            if param.buffer.buffer_type == "auto_broadcast":
+                value = self.assign(f"select i1 {self.assign(f'icmp eq i64 {dim}, 1')}, i64 0, i64 {value}")
+            strides.append(value)
+        return strides
+
+    def call(self, kernel: KernelSymbol) -> None:
+        """Emits the call of the kernel, without the GIL if it may run long, and returns to Python by its status."""
+        run = self.run(kernel)
+        always, decision = self.decide_release()
+        if always is None:
+            with_gil, without = f"{self.block}.with", f"{self.block}.without"
+            self.lines += [f"  br i1 {decision}, label %{without}, label %{with_gil}", f"{with_gil}:"]
+            self.block = with_gil
+            self.leave(self.assign(run), kernel)
+            self.start(without)
+        if always is False:
+            self.leave(self.assign(run), kernel)
+            return
+        state = self.assign("call ptr @PyEval_SaveThread()")
+        status = self.assign(run)
+        self.lines.append(f"  call void @PyEval_RestoreThread(ptr {state})")
+        self.leave(status, kernel)
+
+    def decide_release(self) -> tuple[bool | None, str]:
+        """Decides whether to release the GIL: a bool if that is known now, else an i1 computed from the bytes of the arrays."""
+        if self.release:
+            return True, ""
+        sizes = [self.bytes_of(k, p) for k, p in self.sig.tensors()]
+        known = sum(int(size) for size in sizes if size.isdecimal())
+        symbolic = [size for size in sizes if not size.isdecimal()]
+        if known >= RELEASE_BYTES or not symbolic:
+            return known >= RELEASE_BYTES, ""
+        total = str(known)
+        for size in symbolic:
+            total = self.assign(f"add i64 {total}, {size}")
+        return None, self.assign(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
+
+    def finish(self) -> None:
+        """Emits the exits: a status becomes None or an exception, and block `slow` calls the checked call in Python."""
+        statuses = ", ".join(f"[ {status}, %{block} ]" for status, block in self.ends)
+        self.lines += [
+            "finish:", f"  %status = phi i32 {statuses}",
+            "  %fine = icmp eq i32 %status, 0", "  br i1 %fine, label %done, label %failed",
+            "done:", "  call void @Py_IncRef(ptr @tedsl_none)", "  ret ptr @tedsl_none",
+            "failed:", "  %nothing = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.fail, "
+            "ptr @tedsl.format, i32 %status)", "  ret ptr null",
+            "slow:", "  %by_name = icmp ne ptr %names, null", "  br i1 %by_name, label %named, label %checked",
+            "named:", "  %refused = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.refuse_names, "
+            "ptr @tedsl.object, ptr %names)", "  ret ptr %refused",
+            "checked:", "  %answer = call ptr @PyObject_VectorcallDict(ptr %self, ptr %args, i64 %count, ptr null)",
+            "  ret ptr %answer", "}", ""]

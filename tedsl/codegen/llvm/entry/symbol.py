@@ -1,0 +1,41 @@
+"""The symbols of compiled kernels, and the call of one on arguments in 64-bit slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.codegen.llvm.abi import FIRST_ASSERTION, argument_type
+from tedsl.codegen.llvm.types import global_name
+from tedsl.ir.expr import Var
+
+# Straight checks gain nothing from optimisation (a few nanoseconds a call), and it would take longer than that of the kernel.
+QUICK = "noinline optnone nounwind"
+
+
+@dataclass(frozen=True)
+class KernelSymbol:
+    """The symbol of a compiled kernel, and the variables that it takes after the data pointers, in order.
+
+    messages_before: messages of the function's other versions, which stand before its own in the list for the caller.
+    """
+
+    symbol: str
+    scalars: tuple[Var, ...]
+    messages_before: int = 0
+
+
+def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
+    """Returns the IR of `i32 @name.call(ptr slots)`, which runs the kernel on arguments from an array of 64-bit slots."""
+    lines, values = [f"define i32 {global_name(name + '.call')}(ptr %slots) {QUICK} {{"], []
+    types = ["ptr"] * tensors + [argument_type(v.dtype) for v in kernel.scalars]
+    for k, type_ in enumerate(types):
+        lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  %v{k} = load {type_}, ptr %at{k}, align 8"]
+        values.append(f"{type_} %v{k}")
+    lines += [f"  %r = call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"]
+    result = "%r"
+    if kernel.messages_before:
+        lines += ["  %assertion = icmp sge i32 %r, " + str(FIRST_ASSERTION), f"  %moved = add i32 %r, {kernel.messages_before}",
+                  "  %status = select i1 %assertion, i32 %moved, i32 %r"]
+        result = "%status"
+    lines += [f"  ret i32 {result}", "}", ""]
+    return "\n".join(lines)
