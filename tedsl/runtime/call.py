@@ -10,6 +10,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, entry
 from tedsl.ir.expr import Var
+from tedsl.runtime.arguments import words
 from tedsl.runtime.arguments.check import Prepared, prepare
 from tedsl.runtime.callbacks import take_error
 from tedsl.runtime.signature import Signature
@@ -75,7 +76,7 @@ class CheckedCall:
             finally:
                 del error  # its traceback holds this frame
         if status == NO_MEMORY:
-            raise MemoryError(f"{self.signature.name}: a temporary buffer could not be allocated")
+            raise MemoryError(words.no_memory(self.signature))
         if 0 <= status - FIRST_ASSERTION < len(self._messages):
             raise ArgumentError(f"{self.signature.name}: {self._messages[status - FIRST_ASSERTION]}")
         raise InternalError(f"{self.signature.name} returned the unknown status {status}")

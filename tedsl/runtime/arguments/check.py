@@ -14,11 +14,8 @@ from typing import Any
 import numpy
 
 from tedsl.errors import ArgumentError, ArgumentTypeError
-from tedsl.ir.dtype import DType
 from tedsl.ir.expr import SizeVar, Var
-from tedsl.ir.script import shown
-from tedsl.ir.walk.visitor import uses
-from tedsl.runtime.arguments import remedies
+from tedsl.runtime.arguments import remedies, words
 from tedsl.runtime.arguments.overlap import MOST_CANDIDATES, overlaps, overlaps_itself
 from tedsl.runtime.foreign import Array, as_array, as_number, has_dtype, slot_bits
 from tedsl.runtime.shapes import exact
@@ -45,7 +42,7 @@ def prepare(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, ...
     without_strides: the scalars of the kernel for compact arrays, if there is one.
     """
     if len(args) != len(sig.params):
-        raise ArgumentTypeError(f"{sig.name} takes {_count(len(sig.params))} ({sig.names}), {len(args)} given")
+        raise ArgumentTypeError(words.wrong_count(sig, str(len(args))))
     try:
         return _prepared(sig, args, without_strides)
     except ArgumentError as error:
@@ -70,35 +67,25 @@ def _prepared(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, .
     return Prepared((ctypes.c_int64 * max(len(slots), 1))(*slots), compact, tuple(arrays.values()))
 
 
-def _count(n: int) -> str:
-    return f"{n} argument" if n == 1 else f"{n} arguments"
-
-
-def _where(sig: Signature, k: int) -> str:
-    return f"{sig.name}: argument {k + 1} ({sig.params[k].name})"
-
-
 def _checked_array(sig: Signature, k: int, param: TensorParam, value: Any) -> Array:
     """Returns argument k as an array, verified in dtype, rank, alignment and writability."""
-    where = _where(sig, k)
-    array = as_array(value, where, remedies.of_values(sig, k))
+    array = as_array(value, words.argument(sig, k), remedies.of_values(sig, k))
     if not has_dtype(array, param.dtype):
-        raise _wrong_dtype(sig, k, array, param.dtype)
+        raise _wrong_dtype(sig, k, array)
     if array.ndim != len(param.shape):
-        raise ArgumentError(f"{where} has {array.ndim} dimensions, shape {array.shape}; "
-                            f"it needs {len(param.shape)}, shape {param.shape_text}")
+        raise ArgumentError(words.wrong_rank(sig, k, param, str(array.ndim), str(array.shape)))
     if not array.flags.aligned:
-        raise ArgumentError(f"{where} is misaligned: its elements do not start at multiples of {array.dtype.alignment} bytes",
-                            hint=remedies.aligned(sig, k))
+        raise ArgumentError(words.misaligned(sig, k, array.dtype.alignment), hint=remedies.aligned(sig, k))
     if param.written and not array.flags.writeable:
-        raise ArgumentError(f"{where} is an output and the array is read-only", hint=remedies.writable(sig, k))
+        raise ArgumentError(f"{words.argument(sig, k)} is an output and the array is read-only", hint=remedies.writable(sig, k))
     return array
 
 
-def _wrong_dtype(sig: Signature, k: int, array: Array, wanted: DType) -> ArgumentTypeError:
-    swapped = not array.dtype.isnative and has_dtype(numpy.empty(0, array.dtype.newbyteorder("=")), wanted)
-    problem = f"is byte-swapped ({array.dtype.str})" if swapped else f"has dtype {array.dtype}, it needs {wanted}"
-    return ArgumentTypeError(f"{_where(sig, k)} {problem}", hint=remedies.converted(sig, k))
+def _wrong_dtype(sig: Signature, k: int, array: Array) -> ArgumentTypeError:
+    swapped = not array.dtype.isnative and has_dtype(numpy.empty(0, array.dtype.newbyteorder("=")), sig.params[k].dtype)
+    problem = f"{words.argument(sig, k)} is byte-swapped ({array.dtype.str})" if swapped else \
+        words.wrong_dtype(sig, k, str(array.dtype))
+    return ArgumentTypeError(problem, hint=remedies.converted(sig, k))
 
 
 # --- variables of shapes ----------------------------------------------------------------------------------------------
@@ -108,10 +95,10 @@ def _bind(sig: Signature, args: Sequence[Any], arrays: dict[int, Array], *, stri
     values: dict[Var, Any] = {}
     for binding in sig.bindings:
         if binding.kind == "scalar":
-            where = _where(sig, binding.param)
+            where = words.argument(sig, binding.param)
             values[binding.var] = number = as_number(args[binding.param], binding.var.dtype, where)
             if isinstance(binding.var, SizeVar) and number < 0:
-                raise ArgumentError(f"{where} is {number}, and a size is at least 0")
+                raise ArgumentError(words.negative_size(sig, binding.param, str(number)))
         elif binding.kind != "stride" or strides:
             values[binding.var] = _solved(sig, binding, arrays, values)
     return values
@@ -127,15 +114,13 @@ def _solved(sig: Signature, binding: Binding, arrays: dict[int, Array], values: 
     rest = exact(binding.expr, {**values, binding.var: 0})
     value, left = divmod(given - rest, binding.scale)
     name, dtype = binding.var.name, binding.var.dtype
-    part = "dimension" if binding.kind == "shape" else "the stride of dimension"
-    what = f"{_where(sig, binding.param)}: {part} {binding.dim}"
     if left:
-        raise ArgumentError(f"{what} is {given}, which no {name} makes equal to {shown(binding.expr)}")
+        raise ArgumentError(words.insoluble(sig, binding, str(given)))
     if isinstance(binding.var, SizeVar) and value < 0:
-        raise ArgumentError(f"{what} is {given}, so {name} would be {value}, below 0")
+        raise ArgumentError(words.below_zero(sig, binding, str(given), str(value)))
     low, high = dtype.min_value, dtype.max_value
     if low is not None and high is not None and not low <= value <= high:
-        raise ArgumentError(f"{what} is {given}, so {name} is {value}, which does not fit {dtype}",
+        raise ArgumentError(words.wide(sig, binding, str(given), str(value)),
                             hint=f"declare it wider: te.var({name!r}, 'int64')")
     return value
 
@@ -144,16 +129,8 @@ def _check_shape(sig: Signature, k: int, param: TensorParam, array: Array, value
     wanted = tuple(exact(e, values) for e in param.shape)
     if array.shape == wanted:
         return
-    bound = ", ".join(f"{b.var.name} = {values[b.var]} from {_origin(sig, b)}" for b in sig.bindings
-                      if b.kind in ("shape", "scalar") and any(uses(e, b.var) for e in param.shape))
-    symbolic = f" {param.shape_text} with {bound}, that is" if bound else ""
-    raise ArgumentError(f"{_where(sig, k)} has shape {array.shape}, it needs{symbolic} {wanted}",
+    raise ArgumentError(words.wrong_shape(sig, k, param, str(array.shape), str(wanted), values.__getitem__),
                         hint=f"allocate the output: numpy.empty({wanted}, {str(param.dtype)!r})" if param.written else "")
-
-
-def _origin(sig: Signature, binding: Binding) -> str:
-    name = sig.params[binding.param].name
-    return f"argument {binding.param + 1}" if binding.kind == "scalar" else f"dimension {binding.dim} of {name}"
 
 
 # --- strides ----------------------------------------------------------------------------------------------------------
@@ -167,8 +144,8 @@ def strides_in_elements(sig: Signature, k: int, param: TensorParam, array: Array
         elif n <= 1 or array.size == 0:
             strides.append(usual)
         elif step % array.itemsize:
-            raise ArgumentError(f"{_where(sig, k)} has a stride of {step} bytes, not a multiple of its {array.itemsize}-byte "
-                                "elements", hint=remedies.contiguous(sig, k))
+            raise ArgumentError(f"{words.argument(sig, k)} has a stride of {step} bytes, not a multiple of its "
+                                f"{array.itemsize}-byte elements", hint=remedies.contiguous(sig, k))
         else:
             strides.append(step // array.itemsize)
     return tuple(strides)
@@ -177,19 +154,18 @@ def strides_in_elements(sig: Signature, k: int, param: TensorParam, array: Array
 def _check_strides(sig: Signature, k: int, param: TensorParam, array: Array, values: dict[Var, Any]) -> None:
     if not param.strides:
         if not array.flags.c_contiguous:
-            raise ArgumentError(f"{_where(sig, k)} is not contiguous in row-major order: strides {array.strides} bytes "
-                                f"for shape {array.shape}", hint=remedies.contiguous(sig, k))
+            raise ArgumentError(words.not_contiguous(sig, k, f"{array.strides} bytes", str(array.shape)),
+                                hint=remedies.contiguous(sig, k))
         return
     given = strides_in_elements(sig, k, param, array)
     wanted = tuple(exact(e, values) for e in param.strides)
     if any(g != w for g, w, n in zip(given, wanted, array.shape) if n > 1):
-        raise ArgumentError(f"{_where(sig, k)} has strides {given} in elements, it needs {wanted}",
+        raise ArgumentError(words.wrong_strides(sig, k, str(given), str(wanted)),
                             hint=remedies.contiguous(sig, k) if wanted == _compact(array.shape) else "")
     shared = overlaps_itself(array) if param.written else False
     if shared is not False:
-        share = "share" if shared else "may share"
-        raise ArgumentError(f"{_where(sig, k)} is an output whose elements {share} memory: strides {array.strides} bytes for "
-                            f"shape {array.shape}", hint=remedies.separate(sig, k))
+        raise ArgumentError(words.shared_elements(sig, k, f"{array.strides} bytes", str(array.shape), surely=bool(shared)),
+                            hint=remedies.separate(sig, k))
 
 
 def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -209,10 +185,9 @@ def _check_overlap(sig: Signature, arrays: dict[int, Array]) -> None:
             if not param.written or other == k or (other < k and remedies.is_output(sig, other)):
                 continue
             shared = overlaps(arrays[k], arrays[other])
-            both = f"argument {other + 1} ({sig.params[other].name})"
             if shared:
-                raise ArgumentError(f"{_where(sig, k)} is an output and overlaps {both}", hint=remedies.in_place(sig))
+                raise ArgumentError(words.overlap(sig, k, other), hint=remedies.in_place(sig))
             if shared is None:
-                raise ArgumentError(f"{_where(sig, k)} is an output and may overlap {both}: strides {arrays[k].strides} and "
-                                    f"{arrays[other].strides} bytes are not decided within {MOST_CANDIDATES:,} candidates",
-                                    hint=remedies.separate(sig, k))
+                why = f"strides {arrays[k].strides} and {arrays[other].strides} bytes are not decided within " \
+                      f"{MOST_CANDIDATES:,} candidates"
+                raise ArgumentError(words.possible_overlap(sig, k, other, why), hint=remedies.separate(sig, k))

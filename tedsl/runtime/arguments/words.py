@@ -1,0 +1,114 @@
+"""Says what is wrong with an argument of a call.
+
+Every value comes as text: the check in Python knows the numbers, an emitted check names the places from which it prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tedsl.ir.dtype import DType
+from tedsl.ir.expr import Var
+from tedsl.ir.script import shown
+from tedsl.ir.walk.visitor import uses
+from tedsl.runtime.signature import Binding, Signature, TensorParam
+
+
+def argument(sig: Signature, k: int) -> str:
+    """Returns the name of the function, and the position and name of its argument `k`: how messages about it begin."""
+    return f"{sig.name}: argument {k + 1} ({sig.params[k].name})"
+
+
+def wrong_count(sig: Signature, given: str) -> str:
+    n = len(sig.params)
+    return f"{sig.name} takes {n} {'argument' if n == 1 else 'arguments'} ({sig.names}), {given} given"
+
+
+def wrong_dtype(sig: Signature, k: int, given: str) -> str:
+    return f"{argument(sig, k)} has dtype {given}, it needs {sig.params[k].dtype}"
+
+
+def wrong_rank(sig: Signature, k: int, param: TensorParam, rank: str, shape: str) -> str:
+    return f"{argument(sig, k)} has {rank} dimensions, shape {shape}; it needs {len(param.shape)}, shape {param.shape_text}"
+
+
+def misaligned(sig: Signature, k: int, alignment: int) -> str:
+    """alignment: of an element, in bytes."""
+    return f"{argument(sig, k)} is misaligned: its elements do not start at multiples of {alignment} bytes"
+
+
+def negative_size(sig: Signature, k: int, given: str) -> str:
+    return f"{argument(sig, k)} is {given}, and a size is at least 0"
+
+
+def too_large(sig: Signature, k: int, of: DType, given: str) -> str:
+    """`given`: a number that the dtype of a scalar parameter cannot represent."""
+    return f"{argument(sig, k)} is {given}, which does not fit {of}" + \
+        (f" ({of.min_value} to {of.max_value})" if of.is_integer else "")
+
+
+def _dimension(sig: Signature, binding: Binding) -> str:
+    part = "dimension" if binding.kind == "shape" else "the stride of dimension"
+    return f"{argument(sig, binding.param)}: {part} {binding.dim}"
+
+
+def insoluble(sig: Signature, binding: Binding, given: str) -> str:
+    """`given`: a dimension or stride that no value of the variable explains."""
+    return f"{_dimension(sig, binding)} is {given}, which no {binding.var.name} makes equal to {shown(binding.expr)}"
+
+
+def below_zero(sig: Signature, binding: Binding, given: str, value: str) -> str:
+    return f"{_dimension(sig, binding)} is {given}, so {binding.var.name} would be {value}, below 0"
+
+
+def wide(sig: Signature, binding: Binding, given: str, value: str) -> str:
+    """`value`: of the variable, which its dtype cannot represent."""
+    return f"{_dimension(sig, binding)} is {given}, so {binding.var.name} is {value}, which does not fit {binding.var.dtype}"
+
+
+def wrong_shape(sig: Signature, k: int, param: TensorParam, given: str, wanted: str, value: Callable[[Var], object]) -> str:
+    """value: returns the value of a variable of the shape, which came from another argument."""
+    bound = ", ".join(f"{b.var.name} = {value(b.var)} from {_origin(sig, b)}" for b in sig.bindings
+                      if b.kind in ("shape", "scalar") and any(uses(e, b.var) for e in param.shape))
+    symbolic = f" {param.shape_text} with {bound}, that is" if bound else ""
+    return f"{argument(sig, k)} has shape {given}, it needs{symbolic} {wanted}"
+
+
+def _origin(sig: Signature, binding: Binding) -> str:
+    name = sig.params[binding.param].name
+    return f"argument {binding.param + 1}" if binding.kind == "scalar" else f"dimension {binding.dim} of {name}"
+
+
+def not_contiguous(sig: Signature, k: int, strides: str, shape: str) -> str:
+    """strides: with their unit."""
+    return f"{argument(sig, k)} is not contiguous in row-major order: strides {strides} for shape {shape}"
+
+
+def wrong_strides(sig: Signature, k: int, given: str, wanted: str) -> str:
+    return f"{argument(sig, k)} has strides {given} in elements, it needs {wanted}"
+
+
+def shared_elements(sig: Signature, k: int, strides: str, shape: str, *, surely: bool) -> str:
+    share = "share" if surely else "may share"
+    return f"{argument(sig, k)} is an output whose elements {share} memory: strides {strides} for shape {shape}"
+
+
+def overlap(sig: Signature, k: int, other: int) -> str:
+    return f"{argument(sig, k)} is an output and overlaps {_other(sig, other)}"
+
+
+def possible_overlap(sig: Signature, k: int, other: int, why: str) -> str:
+    return f"{argument(sig, k)} is an output and may overlap {_other(sig, other)}: {why}"
+
+
+def _other(sig: Signature, k: int) -> str:
+    return f"argument {k + 1} ({sig.params[k].name})"
+
+
+def no_memory(sig: Signature) -> str:
+    return f"{sig.name}: a temporary buffer could not be allocated"
+
+
+def tuple_text(values: Sequence[object]) -> str:
+    """Returns the text of a tuple of `values`, as Python writes it."""
+    return "(" + ", ".join(map(str, values)) + ("," if len(values) == 1 else "") + ")"
