@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tedsl.codegen.llvm.machine import MOST_PATHS, index_paths, optimize, target_machine
+from tedsl.codegen.llvm.effort import MOST_PATHS, index_paths
+from tedsl.codegen.llvm.machine import optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir import build
 from tedsl.target import Target

@@ -9,9 +9,10 @@ from typing import Any
 
 from tedsl.codegen.llvm import entry, jit
 from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
+from tedsl.codegen.llvm.effort import has_short_loops, needs_vectorizer
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.fitting import check_fitting
-from tedsl.codegen.llvm.machine import assembly, has_short_loops, needs_vectorizer, object_code, optimize, target_machine
+from tedsl.codegen.llvm.machine import assembly, object_code, optimize, target_machine
 from tedsl.codegen.llvm.outside.imports import Imports, imports_of, process_functions
 from tedsl.codegen.llvm.outside.ir_code import link_into, linked_text
 from tedsl.errors import ArgumentError, InternalError

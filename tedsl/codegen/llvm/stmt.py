@@ -9,7 +9,7 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.frame import emit_allocate, expected_to_hold, fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
-from tedsl.codegen.llvm.parallel import emit_parallel
+from tedsl.codegen.llvm.outlined.parallel import emit_parallel
 from tedsl.codegen.llvm.streaming import emit_range, may_stream
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer

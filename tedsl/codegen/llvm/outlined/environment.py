@@ -1,0 +1,97 @@
+"""The environment of an outlined function: values of the enclosing function that it uses, in a struct on that one's stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
+from tedsl.codegen.llvm.frame import ERROR
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.types import register_type
+from tedsl.ir.expr import Var
+from tedsl.ir.stmt import Stmt
+from tedsl.ir.walk.visitor import variables
+
+
+@dataclass(frozen=True)
+class Field:
+    """A variable that an outlined function uses: its LLVM type and its value in the enclosing function."""
+
+    var: Var
+    type: str
+    value: str
+
+
+def captured(out: Emitter, body: Stmt) -> list[Field]:
+    """Lists the variables of the enclosing function `out` that `body` uses, with their values there."""
+    fields: list[Field] = []
+    for var in variables(body):
+        if var in out.scope.buffers:
+            fields.append(Field(var, "ptr", out.scope.buffers[var].pointer))
+        elif var in out.scope.data:
+            fields.append(Field(var, register_type(var.dtype), out.scope.data[var]))
+        elif var in out.scope.index and out.scope.index[var].terms:
+            fields.append(Field(var, "i64", out.register(out.scope.index[var])[0]))
+        flag = out.streams.get(var)
+        if flag is not None:
+            fields.append(Field(flag, "i1", out.scope.data[flag]))
+    if ERROR in out.scope.data:
+        fields.append(Field(ERROR, "ptr", out.scope.data[ERROR]))
+    return fields
+
+
+def fill(out: Emitter, fields: list[Field]) -> str:
+    """Emits the struct of `fields` on the stack of `out` and returns its pointer."""
+    struct = _struct(fields)
+    env = out.alloca(struct, 8, "env")
+    for k, field in enumerate(fields):
+        slot = out.assign(f"getelementptr {struct}, ptr {env}, i64 0, i32 {k}")
+        out.line(f"store {field.type} {field.value}, ptr {slot}, align 8")
+    return env
+
+
+def unpack(inner: Emitter, out: Emitter, fields: list[Field]) -> dict[Var, str]:
+    """Emits, at the beginning of the outlined function `inner`, the loads of its fields from `%env`, and declares the variables
+    of the enclosing function `out` to it. Returns the registers by variable.
+    """
+    struct = _struct(fields)
+    inner.streams = out.streams
+    inner.scope.index = {v: i for v, i in out.scope.index.items() if not i.terms}
+    registers: dict[Var, str] = {}
+    for k, field in enumerate(fields):
+        var = field.var
+        pointer = inner.assign(f"getelementptr {struct}, ptr %env, i64 0, i32 {k}")
+        value = registers[var] = "%" + inner.fresh(var.name)
+        inner.line(f"{value} = load {field.type}, ptr {pointer}, align 8")
+        if var in out.scope.buffers:
+            old = out.scope.buffers[var]
+            inner.scope.buffers[var] = BufferInfo(value, 0, old.alignment, own=old.own)
+        elif var in out.scope.data:
+            inner.scope.data[var] = value
+        elif var in out.scope.index:
+            inner.scope.index[var] = ix.atom_index(inner.atom(value, 0, *out.scope.index[var].bounds()))
+    _separate(inner)
+    return registers
+
+
+def _struct(fields: list[Field]) -> str:
+    return "{ " + ", ".join(field.type for field in fields) + " }"
+
+
+def _separate(out: Emitter) -> None:
+    """Tells LLVM that the buffers do not alias: pointers loaded from the environment carry no such promise themselves."""
+    module, buffers = out.module, out.scope.buffers
+    if len(buffers) < 2:
+        return
+    domain = module.add_node("{self}")
+    groups: dict[object, list[BufferInfo]] = {}
+    for var, info in buffers.items():
+        groups.setdefault(var if out.function.noalias or info.own else "arguments", []).append(info)
+    scopes = [module.add_node(f"{{self}}, {domain}") for _ in groups]
+    for k, infos in enumerate(groups.values()):
+        others = [scope for j, scope in enumerate(scopes) if j != k]
+        alias = f", !alias.scope {module.add_metadata(f'!{{{scopes[k]}}}')}"
+        if others:
+            alias += f", !noalias {module.add_metadata('!{' + ', '.join(others) + '}')}"
+        for info in infos:
+            info.alias = alias

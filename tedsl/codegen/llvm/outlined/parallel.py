@@ -1,0 +1,46 @@
+"""Parallel loops: the body becomes a function `i32 (ptr env, i64 begin, i64 end)` that the thread pool calls in pieces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tedsl.codegen.llvm.emitter import Emitter
+from tedsl.codegen.llvm.frame import arrays_on_stack, fail_unless, leave
+from tedsl.codegen.llvm.indices import forms as ix
+from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
+from tedsl.codegen.llvm.outlined.environment import Field, captured, fill, unpack
+from tedsl.codegen.llvm.streaming import emit_range
+from tedsl.codegen.llvm.types import global_name
+from tedsl.ir.stmt import For
+
+
+def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
+    """Emits the call of the thread pool, and the loop's body as a function of its own."""
+    fields = captured(out, s.body)
+    if first.terms:
+        fields.append(Field(s.loop_var, "i64", out.register(first)[0]))
+    env = fill(out, fields)
+    count, _ = out.register(extent)
+    if extent.bounds()[0] < 0:
+        symbol = out.module.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+        count = out.assign(f"call i64 {symbol}(i64 {count}, i64 0)")
+    name = f"{out.function.name}.parallel{out.module.next_number()}"
+    launch = out.module.declare("tedsl_parallel_launch", "declare i32 @tedsl_parallel_launch(ptr, ptr, i64)")
+    status = out.assign(f"call i32 {launch}(ptr {global_name(name)}, ptr {env}, i64 {count})")
+    fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
+    _emit_body(out, s, name, fields, first, extent)
+
+
+def _emit_body(out: Emitter, s: For, name: str, fields: list[Field], first: Index, extent: Index) -> None:
+    on_stack = arrays_on_stack(s.body, in_parallel=True)
+    inner = Emitter(out.module, replace(out.function, name=name, on_stack=on_stack, in_parallel=True))
+    for parameter in ("env", "begin", "end"):
+        inner.fresh(parameter)  # variables of these names get others
+    registers = unpack(inner, out, fields)
+    start = ix.atom_index(inner.atom(registers[s.loop_var], 0, *first.bounds())) if first.terms else first
+    low, high = 0, min(extent.bounds()[1], INT64_MAX)
+    begin, end = (ix.atom_index(inner.atom(f"%{which}", 0, low, high)) for which in ("begin", "end"))
+    emit_range(inner, s, ix.add(start, begin), ix.add(start, end))
+    leave(inner, "0")
+    out.module.functions.append(inner.text(f"define internal i32 {global_name(name)}(ptr noalias %env, i64 %begin, i64 %end) "
+                                           f"{out.module.attributes}"))
