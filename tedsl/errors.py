@@ -138,6 +138,10 @@ class OptionError(TedslError, AttributeError):
     """An unknown name: an option, a function of a module, an attribute. The message lists the known ones."""
 
 
+class ModuleError(TedslError, ValueError):
+    """A file of compiled functions that cannot be written or loaded: damaged, foreign, newer, or for another machine."""
+
+
 class AbsentModuleError(TedslError, ImportError):
     """A module of TVM that tedsl does not have."""
 

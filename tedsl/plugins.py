@@ -6,6 +6,8 @@ A package declares them in its pyproject.toml:
     mychip = "mychip.target:KIND"               # a tedsl.target.TargetKind
     [project.entry-points."tedsl.intrinsics"]
     mychip_dot = "mychip.intrinsics:dot"        # a function that returns a te.TensorIntrin
+    [project.entry-points."tedsl.modules"]
+    loadbinary_mychip = "mychip.modules:load"   # a function that makes a runtime.RuntimeModule of its bytes
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 
 from tedsl.errors import ArgumentError
 
-TARGETS, INTRINSICS = "tedsl.targets", "tedsl.intrinsics"  # the groups
+TARGETS, INTRINSICS, MODULES = "tedsl.targets", "tedsl.intrinsics", "tedsl.modules"  # the groups
 
 
 def plugin_names(group: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The runtime: arrays, the check of a call's arguments, compiled modules, threads, workspaces, timing, devices.
 
     symbols (what machine code may call) <- parallel, workspace, timing (LLVM IR texts that the JIT links once per process)
-    device, array -> arguments/ (what a call accepts) -> module
+    device, array -> arguments/ (what a call accepts) -> module; modules/: files of modules
     functions (by name) <- callbacks (kernels call them)      objects: convert, enabled
 
 The names that programs use are imported on first use.
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from tedsl.runtime.functions import register_func as register_func
     from tedsl.runtime.functions import remove_global_func as remove_global_func
     from tedsl.runtime.module import Module as Module
+    from tedsl.runtime.modules.files import load_module as load_module
+    from tedsl.runtime.modules.protocol import RuntimeModule as RuntimeModule
     from tedsl.runtime.objects import convert as convert
     from tedsl.runtime.objects import enabled as enabled
-    from tedsl.runtime.objects import load_module as load_module
 
     DataType = DType
 
 _NAMES = {
     "Device": "device", "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
     "convert": "objects", "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions",
-    "load_module": "objects", "register_func": "functions", "remove_global_func": "functions",
+    "load_module": "modules.files", "RuntimeModule": "modules.protocol", "register_func": "functions",
+    "remove_global_func": "functions",
 }
 
 

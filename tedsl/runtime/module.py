@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from tedsl.display.text import Text
-from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError
 from tedsl.runtime.call import CheckedCall, unpicklable
 from tedsl.runtime.device import Device
+from tedsl.runtime.modules.files import to_bytes, write_module
+from tedsl.runtime.modules.image import Image
+from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.runtime.timing import TimingResult
 
 _FORMATS = {"": "ll", "ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir": "tir"}
@@ -19,29 +22,41 @@ class Module:
     """Compiled functions. Calling the module calls its first function, whose name is `entry_name`.
 
     functions: name -> callable; calls: name -> the checked call behind it, for the timer; sources: format -> a function that
-    makes the text; refusal: why the module cannot run here, or "".
+    makes the text; refusal: why the module cannot run here, or ""; image: makes the compiled functions as data.
     """
 
     # `__call__` is a slot of the object, not a method: the interpreter then goes from `mod(a, b)` to the compiled entry point
     # without running any Python.
-    __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_refusal", "_sources", "_target", "entry_name")
+    __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_image", "_imported", "_refusal", "_sources", "_target",
+                 "entry_name")
     __call__: Callable[..., None]
 
     def __init__(self, functions: Mapping[str, Callable[..., None]], calls: Mapping[str, CheckedCall],
-                 sources: Mapping[str, Callable[[], str]], target: object, refusal: str = "") -> None:
+                 sources: Mapping[str, Callable[[], str]], target: object, refusal: str = "",
+                 image: Callable[[], Image] | None = None) -> None:
         self.entry_name = next(iter(functions))
         self._functions, self._calls, self._sources = dict(functions), dict(calls), dict(sources)
-        self._target, self._refusal = target, refusal
+        self._target, self._refusal, self._image = target, refusal, image
+        self._imported: list[RuntimeModule] = []
         self.__call__ = self._functions[self.entry_name]
 
     def __getitem__(self, name: str) -> Callable[..., None]:
         return self.get_function(name)
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., None]:
-        """Returns the function called `name`; OptionError, which is an AttributeError, if there is none."""
-        if not isinstance(name, str) or name not in self._functions:
-            raise OptionError(f"the module has no function {name!r}; it has: {', '.join(self._functions)}")
-        return self._functions[name]
+        """Returns the function called `name`; OptionError, which is an AttributeError, if there is none.
+        query_imports: look into imported modules, too.
+        """
+        if isinstance(name, str) and name in self._functions:
+            return self._functions[name]
+        for module in self._imported if query_imports else ():
+            try:
+                return module.get_function(name, True)
+            except AttributeError:
+                continue
+        raise OptionError(f"the module has no function {name!r}; it has: {', '.join(self._functions)}",
+                          hint="query_imports=True looks into imported modules, too" if self._imported and not query_imports
+                          else "")
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._functions
@@ -53,11 +68,6 @@ class Module:
     @property
     def entry_func(self) -> Callable[..., None]:
         return self._functions[self.entry_name]
-
-    @property
-    def imported_modules(self) -> list[Module]:
-        """Returns the modules for other devices: an empty list, for a module for the CPU has none."""
-        return []
 
     @property
     def type_key(self) -> str:
@@ -102,21 +112,60 @@ class Module:
 
         return evaluate
 
-    def save(self, file_name: str, fmt: str = "") -> NoReturn:
-        """Raises TedslError: modules cannot be written to files."""
-        raise TedslError(f"save: machine code is not written to files yet, so not to {file_name!r}",
-                         hint='get_source("ll") is its text for LLVM; keep the program, and build it where it runs')
+    # --- leaving the process -----------------------------------------------------------------------------------------
 
-    def export_library(self, file_name: str, *options: Any, **named: Any) -> NoReturn:
-        """Raises TedslError: modules cannot be exported as libraries."""
-        raise TedslError(f"export_library: libraries are not made yet, so not {file_name!r}",
-                         hint='get_source("ll") is its text for LLVM; keep the program, and build it where it runs')
+    def import_module(self, module: RuntimeModule) -> None:
+        """Imports `module`: `get_function(name, query_imports=True)` finds its functions, and it is exported with this one.
+
+        Raises ArgumentTypeError for what does not have the methods of a RuntimeModule, ArgumentError where a module would
+        import itself.
+        """
+        if not isinstance(module, RuntimeModule):
+            raise ArgumentTypeError(f"import_module: {module!r} is not a module",
+                                    hint="it needs type_key, get_function, get_source and save_to_bytes")
+        waiting: list[object] = [module]
+        while waiting:
+            other = waiting.pop()
+            if other is self:
+                raise ArgumentError("import_module: a module cannot import itself, directly or through another module")
+            waiting += getattr(other, "imported_modules", [])
+        self._imported.append(module)
+
+    @property
+    def imported_modules(self) -> list[RuntimeModule]:
+        """The modules that were imported into this one, such as those for other devices."""
+        return list(self._imported)
+
+    def image(self) -> Image:
+        """Returns the compiled functions as data. ModuleError says why a module has no such form."""
+        if self._image is None:
+            raise ModuleError(f"this module was not compiled by tedsl and cannot be written: {self!r}")
+        return self._image()
+
+    def save(self, file_name: Any, fmt: str = "") -> None:
+        """Writes the module to a file, in the format `fmt` ("": by its suffix), as `export_library` does."""
+        write_module(self, file_name, fmt, {})
+
+    def export_library(self, file_name: Any, fcompile: Callable[..., Any] | None = None, **options: Any) -> None:
+        """Writes the module to a file that another process, or a program in another language, can use; by its suffix:
+
+        - `.tedsl`: for `tedsl.runtime.load_module`, with no linker on either side.
+
+        Raises ModuleError for other suffixes, and for what cannot leave the process.
+        """
+        write_module(self, file_name, "", {**options, **({} if fcompile is None else {"fcompile": fcompile})})
+
+    export = export_library
+
+    def save_to_bytes(self) -> bytes:
+        """Returns the module as the content of a `.tedsl` file."""
+        return to_bytes(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise unpicklable("a Module")
 
     def __copy__(self) -> Module:
-        return self  # nothing in it changes
+        return self  # it is code, not data
 
     def __deepcopy__(self, memo: object) -> Module:
         return self

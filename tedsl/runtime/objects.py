@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from tedsl.errors import ArgumentTypeError, TedslError, type_in_words
 from tedsl.ir import build
@@ -41,12 +41,6 @@ class _IsOurs(type):
 
 class Object(metaclass=_IsOurs):
     """The base of whatever programs are made of, for `isinstance`. It has no instances of its own."""
-
-
-def load_module(path: str, fmt: str = "") -> NoReturn:
-    """Raises TedslError: modules cannot be loaded from files."""
-    raise TedslError(f"load_module: modules are not loaded from files yet, so not from {path!r}",
-                     hint="keep the program that made it, and build it where it runs: a build takes milliseconds")
 
 
 def _is_ours(value: Any) -> bool:

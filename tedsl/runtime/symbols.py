@@ -96,7 +96,7 @@ def _own_address(name: str) -> int:
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
 
 
-def provider(path: str) -> Callable[[], Any]:
+def provider(path: str) -> Callable[..., Any]:
     """Returns the function at `module:name`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)  # type: ignore[no-any-return]

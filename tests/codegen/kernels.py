@@ -4,9 +4,10 @@ import ctypes
 
 import numpy as np
 
-from tedsl.codegen.llvm import abi, jit
+from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm.effort import needs_vectorizer
 from tedsl.codegen.llvm.emit import emit_module
+from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer

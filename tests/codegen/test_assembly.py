@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tedsl.codegen.llvm.effort import needs_vectorizer
-from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.codegen.llvm.linking.elf import undefined_symbols
 from tedsl.codegen.llvm.machine import check_symbols
 from tedsl.errors import InternalError
 from tedsl.ir import build

@@ -10,8 +10,8 @@ import threading
 import llvmlite.binding as llvm
 import pytest
 
-from tedsl.codegen.llvm import jit
-from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.linking.elf import undefined_symbols
 from tedsl.errors import InternalError
 
 ROOT = pathlib.Path(__file__).parents[2]

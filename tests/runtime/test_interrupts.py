@@ -7,7 +7,7 @@ PROGRAM = """
 import signal, sys, weakref
 import tedsl
 from tedsl import te
-from tedsl.codegen.llvm import jit
+from tedsl.codegen.llvm.linking import jit
 
 interrupt = lambda: signal.raise_signal(signal.SIGINT)
 A = te.placeholder((4,), name="A")

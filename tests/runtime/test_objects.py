@@ -67,12 +67,8 @@ def test_classes_of_objects():
 
 def test_what_is_not_there_yet_says_so():
     C = te.compute((8,), lambda i: i, name="C")
-    module = tedsl.build(te.create_schedule(C.op), [C])
-    for call, words in [(lambda: module.save("f.o"), "save: machine code.*'f.o'"), (lambda: te.gradient(C, [C]), "that of C"),
-                        (lambda: module.export_library("f.so", cc="gcc"), "export_library: .*'f.so'"),
-                        (lambda: tedsl.runtime.load_module("f.so"), "not from 'f.so'")]:
-        with pytest.raises(tedsl.TedslError, match=words + "\n  hint: "):
-            call()
+    with pytest.raises(tedsl.TedslError, match="that of C\n  hint: "):
+        te.gradient(C, [C])
 
 
 def test_names_are_there():

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from tedsl.codegen.llvm import jit
+from tedsl.codegen.llvm.linking import jit
 from tedsl.errors import ArgumentError
 from tedsl.runtime import parallel
 
@@ -137,7 +137,7 @@ def test_set_num_threads_refuses_what_is_no_count(given):
 
 
 def test_the_environment_decides_and_the_process_ends_while_workers_sleep():
-    code = ("from tedsl.runtime import parallel\nfrom tedsl.codegen.llvm import jit\nimport ctypes\n"
+    code = ("from tedsl.runtime import parallel\nfrom tedsl.codegen.llvm.linking import jit\nimport ctypes\n"
             "B = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)\n"
             "launch = ctypes.CFUNCTYPE(ctypes.c_int32, B, ctypes.c_void_p, ctypes.c_int64)("
             "jit.runtime_address('tedsl_parallel_launch'))\n"

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tedsl.codegen.llvm import jit
+from tedsl.codegen.llvm.linking import jit
 
 
 @pytest.fixture(scope="module")

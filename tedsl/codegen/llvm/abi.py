@@ -22,6 +22,7 @@ NO_MEMORY = 1  # a workspace could not be allocated: MemoryError
 CALLBACK_RAISED = 3  # a Python function raised: runtime/callbacks.py has the exception
 FIRST_ASSERTION = 16  # 16 + k: the message number k of `assertion_messages`
 
+COMPACT = ".compact"  # after the name of a function: its version for compact arrays
 WORKSPACE_ALIGNMENT = 64  # of workspaces and of arrays on the stack, in bytes
 STACK_LIMIT = 64 * 1024  # bytes of all fixed-size arrays of one function
 

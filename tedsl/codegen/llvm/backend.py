@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from tedsl.codegen.llvm import entry, jit
-from tedsl.codegen.llvm.abi import assertion_messages, kernel_arguments, kernel_name
+from tedsl.codegen.llvm import entry
+from tedsl.codegen.llvm.abi import COMPACT, assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.effort import has_short_loops, needs_vectorizer
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.fitting import check_fitting
+from tedsl.codegen.llvm.linking.images import Sources, linked_module
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize, target_machine
 from tedsl.codegen.llvm.outside.imports import Imports, imports_of, process_functions
 from tedsl.codegen.llvm.outside.ir_code import link_into, linked_text
 from tedsl.errors import ArgumentError, InternalError
-from tedsl.ir.expr import Call, IntImm, Var
+from tedsl.ir.expr import Call, IntImm
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED
 from tedsl.ir.stmt import For, ForKind, Stmt, While
@@ -25,14 +26,13 @@ from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import PassConfig
 from tedsl.passes.default import target_pipeline
-from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module, refused
+from tedsl.runtime.modules.image import Image, KernelRecord
 from tedsl.runtime.signature import Signature, signature_of
 from tedsl.target.current import host_target
 from tedsl.target.target import Target
 
-COMPACT = ".compact"  # after the name of a function: its version for compact arrays
 _LONG = 1 << 16  # iterations after which a kernel counts as long whatever the size of its arrays
 
 
@@ -81,8 +81,11 @@ class LLVMBackend:
         }
         if not target.runs_here:
             target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
-            return _refusing(kernels, target, sources)
-        return _linked(kernels, source, target, optimized, sources, quick, imports)
+            return _refusing(kernels, target, sources,
+                             lambda: _image(kernels, source, target, optimized, sources, quick, imports))
+        image = _image(kernels, source, target, optimized, {}, quick, imports)
+        return linked_module(image, sources, target,
+                             lambda: replace(image, source=sources["ll"](), loops=sources["tir"]()))
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -111,43 +114,38 @@ def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
     return Kernel(signature, general, compact)
 
 
-def _refusing(kernels: Sequence[Kernel], target: Target, sources: dict[str, Callable[[], str]]) -> Module:
+def _refusing(kernels: Sequence[Kernel], target: Target, sources: Sources, image: Callable[[], Image]) -> Module:
     why = f"this machine lacks {', '.join(target.missing_here)}"
     if target.platform != host_target().platform:
         why = f"this machine lacks {target.platform}: it is {host_target().platform}"
     reason = f"it was compiled for {target}, and {why}"
     functions = {k.general.name: refused(k.general.name, reason) for k in kernels}
-    return Module(functions, {}, sources, target, reason)
+    return Module(functions, {}, sources, target, reason, image)
 
 
-def _linked(kernels: Sequence[Kernel], source: str, target: Target, optimized: Callable[[str], Any],
-            sources: dict[str, Callable[[], str]], quick: bool, imports: Imports) -> Module:
+def _image(kernels: Sequence[Kernel], source: str, target: Target, optimized: Callable[[str], Any], sources: Sources,
+           quick: bool, imports: Imports) -> Image:
+    """Compiles the LLVM IR `source` of the kernels with their entry points. sources: the texts that the image holds."""
     calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
     layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=runs_long(k.general)) for k in kernels]
     whole = "\n".join([source, entry.DECLARATIONS if entries else "", *calls, *entries])
-    image = object_code(optimized(whole), target, effort=0 if quick else 3, imported=bool(imports))
-    exports = [f"{f.name}.call" for k in kernels for f in k.versions()]
-    exports += [f"{k.general.name}.entry" for k in kernels] if entries else []
-    library = jit.link(image, exports, beside=imports.objects, process=process_functions(imports, image))
-    checked = {k.general.name: _checked_call(k, library) for k in kernels}
-    functions: dict[str, Callable[..., None]] = {
-        name: call.with_entry(library.address(f"{name}.entry")) if entries else call for name, call in checked.items()}
-    return Module(functions, checked, sources, target)
+    code = object_code(optimized(whole), target, effort=0 if quick else 3, imported=bool(imports))
+    process = process_functions(imports, code)
+    return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,
+                 None if layout is None else astuple(layout), imports.objects, process,
+                 *[sources[form]() if form in sources else "" for form in ("ll", "tir")])
 
 
-def _checked_call(kernel: Kernel, library: jit.Library) -> CheckedCall:
-    name = kernel.general.name
-    if tuple(kernel.symbol(kernel.general).scalars) != kernel.signature.scalars:
-        raise InternalError(f"the kernel {name} and its signature disagree on the order of its arguments")
-    compact = 0
-    scalars: tuple[Var, ...] = ()
-    if kernel.compact is not None:
-        compact, scalars = library.address(f"{kernel.compact.name}.call"), kernel.symbol(kernel.compact).scalars
-    return CheckedCall(kernel.signature, library, library.address(f"{name}.call"), compact, scalars, kernel.messages,
-                       functools.partial(jit.runtime_address, "tedsl_time_calls"))
+def _record(kernel: Kernel) -> KernelRecord:
+    general = kernel.symbol(kernel.general)
+    if general.scalars != kernel.signature.scalars:
+        raise InternalError(f"the kernel {kernel.general.name} and its signature disagree on the order of its arguments")
+    compact = None if kernel.compact is None else kernel.symbol(kernel.compact)
+    return KernelRecord(kernel.signature, None if compact is None else compact.scalars, tuple(kernel.messages),
+                        0 if compact is None else compact.messages_before, runs_long(kernel.general))
 
 
 def runs_long(func: PrimFunc) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from tedsl.codegen.llvm.effort import FEW_LINES, INLINED, MOST_LOOPS, MOST_PATHS, VECTORIZED, index_paths, instructions
-from tedsl.codegen.llvm.elf import undefined_symbols
+from tedsl.codegen.llvm.linking.elf import undefined_symbols
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.runtime.fork import guarded_lock
 from tedsl.target import Target

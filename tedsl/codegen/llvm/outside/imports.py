@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tedsl.codegen.llvm.elf import defined_functions, has_initializers, thread_local_variables, undefined_symbols
+from tedsl.codegen.llvm.linking.elf import defined_functions, has_initializers, thread_local_variables, undefined_symbols
 from tedsl.codegen.llvm.machine import llvm_lock, loaded_llvm
 from tedsl.codegen.llvm.outside.assembler import assembled
 from tedsl.codegen.llvm.outside.compile_c import compile_c

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tedsl.codegen.llvm.elf import defined_functions, undefined_symbols
+from tedsl.codegen.llvm.linking.elf import defined_functions, undefined_symbols
 from tedsl.errors import InternalError, TedslError
 from tedsl.runtime import symbols
 from tedsl.runtime.fork import guarded_lock

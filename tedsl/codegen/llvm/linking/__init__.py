@@ -1,0 +1,1 @@
+"""Machine code enters the process: objects are read, linked and become functions."""

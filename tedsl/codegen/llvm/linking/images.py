@@ -1,0 +1,66 @@
+"""Images become modules: their code is linked into the process, and calls are made of its entry points.
+
+The one way from machine code to functions, for code that was compiled a moment ago and for code from a file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
+
+from tedsl.codegen.llvm.abi import COMPACT
+from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.machine import assembly, optimize
+from tedsl.errors import InternalError, LoweringError, ModuleError
+from tedsl.runtime.call import CheckedCall
+from tedsl.runtime.layout import array_layout
+from tedsl.runtime.module import Module
+from tedsl.runtime.modules.image import Image, KernelRecord
+from tedsl.runtime.symbols import extern_address
+from tedsl.target.target import Target
+
+Sources = Mapping[str, Callable[[], str]]
+
+
+def linked_module(image: Image, sources: Sources, target: Target, again: Callable[[], Image]) -> Module:
+    """Links `image` into the process and returns its functions.
+
+    sources: how to make the text of each format. again: makes the image for a file, with all its texts.
+    """
+    layout = array_layout()
+    has_entries = image.layout is not None and layout is not None and astuple(layout) == image.layout
+    exports = [f"{name}.call" for k in image.kernels for name in _versions(k)]
+    exports += [f"{k.name}.entry" for k in image.kernels] if has_entries else []
+    library = jit.link(image.code, exports, beside=image.beside, process=image.process)
+    checked = {k.name: _checked_call(k, library) for k in image.kernels}
+    functions: dict[str, Callable[..., None]] = {
+        name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
+    return Module(functions, checked, sources, target, image=again)
+
+
+def loaded_module(image: Image, where: str) -> Module:
+    """Returns the module of an image from the file `where`. ModuleError if it needs what this process does not have."""
+    absent = [name for name in image.process if not extern_address(name)]
+    if absent:
+        raise ModuleError(f"{where} cannot be linked here: it calls {', '.join(absent)}, which no library of this process has",
+                          hint="load the library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
+    target = Target(image.target)
+    sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
+               "asm": lambda: assembly(optimize(image.source, target, vectorize=True), target)}
+    try:
+        return linked_module(image, sources, target, lambda: image)
+    except (InternalError, LoweringError) as error:
+        raise ModuleError(f"{where} cannot be linked here: {error}",
+                          hint="load it with the version of tedsl that wrote it") from error
+
+
+def _versions(kernel: KernelRecord) -> list[str]:
+    return [kernel.name] if kernel.compact_scalars is None else [kernel.name, kernel.name + COMPACT]
+
+
+def _checked_call(kernel: KernelRecord, library: jit.Library) -> CheckedCall:
+    compact = 0 if kernel.compact_scalars is None else library.address(f"{kernel.name}{COMPACT}.call")
+    return CheckedCall(kernel.signature, library, library.address(f"{kernel.name}.call"), compact,
+                       kernel.compact_scalars or (), kernel.messages,
+                       functools.partial(jit.runtime_address, "tedsl_time_calls"))

@@ -1,0 +1,139 @@
+"""Programs as data: nodes of the IR as JSON values and back, for files and for keys of caches.
+
+`to_data` writes every node once, those that it refers to before it: what is shared stays shared, and depth costs nothing.
+`from_data` makes the nodes by their constructors, which check what they are given: damaged data is an error, never a wrong
+program. Two programs have the same data if they agree in everything, names included.
+
+    [3]             the node number 3            ["t", a, b]         a tuple
+    ["d", "int8"]   a dtype                      ["m", k, v, ...]    a mapping
+    ["o", "tir.exp"]  an operator                ["f", "0x1.8p+1"]   a float, in hexadecimal
+    ["s", dtype], ["p", dtype, scope]            the types of variables
+    null, true, 3, "text"                        themselves
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tedsl.errors import ArgumentError, TedslError
+from tedsl.ir.dtype import DType, dtype
+from tedsl.ir.expr import Var
+from tedsl.ir.iters import Range
+from tedsl.ir.node import SCOPE, FrozenDict, Node
+from tedsl.ir.ops import Op
+from tedsl.ir.types import PointerType, PrimType
+
+
+def to_data(value: Any) -> dict[str, Any]:
+    """Returns `value` (a node, or tuples, mappings and constants that hold nodes) as a JSON value.
+
+    Raises ArgumentError if it holds anything else, as an AttrStmt about an operation does.
+    """
+    numbers: dict[int, int] = {}  # by id: equality of expressions is lazy
+    nodes: list[Any] = []
+    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(list(_nodes_in(value)))]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in numbers:
+            continue
+        parts = _fields_of(node)
+        if ready:
+            nodes.append([type(node).__name__, *(_encoded(part, numbers) for part in parts)])
+            numbers[id(node)] = len(nodes) - 1
+        else:
+            stack.append((node, True))
+            stack.extend([(inner, False) for part in reversed(parts) for inner in reversed(list(_nodes_in(part)))])
+    return {"nodes": nodes, "value": _encoded(value, numbers)}
+
+
+def from_data(data: Any) -> Any:
+    """Returns the value that `to_data` wrote as `data`. Raises ArgumentError for anything that it does not write."""
+    try:
+        nodes: list[Node] = []
+        for record in data["nodes"]:
+            nodes.append(_made(record[0], [_decoded(part, nodes) for part in record[1:]]))
+        return _decoded(data["value"], nodes)
+    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError, TedslError) as error:
+        raise ArgumentError(f"this is not data of a program: {error}") from error
+
+
+def _fields_of(node: Node) -> list[Any]:
+    """The arguments by which the constructor of a node makes an equal one."""
+    if isinstance(node, Var):
+        annotation = node.type_annotation
+        return [node.name, annotation if isinstance(annotation, PointerType) else node.dtype]
+    return [getattr(node, name) for name in node.init_fields]
+
+
+def _nodes_in(value: Any) -> Iterator[Node]:
+    """The nodes that `value` holds directly."""
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes_in(item)
+    elif isinstance(value, (dict, FrozenDict)):
+        for key, item in value.items():
+            yield from _nodes_in(key)
+            yield from _nodes_in(item)
+
+
+def _encoded(value: Any, numbers: Mapping[int, int]) -> Any:
+    match value:
+        case Node():
+            return [numbers[id(value)]]
+        case DType():
+            return ["d", str(value)]
+        case None | bool() | str():
+            return value
+        case int():
+            return int(value)  # members of enums, too: the constructor knows which enum it is
+        case float():
+            return ["f", value.hex()]
+        case tuple():
+            return ["t", *(_encoded(item, numbers) for item in value)]
+        case Op():
+            return ["o", value.name]
+        case PointerType():
+            return ["p", str(value.element_type), value.storage_scope]
+        case PrimType():
+            return ["s", str(value)]
+        case dict() | FrozenDict():
+            return ["m", *(_encoded(part, numbers) for item in value.items() for part in item)]
+    raise ArgumentError(f"{type(value).__name__} {value!r} cannot be written as data: it is not a part of a lowered program")
+
+
+def _decoded(part: Any, nodes: list[Node]) -> Any:
+    if not isinstance(part, list):
+        return part
+    match part:
+        case [int() as number] if 0 <= number < len(nodes):
+            return nodes[number]
+        case ["d", str() as name]:
+            return dtype(name)
+        case ["f", str() as digits]:
+            return float.fromhex(digits)
+        case ["t", *items]:
+            return tuple([_decoded(item, nodes) for item in items])
+        case ["o", str() as name]:
+            return Op.get(name)
+        case ["p", str() as element, str() as scope]:
+            return PointerType(PrimType(dtype(element)), scope)
+        case ["s", str() as name]:
+            return PrimType(dtype(name))
+        case ["m", *items] if len(items) % 2 == 0:
+            parts = [_decoded(item, nodes) for item in items]
+            return FrozenDict(dict(zip(parts[::2], parts[1::2])))
+    raise ArgumentError(f"{part!r} stands for nothing")
+
+
+def _made(name: Any, arguments: list[Any]) -> Node:
+    """The node of the class called `name`."""
+    cls = SCOPE.get(name)
+    if not isinstance(cls, type) or not issubclass(cls, Node) or len(arguments) != len(cls.init_fields) or not cls.init_fields:
+        raise ArgumentError(f"there is no node {name!r} of {len(arguments)} fields")
+    if cls is Range:
+        return Range.from_min_extent(*arguments)
+    made: Any = cls
+    return made(*arguments)  # type: ignore[no-any-return]

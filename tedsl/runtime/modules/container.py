@@ -1,0 +1,76 @@
+"""Files that hold named pieces of bytes and tell when they are damaged: `.tedsl` (a zip archive), and a flat form for caches.
+
+Both end with, or begin by, a CRC-32 of everything else in the file. It is compared before any other byte is looked at, so a
+truncated or changed file is refused as such. Nothing in a file is executed or unpickled while it is read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+from tedsl.errors import ModuleError
+
+_SEAL = b"tedsl crc32:"  # in the comment of the archive, before eight hexadecimal digits
+_SEALED = len(_SEAL) + 8
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same pieces make the same file
+MOST_BYTES = 1 << 31  # of all pieces together
+_FLAT = b"tedslfl1"
+_HEAD = struct.Struct("<8sIIQ")  # magic, CRC of what follows this field, bytes of the index, bytes of all pieces
+
+
+def pack(pieces: Mapping[str, bytes]) -> bytes:
+    """Returns a zip archive of `pieces`, sealed by its CRC."""
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        archive.comment = _SEAL + b"00000000"
+        for name, content in pieces.items():
+            archive.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED)
+    body = memory.getvalue()[:-8]
+    return body + b"%08x" % zlib.crc32(body)
+
+
+def unpack(data: bytes, where: str) -> dict[str, bytes]:
+    """Returns the pieces that `pack` put into `data`. ModuleError, which names the file `where`, says what is wrong with it."""
+    again = "copy the file again, or export the module again"
+    if data[:4] != b"PK\x03\x04":
+        begins = f"not a .tedsl file: it begins with {data[:4]!r}" if data else "empty"
+        raise ModuleError(f"{where} is {begins}", hint=again)
+    if data[-_SEALED:-8] != _SEAL:
+        raise ModuleError(f"{where} is cut off, or an archive that tedsl did not write: its seal is not there", hint=again)
+    if data[-8:] != b"%08x" % zlib.crc32(memoryview(data)[:-8]):
+        raise ModuleError(f"{where} is damaged: its content and its CRC differ", hint=again)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
+                raise ModuleError(f"{where} holds more than {MOST_BYTES} bytes", hint=again)
+            return {info.filename: archive.read(info) for info in archive.infolist()}
+    except (zipfile.BadZipFile, zlib.error, struct.error, ValueError, KeyError, OSError, EOFError, RuntimeError) as error:
+        raise ModuleError(f"{where} cannot be unpacked: {error}", hint=again) from error
+
+
+def pack_flat(pieces: Mapping[str, bytes]) -> bytes:
+    """Returns `pieces` behind an index and a CRC, uncompressed: read back in microseconds."""
+    index = json.dumps([[name, len(content)] for name, content in pieces.items()]).encode()
+    content = index + b"".join(pieces.values())
+    sizes = struct.pack("<IQ", len(index), len(content) - len(index))
+    return _FLAT + struct.pack("<I", zlib.crc32(content, zlib.crc32(sizes))) + sizes + content
+
+
+def unpack_flat(data: bytes, where: str) -> dict[str, bytes]:
+    """Returns the pieces that `pack_flat` put into `data`; ModuleError if it is damaged or was not written by it."""
+    if len(data) < _HEAD.size:
+        raise ModuleError(f"{where} is cut off")
+    magic, crc, index_bytes, content_bytes = _HEAD.unpack_from(data)
+    if magic != _FLAT or len(data) != _HEAD.size + index_bytes + content_bytes or crc != zlib.crc32(memoryview(data)[12:]):
+        raise ModuleError(f"{where} is damaged")
+    at = _HEAD.size + index_bytes
+    pieces = {}
+    for name, size in json.loads(data[_HEAD.size:at]):
+        pieces[name] = data[at:at + size]
+        at += size
+    return pieces

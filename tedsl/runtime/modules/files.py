@@ -1,0 +1,163 @@
+"""Files of modules: how each kind is written and loaded, chosen by the suffix of the file or by a format's name.
+
+Kinds of others are functions registered by name (`tedsl.register_func`), as in TVM, or entry points of the group
+`tedsl.modules` with the same names:
+
+    runtime.module.loadfile_NAME(path, format)    what load_module calls for files of the suffix NAME
+    runtime.module.loadbinary_NAME(data)          makes an imported module of type_key NAME again from its bytes
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tedsl.errors import ArgumentTypeError, ModuleError, entry
+from tedsl.ir.functions import FUNCTIONS
+from tedsl.plugins import MODULES, load_plugin, plugin_names
+from tedsl.runtime.modules.container import pack, unpack
+from tedsl.runtime.modules.image import image_of
+from tedsl.runtime.modules.protocol import RuntimeModule
+from tedsl.runtime.symbols import provider
+
+if TYPE_CHECKING:
+    from tedsl.runtime.module import Module
+
+# By format: a function (module, path, options) that writes the file.
+WRITERS: dict[str, str] = {
+    "tedsl": "tedsl.runtime.modules.files:write_archive",
+}
+# By format: a function (path) that loads the file.
+READERS: dict[str, str] = {
+    "tedsl": "tedsl.runtime.modules.files:read_archive",
+}
+# By type_key: a function (data, where) that makes a module of the bytes of its `save_to_bytes`.
+BINARY: dict[str, str] = {
+    "llvm": "tedsl.runtime.modules.files:from_bytes",
+}
+_LINKED = "tedsl.codegen.llvm.linking.images:loaded_module"
+_IMPORTS = "imports/"
+
+
+def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str, Any]) -> None:
+    """Writes `module` to a file in the format `fmt` ("": by the file's suffix).
+
+    Raises ModuleError for a format that is not known and for a file that cannot be written.
+    """
+    path = _path(file_name, "export")
+    form = fmt or _suffix(path)
+    if form not in WRITERS:
+        raise ModuleError(f"modules are not written to files of the format {form!r}, as in {path.name!r}",
+                          hint=f"choose one of {', '.join('.' + known for known in WRITERS)}")
+    try:
+        provider(WRITERS[form])(module, path, options)
+    except OSError as error:
+        raise ModuleError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+@entry
+def load_module(path: Any, fmt: str = "") -> Any:
+    """Returns the module in the file `path`, of the format `fmt` ("": by the file's suffix).
+
+    Raises ModuleError for a file that is not there, damaged, foreign, of a newer version, or for another machine.
+    """
+    file = _path(path, "load_module")
+    form = fmt or _suffix(file)
+    if not file.is_file():
+        raise ModuleError(f"there is no file {str(file)!r}" + (": it is a folder" if file.is_dir() else ""))
+    if form in READERS:
+        return provider(READERS[form])(file)
+    loader = _registered(f"loadfile_{form}")
+    if loader is None:
+        raise ModuleError(f"files of the format {form!r} are not modules, as {file.name!r}",
+                          hint=f"modules are in {', '.join('.' + known for known in READERS)} files; or register a function "
+                               f"for this format: tedsl.register_func('runtime.module.loadfile_{form}', load)")
+    return loader(str(file), form)
+
+
+def write_archive(module: Module, path: Path, options: Mapping[str, Any]) -> None:
+    """Writes a `.tedsl` file."""
+    no_options(options, path)
+    path.write_bytes(to_bytes(module))
+
+
+def read_archive(path: Path) -> Module:
+    """Loads a `.tedsl` file."""
+    return from_bytes(read_file(path), path.name)
+
+
+def to_bytes(module: Module) -> bytes:
+    """Returns the archive of a module, with the modules imported into it."""
+    pieces = module.image().parts()
+    for k, other in enumerate(module.imported_modules):
+        pieces[f"{_IMPORTS}{k}.{other.type_key}"] = bytes(other.save_to_bytes())
+    return pack(pieces)
+
+
+def from_bytes(data: bytes, where: str) -> Module:
+    """Returns the module whose archive is `data`; ModuleError, which names the file `where`, says what is wrong with it."""
+    pieces = unpack(data, where)
+    image = image_of(pieces, where)
+    image.check_host(where)
+    module: Module = provider(_LINKED)(image, where)
+    for name in sorted((name for name in pieces if name.startswith(_IMPORTS)), key=_number):
+        module.import_module(_imported(name, pieces[name], where))
+    return module
+
+
+def _number(name: str) -> int:
+    digits = name.removeprefix(_IMPORTS).partition(".")[0]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _imported(name: str, data: bytes, where: str) -> RuntimeModule:
+    """Returns the module that was saved as the piece `name` of the file `where`."""
+    kind = name.partition(".")[2]
+    if kind in BINARY:
+        module: RuntimeModule = provider(BINARY[kind])(data, f"{name} of {where}")
+        return module
+    loader = _registered(f"loadbinary_{kind}")
+    if loader is None:
+        raise ModuleError(f"{where} holds a module of the kind {kind!r}, which no package here can load",
+                          hint="import the package that made it, or register a function that makes it of its bytes: "
+                               f"tedsl.register_func('runtime.module.loadbinary_{kind}', load)")
+    module = loader(data)
+    if not isinstance(module, RuntimeModule):
+        raise ModuleError(f"runtime.module.loadbinary_{kind} returned {module!r}, which is not a module",
+                          hint="see tedsl.runtime.RuntimeModule: type_key, get_function, get_source, save_to_bytes")
+    return module
+
+
+def _registered(name: str) -> Any:
+    """Returns the function registered as runtime.module.NAME, or declared so by a package; None if there is none."""
+    known = FUNCTIONS.get(f"runtime.module.{name}")
+    if known is not None:
+        return known.function
+    return load_plugin(MODULES, name) if name in plugin_names(MODULES) else None
+
+
+def read_file(path: Path) -> bytes:
+    """Returns the content of a file; ModuleError if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModuleError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def no_options(options: Mapping[str, Any], path: Path) -> None:
+    """Raises ArgumentTypeError if there are options, for a format that takes none."""
+    if options:
+        raise ArgumentTypeError(f"export of {path.name!r}: files of this format take no {', '.join(options)}")
+
+
+def _path(given: Any, what: str) -> Path:
+    try:
+        return Path(os.fsdecode(given))
+    except TypeError:
+        raise ArgumentTypeError(f"{what}: the file is named by a str or a path, not {given!r}") from None
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.removeprefix(".").lower()
