@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tedsl.codegen.backend import backend_for
-from tedsl.driver import schedule_to_module
+from tedsl.driver import build, schedule_to_module
 from tedsl.errors import LoweringError, ScheduleError
 from tedsl.fuzz.applied import scheduled
 from tedsl.fuzz.case import MARGIN, Case, empty_result, laid_out
@@ -62,8 +62,9 @@ class _Resized(Reference):
         self.data = dict(case.data)
 
     def placeholder(self, shape: Any, dtype: str = "float32", name: str = "placeholder") -> Any:
-        self.data[name] = replace(self.data[name], shape=tuple(int(d) for d in shape))
-        self.arrays[name] = self.data[name].values()
+        if name in self.data:
+            self.data[name] = replace(self.data[name], shape=tuple(int(d) for d in shape))
+            self.arrays[name] = self.data[name].values()
         return super().placeholder(shape, dtype, name)
 
 
@@ -199,6 +200,17 @@ def check_quickly(case: Case, names: Mapping[str, Any], expected: Expected) -> N
     outcome = Run(case, expected)
     module(*outcome.arguments)
     outcome.compare("machine code", expected)
+
+
+def check_built(case: Case, *, checked: bool, expected: Expected | None = None) -> None:
+    """Builds the case as users do and compares its outputs with the reference. checked: in checked mode."""
+    expected = expected_arrays(case) if expected is None else expected
+    names = scheduled(case)
+    module = lowered_by(functools.partial(build, target=case.target, checked=checked), names["s"],
+                        [names[name] for name in case.args])
+    outcome = Run(case, expected)
+    module(*outcome.arguments)
+    outcome.compare("machine code in checked mode" if checked else "the built function", expected)
 
 
 def check_dtypes(case: Case, names: Mapping[str, Any], expected: Expected) -> None:

@@ -130,6 +130,8 @@ class Reference:
 
     def __init__(self, sizes: Mapping[str, float], arrays: dict[str, Array]) -> None:
         self.sizes, self.arrays, self.rank, self.slots = sizes, arrays, 0, 0
+        self.steps: list[tuple[tuple[Tensor, ...], tuple[int, ...], Callable[..., Any]]] = []  # computes since the first state
+        self.states: list[Tensor] = []
 
     # --- declarations ---
 
@@ -139,8 +141,12 @@ class Reference:
     size_var = var
 
     def placeholder(self, shape: Sequence[Any], dtype: str = "float32", name: str = "placeholder") -> Tensor:
+        dims = tuple(int(d) for d in shape)
+        if name not in self.arrays:  # a state, whose rows `scan` fills
+            self.states.append(Tensor(np.zeros(dims, numpy_type(dtype)), dtype))
+            return self.states[-1]
         array = self.arrays[name]
-        assert array.shape == tuple(int(d) for d in shape), (name, array.shape)
+        assert array.shape == dims, (name, array.shape)
         return Tensor(array, dtype)
 
     def reduce_axis(self, dom: tuple[Any, Any], name: str = "rv") -> Axis:
@@ -148,13 +154,33 @@ class Reference:
 
     def compute(self, shape: Sequence[Any], fcompute: Callable[..., Any], name: str = "compute") -> Any:
         dims = tuple(int(d) for d in shape)
+        tensors = self._computed(dims, fcompute)
+        self.slots = 0
+        if self.states:
+            self.steps.append((tensors, dims, fcompute))
+        return tensors if len(tensors) > 1 else tensors[0]
+
+    def _computed(self, dims: tuple[int, ...], fcompute: Callable[..., Any]) -> tuple[Tensor, ...]:
         self.rank = len(dims)
         grid = [Value(line, "int32") for line in np.indices(dims, np.int32, sparse=True)]
         with np.errstate(all="ignore"):
             body = fcompute(*grid)
-        self.slots = 0
-        tensors = tuple(self._tensor(part, dims) for part in (body if isinstance(body, tuple) else (body,)))
-        return tensors if isinstance(body, tuple) else tensors[0]
+        return tuple(self._tensor(part, dims) for part in (body if isinstance(body, tuple) else (body,)))
+
+    def scan(self, init: Any, update: Any, state_placeholder: Any, inputs: Any = None, name: str = "scan") -> Any:
+        """All rows, one after the other: what was declared since the first state is computed anew, then its row is kept."""
+        inits, updates, states = (part if isinstance(part, list) else [part] for part in (init, update, state_placeholder))
+        for state, given in zip(states, inits):
+            state.array[:len(given.array)] = given.array
+        for row in range(len(inits[0].array), len(states[0].array)):
+            for tensors, dims, fcompute in self.steps:
+                for tensor, again in zip(tensors, self._computed(dims, fcompute)):
+                    tensor.array = again.array
+            for state, updated in zip(states, updates):
+                state.array[row] = updated.array[row]
+        self.states, self.steps = [], []
+        results = [Tensor(state.array, state.dtype) for state in states]
+        return results if len(results) > 1 else results[0]
 
     def _tensor(self, body: Any, dims: tuple[int, ...]) -> Tensor:
         value = as_value(body)

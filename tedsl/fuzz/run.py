@@ -18,11 +18,13 @@ from tedsl.fuzz.case import Case
 from tedsl.fuzz.check import Disagreement, Expected, Refused, check, check_quickly, targets_here
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.programs import SMALL, draw_program
+from tedsl.fuzz.recurrences import draw_recurrence
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.scheduler import Scheduler
 from tedsl.fuzz.schedules import draw_schedule
 
 GROUP = 8  # sequences for one program
+RECURRENCES = 6  # percent of the programs
 THOROUGH = 16  # every so many sequences one is checked in every way there is
 PATIENCE = 60.0  # seconds for one sequence
 REPORTED = 50  # a worker hands in what it knows every so many sequences: the rest would die with it
@@ -33,7 +35,8 @@ class Group:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.case, self.expected = draw_program(Draw(f"program {number}"), SMALL)
+        draw = Draw(f"program {number}")
+        self.case, self.expected = draw_recurrence(draw) if draw.chance(RECURRENCES) else draw_program(draw, SMALL)
         self.names = declared(self.case)
 
     def sequence(self, seed: int) -> tuple[Case, Scheduler]:
@@ -48,7 +51,7 @@ class Group:
 
 def draw_case(draw: Draw) -> Case:
     """A program with a schedule, all from one source of choices."""
-    case, _ = draw_program(draw)
+    case, _ = draw_recurrence(draw) if draw.chance(RECURRENCES) else draw_program(draw)
     draw_schedule(case, draw)
     if draw.chance(35):
         case.target = draw.choice(targets_here())

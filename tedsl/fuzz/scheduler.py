@@ -30,7 +30,8 @@ class Scheduler:
         self.names = with_schedule(case, declared)
         self.given = declared
         self.doubted: list[str] = []  # directives that lowering refused, and that were taken back
-        self.groups = [line.split(" = ")[0].split(", ") for line in case.lines if " = te.compute(" in line]
+        self.groups = [line.split(" = ")[0].split(", ") for line in case.lines
+                       if " = te.compute(" in line or " = te.scan(" in line]
         self.tensors = [group[0] for group in self.groups]
         self.inputs = [name for name in case.data if self.names[name].op in self.s.state.stage_map]
         self.tensors = [name for name in self.tensors if self.names[name].op in self.s.state.stage_map]

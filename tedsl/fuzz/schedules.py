@@ -8,7 +8,7 @@ from typing import Any
 from tedsl.fuzz.applied import declared
 from tedsl.fuzz.case import Case
 from tedsl.fuzz.directives.table import DIRECTIVES, RARE
-from tedsl.fuzz.directives.wild import wild
+from tedsl.fuzz.directives.wild import wild, wild_loops
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.scheduler import Scheduler
 from tedsl.ir.build import as_int
@@ -17,16 +17,22 @@ from tedsl.schedule.relations import Split
 from tedsl.schedule.state import AttachType, StageState
 
 LONGEST = 15  # directives
+Propose = Callable[[Scheduler], Any]
 
 
-def draw_directives(scheduler: Scheduler) -> None:
-    """Draw up to LONGEST directives, with some kinds more frequent in each sequence, so that rare ones combine."""
+def draw_directives(scheduler: Scheduler, table: Mapping[Propose, int] = DIRECTIVES, *, most: int = LONGEST,
+                    illegal: int = 5) -> None:
+    """Draw up to `most` directives of `table`, with some kinds more frequent in each sequence, so that rare ones combine.
+
+    illegal: the percentage of those that should mostly be refused; with a `table` they are of its kinds.
+    """
     draw = scheduler.draw
-    favourites = draw.sample(RARE, 2) if draw.chance(30) else draw.sample(DIRECTIVES, 3)
-    weights = {propose: weight * (5 if propose in favourites else 1) for propose, weight in DIRECTIVES.items()}
-    for _ in range(draw.between(1, LONGEST)):
-        if draw.chance(5):
-            text = wild(scheduler)
+    rare = [propose for propose in RARE if propose in table]
+    favourites = draw.sample(rare, 2) if len(rare) > 1 and draw.chance(30) else draw.sample(table, 3)
+    weights = {propose: weight * (5 if propose in favourites else 1) for propose, weight in table.items()}
+    for _ in range(draw.between(1, most)):
+        if draw.chance(illegal):
+            text = wild(scheduler) if table is DIRECTIVES else wild_loops(scheduler)
             if text is not None:
                 scheduler.attempt("wild", text)
         else:
@@ -34,7 +40,7 @@ def draw_directives(scheduler: Scheduler) -> None:
     scheduler.settle()
 
 
-def _one_more(scheduler: Scheduler, weights: Mapping[Callable[[Scheduler], Any], int]) -> None:
+def _one_more(scheduler: Scheduler, weights: Mapping[Propose, int]) -> None:
     """Apply one more directive, if one of those drawn has a place."""
     for _ in range(6):
         propose = scheduler.draw.weighted(weights)

@@ -95,12 +95,31 @@ def transposed(p: Program) -> bool:
     return p.define([t.dims[d] for d in order], axes, [term.text], terms=[term])
 
 
+def outer(p: Program) -> bool:
+    """Each element of a tensor with each of another."""
+    t = p.recent(lambda t: t.dims and t.dtype != "bool")
+    u = p.recent(lambda u: len(u.dims) == 1 and u.dtype != "bool")
+    if t is None or u is None or len(t.dims) == len(AXES) or {t.dtype, u.dtype} == {"float16", "bfloat16"}:
+        return False
+    axes = AXES[:len(t.dims) + 1]
+    left, right, dtype = t.at(axes[:-1]), u.at(axes[-1:]), promoted(t.dtype, u.dtype)
+    if is_float(dtype) and left.mag * right.mag > (8000 if dtype in ("float16", "bfloat16") else 1e30):
+        return False
+    frac = None if None in (left.frac, right.frac) else left.frac + right.frac
+    term = known(f"{left.text} * {right.text}", dtype, left.mag * right.mag, frac)
+    return p.define([*t.dims, *u.dims], axes, [term.text], terms=[term])
+
+
 def flat(p: Program) -> bool:
-    """Two dimensions as one, or one as two."""
+    """Two dimensions as one, one as two, or two of another length each."""
     t = p.recent(lambda t: len(t.dims) == 2 and t.dims[1].size > 0)
     if t is not None and p.draw.chance(60):
         d0, d1 = t.dims
         text = str(d0.size * d1.size) if d0.constant and d1.constant else f"({d0.text})*({d1.text})"
+        if p.draw.chance(30):
+            place = f"i + j * ({d1.text})"
+            term = t.at([f"({place}) // ({d1.text})", f"({place}) % ({d1.text})"])
+            return p.define([d1, d0], ["i", "j"], [term.text], terms=[term])
         term = t.at([f"i // ({d1.text})", f"i % ({d1.text})"])
         return p.define([type(d0)(text, d0.size * d1.size)], ["i"], [term.text], terms=[term])
     t = p.recent(lambda t: len(t.dims) == 1 and t.dims[0].constant and t.dims[0].size > 1)
@@ -167,12 +186,15 @@ def gather(p: Program) -> bool:
 
 # --- reductions -----------------------------------------------------------------------------------------------------
 
-def reduce_text(p: Program, term: Term, ks: Sequence[str], extent: int, allow_init: bool = True) -> Term:
-    """A reduction of `term` over the axes `ks`, and what is known of it."""
+def reduce_text(p: Program, term: Term, ks: Sequence[str], extent: int, allow_init: bool = True,
+                start: Term | None = None) -> Term:
+    """A reduction of `term` over the axes `ks`, and what is known of it. start: what a sum begins with, if its dtype fits."""
     draw = p.draw
     if term.dtype == "bool":
         term = cast(term, "int32")
-    op = draw.weighted({"sum": 10, "max": 4, "min": 3, "prod": 1})
+    if start is not None and (cast(start, term.dtype).dtype != term.dtype or start.mag + term.mag * extent > 8000):
+        start = None
+    op = draw.weighted({"sum": 10, "max": 4, "min": 3, "prod": 1}) if start is None else "sum"
     if is_float(term.dtype) and op == "prod" and not (term.exact and term.mag <= 2 and extent <= 8):
         op = "sum"
     if op == "sum" and term.dtype in ("float16", "bfloat16") and term.mag * extent > 8000:
@@ -188,17 +210,22 @@ def reduce_text(p: Program, term: Term, ks: Sequence[str], extent: int, allow_in
     more = ""
     if draw.chance(20):
         more += f", where={draw.choice(ks)}.var {f'< {draw.between(1, 6)}' if draw.chance(50) else '% 2 < 1'}"
-    if allow_init and draw.chance(12):
-        start = draw.between(0, 3)
-        more += f", init={start}"
-        mag = mag + start if op != "prod" else mag * max(start, 1)
+    if start is not None:
+        begin = cast(start, term.dtype)
+        more += f", init={begin.text}"
+        mag, frac = mag + begin.mag, None if None in (frac, begin.frac) else max(frac, begin.frac)
+    elif allow_init and draw.chance(12):
+        number = draw.between(0, 3)
+        more += f", init={number}"
+        mag = mag + number if op != "prod" else mag * max(number, 1)
     axis = ks[0] if len(ks) == 1 else f"[{', '.join(ks)}]"
     dtype = inner.dtype
     return known(f"te.{op}({term.text}, axis={axis}{more})", dtype, mag, frac)
 
 
-def axis_line(k: str, dim: Dim, begin: int = 0) -> str:
-    return f"{k} = te.reduce_axis(({begin}, {dim.text}), name='{k}')"
+def axis_line(k: str, dim: Dim, begin: int = 0, left: int = 0) -> str:
+    """A reduce axis over a dimension, from `begin`, without the last `left` elements."""
+    return f"{k} = te.reduce_axis(({begin}, {dim.plus(-left).text if left else dim.text}), name='{k}')"
 
 
 def reduction(p: Program) -> bool:
@@ -212,19 +239,25 @@ def reduction(p: Program) -> bool:
     kept = [d for d in range(len(t.dims)) if d not in ks]
     axes = AXES[:len(kept)]
     index = [ks[d] if d in ks else axes[kept.index(d)] for d in range(len(t.dims))]
-    extent, begin = 1, 0
+    extent, begin, left, start = 1, 0, 0, None
     for d in chosen:
         extent *= t.dims[d].size
-    if t.dims[chosen[0]].size > 2 and p.draw.chance(10):
-        begin = 1
+    if t.dims[chosen[0]].size > 2 and p.draw.chance(15):
+        begin, left = 1, p.draw.between(0, 1)
+    if kept and p.draw.chance(12):
+        other = p.recent(lambda u: u.dims == tuple(t.dims[d] for d in kept) and u.dtype != "bool")
+        start = other and other.at(axes)
     term = t.at(index)
     if p.draw.chance(40):
         term = p.formula([lambda: t.at(index)], [*axes, *(f"{k}.var" for k in ks.values())], 1)
         if is_float(term.dtype) and term.mag * extent > 1e30:
             return False
-    total = reduce_text(p, term, list(ks.values()), extent)
-    prefix = [axis_line(k, t.dims[d], begin if d == chosen[0] else 0) for d, k in ks.items()]
-    return p.define([t.dims[d] for d in kept], axes, [total.text], prefix, [total])
+    total = reduce_text(p, term, list(ks.values()), extent, start=start)
+    prefix = [axis_line(k, t.dims[d], *((begin, left) if d == chosen[0] else ())) for d, k in ks.items()]
+    dims = [t.dims[d] for d in kept]
+    if not kept and p.draw.chance(30):  # the same sum for two elements
+        dims, axes = [type(t.dims[0])("2", 2)], AXES[:1]
+    return p.define(dims, axes, [total.text], prefix, [total])
 
 
 def windowed(p: Program) -> bool:
@@ -280,8 +313,6 @@ def argmax(p: Program) -> bool:
         return False
     d, k = p.draw.which(len(t.dims)), p.fresh("k")
     kept = [x for x in range(len(t.dims)) if x != d]
-    if t.dims[d].size == 0:
-        return False
     axes = AXES[:len(kept)]
     value = t.at([k if x == d else axes[kept.index(x)] for x in range(len(t.dims))])
     prefix = [axis_line(k, t.dims[d]), *([ARGMAX] if ARGMAX not in p.case.lines else [])]
@@ -291,5 +322,5 @@ def argmax(p: Program) -> bool:
 
 
 STAGES: dict[Callable[[Program], bool], int] = {
-    elementwise: 24, stencil: 8, padded: 7, reduction: 10, windowed: 6, matmul: 8, transposed: 4, flat: 4, strided: 4,
+    elementwise: 24, stencil: 8, padded: 7, reduction: 10, windowed: 6, matmul: 8, outer: 4, transposed: 4, flat: 4, strided: 4,
     joined: 3, gather: 4, argmax: 3, tuple_: 3}

@@ -46,6 +46,11 @@ DIRECTIVES: dict[Callable[[Scheduler], Found], int] = {
     bind_vthread: 8, env_threads: 6, set_store_predicate: 10, tensorize: 40, create_group: 3, group_compute_at: 18,
     specialize: 8, on_version: 18, auto_inline: 9, undo: 5, copy: 4, replay: 8}
 
+# Those that lowering takes wherever the schedule does.
+PLAIN = {propose: DIRECTIVES[propose] for propose in (
+    split_factor, split_nparts, fuse, tile, reorder, vectorize, unroll, parallel, compute_at, compute_inline, compute_root,
+    cache_read, cache_write, rfactor)}
+
 # Those that seldom find a place, and so seldom meet each other.
 RARE = (on_version, rolling_buffer, env_threads, rfactor, double_buffer, transform_layout, reverse_compute_at, tensorize,
         split_round_up)
