@@ -16,6 +16,7 @@ import numpy as np
 
 from tedsl.errors import InternalError, type_in_words
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.func import PrimFunc
@@ -28,7 +29,11 @@ from tedsl.ir.walk.visitor import variables
 
 
 class Returned(Exception):
-    """Raised where the program executes `tir.ret`."""
+    """Raised where the program executes `tir.ret`, with the value that it returns."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,10 @@ def evaluate(expr: Expr, env: Mapping[Any, Any] | None = None) -> Any:
 
 
 def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
-        external: Mapping[str, External] | None = None) -> None:
+        external: Mapping[str, External] | None = None) -> Any:
     """Runs `func` on numpy arrays and Python scalars in the order of its parameters; outputs are written in place.
 
+    Returns the number that `func` returns, as a Python number; None if it returns nothing.
     reverse_parallel: iterations of parallel loops run backwards. external: functions by name, found by call_extern
     and call_packed before registered functions and C symbols.
     """
@@ -75,8 +81,10 @@ def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
     with np.errstate(all="ignore"):
         try:
             compiled.function(*values)
-        except Returned:
-            return
+        except Returned as returned:
+            return _plain(returned.value)
+    result = result_of(func)
+    return None if result is None else _plain(_scalar(0, result))
 
 
 def source_of(func: PrimFunc) -> str:

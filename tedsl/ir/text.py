@@ -428,7 +428,7 @@ def _prim_func(func: PrimFunc, p: Printer) -> list[Part]:
         declared: list[Part] = [partial(_declaration, position, buffer, p) for position, buffer in enumerate(buffers)]
         mapped: list[Part] = [partial(_mapped, param, func, p) for param in func.params if param in func.buffer_map]
         head += [["buffers = {", *declared, "}"], ["buffer_map = ", *listed(mapped, "{}")]]
-    parts: list[Part] = [f"primfn({', '.join([p.var(param) for param in func.params])}) -> ({_ret_text(func.ret_type)})"]
+    parts: list[Part] = [f"primfn({', '.join([p.var(param) for param in func.params])}) -> {_ret_text(func.ret_type)}"]
     for position, line in enumerate(head):
         parts += [0 if position else 2, *line]
     parts += [" {", 0 if head else 2]
@@ -449,7 +449,7 @@ def _mapped(param: Var, func: PrimFunc, p: Printer) -> list[Part]:
 
 
 def _ret_text(ret_type: Any) -> str:
-    return "" if ret_type is None else str(ret_type.dtype if isinstance(ret_type, PrimType) else ret_type)
+    return "()" if ret_type is None else str(ret_type.dtype if isinstance(ret_type, PrimType) else ret_type)
 
 
 TEXT: dict[type, Handler] = {**EXPRESSIONS, **STATEMENTS, PrimFunc: _prim_func}

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tedsl.errors import InternalError, type_in_words
+from tedsl.errors import InternalError, TedslError, type_in_words
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.returns import check_returns
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import BOOL, INT32, VOID, DType
 from tedsl.ir.expr import (
@@ -37,7 +38,7 @@ from tedsl.ir.expr import (
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
-from tedsl.ir.ops import OPS
+from tedsl.ir.ops import OPS, RET
 from tedsl.ir.stmt import (
     BIND_SCOPE,
     THREADS,
@@ -74,6 +75,7 @@ class _Verifier:
         self.bound: set[Var] = set()
         self.binder: dict[Var, object] = {}  # every binder met so far
         self.path: list[str] = []
+        self.returns = False  # whether a `tir.ret` was met
 
     def fail(self, problem: str) -> NoReturn:
         raise self.error(f"{self.func.name} is not well-formed: {problem}\n  at: {' > '.join(self.path) or 'its head'}")
@@ -110,6 +112,14 @@ class _Verifier:
                     if var not in self.bound:
                         self.bind(var, buffer, f"the shape of buffer {buffer.name}")
         self.stmt(func.body)
+        if self.returns:
+            self.check_returns()
+
+    def check_returns(self) -> None:
+        try:
+            check_returns(self.func)
+        except TedslError as refusal:
+            self.fail(refusal.problem)
 
     # --- statements ---
 
@@ -233,6 +243,7 @@ class _Verifier:
 
     def call(self, e: Call, what: str) -> None:
         name = e.op.name
+        self.returns |= e.op is RET
         self.expect(e.dtype is not VOID, lambda: f"{what} uses a call of {name}, which gives no value")
         self.expect(OPS.get(name) is e.op, lambda: f"{what}: there is no operator {name}")
         problem = misfit(e)

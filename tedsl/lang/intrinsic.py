@@ -103,7 +103,12 @@ def call_llvm_pure_intrin(dtype: object, name: str, *args: Any) -> Expr:
 
 
 def ret(val: Any) -> Expr:
-    """Return from the function with the value `val`."""
+    """Ends the function, as a statement: `ib.emit(tir.ret(x))`. A call of the function gives the number `val` then; in Python
+    an int, float or bool.
+
+    All returns of a function have one dtype; a function that ends without one, where another returns, gives 0. LoweringError in
+    a loop whose iterations run together: parallel, vectorized or bound to threads.
+    """
     return build.call("tir.ret", as_value(val, "ret"))
 
 

@@ -9,6 +9,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.returns import with_result
 from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.iters import IterVar
@@ -75,6 +76,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
     attrs = {"from_legacy_te_schedule": True, "global_symbol": name, "tir.noalias": True, **notes}
     func = PrimFunc(arguments.params, body, None, arguments.buffer_map, attrs)
     if any(isinstance(plan.op, ExternOp) for plan in placements):  # statements of the user's
+        func = with_result(func)
         verify(func, flat=False, error=LoweringError)
     return vouch_for(func)
 

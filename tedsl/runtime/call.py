@@ -5,10 +5,12 @@ stands for.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, InternalError, entry
+from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Var
 from tedsl.runtime.arguments import words
 from tedsl.runtime.arguments.check import Prepared, prepare
@@ -50,13 +52,15 @@ class CheckedCall:
         self._method: _MethodDef | None = None  # lives as long as the function made from it, which holds this object
 
     @entry
-    def __call__(self, *args: Any, **named: Any) -> None:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         if named:
             self.refuse_names(*named)
         prepared = self.prepare(args)
         status = _CALL(self._addresses[prepared.compact])(ctypes.addressof(prepared.slots))
         if status:
             self.fail(status)
+        of = self.signature.result
+        return None if of is None else number_in(prepared.slots[-1], of)
 
     def refuse_names(self, *names: str) -> None:
         """Raises ArgumentTypeError: arguments cannot be given by name."""
@@ -100,7 +104,7 @@ class CheckedCall:
     def __reduce__(self) -> tuple[Any, ...]:
         raise unpicklable(f"the function {self.signature.name}")
 
-    def with_entry(self, address: int) -> Callable[..., None]:
+    def with_entry(self, address: int) -> Callable[..., Any]:
         """Returns the builtin function whose machine code is the entry point at `address`; its `self` is this object."""
         make: Any = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
@@ -108,6 +112,16 @@ class CheckedCall:
         self._method = _MethodDef(self.signature.name.encode(), address, _METH_FASTCALL | _METH_KEYWORDS,
                                  doc.encode())
         return make(ctypes.addressof(self._method), self, None)  # type: ignore[no-any-return]
+
+
+def number_in(slot: int, of: DType) -> int | float | bool:
+    """Returns the number of dtype `of` in a 64-bit slot, where a kernel has stored it as `codegen/llvm/abi.py` says."""
+    if of.is_bool:
+        return bool(slot)
+    if of.is_float:
+        form = "<d" if of.bits == 64 else "<f"
+        return float(struct.unpack_from(form, slot.to_bytes(8, "little", signed=True))[0])
+    return slot if of.is_int else slot & (1 << 64) - 1
 
 
 def unpicklable(what: str) -> ArgumentTypeError:

@@ -29,9 +29,9 @@ class Module:
     # without running any Python.
     __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_image", "_imported", "_refusal", "_sources", "_target",
                  "entry_name")
-    __call__: Callable[..., None]
+    __call__: Callable[..., Any]
 
-    def __init__(self, functions: Mapping[str, Callable[..., None]], calls: Mapping[str, CheckedCall],
+    def __init__(self, functions: Mapping[str, Callable[..., Any]], calls: Mapping[str, CheckedCall],
                  sources: Mapping[str, Callable[[], str]], target: object, refusal: str = "",
                  image: Callable[[], Image] | None = None) -> None:
         self.entry_name = next(iter(functions))
@@ -40,10 +40,10 @@ class Module:
         self._imported: list[RuntimeModule] = []
         self.__call__ = self._functions[self.entry_name]
 
-    def __getitem__(self, name: str) -> Callable[..., None]:
+    def __getitem__(self, name: str) -> Callable[..., Any]:
         return self.get_function(name)
 
-    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., None]:
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
         """Returns the function called `name`; OptionError, which is an AttributeError, if there is none.
         query_imports: look into imported modules, too.
         """
@@ -66,7 +66,7 @@ class Module:
         return tuple(self._functions)
 
     @property
-    def entry_func(self) -> Callable[..., None]:
+    def entry_func(self) -> Callable[..., Any]:
         return self._functions[self.entry_name]
 
     @property
@@ -182,7 +182,7 @@ class Module:
         return f"<tedsl.Module {takes}; target {self._target}{'; does not run here' if self._refusal else ''}>"
 
 
-def refused(name: str, reason: str) -> Callable[..., None]:
+def refused(name: str, reason: str) -> Callable[..., Any]:
     """Returns a function whose call raises the reason why it cannot run here."""
 
     def refuse(*args: Any) -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Var
 from tedsl.ir.func import PrimFunc
@@ -76,7 +77,7 @@ class Binding:
 class Signature:
     """The parameters of a kernel. `scalars`: the variables it receives beside the data pointers, in order.
 
-    noalias: outputs may not overlap other arguments. parallel: it runs on the thread pool.
+    noalias: outputs may not overlap other arguments. result: the dtype of the number that it returns; None: it returns nothing.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Signature:
     bindings: tuple[Binding, ...]
     scalars: tuple[Var, ...]
     noalias: bool
+    result: DType | None = None
 
     def tensors(self) -> Iterator[tuple[int, TensorParam]]:
         """Iterates over the array parameters with their positions."""
@@ -115,7 +117,7 @@ def signature_of(func: PrimFunc) -> Signature:
                       TensorParam(buffer.name, buffer, buffer.data in written))
     scalars = scalar_variables(func)
     noalias = bool(func.attrs.get("tir.noalias", False))
-    return Signature(func.name, tuple(params), _solve(func.name, params, scalars), scalars, noalias)
+    return Signature(func.name, tuple(params), _solve(func.name, params, scalars), scalars, noalias, result_of(func))
 
 
 def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:

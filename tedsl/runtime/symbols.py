@@ -16,9 +16,10 @@ from tedsl.errors import LoweringError
 
 # Functions of the interpreter, for entry points and callbacks.
 CPYTHON = frozenset((
-    "PyErr_NoMemory", "PyErr_Occurred", "PyErr_Clear", "PyErr_Fetch", "PyErr_NormalizeException", "PyEval_RestoreThread",
-    "PyEval_SaveThread", "PyException_SetTraceback", "PyFloat_AsDouble", "PyGILState_Ensure", "PyGILState_Release",
-    "PyLong_AsLongLongAndOverflow", "PyObject_CallFunction", "PyObject_CallMethod", "PyObject_VectorcallDict", "Py_DecRef",
+    "PyBool_FromLong", "PyErr_NoMemory", "PyErr_Occurred", "PyErr_Clear", "PyErr_Fetch", "PyErr_NormalizeException",
+    "PyEval_RestoreThread", "PyEval_SaveThread", "PyException_SetTraceback", "PyFloat_AsDouble", "PyFloat_FromDouble",
+    "PyGILState_Ensure", "PyGILState_Release", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
+    "PyLong_FromUnsignedLongLong", "PyObject_CallFunction", "PyObject_CallMethod", "PyObject_VectorcallDict", "Py_DecRef",
     "Py_IncRef",
 ))
 

@@ -11,6 +11,7 @@ from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
+from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import dtype
 from tedsl.ir.expr import Broadcast, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
@@ -45,7 +46,10 @@ def storage(a):
 
 
 class Kernel:
-    """A compiled function: call it with arrays and scalars in the order of `kernel_arguments`; gives the status."""
+    """A compiled function: call it with arrays and scalars in the order of `kernel_arguments`; gives the status.
+
+    `result` is the number that the last call returned, as a 64-bit slot.
+    """
 
     def __init__(self, func, target=HOST, vectorize=None):
         self.func, self.target = func, target
@@ -69,6 +73,10 @@ class Kernel:
                 kind = abi.argument_type(var.dtype)
                 types.append({"i64": ctypes.c_int64, "float": ctypes.c_float, "double": ctypes.c_double}[kind])
                 values.append(arg)
+        self.result = ctypes.c_int64(-1)
+        if result_of(self.func) is not None:
+            types.append(ctypes.c_void_p)
+            values.append(ctypes.addressof(self.result))
         call = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(self.library.address(abi.kernel_name(self.func)))
         return call(*values)
 

@@ -2,7 +2,8 @@
 
 A function `f` of the loop IR becomes `i32 @f.kernel(pointers..., scalars...)`: one pointer per buffer parameter, then one
 value per scalar variable. Integers travel as i64, sign- or zero-extended from their dtype; floats as float or double
-(float16 and bfloat16 as float); handles as pointers.
+(float16 and bfloat16 as float); handles as pointers. A function that returns a number (`tir.ret`) takes one pointer more, the
+last argument: there it stores the number, in the type in which a scalar of its dtype travels.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def kernel_arguments(func: PrimFunc) -> list[Var]:
 
 
 def argument_type(dtype: DType) -> str:
-    """Returns the LLVM type in which a scalar of `dtype` is passed to a kernel."""
+    """Returns the LLVM type in which a scalar of `dtype` is passed to a kernel, and returned by one."""
     if dtype.is_handle:
         return "ptr"
     if dtype.is_float:

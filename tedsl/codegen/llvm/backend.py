@@ -56,7 +56,7 @@ class Kernel:
     def symbol(self, func: PrimFunc) -> entry.KernelSymbol:
         pointers = len(list(self.signature.tensors()))
         before = 0 if func is self.general else len(assertion_messages(self.general))
-        return entry.KernelSymbol(kernel_name(func), tuple(kernel_arguments(func)[pointers:]), before)
+        return entry.KernelSymbol(kernel_name(func), tuple(kernel_arguments(func)[pointers:]), before, self.signature.result)
 
 
 class LLVMBackend:

@@ -15,6 +15,7 @@ from tedsl.codegen.llvm.types import global_name
 from tedsl.codegen.llvm.values import call, vector
 from tedsl.codegen.llvm.values.convert import emit_cast
 from tedsl.ir import expr as ir
+from tedsl.ir.calls.returns import result_of
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Store
 from tedsl.target import Target
@@ -55,14 +56,14 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str,
 
 def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
     facts = FunctionFacts(abi.kernel_name(func), frame.arrays_on_stack(func.body), bool(func.attrs.get("tir.noalias")),
-                          tuple(abi.assertion_messages(func)))
+                          tuple(abi.assertion_messages(func)), result=result_of(func))
     out = Emitter(module, facts)
     parameters = _bind_arguments(func, out)
     if callbacks.calls_python(func.body):
         callbacks.prepare_errors(out)
     out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)
-    frame.leave(out, str(abi.OK))
+    frame.emit_return(out, None)
     return out.text(f"define i32 {global_name(out.function.name)}({', '.join(parameters)}) {module.attributes}")
 
 
@@ -79,6 +80,9 @@ def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
             continue
         parameters.append(f"{abi.argument_type(var.dtype)} {text}")
         _bind_scalar(out, var, text, var in sizes)
+    if out.function.result is not None:
+        out.scope.data[frame.RESULT] = text = "%" + out.fresh("result")
+        parameters.append(f"ptr noalias {text}")
     return parameters
 
 

@@ -14,6 +14,7 @@ from tedsl.codegen.llvm.indices.forms import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.sink import Sink
 from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError, type_in_words
+from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub, Var
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.certain import Certain
@@ -100,7 +101,7 @@ class FunctionFacts:
     """Facts about a function that are collected before it is written.
 
     on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. messages: those of its assertions.
-    in_parallel: whether it is the body of a parallel loop.
+    in_parallel: whether it is the body of a parallel loop. result: the dtype of the number that it returns.
     """
 
     name: str
@@ -108,6 +109,7 @@ class FunctionFacts:
     noalias: bool
     messages: tuple[str, ...]
     in_parallel: bool = False
+    result: DType | None = None
 
 
 @dataclass

@@ -7,20 +7,26 @@ refuse that where the program is written; this refuses what a pass of the user a
 from __future__ import annotations
 
 from tedsl.errors import LoweringError
+from tedsl.ir.calls.returns import check_returns
 from tedsl.ir.calls.signatures import misfit
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Load, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.ops import RET
 from tedsl.ir.stmt import Store
 from tedsl.ir.types import PointerType
 from tedsl.ir.walk.visitor import post_order
 
 
 def check_fitting(func: PrimFunc) -> None:
-    """Raises LoweringError for the first call, load or store of `func` whose dtypes do not fit."""
+    """Raises LoweringError for the first call, load or store of `func` whose dtypes do not fit, and for a return in a loop
+    whose iterations run together.
+    """
+    returns = False
     for node in post_order(func.body):
         if type(node) is Call:
             problem = misfit(node)
+            returns |= node.op is RET
         elif type(node) is Load:
             problem = _through(node.buffer_var, node.dtype)
         elif type(node) is Store:
@@ -30,6 +36,8 @@ def check_fitting(func: PrimFunc) -> None:
         if problem:
             raise LoweringError(f"{func.name} cannot become machine code: {problem}",
                                 hint="convert with .astype where the program, or a pass of its own, makes this")
+    if returns:
+        check_returns(func)
 
 
 def _through(var: Var, access: DType) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
-from tedsl.codegen.llvm.types import memory_type
-from tedsl.ir.dtype import HANDLE
+from tedsl.codegen.llvm.types import memory_type, register_type
+from tedsl.codegen.llvm.values.convert import convert
+from tedsl.ir.dtype import FLOAT32, HANDLE
 from tedsl.ir.expr import Add, Cast, Expr, IntImm, Mul, Sub, Var
 from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
 
+RESULT = Var("result", HANDLE)  # where the function stores the number that it returns; absent if it returns nothing
 ERROR = Var("error", HANDLE)  # the word for the exception of a Python function that was called; absent if none is called
 
 
@@ -167,6 +169,28 @@ def leave(out: Emitter, status: str) -> None:
         symbol = out.module.declare("tedsl_publish_error", "declare void @tedsl_publish_error(ptr)")
         out.line(f"call void {symbol}(ptr {out.scope.data[ERROR]})")
     out.line(f"ret i32 {status}")
+
+
+def emit_return(out: Emitter, value: Expr | None) -> None:
+    """Leaves the function without a failure. value: the number that it returns; None: 0, if it returns a number at all."""
+    if RESULT in out.scope.data:
+        of = out.function.result
+        assert of is not None
+        t = abi.argument_type(of)
+        stored = _in_argument_type(out, value) if value is not None else "0.0" if of.is_float else "0"
+        out.line(f"store {t} {stored}, ptr {out.scope.data[RESULT]}, align 8")
+    out.stores_nontemporal |= bool(out.streams)  # an earlier iteration may have made such stores
+    leave(out, str(abi.OK))
+
+
+def _in_argument_type(out: Emitter, value: Expr) -> str:
+    """Emits `value` in the type in which scalars are passed and returned."""
+    d, register = value.dtype, out.value(value)
+    if d.is_float:
+        return convert(out, register, d, FLOAT32) if d.bits < 32 else register
+    if d.bits == 64:
+        return register
+    return out.assign(f"{'sext' if d.is_int else 'zext'} {register_type(d)} {register} to i64")
 
 
 def free_function(out: Emitter) -> str:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
-from tedsl.codegen.llvm.frame import emit_allocate, expected_to_hold, fail_unless, leave
+from tedsl.codegen.llvm.frame import emit_allocate, emit_return, expected_to_hold, fail_unless
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.outlined.parallel import emit_parallel
 from tedsl.codegen.llvm.streaming import emit_range, may_stream
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer
-from tedsl.ir.build import as_int
 from tedsl.ir.dtype import VOID
 from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.ops import CALL_PACKED, LIKELY, RET
@@ -55,9 +54,7 @@ def emit_evaluate(out: Emitter, s: Evaluate) -> None:
     if is_no_op(s):
         return
     if isinstance(e, Call) and e.op is RET:
-        if as_int(e.args[0]) != 0:
-            raise LoweringError("tir.ret of a value: a kernel returns nothing", hint="store the value into a buffer")
-        leave(out, str(abi.OK))
+        emit_return(out, e.args[0])
         out.start_block(out.fresh("after"))
         return
     if isinstance(e, Call) and e.op is CALL_PACKED:

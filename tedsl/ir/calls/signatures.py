@@ -121,6 +121,10 @@ def _no_number(of: DType, args: Args) -> bool:
     return of is VOID or of.is_handle or (of.is_integer and of.lanes == 1)
 
 
+def _returned(of: DType, args: Args) -> bool:
+    return of is args[0].dtype or of is VOID
+
+
 def _anything(of: DType, args: Args) -> bool:
     return True
 
@@ -151,5 +155,6 @@ SIGNATURES: dict[str, Signature] = {
                      "dtype and the offset, and gives a handle"),
     "tvm_stack_make_shape": Signature(_make_shape, "it takes integers and gives a handle"),
     **dict.fromkeys(("tvm_storage_sync", "prefetch", "tvm_thread_allreduce"), _EFFECT),
-    **dict.fromkeys(("ret", "type_annotation", "tvm_tuple"), _ANY),
+    "ret": Signature(_returned, "its dtype is that of the number that it returns"),
+    **dict.fromkeys(("type_annotation", "tvm_tuple"), _ANY),
 }

@@ -9,10 +9,11 @@ from typing import Any
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Add, BufferLoad, CommReducer, Expr, IntImm, Let, Load, Ramp, StringImm, Var
+from tedsl.ir.expr import Add, BufferLoad, Call, CommReducer, Expr, IntImm, Let, Load, Ramp, StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import Node
+from tedsl.ir.ops import RET
 from tedsl.ir.script.expressions import EXPRESSIONS, apart, buffer_access, end_of, ends_of, flat_access, is_slice
 from tedsl.ir.script.printer import LINE, Handler, ScriptPrinter, lines, together
 from tedsl.ir.script.wrap import WIDTH
@@ -229,6 +230,8 @@ def _typed(var: Var, p: ScriptPrinter) -> list[Part]:
 
 
 def _evaluate(s: Evaluate, p: ScriptPrinter) -> list[Part]:
+    if isinstance(s.value, Call) and s.value.op is RET:
+        return ["return ", *s.value.args]
     return ["pass"] if isinstance(s.value, IntImm) else [s.value]
 
 

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import ArgumentTypeError, DTypeError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.returns import with_result
 from tedsl.ir.expr import Call
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.node import Node
@@ -38,8 +39,10 @@ def is_vouched_for(func: PrimFunc) -> bool:
 
 
 def well_formed(func: PrimFunc) -> PrimFunc:
-    """Bind each variable of `func` once; DTypeError for types that do not fit."""
-    func = func.with_body(bind_once(func.body))
+    """Bind each variable of `func` once and state what it returns; DTypeError for types that do not fit, LoweringError for a
+    return where iterations run together.
+    """
+    func = with_result(func.with_body(bind_once(func.body)))
     verify(func, flat=False, error=DTypeError)
     return func
 

@@ -28,7 +28,8 @@ __all__ = ["Prepared", "Signature", "prepare", "signature_of"]
 class Prepared:
     """The checked arguments as 64-bit slots in the order of the kernel's; `arrays` keeps their memory alive.
 
-    compact: all arrays are compact row-major and there is a kernel for that; the slots are those of this kernel.
+    compact: all arrays are compact row-major and there is a kernel for that; the slots are those of this kernel. One more slot
+    takes the number that the kernel returns, if it returns one.
     """
 
     slots: ctypes.Array[ctypes.c_int64]
@@ -64,6 +65,7 @@ def _prepared(sig: Signature, args: Sequence[Any], without_strides: tuple[Var, .
     _check_overlap(sig, arrays)
     scalars = sig.scalars if not compact or without_strides is None else without_strides
     slots = [a.ctypes.data for a in arrays.values()] + [slot_bits(values[v], v.dtype) for v in scalars]
+    slots += [0] if sig.result is not None else []
     return Prepared((ctypes.c_int64 * max(len(slots), 1))(*slots), compact, tuple(arrays.values()))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import ModuleError, TedslError
+from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Var
 from tedsl.ir.walk.serial import from_data, to_data
 from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
@@ -117,15 +118,15 @@ def _kernel_to_value(kernel: KernelRecord) -> tuple[Any, ...]:
     sig = kernel.signature
     params = tuple((p.name, p.buffer, p.written) if isinstance(p, TensorParam) else (p.name, p.var) for p in sig.params)
     bindings = tuple((b.var, b.kind, b.param, b.dim, b.expr, b.scale) for b in sig.bindings)
-    return (sig.name, params, bindings, sig.scalars, sig.noalias,
+    return (sig.name, params, bindings, sig.scalars, sig.noalias, sig.result,
             kernel.compact_scalars, kernel.messages, kernel.first_compact_message, kernel.runs_long)
 
 
 def _kernel_of(value: Any) -> KernelRecord:
-    name, params, bindings, scalars, noalias, compact_scalars, messages, first, runs_long = value
+    name, params, bindings, scalars, noalias, result, compact_scalars, messages, first, runs_long = value
     arrays_and_numbers = tuple(TensorParam(*param) if len(param) == 3 else ScalarParam(*param) for param in params)
     signature = Signature(_as(str, name), arrays_and_numbers, tuple(Binding(*binding) for binding in bindings), scalars,
-                          _as(bool, noalias))
+                          _as(bool, noalias), None if result is None else _as(DType, result))
     return KernelRecord(signature, compact_scalars, tuple(_as(str, m) for m in messages), _as(int, first),
                         _as(bool, runs_long))
 

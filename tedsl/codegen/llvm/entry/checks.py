@@ -20,7 +20,8 @@ from tedsl.runtime.signature import Binding, Signature, TensorParam
 class Checks(Writer, ABC):
     """Emits one entry point for kernels of the signature `sig`.
 
-    data, dims: the data pointer and the extents, i64, of each array by its position; the subclass fills them in.
+    data, dims: the data pointer and the extents, i64, of each array by its position; the subclass fills them in. `%result` is
+    the address for the number that the kernel returns, if it returns one.
     """
 
     def __init__(self, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None) -> None:
@@ -170,6 +171,7 @@ class Checks(Writer, ABC):
         """Returns the instruction that calls `kernel` on the arguments."""
         values = [f"ptr {self.data[k]}" for k, _ in self.sig.tensors()]
         values += [f"{argument_type(v.dtype)} {self.values[v]}" for v in kernel.scalars]
+        values += ["ptr %result"] if kernel.result is not None else []
         return f"call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"
 
     def leave(self, status: str, kernel: KernelSymbol) -> None:

@@ -11,6 +11,7 @@ run the kernel: one 64-bit slot for each argument.
 
 from __future__ import annotations
 
+from tedsl.codegen.llvm.abi import argument_type
 from tedsl.codegen.llvm.entry.checks import Checks
 from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
 from tedsl.codegen.llvm.types import global_name
@@ -33,6 +34,10 @@ DECLARATIONS = """
 @tedsl.object = private unnamed_addr constant [2 x i8] c"O\\00"
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare double @PyFloat_AsDouble(ptr)
+declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyLong_FromUnsignedLongLong(i64)
+declare ptr @PyBool_FromLong(i64)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
@@ -40,6 +45,10 @@ declare void @Py_DecRef(ptr)
 declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
 """
+
+# How a number of the type in which it travels becomes a Python object.
+_FROM_NUMBER = {"i64": "PyLong_FromLongLong", "u64": "PyLong_FromUnsignedLongLong", "bool": "PyBool_FromLong",
+                "double": "PyFloat_FromDouble"}
 
 
 def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout, *, release: bool) -> str:
@@ -75,6 +84,8 @@ class _Entry(Checks):
                        f"{QUICK} {{", "entry:"]
         if self.sig.has_scalars():
             self.overflow = self.assign("alloca i32, align 4")
+        if self.sig.result is not None:
+            self.lines.append("  %result = alloca i64, align 8")
         self.require(f"icmp eq i64 %count, {len(self.sig.params)}")
         self.require("icmp eq ptr %names, null")  # arguments by name: refused in words
         self.next_block("objects")
@@ -208,13 +219,26 @@ class _Entry(Checks):
             total = self.assign(f"add i64 {total}, {size}")
         return None, self.assign(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
 
+    def python_object(self) -> list[str]:
+        """Returns the lines that return to Python what the kernel has returned: None, or a number."""
+        of = self.sig.result
+        if of is None:
+            return ["  call void @Py_IncRef(ptr @tedsl_none)", "  ret ptr @tedsl_none"]
+        type_ = argument_type(of)
+        lines = [f"  %number = load {type_}, ptr %result"]
+        if type_ == "float":
+            lines.append("  %wide = fpext float %number to double")
+        make = _FROM_NUMBER["double" if of.is_float else "bool" if of.is_bool else "i64" if of.is_int else "u64"]
+        number = "double %wide" if type_ == "float" else f"{type_} %number"
+        return [*lines, f"  %object = call ptr @{make}({number})", "  ret ptr %object"]
+
     def finish(self) -> None:
-        """Emits the exits: a status becomes None or an exception, and block `slow` calls the checked call in Python."""
+        """Emits the exits: a status becomes the result or an exception, and block `slow` calls the checked call in Python."""
         statuses = ", ".join(f"[ {status}, %{block} ]" for status, block in self.ends)
         self.lines += [
             "finish:", f"  %status = phi i32 {statuses}",
             "  %fine = icmp eq i32 %status, 0", "  br i1 %fine, label %done, label %failed",
-            "done:", "  call void @Py_IncRef(ptr @tedsl_none)", "  ret ptr @tedsl_none",
+            "done:", *self.python_object(),
             "failed:", "  %nothing = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.fail, "
             "ptr @tedsl.format, i32 %status)", "  ret ptr null",
             "slow:", "  %by_name = icmp ne ptr %names, null", "  br i1 %by_name, label %named, label %checked",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tedsl.codegen.llvm.abi import FIRST_ASSERTION, argument_type
 from tedsl.codegen.llvm.types import global_name
+from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Var
 
 # Straight checks gain nothing from optimisation (a few nanoseconds a call), and it would take longer than that of the kernel.
@@ -17,20 +18,28 @@ class KernelSymbol:
     """The symbol of a compiled kernel, and the variables that it takes after the data pointers, in order.
 
     messages_before: messages of the function's other versions, which stand before its own in the list for the caller.
+    result: the dtype of the number that it returns, in a slot whose address is its last argument.
     """
 
     symbol: str
     scalars: tuple[Var, ...]
     messages_before: int = 0
+    result: DType | None = None
 
 
 def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
-    """Returns the IR of `i32 @name.call(ptr slots)`, which runs the kernel on arguments from an array of 64-bit slots."""
+    """Returns the IR of `i32 @name.call(ptr slots)`, which runs the kernel on arguments from an array of 64-bit slots.
+
+    The slot after the arguments takes the number that the kernel returns, if it returns one.
+    """
     lines, values = [f"define i32 {global_name(name + '.call')}(ptr %slots) {QUICK} {{"], []
     types = ["ptr"] * tensors + [argument_type(v.dtype) for v in kernel.scalars]
     for k, type_ in enumerate(types):
         lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  %v{k} = load {type_}, ptr %at{k}, align 8"]
         values.append(f"{type_} %v{k}")
+    if kernel.result is not None:
+        lines.append(f"  %result = getelementptr i64, ptr %slots, i64 {len(types)}")
+        values.append("ptr %result")
     lines += [f"  %r = call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"]
     result = "%r"
     if kernel.messages_before:

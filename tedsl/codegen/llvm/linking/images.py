@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
+from typing import Any
 
 from tedsl.codegen.llvm.abi import COMPACT
 from tedsl.codegen.llvm.linking import jit
@@ -34,7 +35,7 @@ def linked_module(image: Image, sources: Sources, target: Target, again: Callabl
     exports += [f"{k.name}.entry" for k in image.kernels] if has_entries else []
     library = jit.link(image.code, exports, beside=image.beside, process=image.process)
     checked = {k.name: _checked_call(k, library) for k in image.kernels}
-    functions: dict[str, Callable[..., None]] = {
+    functions: dict[str, Callable[..., Any]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
     return Module(functions, checked, sources, target, image=again)
 
