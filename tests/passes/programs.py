@@ -97,13 +97,15 @@ def same_result(before, after, scalars=(), exact=True, flat=True, **shapes):
             np.testing.assert_array_equal(a, b)
 
 
-def check(step, before, *args, scalars=(), shapes=None, sizes=((),), **options):
+def check(step, before, *args, scalars=(), shapes=None, sizes=((),), golden=None, **options):
     """`step(before)` after all that must hold of a pass: the input is untouched, the output is well-formed and does the
-    same, and a second run has nothing more to do to what it left alone."""
+    same, and a second run has nothing more to do to what it left alone. golden: the fixture; its file holds both texts."""
     shown = text(before)
     after = step(before, *args, **options)
     assert text(before) == shown
     verify(after, flat=True)
     for scalar_values in ([scalars] if sizes == ((),) else sizes):
         same_result(before, after, scalars=scalar_values, **(shapes or {}))
+    if golden is not None:
+        golden.sections(before=body_text(before), after=body_text(after))
     return after

@@ -36,8 +36,8 @@ def keep(index, value):
     return Store(L, value, build.as_expr(index))
 
 
-def copies(body):
-    return body_text(check(inject_virtual_threads, F.func(body)))
+def copies(body, golden=None):
+    return body_text(check(inject_virtual_threads, F.func(body), golden=golden))
 
 
 def test_statements_that_depend_on_the_thread_are_copied_within_the_loops():
@@ -52,44 +52,38 @@ def test_statements_that_depend_on_the_thread_are_copied_within_the_loops():
         }""")
 
 
-def test_memory_without_the_thread_is_shared():
-    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", V, own(0))))))
-    assert "float32, [2])" in text and text.count("L[0] =") == 1 and text.count("B_1[") == 2
+def test_memory_without_the_thread_is_shared(golden):
+    copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", V, own(0))))), golden)
 
 
-def test_a_condition_on_the_thread_makes_memory_its_own():
-    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), when(build.equal(V, 1), keep(0, F.load("A", 1))),
-                                    F.store("B", V, own(0))))))
-    assert "[2, 2]" in text and text.count("if (") == 2
+def test_a_condition_on_the_thread_makes_memory_its_own(golden):
+    copies(virtual(local(seq(keep(0, F.load("A", 0)), when(build.equal(V, 1), keep(0, F.load("A", 1))),
+                                    F.store("B", V, own(0))))), golden)
 
 
-def test_a_loop_whose_bounds_depend_on_the_thread_is_copied_as_a_whole():
-    text = copies(virtual(loop(K, build.add(V, 1), F.store("B", build.add(build.mul(V, 8), K), 1.0))))
-    assert "for (vthread.s: int32, 0, 2)" in text and text.count("for (k") == 1
+def test_a_loop_whose_bounds_depend_on_the_thread_is_copied_as_a_whole(golden):
+    copies(virtual(loop(K, build.add(V, 1), F.store("B", build.add(build.mul(V, 8), K), 1.0))), golden)
 
 
 def test_many_threads_are_a_loop():
     assert "for (vthread.s: int32, 0, 20)" in copies(virtual(F.store("B", V, F.load("A", V)), 20))
 
 
-def test_nested_threads():
+def test_nested_threads(golden):
     other = Var("vy")
     at = build.add(build.mul(V, 2), other)
-    text = copies(virtual(virtual(local(seq(keep(0, F.load("A", at)), F.store("B", at, own(0)))), 2, "vthread", other), 3))
-    assert text.count("L[") == 12 and "[3, 2, 2]" in text
+    copies(virtual(virtual(local(seq(keep(0, F.load("A", at)), F.store("B", at, own(0)))), 2, "vthread", other), 3), golden)
 
 
-def test_threads_that_share_nothing():
-    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", V, own(0)))), 2, "cthread"))
-    assert "[2, 2]" in text and text.count("L[") == 4
+def test_threads_that_share_nothing(golden):
+    copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", V, own(0)))), 2, "cthread"), golden)
 
 
-def test_vectors():
+def test_vectors(golden):
     lanes = Ramp(build.mul(V, 4), build.const(1, "int32"), 4)
     kept = Ramp(build.const(0, "int32"), build.const(1, "int32"), 4)
     body = local(seq(Store(L, F.load("A", lanes), kept), Store(F.data("B"), Load("float32x4", L, kept), lanes)), 4)
-    text = copies(virtual(body))
-    assert text.count("ramp(") == 8
+    copies(virtual(body), golden)
 
 
 def test_the_number_is_a_constant():
@@ -176,6 +170,5 @@ def test_an_intrinsic_that_all_virtual_threads_call_counts_once(tag, apart):
     np.testing.assert_array_equal(got, expected)
 
 
-def test_threads_that_share_nothing_share_what_is_outside_of_them():
-    text = copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", 0, own(0)))), 2, "cthread"))
-    assert text.count("L[") == 3 and text.count("B_1[0] =") == 1
+def test_threads_that_share_nothing_share_what_is_outside_of_them(golden):
+    copies(virtual(local(seq(keep(0, F.load("A", 0)), F.store("B", 0, own(0)))), 2, "cthread"), golden)
