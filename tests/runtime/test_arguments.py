@@ -453,6 +453,21 @@ def test_numbers(dtype, value, bits):
         assert kernel.seen(0) == 1 and got == bits
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_the_entry_point_rounds_numbers_as_python_does(dtype, monkeypatch):
+    kernel = scalar_kernel(dtype)
+    random = np.random.RandomState(0)
+    ties = [sign * (k + half) * 2.0**power for sign in (1, -1) for k in (0, 1, 2, 1023, 1024, 2047) for half in (0, 0.5, 0.75)
+            for power in (-149, -140, -133, -25, -24, -14, 0, 4)]
+    values = [*ties, 65504.0, 65519.9, 2.0**-126, float("inf"), float("-inf"), -0.0, *random.uniform(-6e4, 6e4, 200).tolist(),
+              *(random.uniform(-1, 1, 200) * 2.0**random.randint(-150, 15, 200)).tolist()]
+    expected = [kernel.checked.prepare((f32(4), value)).slots[1] & 0xFFFFFFFF for value in values]
+    monkeypatch.setattr(type(kernel.checked), "prepare", None)
+    for value, bits in zip(values, expected):
+        kernel.fast(f32(4), value)
+        assert kernel.seen(2, ctypes.c_uint32) == bits, value
+
+
 def test_nan_is_a_number():
     kernel = scalar_kernel("float32")
     kernel.fast(f32(4), float("nan"))

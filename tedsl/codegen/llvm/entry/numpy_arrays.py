@@ -12,7 +12,7 @@ run the kernel: one 64-bit slot for each argument.
 from __future__ import annotations
 
 from tedsl.codegen.llvm.abi import argument_type
-from tedsl.codegen.llvm.entry.checks import Checks
+from tedsl.codegen.llvm.entry.checks import Checks, Words
 from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
 from tedsl.codegen.llvm.types import global_name
 from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
@@ -44,6 +44,8 @@ declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
+declare double @llvm.fabs.f64(double)
+declare double @llvm.copysign.f64(double, double)
 """
 
 # How a number of the type in which it travels becomes a Python object.
@@ -67,15 +69,20 @@ class _Entry(Checks):
                  release: bool) -> None:
         super().__init__(sig, general, compact)
         self.layout, self.release = layout, release
+        self.conditions: list[str] = []  # of this block, tested at its end
         self.overflow = ""
         self.objects: dict[int, str] = {}
         self.arrays: dict[int, str] = {}
         self.flags: dict[int, str] = {}
 
+    def require(self, instruction: str, problem: Words | None = None) -> None:
+        self.conditions.append(self.assign(instruction))
+
     def next_block(self, label: str) -> None:
         """Ends the block: continues at `label` if all conditions collected in it hold, else goes to Python."""
         self.lines.append(f"  br i1 {self.all_of(self.conditions)}, label %{label}, label %slow")
         self.start(label)
+        self.conditions = []
 
     # --- the function, top to bottom ---
 
@@ -149,21 +156,11 @@ class _Entry(Checks):
             return self.float_scalar(obj, binding)
         value = self.assign(f"call i64 @PyLong_AsLongLongAndOverflow(ptr {obj}, ptr {self.overflow})")
         self.require(f"icmp eq i32 {self.assign(f'load i32, ptr {self.overflow}')}, 0")
-        self.require_fit(binding.var, value)
+        self.require_fit(binding.var, value, str, str)
         return self.assign(f"inttoptr i64 {value} to ptr") if dtype.is_handle else value
 
     def float_scalar(self, obj: str, binding: Binding) -> str:
-        value = self.assign(f"call double @PyFloat_AsDouble(ptr {obj})")
-        if binding.var.dtype.bits == 64:
-            return value
-        if binding.var.dtype.bits == 16:  # rounding to 16 bits is done in Python
-            self.conditions.append("false")
-        narrow = self.assign(f"fptrunc double {value} to float")
-        back = self.assign(f"fpext float {narrow} to double")
-        error = self.assign(f"fsub double {value}, {back}")  # infinite where a finite value became infinite
-        for infinity in ("0x7FF0000000000000", "0xFFF0000000000000"):
-            self.require(f"fcmp une double {error}, {infinity}")
-        return narrow
+        return self.narrowed(self.assign(f"call double @PyFloat_AsDouble(ptr {obj})"), binding.var.dtype, str)
 
     # --- strides, the call ---
 
@@ -171,7 +168,6 @@ class _Entry(Checks):
         return self.assign(f"icmp ne i32 {self.assign(f'and i32 {self.flags[k]}, {C_CONTIGUOUS}')}, 0")
 
     def load_strides(self, k: int) -> list[str]:
-        """Loads the strides of array k, in elements. A stride that is not a multiple of the element size goes to Python."""
         param = self.sig.params[k]
         assert isinstance(param, TensorParam)
         base = self.field(self.arrays[k], self.layout.strides, "ptr")
@@ -186,6 +182,9 @@ class _Entry(Checks):
                 value = self.assign(f"select i1 {self.assign(f'icmp eq i64 {dim}, 1')}, i64 0, i64 {value}")
             strides.append(value)
         return strides
+
+    def bounds(self, k: int, param: TensorParam, strides: list[str] | None) -> tuple[str, str]:
+        return super().bounds(k, param, None if param.written else strides)  # outputs are contiguous: `check_fields`
 
     def call(self, kernel: KernelSymbol) -> None:
         """Emits the call of the kernel, without the GIL if it may run long, and returns to Python by its status."""
