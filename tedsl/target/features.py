@@ -39,7 +39,27 @@ AARCH64_CPUS: dict[str, tuple[str, ...]] = {
                      "apple-a14", "carmel"), _ARM82),
     **dict.fromkeys(("neoverse-v1", "neoverse-n2", "neoverse-v2", "a64fx", "grace"), (*_ARM82, "sve")),
 }
-CPUS = {"x86-64": X86_CPUS, "aarch64": AARCH64_CPUS}
+
+# RISC-V: what Linux distributions are built for (RV64GC), and processors with the vector extension. The width of vectors is
+# what the extension promises (zvl256b: 256 bits at least); V alone promises 128.
+_RV64GC = ("m", "a", "f", "d", "c")
+RISCV64_CPUS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("generic", "generic-rv64", "rocket-rv64", "sifive-u54", "sifive-u74", "sifive-p550", "xiangshan-nanhu"),
+                    _RV64GC),
+    "sifive-x280": (*_RV64GC, "v", "zvl512b", "zvfh"),
+    "sifive-p670": (*_RV64GC, "v"),
+    "spacemit-x60": (*_RV64GC, "v", "zvl256b", "zvfh"),
+}
+
+# 32-bit ARM: hard-float ARMv7-A with NEON, whose single-precision vectors flush denormal numbers to zero.
+_ARM7 = ("neon", "vfp3", "d32")
+ARM_CPUS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("generic", "cortex-a8", "cortex-a9"), _ARM7),
+    **dict.fromkeys(("cortex-a5", "cortex-a7", "cortex-a12", "cortex-a15", "cortex-a17"), (*_ARM7, "vfp4")),
+    **dict.fromkeys(("cortex-a32", "cortex-a35", "cortex-a53", "cortex-a72"), (*_ARM7, "vfp4", "fp-armv8")),
+}
+CPUS = {"x86-64": X86_CPUS, "aarch64": AARCH64_CPUS, "riscv64": RISCV64_CPUS, "arm": ARM_CPUS}
+BASELINE = {"x86-64": "x86-64", "riscv64": "generic-rv64"}  # the processor of an architecture, where it is not "generic"
 
 # What -mattr may name on x86: LLVM 20 to 22 (its own list of the host's features, and the tuning words people use).
 X86_FEATURES = frozenset((
@@ -57,6 +77,26 @@ X86_FEATURES = frozenset((
     "vaes", "vpclmulqdq", "waitpkg", "wbnoinvd", "widekl", "x87", "xop", "xsave", "xsavec", "xsaveopt", "xsaves", "zu",
 ))
 
+# What -mattr may name elsewhere: extensions that change what code can use. LLVM's words for the tuning of single processors
+# come with their -mcpu.
+_ARM_ANY = ("aes", "bf16", "crc", "crypto", "dotprod", "fp-armv8", "fullfp16", "fp16fml", "i8mm", "neon", "ras", "sb", "sha2",
+            "strict-align")
+AARCH64_FEATURES = frozenset((
+    *_ARM_ANY, "complxnum", "f32mm", "f64mm", "flagm", "fp8", "jsconv", "lse", "lse128", "lse2", "lut", "mops", "mte", "pauth",
+    "rand", "rcpc", "rdm", "sha3", "sm4", "sme", "sme2", "sve", "sve-aes", "sve-b16b16", "sve-bitperm", "sve-sha3", "sve-sm4",
+    "sve2", "sve2-aes", "sve2-bitperm", "sve2-sha3", "sve2-sm4", "sve2p1",
+    *(f"v8.{k}a" for k in range(1, 10)), "v8a", *(f"v9.{k}a" for k in range(1, 8)), "v9a"))
+ARM_FEATURES = frozenset((
+    *_ARM_ANY, "armv7-a", "armv7ve", "armv8-a", "d32", "dsp", "fp16", "fp64", "hwdiv", "hwdiv-arm", "mp", "neonfp",
+    "thumb-mode", "thumb2", "v7", "v8", "vfp2", "vfp3", "vfp3d16", "vfp4", "vfp4d16"))
+RISCV64_FEATURES = frozenset((
+    "64bit", "a", "b", "c", "d", "f", "h", "i", "m", "v", "relax", "unaligned-scalar-mem", "unaligned-vector-mem", "za64rs",
+    "zaamo", "zabha", "zacas", "zalrsc", "zawrs", "zba", "zbb", "zbc", "zbkb", "zbkc", "zbkx", "zbs", "zca", "zcb", "zcd",
+    "zfa", "zfbfmin", "zfh", "zfhmin", "zicbom", "zicbop", "zicboz", "zicntr", "zicond", "zicsr", "zifencei", "zihintpause",
+    "zkt", "zvbb", "zvbc", "zve32f", "zve32x", "zve64d", "zve64f", "zve64x", "zvfbfmin", "zvfbfwma", "zvfh", "zvfhmin",
+    *(f"zvl{1 << k}b" for k in range(5, 17)), "rva20u64", "rva22u64", "rva23u64"))
+FEATURES = {"x86-64": X86_FEATURES, "aarch64": AARCH64_FEATURES, "arm": ARM_FEATURES, "riscv64": RISCV64_FEATURES}
+
 # A feature switched on brings what it stands on; one switched off takes away what stands on it.
 IMPLIES: dict[str, tuple[str, ...]] = {
     "sse2": ("sse",), "sse3": ("sse2",), "ssse3": ("sse3",), "sse4.1": ("ssse3",), "sse4.2": ("sse4.1", "popcnt"),
@@ -65,6 +105,8 @@ IMPLIES: dict[str, tuple[str, ...]] = {
     "avx512vl": ("avx512f",), "avx512vnni": ("avx512f",), "avx512ifma": ("avx512f",), "avx512bf16": ("avx512bw",),
     "avx512vbmi": ("avx512bw",), "avx512vbmi2": ("avx512bw",), "avx512bitalg": ("avx512bw",), "avx512vpopcntdq": ("avx512f",),
     "avx512fp16": ("avx512bw", "avx512dq", "avx512vl"), "fullfp16": ("fp-armv8",), "sve": ("neon", "fullfp16"),
+    "sve2": ("sve",), "d": ("f",), "v": ("d",), "zvfh": ("zfhmin",), "zfh": ("zfhmin",), "zfhmin": ("f",), "vfp4": ("vfp3",),
+    "rva22u64": ("m", "a", "d", "c"), "rva23u64": ("m", "a", "c", "v", "zfhmin"),
 }
 
 

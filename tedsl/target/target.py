@@ -13,7 +13,7 @@ from tedsl.errors import ArgumentError, ArgumentTypeError, OptionError
 from tedsl.ir.dtype import DType
 from tedsl.ir.dtype import dtype as as_dtype
 from tedsl.ir.node import is_text
-from tedsl.target.features import CPUS, X86_FEATURES, apply_changes
+from tedsl.target.features import BASELINE, CPUS, FEATURES, apply_changes
 from tedsl.target.host import host
 from tedsl.target.kinds import COMMON, COUNTS, TargetKind, find_kind, kind_names, names_that_build
 from tedsl.target.stack import current_target, enter, leave
@@ -74,7 +74,7 @@ class Target:
 
     @functools.cached_property
     def arch(self) -> str:
-        """x86-64, aarch64, or the first part of the triple."""
+        """x86-64, aarch64, arm (32-bit), riscv64, or the first part of the triple."""
         return _arch_of(self.triple)
 
     @property
@@ -87,7 +87,7 @@ class Target:
         """The processor's name for LLVM."""
         if self.is_host:
             return host().cpu
-        return self.mcpu or ("x86-64" if self.arch == "x86-64" else "generic")
+        return self.mcpu or BASELINE.get(self.arch, "generic")
 
     @functools.cached_property
     def features(self) -> frozenset[str]:
@@ -99,13 +99,19 @@ class Target:
     @functools.cached_property
     def feature_string(self) -> str:
         """The features for LLVM, beside the name of the processor."""
-        return host().feature_string if self.is_host else ",".join(self.mattr)
+        if self.is_host:
+            return host().feature_string
+        baseline = CPUS["riscv64"].get(self.cpu, ()) if self.arch == "riscv64" else ()  # LLVM's generic-rv64 has no floats
+        return ",".join([*(f"+{name}" for name in baseline), *self.mattr])
 
     @functools.cached_property
     def vector_bits(self) -> int:
         """Width in bits of the widest vector registers that are used."""
         if self.arch == "x86-64":
             return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
+        if self.arch == "riscv64" and "v" in self.features:
+            promised = [int(name[3:-1]) for name in self.features if re.fullmatch("zvl[0-9]+b", name)]
+            return min(max([128, *promised]), 1024)
         return 128
 
     def vector_lanes(self, dtype: DType | str) -> int:
@@ -115,7 +121,9 @@ class Target:
     @functools.cached_property
     def has_fma(self) -> bool:
         """Tells whether one instruction computes a * b + c with one rounding."""
-        return self.arch == "aarch64" or "fma" in self.features
+        if self.arch == "riscv64":
+            return "d" in self.features
+        return self.arch == "aarch64" or bool(self.features & {"fma", "vfp4"})
 
     @functools.cached_property
     def has_gather(self) -> bool:
@@ -125,6 +133,8 @@ class Target:
     def can_mask(self, dtype: DType) -> bool:
         """Tells whether loads and stores of vectors of `dtype` can be masked, which decides how masked tails are compiled."""
         bits = max(8, dtype.bits)
+        if self.arch == "riscv64":
+            return "v" in self.features
         if "avx512f" in self.features:
             return bits >= 32 or "avx512bw" in self.features
         return "avx2" in self.features and bits >= 32
@@ -190,7 +200,10 @@ class Target:
 
 
 def _arch_of(triple: str) -> str:
-    return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(triple.split("-")[0], triple.split("-")[0])
+    first = triple.split("-")[0]
+    if re.fullmatch("(arm|thumb)(v[0-9].*)?", first):
+        return "arm"
+    return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(first, first)
 
 
 def _platform(triple: str) -> str:
@@ -285,11 +298,14 @@ def _check_features(target: Target) -> None:
     if wrong:
         raise ArgumentError(f"-mattr={','.join(target.mattr)}: {wrong[0]!r} has no sign",
                             hint=f"write +{wrong[0]} or -{wrong[0]}")
-    unknown = [f for f in target.mattr if f[1:] not in X86_FEATURES] if target.arch == "x86-64" else []
-    if unknown:
-        near = difflib.get_close_matches(unknown[0][1:], X86_FEATURES)
-        raise ArgumentError(f"-mattr={','.join(target.mattr)}: x86-64 has no feature {unknown[0][1:]!r}",
-                            hint=f"did you mean {' or '.join(near)}?" if near else "names are LLVM's: avx2, fma, avx512bw, ...")
+    names = FEATURES.get(target.arch)
+    unknown = [] if names is None else [f for f in target.mattr if f[1:] not in names]
+    if names is not None and unknown:
+        near = difflib.get_close_matches(unknown[0][1:], names)
+        some = {"x86-64": "avx2, fma, avx512bw", "aarch64": "neon, fullfp16, sve", "riscv64": "m, a, f, d, c, v"}
+        raise ArgumentError(f"-mattr={','.join(target.mattr)}: {target.arch} has no feature {unknown[0][1:]!r}",
+                            hint=f"did you mean {' or '.join(near)}?" if near else
+                            f"names are LLVM's: {some.get(target.arch, 'neon, vfp4')}, ...")
     if not target.mcpu:
         return
     known = CPUS.get(target.arch)

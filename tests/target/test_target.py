@@ -32,6 +32,13 @@ def test_options_are_read_from_text_and_from_a_dict():
     ("llvm -mcpu=x86-64", 128, False, "x86-64"), ("llvm -mcpu=sandybridge", 256, False, "x86-64"),
     ("llvm -mcpu=haswell", 256, True, "x86-64"), ("llvm -mcpu=sapphirerapids", 512, True, "x86-64"),
     ("llvm -mtriple=aarch64-linux-gnu", 128, True, "aarch64"), ("llvm -mtriple=x86_64-pc-linux-gnu", 128, False, "x86-64"),
+    ("llvm -mtriple=riscv64-linux-gnu", 128, True, "riscv64"),
+    ("llvm -mtriple=riscv64-linux-gnu -mattr=-d", 128, False, "riscv64"),
+    ("llvm -mtriple=riscv64-linux-gnu -mcpu=spacemit-x60", 256, True, "riscv64"),
+    ("llvm -mtriple=riscv64-linux-gnu -mattr=+v", 128, True, "riscv64"),
+    ("llvm -mtriple=riscv64-linux-gnu -mattr=+v,+zvl512b", 512, True, "riscv64"),
+    ("llvm -mtriple=armv7a-linux-gnueabihf", 128, False, "arm"),
+    ("llvm -mtriple=arm-linux-gnueabihf -mcpu=cortex-a15", 128, True, "arm"),
 ])
 def test_vector_width_and_fma(name, bits, fma, arch):
     t = Target(name)
@@ -42,6 +49,7 @@ def test_vector_width_and_fma(name, bits, fma, arch):
 @pytest.mark.parametrize("name, masked", [
     ("llvm -mcpu=x86-64", set()), ("llvm -mtriple=aarch64-linux-gnu", set()), ("llvm -mcpu=haswell", {F32, F64}),
     ("llvm -mcpu=knl", {F32, F64}), ("llvm -mcpu=skylake-avx512", {F32, F64, I8, I16, BOOL}),
+    ("llvm -mtriple=riscv64-linux-gnu", set()), ("llvm -mtriple=riscv64-linux-gnu -mattr=+v", {F32, F64, I8, I16, BOOL}),
 ])
 def test_the_table_of_masks(name, masked):
     assert {d for d in (F32, F64, I8, I16, BOOL) if Target(name).can_mask(d)} == masked
@@ -55,6 +63,9 @@ def test_switching_a_feature_off_takes_what_stands_on_it():
 @pytest.mark.parametrize("wrong, words", [
     ("lvm", "no target kind 'lvm'.*llvm"), ("llvm -mcpv=haswell", "no option 'mcpv'.*mcpu"),
     ("llvm -mcpu=hasswell", "no processor 'hasswell'.*haswell"), ("llvm -mattr=avx2", r"no sign(.|\n)*\+avx2"),
+    ("llvm -mtriple=riscv64-linux-gnu -mattr=+avx2", "riscv64 has no feature 'avx2'.*m, a, f, d, c, v"),
+    ("llvm -mtriple=aarch64-linux-gnu -mattr=+sve22", "aarch64 has no feature 'sve22'.*did you mean sve2"),
+    ("llvm -mtriple=riscv64-linux-gnu -mcpu=haswell", "no processor 'haswell' for riscv64.*spacemit-x60"),
     ("llvm -model=\ud800", r"model of a target is '\\ud800', which has a lone surrogate"),
     ({"kind": "llvm", "libs": ["mkl", "\udfff"]}, "libs of a target is .* lone surrogate"),
     ('{"kind": "llvm", "model": "\\ud800"}', "lone surrogate"), ("llvm -mattr=\ud800", "lone surrogate"),

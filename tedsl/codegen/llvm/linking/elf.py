@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from tedsl.errors import InternalError
 
 _FUNCTION, _THREAD_LOCAL = 2, 6  # STT_FUNC, STT_TLS
 _SYMBOL_TABLE = 2  # sh_type SHT_SYMTAB
 _RUN_BY_LOADER = (14, 15, 16)  # SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY
-_SYMBOL = struct.Struct("<IBBHQQ")  # st_name, st_info, st_other, st_shndx, st_value, st_size
-_SECTION = struct.Struct("<IIQQQQIIQQ")  # sh_name, sh_type, sh_flags, sh_addr, sh_offset, sh_size, sh_link, ...
+
+
+class _Form(NamedTuple):
+    """Where things stand in objects of one word size: the offsets of fields in the header, and the records."""
+
+    section_table: tuple[str, int]  # e_shoff: its format and offset
+    section_sizes: int  # the offset of e_shentsize, before e_shnum
+    section: struct.Struct  # sh_name, sh_type, sh_flags, sh_addr, sh_offset, sh_size, sh_link, ...
+    symbol: struct.Struct
+    fields: tuple[int, int, int]  # the places in it of st_name, st_info, st_shndx
+
+
+_FORMS = {
+    b"\x7fELF\x02\x01": _Form(("<Q", 40), 58, struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ"), (0, 1, 3)),
+    b"\x7fELF\x01\x01": _Form(("<I", 32), 46, struct.Struct("<IIIIIIIIII"), struct.Struct("<IIIBBH"), (0, 3, 5)),
+}
 
 
 def undefined_symbols(image: bytes) -> list[str]:
-    """Lists the symbols that the 64-bit little-endian ELF object `image` uses and does not define."""
+    """Lists the symbols that the little-endian ELF object `image` uses and does not define."""
     undefined = dict.fromkeys(name for name, section, _ in _symbols(image) if section == 0)
     undefined.pop("_GLOBAL_OFFSET_TABLE_", None)  # the linker makes it
     return list(undefined)
@@ -22,23 +37,30 @@ def undefined_symbols(image: bytes) -> list[str]:
 
 def _symbols(image: bytes) -> list[tuple[str, int, int]]:
     """Lists the symbol table: the name, the section (0: undefined) and the kind of each symbol."""
-    sections = _sections(image)
+    form, sections = _form(image), _sections(image)
     symbols: list[tuple[str, int, int]] = []
     for _, kind, _, _, offset, length, link, *_ in sections:
         if kind == _SYMBOL_TABLE:
             names = sections[link][4]
-            for at in range(offset + _SYMBOL.size, offset + length, _SYMBOL.size):  # the first symbol is the null one
-                name, info, _, section, _, _ = _SYMBOL.unpack_from(image, at)
+            for at in range(offset + form.symbol.size, offset + length, form.symbol.size):  # the first symbol is the null one
+                record = form.symbol.unpack_from(image, at)
+                name, info, section = (record[k] for k in form.fields)
                 symbols.append((_string(image, names + name), section, info))
     return symbols
 
 
+def _form(image: bytes) -> _Form:
+    form = _FORMS.get(bytes(image[:6]))
+    if form is None:
+        raise InternalError("the object is not little-endian ELF")
+    return form
+
+
 def _sections(image: bytes) -> list[tuple[int, ...]]:
-    if image[:6] != b"\x7fELF\x02\x01":
-        raise InternalError("the object is not 64-bit little-endian ELF")
-    start, = struct.unpack_from("<Q", image, 40)  # e_shoff
-    size, count = struct.unpack_from("<HH", image, 58)  # e_shentsize, e_shnum
-    return [_SECTION.unpack_from(image, start + k * size) for k in range(count)]
+    form = _form(image)
+    start, = struct.unpack_from(form.section_table[0], image, form.section_table[1])
+    size, count = struct.unpack_from("<HH", image, form.section_sizes)
+    return [form.section.unpack_from(image, start + k * size) for k in range(count)]
 
 
 def thread_local_variables(image: bytes) -> list[str]:
