@@ -18,7 +18,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import InternalError, OptionError, TedslError
+from tedsl.errors import InternalError, OptionError, TedslError, missing_name, public
 from tedsl.version import VERSION
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
             if name in absent.INSTEAD:
                 raise OptionError(f"module 'tedsl' has no attribute {name!r}: {absent.explain(name)}",
                                   hint=absent.INSTEAD[name])
-            raise AttributeError(f"module 'tedsl' has no attribute {name!r}")
-        globals()[name] = value
-        return value
+            raise missing_name(__name__, name, __dir__())
+        globals()[name] = public(value, __name__, name)
+        return globals()[name]
 
 
 def __dir__() -> list[str]:

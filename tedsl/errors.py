@@ -6,6 +6,9 @@ Mistakes of users are `TedslError`s; they also derive from the built-in class th
 The traceback of a `TedslError` shows the lines of the user's program: `entry`, on the functions that programs call, takes the
 frames of tedsl out of it, and notebooks show it so in any case. The environment variable TEDSL_TRACEBACK=full keeps them all.
 An `InternalError` and every other exception keeps its frames.
+
+Wrong numbers and names of arguments are refused by `entry` too. Modules of names call `entries` on themselves, so that every
+function and class that programs find there is an entry.
 """
 
 from __future__ import annotations
@@ -15,16 +18,24 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from types import FunctionType, TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
-OURS = tuple(str(Path(__file__).parents[1] / package) + "/" for package in ("tedsl", "topi"))  # how the files of tedsl begin
+PACKAGES = ("tedsl", "topi")
+OURS = tuple(str(Path(__file__).parents[1] / package) + "/" for package in PACKAGES)  # how the files of tedsl begin
 
 
-def entry(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` as programs call it: what it refuses has a traceback without the frames of tedsl that it went through."""
+def entry(function: Callable[P, R], name: str = "") -> Callable[P, R]:
+    """Returns `function` as programs call it: what it refuses has a traceback without the frames of tedsl that it went
+    through, and arguments that it does not take are an ArgumentTypeError that shows how it is called.
+
+    name: what programs call it, "topi.nn.dense"; by default its own name.
+    """
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True  # pytest and IPython leave this frame out
@@ -32,8 +43,117 @@ def entry(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except TedslError as refusal:
             raise shortened(refusal) from refusal.__cause__  # TEDSL_TRACEBACK=full shows the frames inside of tedsl
+        except TypeError:
+            from inspect import signature  # few programs ask
 
+            misfit = arguments_that_misfit(getattr(call, _CALLED), signature(function), args, kwargs)
+            if misfit is None or sys._getframe(1).f_code.co_filename.startswith(OURS):  # not by the call, or by a bug of ours
+                raise
+            raise misfit from None
+
+    setattr(call, _CALLED, name or function.__qualname__.removesuffix(".__init__"))
     return call
+
+
+_CALLED = "called by programs"  # the attribute of an entry that says its name
+
+
+def entries(names: dict[str, Any], *, instead: Mapping[str, str] | None = None) -> None:
+    """Makes entries of what a module of names has: of its functions, and of the public methods of its classes.
+
+    names: the variables of the module; those in `__all__`, or without it its functions. instead: what to write for names that
+    programs look for there and that it does not have; they and others are refused with names that are near.
+    """
+    module = str(names["__name__"])
+    listed = names.get("__all__") or [name for name, value in names.items() if not name.startswith("_")
+                                      and type(value) is FunctionType and value.__module__.partition(".")[0] in PACKAGES]
+    for name in listed:
+        own = getattr(names[name], "__name__", name)
+        names[name] = public(names[name], module, own if own in names else name)
+
+    def missing(name: str) -> Any:
+        raise missing_name(module, name, listed, instead or {})
+
+    names.setdefault("__getattr__", missing)
+
+
+def public(value: Any, module: str, name: str) -> Any:
+    """Returns `value`, which programs find as `name` in `module`, so that calls of it are entries; what is neither a function
+    nor a class, as it is. The methods of a class are replaced where they are.
+    """
+    called = f"{module.removeprefix('tedsl.')}.{name}"  # of several names, the shortest path
+    if type(value) is FunctionType:
+        value = value if hasattr(value, _CALLED) else _entry_of(value)
+        known: str = getattr(value, _CALLED)
+        if "." not in known or called.count(".") < known.count("."):
+            setattr(value, _CALLED, called)
+    elif isinstance(value, type) and not issubclass(value, BaseException):
+        for cls in value.__mro__:
+            if cls.__module__.partition(".")[0] in PACKAGES:
+                with_entries(cls)
+    return value
+
+
+@functools.cache
+def _entry_of(function: FunctionType) -> Any:
+    """Returns the entry of a function of a module; it stands there instead of the function, where pickle looks for it."""
+    made = entry(function)
+    home = sys.modules[function.__module__]
+    if getattr(home, function.__name__, None) is function:
+        setattr(home, function.__name__, made)
+    return made
+
+
+def with_entries(cls: type[R]) -> type[R]:
+    """Returns the class with its public methods replaced by entries, but for those that it lists in `checked_methods`."""
+    checked = getattr(cls, "checked_methods", ())
+    for name, value in list(vars(cls).items()):
+        function = getattr(value, "__func__", value)
+        public_name = not name.startswith("_") or name in ("__init__", "__call__")
+        if type(function) is FunctionType and public_name and name not in checked and not hasattr(function, _CALLED):
+            made = entry(function)
+            setattr(cls, name, type(value)(made) if isinstance(value, (classmethod, staticmethod)) else made)
+    return cls
+
+
+def arguments_that_misfit(called: str, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) \
+        -> ArgumentTypeError | None:
+    """Returns the error for arguments that `signature` does not take; None if it takes them.
+
+    called: what is called, in the words of programs. A first parameter self or cls is not one of programs.
+    """
+    from inspect import Parameter
+
+    parameters = list(signature.parameters.values())
+    if parameters and parameters[0].name in ("self", "cls"):
+        parameters, args = parameters[1:], args[1:]
+    shown = signature.replace(parameters=[one.replace(annotation=Parameter.empty) for one in parameters],
+                              return_annotation=Parameter.empty)
+    hint = f"it is called as {called}{shown}"
+    in_order = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    by_name = [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    kinds = {one.kind for one in parameters}
+    given = {*kwargs, *(one.name for one in in_order[:len(args)])}
+    missing = [one.name for one in parameters if one.default is one.empty and one.name not in given
+               and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    unknown = [name for name in kwargs if name not in by_name and Parameter.VAR_KEYWORD not in kinds]
+    if unknown:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], by_name)
+        return ArgumentTypeError(f"{called}: there is no argument named {unknown[0]!r}",
+                                 hint=f"did you mean {' or '.join(near)}? {hint}" if near else hint)
+    if len(args) > len(in_order) and Parameter.VAR_POSITIONAL not in kinds:
+        most = f"at most {len(in_order)} argument{'s' * (len(in_order) != 1)}" if in_order else "no arguments"
+        return ArgumentTypeError(f"{called} takes {most}{' by position' * bool(in_order)}, and got {len(args)}", hint=hint)
+    twice = [one.name for one in in_order[:len(args)] if one.name in kwargs]
+    if twice:
+        return ArgumentTypeError(f"{called}: the argument {twice[0]!r} is given twice, by position and by name", hint=hint)
+    if missing:
+        *first, last = map(repr, missing)
+        subject = f"the arguments {', '.join(first)} and {last} are" if first else f"the argument {last} is"
+        return ArgumentTypeError(f"{called}: {subject} missing", hint=hint)
+    return None
 
 
 def shortened(refusal: TedslError) -> TedslError:
@@ -160,20 +280,33 @@ def with_article(name: str) -> str:
 
 
 def missing_attribute(owner: str, name: str, known: Iterable[str], instead: Mapping[str, str]) -> AttributeError:
-    """The error for an attribute that a value does not have; of a private name, Python's.
+    """The error for an attribute that a value does not have; of a private name, and for tedsl itself, Python's.
 
-    owner: what the value is, "a stage". known: its attributes. instead: what to write for names that belong elsewhere.
+    It is called by the `__getattr__` of the value. owner: what the value is, "a stage". known: its attributes. instead: what
+    to write for names that belong elsewhere.
     """
+    if name.startswith("_") or sys._getframe(2).f_code.co_filename.startswith(OURS):
+        return AttributeError(name)
+    return OptionError(f"{owner} has no {name}", hint=_other_name(name, known, instead))
+
+
+def missing_name(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None) -> AttributeError:
+    """The error for a name that a module does not have; see `missing_attribute`."""
+    problem = f"module {module!r} has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(problem)
+    return OptionError(problem, hint=_other_name(name, known, instead or {}))
+
+
+def _other_name(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:
+    """The hint for an unknown name: those that are near, or all."""
     from difflib import get_close_matches  # few programs ask
 
-    if name.startswith("_"):
-        return AttributeError(name)
-    public = [one for one in known if not one.startswith("_")]
     if name in instead:
-        return OptionError(f"{owner} has no {name}", hint=f"did you mean {instead[name]}?")
+        return f"did you mean {instead[name]}?"
+    public = [one for one in known if not one.startswith("_")]
     near = get_close_matches(name, [*public, *instead])
-    hint = f"did you mean {' or '.join(instead.get(one, one) for one in near)}?" if near else f"it has {', '.join(public)}"
-    return OptionError(f"{owner} has no {name}", hint=hint)
+    return f"did you mean {' or '.join(instead.get(one, one) for one in near)}?" if near else f"it has {', '.join(public)}"
 
 
 class InternalError(RuntimeError):

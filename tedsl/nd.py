@@ -1,5 +1,6 @@
 """Arrays with a device: `nd.array(x)`, `nd.empty(shape)`. Kernels take numpy arrays as well."""
 
+from tedsl.errors import entries
 from tedsl.runtime.array import NDArray, array, empty
 from tedsl.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, vulkan
 from tedsl.runtime.foreign import from_dlpack
@@ -9,3 +10,6 @@ gpu = cuda
 
 __all__ = ["Device", "NDArray", "array", "context", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "metal",
            "opencl", "rocm", "vulkan"]
+
+
+entries(globals(), instead={name: f"nd.array(numpy.{name}(shape, dtype))" for name in ("zeros", "ones", "full")})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tedsl.errors import entries
 from tedsl.ir.func import IRModule
 from tedsl.passes.build_config import build_config
 from tedsl.passes.context import PassContext
@@ -27,3 +28,6 @@ class Sequential(ModulePass):
             if not isinstance(step, ModulePass) or selection.runs(step.info):
                 mod = step(mod)
         return mod
+
+
+entries(globals())

@@ -5,6 +5,7 @@ move elements, `indexing/` those that read and write at positions, `ordering/` s
 Loops and targets live in `schedules/`, of which `generic/` has TVM's names; `testing/` holds numpy references.
 """
 
+from tedsl.errors import entries
 from topi import cuda, generic, image, nn, tag, testing, utils, x86
 from topi.broadcast import (
     add,
@@ -150,3 +151,5 @@ __all__ += [
 __all__ += ["arange", "fast_erf", "fast_exp", "fast_tanh", "meshgrid", "ndarray_size", "reinterpret", "shape"]
 __all__ += ["argsort", "cumprod", "cumsum", "searchsorted", "sort", "topk", "unique"]
 __all__ += ["einsum", "layout_transform"]
+
+entries(globals())

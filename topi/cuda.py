@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
+from tedsl.errors import entries
 from tedsl.target import Target
 from topi.nn import conv
 from topi.schedules.schedule import as_target, schedule_with
@@ -43,3 +44,5 @@ conv2d, conv2d_nchw, conv2d_nhwc, conv2d_NCHWc = conv.conv2d, conv.conv2d_nchw, 
 conv1d_ncw, conv3d_ncdhw, conv2d_transpose_nchw = conv.conv1d_ncw, conv.conv3d_ncdhw, conv.conv2d_transpose_nchw
 depthwise_conv2d_nchw, depthwise_conv2d_nhwc = conv.depthwise_conv2d_nchw, conv.depthwise_conv2d_nhwc
 depthwise_conv2d_NCHWc, group_conv2d_nchw = conv.depthwise_conv2d_NCHWc, conv.group_conv2d_nchw
+
+entries(globals())

@@ -7,7 +7,7 @@ from typing import Any
 
 import tedsl
 from tedsl import te, tir
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, entries
 from topi import tag
 
 
@@ -125,3 +125,6 @@ def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
     while n % 2 == 0 and (max_value is None or x <= max_value):
         x, n = x * 2, n // 2
     return x
+
+
+entries(globals())

@@ -22,6 +22,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.errors import missing_name, public
+
 if TYPE_CHECKING:
     from tedsl.arith.analyzer import Analyzer
     from tedsl.arith.deduce import deduce_bound, detect_clip_bound
@@ -40,5 +42,5 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
     def __getattr__(name: str) -> Any:
         home = _HOMES.get(name)
         if home is None:
-            raise AttributeError(f"tedsl.arith has no {name!r}; it has {', '.join(_HOMES)}")
-        return getattr(import_module(f"tedsl.arith.{home}"), name)
+            raise missing_name(__name__, name, _HOMES)
+        return public(getattr(import_module(f"tedsl.arith.{home}"), name), __name__, name)

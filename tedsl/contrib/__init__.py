@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.errors import missing_name
+
 if TYPE_CHECKING:
     from tedsl.contrib import clang as clang
     from tedsl.contrib import intrinsics as intrinsics
@@ -19,7 +21,7 @@ _MODULES = ("clang", "intrinsics", "utils")
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:
-            raise AttributeError(f"module 'tedsl.contrib' has no attribute {name!r}; it has {', '.join(_MODULES)}")
+            raise missing_name(__name__, name, _MODULES)
         return import_module(f"tedsl.contrib.{name}")
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.errors import missing_name, public
+
 if TYPE_CHECKING:
     from tedsl import transform as transform
     from tedsl.ir import container as container
@@ -47,10 +49,10 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
         if name == "transform":
             return import_module("tedsl.transform")  # it stands above; programs also look for it here
         if name not in _NAMES:
-            raise AttributeError(f"module 'tedsl.ir' has no attribute {name!r}")
+            raise missing_name(__name__, name, _NAMES)
         value = getattr(import_module(f"tedsl.ir.{_NAMES[name]}"), {"PrimExpr": "Expr", "BaseFunc": "PrimFunc"}.get(name, name))
-        globals()[name] = value
-        return value
+        globals()[name] = public(value, __name__, name)
+        return globals()[name]
 
 
 def __dir__() -> list[str]:

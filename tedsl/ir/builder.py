@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, ExpressionError, ShapeError, with_entries
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, array_of, decl_buffer
 from tedsl.ir.dtype import DType, wrap_integer
@@ -152,6 +152,7 @@ def _as_indices(index: Any) -> tuple[Expr, ...]:
     return indices
 
 
+@with_entries
 class IRBuilder:
     """Collects statements. What is written inside a `with` block of the builder becomes its body."""
 

@@ -497,13 +497,14 @@ class Broadcast(Expr):
 @node
 class Shuffle(Expr):
     """Lanes `indices` (constants) of the concatenated `vectors`; one index gives a scalar."""
-
     vectors: tuple[Expr, ...]
     indices: tuple[Expr, ...]
     dtype: DType = field(init=False)
     children: ClassVar[tuple[str, ...]] = ("vectors", "indices")
 
     def __post_init__(self) -> None:
+        if not self.vectors or not self.indices:
+            raise ArgumentError("Shuffle of no vectors, or of no lanes of them", hint="for example Shuffle([a, b], [0, 1])")
         element = self.vectors[0].dtype.element
         lanes = sum(v.dtype.lanes for v in self.vectors)
         if any(v.dtype.element is not element for v in self.vectors):

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import IntEnum
+from inspect import Parameter, Signature
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, with_article
+from tedsl.errors import ArgumentError, ArgumentTypeError, TedslError, arguments_that_misfit, with_article
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -53,17 +54,42 @@ def _make_init(cls: type) -> Callable[..., None]:
     for f in arguments:
         scope[f"{prefix}set_{f.name}"] = getattr(cls, f.name).__set__
         scope[f"{prefix}default_{f.name}"] = f.default
-    header = ", ".join(f.name if f.default is MISSING else f"{f.name}={prefix}default_{f.name}" for f in arguments)
+    # It takes any arguments and refuses those that do not fit, which costs less than a call around it: an argument that is
+    # missing is not of its type either.
+    header = "".join(f", {f.name}={prefix}default_{f.name}" for f in arguments)
+    unchecked = [f.name for f in arguments if f.default is MISSING and _annotation(f) in _UNCHECKED]
+    misfits = " or ".join(["rest", "unknown", *(f"{name} is MISSING" for name in unchecked)])
     lines = [f"{prefix}set_{f.name}(self, {f.name})" for f in arguments]
+    lines += [f"if {misfits}: raise _misfit(self, rest, unknown)"]
     lines += _type_checks({f.name: _annotation(f) for f in arguments}, vars(sys.modules[cls.__module__]))
     if hasattr(cls, "__post_init__"):
         lines += ["try: self.__post_init__()", "except TedslError: raise",
                   "except (AttributeError, TypeError, ValueError) as error: raise _refused(self, error) from error"]
-    text = f"def {prefix}init(self, {header}):\n    " + "\n    ".join(lines or ["pass"])
+    text = f"def {prefix}init(self{header}, *rest, **unknown):\n    " + "\n    ".join(lines)
     exec(compile(text, f"{Path(__file__).parent}/<constructor of {cls.__name__}>", "exec"), scope)  # names are ours alone
     made: Callable[..., None] = scope.pop(f"{prefix}init")
     made.__name__, made.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
+    vars(made)["__signature__"] = _signature(cls)
     return made
+
+
+def _signature(cls: type) -> Signature:
+    """The arguments of the constructor of a class of nodes."""
+    return Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *(
+        Parameter(f.name, Parameter.POSITIONAL_OR_KEYWORD, default=Parameter.empty if f.default is MISSING else f.default,
+                  annotation=f.type) for f in fields(cls) if f.init)])
+
+
+def _misfit(made: Any, rest: tuple[Any, ...] = (), unknown: Mapping[str, Any] | None = None) -> ArgumentTypeError:
+    """The error of a constructor that was called with too few arguments, with more than it takes, `rest`, or with `unknown`
+    names."""
+    cls = type(made)
+    given = {f.name: getattr(made, f.name) for f in fields(cls) if f.init and getattr(made, f.name) is not MISSING}
+    in_order = (*given.values(), *rest) if rest else ()
+    error = arguments_that_misfit(cls.__name__, _signature(cls), (made, *in_order),
+                                  unknown or {} if rest else {**given, **(unknown or {})})
+    assert error is not None
+    return error
 
 
 def _refused(made: Any, error: Exception) -> ArgumentTypeError:
@@ -113,6 +139,8 @@ class Node:
     children: ClassVar[tuple[str, ...]] = ()
     binders: ClassVar[tuple[str, ...]] = ()
     init_fields: ClassVar[tuple[str, ...]] = ()  # filled by `node`: the arguments of the constructor
+    # What checks its calls itself, or is called by tedsl alone, millions of times: no `entry` of `tedsl/errors.py` around it.
+    checked_methods: ClassVar[tuple[str, ...]] = ("__init__", "adopt", "child_nodes", "map_children", "replace", "same_as")
     full_text: ClassVar[Callable[[object], str]]  # how `str` prints a node, and `repr`: set by `text`, which stands above
     short_text: ClassVar[Callable[[object], str]]
 
@@ -249,6 +277,8 @@ def _fits(name: str, of: str) -> str:
 def _adopt_fields(made: Any) -> None:
     """Converts the fields of the node `made` to their annotated types; ArgumentTypeError names a field that does not fit."""
     types = {f.name: _annotation(f) for f in fields(made) if f.init}
+    if any(getattr(made, name) is MISSING for name in types):
+        raise _misfit(made)
     for name, of in types.items():
         value = getattr(made, name)
         if not isinstance(value, str):
@@ -326,4 +356,5 @@ def _shown(value: Any) -> str:
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
 
 
-SCOPE |= {"_adopt_fields": _adopt_fields, "_refused": _refused, "TedslError": TedslError, "FrozenDict": FrozenDict}
+SCOPE |= {"_adopt_fields": _adopt_fields, "_refused": _refused, "_misfit": _misfit, "MISSING": MISSING,
+          "TedslError": TedslError, "FrozenDict": FrozenDict}

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tedsl.errors import missing_name, public
+
 if TYPE_CHECKING:
     from tedsl.ir.build import const as const
     from tedsl.ir.dtype import DType
@@ -47,10 +49,10 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
         if name in _BELOW:
             return getattr(import_module(f"tedsl.ir.{_BELOW[name][0]}"), _BELOW[name][1])
         if name not in _NAMES:
-            raise AttributeError(f"module 'tedsl.runtime' has no attribute {name!r}")
+            raise missing_name(__name__, name, __dir__())
         value = getattr(import_module(f"tedsl.runtime.{_NAMES[name]}"), name)
-        globals()[name] = value
-        return value
+        globals()[name] = public(value, __name__, name)
+        return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tedsl.display.text import Text
-from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError
+from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError, with_entries
 from tedsl.runtime.call import CheckedCall, unpicklable
 from tedsl.runtime.device import Device
 from tedsl.runtime.modules.files import to_bytes, write_module
@@ -18,6 +18,7 @@ _FORMATS = {"": "ll", "ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir":
 TITLES = {"ll": "LLVM IR", "asm": "Assembly", "tir": "Loops"}  # of the formats, in a notebook
 
 
+@with_entries
 class Module:
     """Compiled functions. Calling the module calls its first function, whose name is `entry_name`.
 

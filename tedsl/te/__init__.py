@@ -4,6 +4,7 @@
     B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
 """
 
+from tedsl.errors import entries
 from tedsl.ir.iters import IterVar, Range
 from tedsl.lang.arithmetic import (
     abs,
@@ -106,3 +107,5 @@ __all__ = [
     "ElementwiseOp", "TensorComputeOp", "TensorIntrin",
     "combine_elements", "map_elements", "broadcast_shape", "broadcast_element", "same_extent", "IterVar", "Range",
 ]
+
+entries(globals())

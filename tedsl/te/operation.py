@@ -1,8 +1,11 @@
 """The functions that declare, by the module that programs also call them by: `te.operation.placeholder`."""
 
+from tedsl.errors import entries
 from tedsl.lang.declare import compute, placeholder, reduce_axis, size_var, thread_axis, var
 from tedsl.lang.extern import extern
 from tedsl.lang.scan.operation import scan
 from tedsl.lower.prim_func import create_prim_func
 
 __all__ = ["compute", "create_prim_func", "extern", "placeholder", "reduce_axis", "scan", "size_var", "thread_axis", "var"]
+
+entries(globals())

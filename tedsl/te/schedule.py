@@ -1,5 +1,6 @@
 """Schedules by the names of TVM's te.schedule: the classes that programs look into, and the steps of lowering."""
 
+from tedsl.errors import entries
 from tedsl.ir.iters import IterVar, Range
 from tedsl.lower.regions.bound_map import as_prim_func as SchedulePostProcToPrimFunc
 from tedsl.lower.regions.bound_map import infer_bound as InferBound
@@ -20,3 +21,5 @@ __all__ = [
     "SchedulePostProcToPrimFunc", "Singleton", "Split", "Stage", "Tensorized", "ThreadIndex", "Unrolled", "Vectorized",
     "create_schedule",
 ]
+
+entries(globals())

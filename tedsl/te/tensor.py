@@ -1,5 +1,6 @@
 """The classes of tensors and their operations, as programs look for them: `te.tensor.ComputeOp`."""
 
+from tedsl.errors import entries
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.hybrid.operation import HybridOp
 from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
@@ -10,3 +11,6 @@ from tedsl.lang.tensor import Tensor, TensorSlice
 
 __all__ = ["ComputeOp", "ExternOp", "HybridOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorComputeOp",
            "TensorIntrin", "TensorSlice"]
+
+
+entries(globals())

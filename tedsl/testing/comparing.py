@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, entry
 from tedsl.ir.build import as_expr, as_int, logical_not, logical_or
 from tedsl.ir.evaluate import evaluate
 from tedsl.ir.iters import Range
@@ -16,6 +16,7 @@ from tedsl.ir.walk.visitor import variables
 from tedsl.runtime.array import NDArray
 
 
+@entry
 def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
     """Raises AssertionError unless shapes agree and |actual - desired| <= atol + rtol * |desired| everywhere; NaNs are equal.
     """
@@ -27,6 +28,7 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
     numpy.testing.assert_allclose(left, right, rtol=rtol, atol=atol, verbose=True)
 
 
+@entry
 def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
     """Raises AssertionError unless both expressions are proved equal for all values of their variables."""
     a, b = as_expr(lhs), as_expr(rhs)
@@ -34,6 +36,7 @@ def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
         raise AssertionError(f"{a!r} and {b!r} are not known to be equal")
 
 
+@entry
 def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Range], cond: Any = None) -> None:
     """Raises AssertionError unless `bool_expr` holds for all values of the variables in `vranges` for which `cond` does.
 
@@ -56,6 +59,7 @@ def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Range], cond: 
             raise AssertionError(f"{bool_expr!r} does not hold for {where}")
 
 
+@entry
 def check_numerical_grads(function: Callable[..., Any], input_values: Any, grad_values: Any, function_value: Any = None,
                           delta: float = 1e-3, atol: float = 1e-2, rtol: float = 0.1) -> None:
     """Raises AssertionError unless `grad_values` are close to the finite differences of `function` at `input_values`.

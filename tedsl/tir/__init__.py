@@ -1,5 +1,6 @@
 """The names of expressions, statements and functions, the parts of which programs declared by `te` consist."""
 
+from tedsl.errors import entries
 from tedsl.ir import buffer, expr, stmt
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import (
@@ -155,3 +156,5 @@ __all__ = [
     "add", "subtract", "multiply", "q_multiply_shift", "stmt_list", "stmt_seq",
     "layout", "bijective_layout", "Layout", "BijectiveLayout",
 ]
+
+entries(globals())

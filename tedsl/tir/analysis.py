@@ -1,5 +1,6 @@
 """Analyses of functions and expressions, by the names of TVM's tir.analysis."""
 
+from tedsl.errors import entries
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.walk.equal import structural_equal as expr_deep_equal
 from tedsl.ir.walk.single_assignment import verify_ssa
@@ -13,3 +14,6 @@ def verify_memory(func: PrimFunc) -> bool:
     targets.
     """
     return not accessed_by_host(func)
+
+
+entries(globals())

@@ -9,9 +9,8 @@ PassContext that is current when the pass runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, entries
 from tedsl.ir.func import PrimFunc
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import PassContext
@@ -156,6 +155,4 @@ def VerifyMemory() -> ModulePass:
     return named_pass("VerifyMemory", verify_memory)
 
 
-if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(f"tir.transform has no pass {name!r}: there are {', '.join(__all__)}")
+entries(globals())

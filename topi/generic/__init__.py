@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tedsl import te
+from tedsl.errors import entries
 from topi.generic.default import default_schedule as default_schedule
 from topi.generic.default import schedule_extern
 
@@ -43,3 +44,5 @@ schedule_dilation2d_nchw = schedule_dilation2d_nhwc = schedule_extern
 schedule_sort = schedule_argsort = schedule_topk = schedule_unique = schedule_argwhere = schedule_extern
 schedule_scatter = schedule_scatter_add = schedule_scatter_nd = schedule_searchsorted = schedule_scan = schedule_extern
 schedule_invert_permutation = schedule_extern
+
+entries(globals())

@@ -1,5 +1,6 @@
 """Operators of neural networks; convolutions stand in `conv/`, pooling in `pool/`."""
 
+from tedsl.errors import entries
 from topi.nn import utils
 from topi.nn.bias_add import bias_add
 from topi.nn.conv import (
@@ -67,3 +68,6 @@ __all__ += ["upsampling", "upsampling3d"]
 __all__ += ["correlation_nchw", "conv2d_winograd_nchw", "conv2d_winograd_nhwc", "conv2d_winograd_weight_transform",
             "deformable_conv2d_nchw",
             "deformable_conv2d_nhwc"]
+
+
+entries(globals())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl.errors import ArgumentError, ShapeError
+from tedsl.errors import ArgumentError, ShapeError, entries
 from topi.extents import as_int
 
 Widths = tuple[int, ...]
@@ -72,3 +72,6 @@ def _constant(value: Any, name: str, where: str) -> int:
         raise ArgumentError(f"{where}: {name} has {value!r}, not a constant",
                             hint="batch and spatial extents of the data may be symbolic, not those of the kernel")
     return number
+
+
+entries(globals())

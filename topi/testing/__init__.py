@@ -1,5 +1,6 @@
 """Support for tests of operators: numpy references, and schedules by target."""
 
+from tedsl.errors import entries
 from topi.testing.convolution import (
     conv1d_ncw_python,
     conv1d_transpose_ncw_python,
@@ -83,3 +84,6 @@ __all__ += ["batch_norm", "batch_to_space_nd_python", "depth_to_space_python", "
 __all__ += ["affine_grid_python", "crop_and_resize_python", "dilation2d_python", "resize2d_python", "resize_python"]
 __all__ += ["correlation_nchw_python", "deformable_conv2d_nchw_python", "grid_sample_nchw_python", "upsampling3d_python",
             "upsampling_python"]
+
+
+entries(globals())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from tedsl.errors import ArgumentTypeError, entry
+from tedsl.errors import arguments_that_misfit, entry
 from tedsl.schedule.record.directive import Directive
 from tedsl.schedule.record.term import Term, text_of
 from tedsl.schedule.record.writing import Writer
@@ -70,9 +70,7 @@ def _directive(method: Callable[Concatenate[H, P], R], *, name: str, by_name: Se
         try:
             given = signature.bind(self, *args, **kwargs)
         except TypeError as error:
-            shown = _call_shape(name, signature)
-            raise ArgumentTypeError(f"{text_of(owner.term)}.{name}: {error}",
-                                    hint=f"it is called as {text_of(owner.term)}.{shown}") from None
+            raise arguments_that_misfit(f"{text_of(owner.term)}.{name}", signature, (self, *args), kwargs) or error from None
         positional, named = _arguments(given, owner, name, by_name)
         try:
             result = method(self, *args, **kwargs)
@@ -113,9 +111,3 @@ def _made(result: Any) -> Iterator[Any]:
     """What the journal gives names to of what a directive returned: of a handle, what it is the handle of."""
     for one in result if isinstance(result, (list, tuple)) else () if result is None else (result,):
         yield getattr(one, "state", one)
-
-
-def _call_shape(name: str, signature: inspect.Signature) -> str:
-    """`split(parent, factor=None, nparts=None)`."""
-    given = [one.replace(annotation=inspect.Parameter.empty) for one in list(signature.parameters.values())[1:]]
-    return f"{name}{inspect.Signature(given)}"
