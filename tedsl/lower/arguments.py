@@ -30,7 +30,10 @@ from tedsl.schedule.thread_ranks import memory_scope
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
-    """The parameters in order, and the buffer of each handle. tensors: the buffers of the tensors among the arguments."""
+    """The parameters of the function in order, and the buffer of each parameter that is a handle.
+
+    tensors: the buffers of those arguments that are tensors.
+    """
 
     params: tuple[Var, ...]
     buffer_map: Mapping[Var, Buffer]
@@ -47,7 +50,7 @@ class BufferOptions:
 
 def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None,
                    buffers: BufferOptions = BufferOptions()) -> Arguments:
-    """A parameter for each of `args`: tensors and buffers become handles, variables stay."""
+    """Returns a parameter for each of `args`: a handle for a tensor or a buffer, the variable itself for a scalar."""
     bound = _checked_binds(binds)
     params: list[Var] = []
     buffer_map: dict[Var, Buffer] = {}
@@ -87,13 +90,13 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
 
 
 def dropped_outputs(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None) -> list[str]:
-    """The names of the outputs of the schedule that are not among `args`, so that their values are dropped."""
+    """The names of the schedule's outputs that are not among `args`: they are computed, and their values are lost."""
     given = {_key(schedule, arg)[0] for arg in (*args, *(binds or ())) if isinstance(arg, Tensor)}
     return [op.name for op in schedule.outputs if schedule.stage_map[op].op not in given]
 
 
 def _check_computed(schedule: ScheduleState, args: Iterable[Any]) -> None:
-    """Refuses results of operations that the schedule does not have: nothing would be written to them."""
+    """Refuses tensors that are computed by operations outside the schedule: the loops would not write them."""
     for arg in args:
         if isinstance(arg, Tensor) and not isinstance(arg.op, PlaceholderOp) and arg.op not in schedule.stage_map:
             outputs = ", ".join(op.name for op in schedule.outputs)
@@ -150,14 +153,14 @@ def _names(args: Iterable[Any]) -> str:
 
 
 def _key(schedule: ScheduleState, tensor: Tensor) -> Key:
-    """The output of the schedule that `tensor` stands for: cache_write and rfactor replace operations."""
+    """The current output of the schedule for `tensor`, whose operation cache_write or rfactor may have replaced."""
     stage = schedule.stage_map.get(tensor.op)
     return (tensor.op if stage is None else stage.op), tensor.value_index
 
 
 def _memory_of_externs(schedule: ScheduleState) -> tuple[bool, set[Tensor]]:
-    """Whether there is a te.extern, whose statements assume compact memory by default; and the tensors for which it declares
-    strides.
+    """Returns whether the schedule has a te.extern, whose statements assume compact memory by default, and the tensors for
+    which a te.extern declares strides.
     """
     externs = [stage.op for stage in schedule.stages if isinstance(stage.op, ExternOp)]
     strided = {tensor for op in externs for tensor, placeholder in op.bindings() if placeholder.strides}
@@ -165,7 +168,7 @@ def _memory_of_externs(schedule: ScheduleState) -> tuple[bool, set[Tensor]]:
 
 
 def argument_buffer(tensor: Tensor, shape: Sequence[Expr], options: BufferOptions, *, compact: bool = False) -> Buffer:
-    """The buffer of a tensor that the caller passes: any strides for a symbolic shape unless it is to be `compact`.
+    """The buffer of a tensor that the caller passes. With a symbolic shape it accepts any strides unless it must be `compact`.
 
     shape: that of the tensor as it is now, which transform_layout changes.
     """
@@ -201,7 +204,7 @@ class TensorBuffers:
         return tuple(self(plan.op.output(i)) for i in range(plan.op.num_outputs))
 
     def is_shared(self, plan: StagePlan, index: int) -> bool:
-        """Whether output number `index` of a stage lives in the memory of another one."""
+        """Whether output number `index` of a stage uses the memory of another stage's output."""
         return (plan.op, index) in self.shared
 
     def is_argument(self, buffer: Buffer) -> bool:
@@ -209,9 +212,10 @@ class TensorBuffers:
 
 
 def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], arguments: Arguments, to_run: bool) -> None:
-    """Refuses arguments that are missing, that nothing would write, and tensors in one buffer that would overwrite each other.
+    """Refuses missing arguments, arguments that the loops would not write, and tensors that share a buffer and would overwrite
+    each other.
 
-    Loops that are only read (not `to_run`) may leave the argument of an inlined stage unwritten, as in TVM's tutorials.
+    to_run=False (the loops are only read) allows the argument of an inlined stage to stay unwritten, as TVM's tutorials do.
     """
     shared = shared_memory(schedule, arguments.tensors)
     check_shared(schedule, shared, arguments.tensors)
@@ -233,9 +237,9 @@ def check_arguments(schedule: ScheduleState, plans: Sequence[Placement], argumen
 
 
 def _is_computed_whole(plan: Placement, schedule: ScheduleState, plans: Sequence[Placement]) -> bool:
-    """Whether the loops compute every element of `plan`, each on one thread only.
+    """Whether the loops compute every element of `plan`, each element on one thread only.
 
-    True where a stage that is itself computed whole reads it by its own axes, as C[i] = B[i] * 2 does.
+    True as well where a stage that is itself computed whole reads `plan` by its own axes, as C[i] = B[i] * 2 does.
     """
     if plan.host is None:
         return True

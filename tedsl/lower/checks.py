@@ -50,7 +50,7 @@ class Requirement:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """The bodies of an operation with unproved indices clamped, and what the shapes must satisfy.
+    """The bodies of an operation with unproved indices clamped, and the conditions that the shapes must satisfy.
 
     by_data: the reads, as they were written, whose index depends on data.
     """
@@ -120,7 +120,7 @@ class _Checker:
                 self.unproved(load, dim, facts)
 
     def proved_where(self, index: Expr, extent: Expr, facts: Facts | None) -> bool:
-        """Whether `index` is in range where `facts` hold: by the innermost of them, or by the innermost MAX_FACTS."""
+        """Whether `index` is proved to be in range under the innermost of `facts`, or under the innermost MAX_FACTS of them."""
         for count in (2, MAX_FACTS):
             conditions = tuple(islice((fact for fact in facts or () if not self.reads(fact)), count))
             if conditions and self.proved(index, extent, conditions):
@@ -146,7 +146,9 @@ class _Checker:
                                     hint="index with the axes of the formula and constants only")
 
     def is_plain(self, index: Expr, extent: Expr) -> bool:
-        """Whether `index` is an axis that runs over just this extent: nearly every index of nearly every program."""
+        """Whether `index` is an axis whose range is exactly 0 .. extent - 1. A fast path: nearly every index of a program is
+        one.
+        """
         if not isinstance(index, Var) or index not in self.axes:
             return False
         dom = self.axes[index].dom
@@ -157,7 +159,7 @@ class _Checker:
         return dom.extent is extent or (mine is not None and its is not None and mine <= its)
 
     def proved(self, index: Expr, extent: Expr, conditions: Sequence[Expr]) -> bool:
-        """Whether `index` is in range where `conditions` hold; asked once."""
+        """Whether `index` is proved to be in range where `conditions` hold. Each question is answered once and remembered."""
         key = (index, extent, *conditions)
         if key not in self.answers:
             self.answers[key] = self.prove(index, extent, conditions)
@@ -201,7 +203,9 @@ class _Checker:
         self.require_elements(load, dim, facts)
 
     def proved_with_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> bool:
-        """Whether the index is in range if the extent is at least 1, as i % n is; the extent is then required of the call."""
+        """Whether the index is in range provided that the extent is at least 1, as i % n is; the call is then required to
+        satisfy that.
+        """
         index, extent = load.indices[dim], load.producer.shape[dim]
         if isinstance(extent, IntImm) or facts is not None or is_ragged(self.op):
             return False
@@ -218,9 +222,10 @@ class _Checker:
                   if var in used and axis.dom is not None), *conditions]
 
     def required(self, load: ProducerLoad, dim: int) -> bool:
-        """Turn the range of the index into a condition on the shapes; False if that range is not known.
+        """Turns the range of the index into a condition on the shapes, checked at the call; returns False if that range is
+        unknown.
 
-        Refuses where no call can satisfy it.
+        Raises LoweringError where no call can satisfy the condition.
         """
         index, extent = load.indices[dim], load.producer.shape[dim]
         low, high = index_range(index, self.axes.values(), self.analyzer)
@@ -248,8 +253,8 @@ class _Checker:
         self.requirements.setdefault((repr(wanted), *variables(wanted)), Requirement(wanted, message))
 
     def require_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
-        """Require an element for a clamped index. Under a condition, and in a reduction whose range is data, there may
-        be no read at all in a valid call: nothing is required.
+        """Requires at least one element in the dimension of a clamped index. Under a condition, and in a reduction whose range
+        depends on data, a valid call may have no read at all: nothing is required.
         """
         extent = load.producer.shape[dim]
         if facts is not None or is_ragged(self.op) or self.analyzer.can_prove(build.greater_equal(extent, 1)):
@@ -282,7 +287,7 @@ class _Checker:
 
 
 def _factors(extent: Expr) -> list[Expr]:
-    """The factors of a product. Each is at least 1 if the product is, and none of them is negative."""
+    """The factors of a product of extents: none is negative, and each is at least 1 if the product is."""
     factors, pending = [], [extent]
     while pending:
         part = pending.pop()
@@ -310,7 +315,7 @@ def _inside(dims: Collection[int], keep: Keep, load: ProducerLoad) -> Expr:
 
 
 def clamp(index: Expr, extent: Expr) -> Expr:
-    """The element nearest to `index`; `extent` is at least 1."""
+    """`index` clamped to 0 .. extent - 1; `extent` is at least 1."""
     last = build.sub(extent, 1)
     if index.dtype.bits < 32:
         index = build.cast("int32", index)

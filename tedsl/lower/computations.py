@@ -25,7 +25,7 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState, find
 
 def placed_computations(schedule: ScheduleState, *, accesses: Accesses = Accesses.PROVED) \
         -> tuple[list[Placement], list[Requirement]]:
-    """The placements of all stages with loops of their own, producers first; what shapes must satisfy.
+    """Returns the placements of all stages with loops of their own, producers first, and the requirements on the shapes.
 
     accesses: how indices that depend on data are kept inside their tensors.
     """

@@ -48,7 +48,9 @@ class Translator(Rewriter):
 
 def formula_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, tuple[Requirement, ...]]:
-    """The formula of a te.compute with its reads checked and with inlined producers; what its reads require of the shapes."""
+    """Returns the computation of a te.compute, with inlined producers and bounds-checked reads, and the requirements that the
+    reads put on the shapes.
+    """
     op = stage.op
     assert isinstance(op, ComputeOp)
     checked = check_reads(op, domains, accesses=accesses)
@@ -84,7 +86,7 @@ def store_update(plan: StagePlan, reduce: Reduce, buffers: Sequence[Buffer], pla
 
 
 def _store_all(plan: StagePlan, results: Sequence[Expr], buffers: Sequence[Buffer], place: tuple[Expr, ...]) -> Stmt:
-    """Stores of all `results`, which are all evaluated before the first store, since each may use all the old values."""
+    """The stores of all `results`. All values are computed before the first store, since each may use all the old elements."""
     kept = [Var(f"{plan.op.name}.v{at}.new", result.dtype) for at, result in enumerate(results)]
     stmt = seq(*[BufferStore(buffer, var, place) for buffer, var in zip(buffers, kept)])
     for var, result in zip(reversed(kept), reversed(results)):

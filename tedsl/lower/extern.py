@@ -31,7 +31,7 @@ from tedsl.schedule.state import StageState
 
 def extern_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, tuple[Requirement, ...]]:
-    """The computation of a te.extern, which reads its inputs whole."""
+    """Returns the computation of a te.extern, which reads its inputs whole, and no requirements."""
     op = stage.op
     assert isinstance(op, ExternOp)
     for tensor, placeholder in zip(op.inputs, op.input_placeholders):
@@ -41,7 +41,7 @@ def extern_computation(stage: StageState, inliner: Inliner | None, domains: Mapp
 
 
 def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None:
-    """Refuses inputs with storage_align or rolling_buffer: their strides are decided after the statements were written."""
+    """Refuses inputs with storage_align or rolling_buffer: the statements were written before these change the strides."""
     said = stage.storage
     if said.alignments or said.rolling:
         what = "has storage_align" if said.alignments else "is in a rolling buffer"
@@ -53,8 +53,8 @@ def _must_be_plain(op: ExternOp, placeholder: Buffer, stage: StageState) -> None
 
 
 def extern_statements(site: Site) -> Stmt:
-    """The statements over the real buffers. Their loads and stores are checked as those of any function that a user writes;
-    what calls do with pointers is not.
+    """The statements over the real buffers. Their loads and stores are bounds-checked as those of any handwritten function;
+    accesses that calls make through pointers are not.
     """
     plan, op, buffers = site.plan, site.plan.op, site.buffers
     assert isinstance(op, ExternOp)
@@ -70,7 +70,7 @@ def extern_statements(site: Site) -> Stmt:
 
 
 class _Binding:
-    """Collects the values of the variables in placeholder buffers."""
+    """Maps the variables in the declarations of placeholder buffers to their values in the real buffers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -94,7 +94,9 @@ class _Binding:
                                      "strides=[te.var('s0'), ...])])")
 
     def value(self, placeholder: Buffer, what: str, declared: Expr, real: Expr) -> None:
-        """Binds `declared` to `real` if it is a variable; LoweringError if it has another value, or is another expression."""
+        """Binds `declared` to `real` if it is a variable; LoweringError if it was bound to another value, or is another
+        expression.
+        """
         if isinstance(declared, Var) and declared is not real:
             known = self.values.setdefault(declared, real)
             if structural_equal(known, real, map_free_vars=False):

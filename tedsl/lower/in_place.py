@@ -55,7 +55,7 @@ def _outermost(plan: Placement) -> Placement:
 
 
 def _reads_its_own_element(schedule: ScheduleState, plan: Placement, key: Key) -> bool:
-    """Whether each element of `plan` reads only the element of `key` at its own index, and is written once."""
+    """Whether each element of `plan` is written once and, of `key`, reads only the element at its own index."""
     if not isinstance(plan.op, ComputeOp) or plan.op.reduce_axis:
         return False
     axes = [axis.var for axis in plan.data_axes]

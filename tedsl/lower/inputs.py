@@ -20,7 +20,10 @@ from tedsl.target.target import Target
 
 @dataclass(frozen=True)
 class FunctionOptions:
-    """Options of lowering. to_run: for execution, rather than for reading. accesses, buffers: as for `lower_schedule`."""
+    """Options of lowering.
+
+    to_run: lower for execution rather than for reading. accesses, buffers: as for `lower_schedule`.
+    """
 
     to_run: bool
     accesses: Accesses = Accesses.PROVED
@@ -29,7 +32,9 @@ class FunctionOptions:
 
 def functions_of(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None,
                  options: FunctionOptions) -> dict[str, PrimFunc]:
-    """The functions that `inp` stands for, by name; `name` is that of a schedule's."""
+    """The functions that `inp` (a schedule, a function, a module, or a list) stands for, by name. name: what a schedule is
+    called.
+    """
     if not isinstance(name, str) or not name:
         raise ArgumentTypeError(f"the name of a function is a str that is not empty, not {name!r}")
     check_name(name, "a function")
@@ -79,7 +84,9 @@ def _functions_of_all(given: Sequence[Any], name: str, options: FunctionOptions)
 
 
 def _ignore_args(inp: object, args: object) -> None:
-    """Warn of `args` given beside functions, which have their own; refuse a target in their place."""
+    """Warns that `args` given beside functions are ignored, since functions have parameters; refuses a target in their
+    place.
+    """
     if args is None:
         return
     what = "the functions of a list have" if isinstance(inp, (list, tuple)) else f"{type_in_words(inp)} has"

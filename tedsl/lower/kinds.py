@@ -28,9 +28,13 @@ from tedsl.schedule.state import StageState
 
 @dataclass(frozen=True)
 class Kind:
-    """computation: what a stage computes, and what the shapes must satisfy; the Inliner (None: nothing is inline) writes
-    formulas that are computed inline into it; the ranges are those of axes that are not computed in whole; Accesses says how
-    they are kept inside their tensors. statements: its loops, over the buffers of its outputs.
+    """The functions that lower one class of operations.
+
+    computation(stage, inliner, domains, accesses) returns what the stage computes and the requirements on the shapes. inliner:
+    inlines producers into the formula (None: nothing is inline). domains: the ranges of axes that are not computed whole.
+    accesses: how indices are kept inside their tensors.
+
+    statements(site) returns the loops of the stage over the buffers of its outputs.
     """
 
     computation: Callable[[StageState, Inliner | None, Mapping[IterVar, Range], Accesses],

@@ -63,7 +63,7 @@ def _whose(scope: str) -> str:
 
 
 def _inside(stage: StageState) -> str:
-    """The hint that makes the threads that read `stage` compute it."""
+    """The hint for moving `stage` into the kernel whose threads read it."""
     if stage.attach_type == AttachType.SCOPE and stage.attach_stage is not None:
         return f"move {stage.name} inside of the threads that read it, to a loop of {stage.attach_stage.name} within those " \
                "that are bound"
@@ -78,7 +78,7 @@ def _threads_of(plan: StagePlan, launch: Launch | None) -> str:
 # --- effects --------------------------------------------------------------------------------------------------------------
 
 def _effect_of(op: Operation) -> Call | None:
-    """A call with possible side effects in the formula of `op`, None if there is none."""
+    """A call in the formula of `op` that may have side effects; None if there is none."""
     bodies: Iterable[Expr] = op.body if type(op) is ComputeOp else ()
     return next((node for body in bodies for node in post_order(body) if isinstance(node, Call) and node.op.effect == "opaque"),
                 None)

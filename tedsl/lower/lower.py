@@ -47,10 +47,10 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
                    observe: Callable[[Program, Guards, Analyzer], None] | None = None) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 
-    An output that is not among `args` is allocated inside. `binds` gives tensors buffers of the caller's making.
-    to_run: refuse an argument that the loops would leave as it is, because its stage is inlined. accesses: AT_RUN_TIME makes
-    loops for `passes/checked`, which say which stage they compute. buffers: of the tensors among `args`.
-    observe: is called with the program.
+    An output that is not among `args` is allocated inside. `binds` maps tensors to buffers that the caller declared.
+    to_run: refuse an argument that the loops would not write because its stage is inlined. accesses: AT_RUN_TIME adds
+    attributes for `passes/checked` that say which stage each loop computes. buffers: options for the tensors among `args`.
+    observe: called with the Program.
     """
     state = sch.state
     arguments = make_arguments(state, args, binds, buffers)

@@ -81,7 +81,7 @@ class Nest:
         return self.marked(self.wrap(0, begin, seq(init, update)))
 
     def place(self, translate: Translator) -> tuple[Expr, ...]:
-        """The indices of the element that an iteration writes."""
+        """The indices of the element that an iteration writes, as `translate` gives them."""
         return tuple(translate.values[axis.var] for axis in self.plan.data_axes)
 
     def starts(self) -> list[IterVar]:
@@ -99,15 +99,17 @@ class Nest:
         return self.around(self.plan.loops[at], self.extent(at), body)
 
     def own_conditions(self) -> tuple[list[Expr], list[Expr]]:
-        """The conditions under which an iteration exists, and, apart, the store predicate, if there is one."""
+        """The conditions under which an iteration exists, and separately the store predicate (a list of at most one)."""
         conditions = self.conditions(self.plan.offsets, self.starts(), self.translate)
         predicate = self.plan.stage.store_predicate
         at = len(conditions) - (predicate is not None and not build.is_true(predicate))
         return conditions[:at], conditions[at:]
 
     def extent(self, at: int) -> Expr:
-        """The extent of loop number `at`. One that is read from a tensor may use outer loops only, and is read where the
-        iteration of these exists: the guards stand inside of the loop.
+        """The extent of loop number `at`.
+
+        An extent that is read from a tensor may depend on outer loops only; it counts as 0 where the guards of these loops
+        fail, because the guards stand inside the loop.
         """
         loop = self.plan.loops[at]
         if not self.ragged:
@@ -176,7 +178,9 @@ class Nest:
         return guards + [Guard(condition, "short", splits=(split,)) for split, condition in short.items()]
 
     def inside_tensor(self, axis: IterVar, value: Expr) -> list[Expr]:
-        """The conditions that keep the index `value` inside the tensor, if the region of an attached stage may leave it."""
+        """The conditions that keep the index `value` inside the tensor along `axis`; none unless the region of an attached
+        stage may leave the tensor.
+        """
         low, extent, domain = self.plan.mins[axis], self.plan.extents[axis], self.plan.domain(axis)
         [(begin, whole)] = specialized(self.plan, [(domain.min, build.as_expr(domain.extent))])
         all_of_it = extent is whole or build.as_int(extent) == build.as_int(whole) is not None
@@ -228,7 +232,9 @@ class Nest:
                     raise self.init_before(guest, at)
 
     def init_before(self, guest: StagePlan, at: int) -> LoweringError:
-        """The error of initial values stored before loop number `at`, inside which their producer `guest` is computed."""
+        """The error for initial values that are stored before loop number `at`, although their producer `guest` is computed
+        inside it.
+        """
         plan, loops = self.plan, self.plan.loops
         what, out = f"{guest.name} gives the start values of {plan.name}", f"{guest.stage.written}.compute_root()"
         if plan.stage.init_at is not None and not any(loop.leaf.is_reduction for loop in loops[:at + 1]):
@@ -256,7 +262,7 @@ class Nest:
         return body
 
     def begin_of_reduction(self) -> int:
-        """The number of the loop before which the start values stand."""
+        """The number of the loop in front of which the initial values are stored."""
         return _begin_of_reduction(self.plan)
 
     def marked(self, stmt: Stmt) -> Stmt:
@@ -278,6 +284,8 @@ def _axis_of(loop: Loop) -> IterVar:
 
 
 def _begin_of_reduction(plan: StagePlan) -> int:
-    """The number of the loop before which the start values stand: that of decompose_reduction, or the reduction's outermost."""
+    """The number of the loop in front of which the initial values are stored: that of decompose_reduction, else the outermost
+    loop of the reduction.
+    """
     return next((at for at, loop in enumerate(plan.loops) if loop.leaf.is_reduction or loop.leaf is plan.stage.init_at),
                 len(plan.loops))

@@ -89,13 +89,13 @@ class _Placer:
 
 
 def source_of(name: str, op: Operation) -> str:
-    """A stage and the line that wrote its formula."""
+    """A stage and the source line of its formula, in words."""
     line = getattr(op, "source", None)
     return name + (f" ({line})" if line is not None else "")
 
 
 def read_sources(plan: StagePlan) -> Iterator[tuple[Tensor, str]]:
-    """The tensors that formulas inlined into `plan` read, each with the stage whose formula reads it."""
+    """The tensors that formulas inlined into `plan` read, each with a description of the stage whose formula reads it."""
     stages = plan.stage.schedule.stage_map
     readers: dict[Tensor, list[Operation]] = {}
     formulas, own = [plan.op], source_of(plan.name, plan.op)

@@ -45,9 +45,10 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """What one iteration of a stage reads of `tensor`: the lowest and highest index in each dimension, None for all of it.
+    """What one iteration of a stage reads of `tensor`: the lowest and highest index in each dimension, None for a whole
+    dimension.
 
-    They are written in the variables of the axes of the stage.
+    Indices are expressions of the axes of the stage.
     """
 
     tensor: Tensor
@@ -58,10 +59,10 @@ class Read:
 class Computation:
     """What a stage computes.
 
-    bodies: the formulas with inlined producers and clamped indices; reads: what an iteration reads, each once.
-    domains: the ranges of axes that are others than the operation says: steps of scans begin after the first rows, and what
-    gives a reduction its range may be computed inline.
-    accesses: how accesses of handwritten statements are kept inside their memory.
+    bodies: the formulas with inlined producers and clamped indices. reads: what an iteration reads, each once. domains: ranges
+    of axes that differ from those of the operation: the steps of a scan begin after the first rows, and the range of a
+    reduction may be an expression computed inline. accesses: how accesses of handwritten statements are kept inside their
+    memory.
     """
 
     op: Operation
@@ -77,12 +78,12 @@ class Computation:
 
     @property
     def data_axes(self) -> tuple[IterVar, ...]:
-        """The axes of a formula that are dimensions of its outputs; the readers determine the part that is computed."""
+        """The axes that are dimensions of the outputs; of these, only the region that consumers read is computed."""
         return () if getattr(self.op, "axis_are_loops", False) else getattr(self.op, "axis", ())
 
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
-        """The axes inside the calls of an intrinsic, which computes them whole."""
+        """The axes inside calls of an intrinsic: the intrinsic iterates over them, so they get no loops."""
         return getattr(self.op, "without_loops", ())
 
     def domain(self, axis: IterVar) -> Range:
@@ -96,8 +97,9 @@ class Computation:
 class Placement(Computation):
     """A computation at one place: as the loops of `stage`, inside loop number `position` of `host` (at the root: None, -1).
 
-    A stage that is computed inside a host with versions has a placement in each of them. general: of a version, which is
-    computed where `condition` holds, the placement of the loops that are run otherwise.
+    A stage that is computed inside a host with versions has a placement in each of them.
+    condition: where this version is computed, None for the general loops. general: for a version, the placement of the loops
+    that run where its condition does not hold.
     """
 
     stage: StageState
@@ -122,10 +124,10 @@ class Placement(Computation):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StagePlan(Placement):
-    """A placed stage with the region that is computed and its loops.
+    """A placed stage with its region and its loops.
 
-    mins: where the region begins along each axis; tiling: the extents of the axes in the region, and of the loops.
-    padded: the axes that run beyond their regions, to full tiles, with the extents that they have then.
+    mins: the start of the region along each axis; tiling: the extents of the axes within the region, and of the loops.
+    padded: the axes that run beyond their regions, to full tiles, with their padded extents.
     offsets: for each iteration variable its value minus its minimum, in terms of the loops.
     """
 
@@ -145,9 +147,9 @@ class StagePlan(Placement):
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """The threads of one kernel: the axes that are bound in it, for each tag, and how many threads of a tag there are.
+    """The threads of one kernel: for each tag the axes that are bound to it, and the number of threads.
 
-    It begins at loop number `first` of `root`, the outermost one that is bound.
+    The kernel begins at loop number `first` of `root`, the outermost bound loop.
     """
 
     root: StagePlan
@@ -158,10 +160,10 @@ class Launch:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """All plans of a schedule, producers first, versions before the general loops; and their relations.
+    """All plans of a schedule, producers first, versions before the general loops, and how they relate.
 
     guests: for each plan the stages computed inside its loop number k, producers first. versions: those of a plan, in the
-    order in which they are asked for. launches: the kernel that a stage is part of, if it runs on threads of a device.
+    order in which their conditions are tested. launches: for a stage that runs on threads of a device, its kernel.
     """
 
     plans: tuple[StagePlan, ...]
@@ -183,12 +185,11 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """A condition under which an iteration exists, and what made it needed.
+    """A condition under which an iteration exists, and the reason for it.
 
-    kind: "tile" (`of` may run beyond its extent: a split that does not come out even), "tensor" (the region of an attached
-    stage may leave the tensor along the axis `of`), "short" (a tile moved inwards where there is less than one), "read" (of
-    what a tile that is rounded up reads along the axis `of`), "predicate" (the user's).
-    splits: those that made it needed, where they did.
+    kind: "tile" (`of` may run beyond its extent: an uneven split), "tensor" (the region of an attached stage may leave the
+    tensor along the axis `of`), "short" (a tile that was moved inwards, in an extent smaller than one tile), "read" (what a
+    rounded-up tile reads along the axis `of`), "predicate" (the user's). splits: the splits that caused it, if any.
     """
 
     condition: Expr

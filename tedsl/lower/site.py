@@ -14,10 +14,10 @@ from tedsl.lower.plan import Guard, Launch, Program, StagePlan
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """The stage `plan` of `program` and what its statements use: the buffers of its outputs, and of any tensor.
+    """The stage `plan` of `program` and the context of its statements: the buffers of its outputs, and of any tensor.
 
-    after_guests: the body of loop number k, behind the stages that are computed inside that loop. note: takes each condition
-    that the statements are written under, for explanations.
+    after_guests(k, body): the body of loop number k after the stages that are computed inside that loop. note: called with each
+    Guard around the statements, for explanations.
     """
 
     plan: StagePlan

@@ -37,7 +37,7 @@ def produced(plan: StagePlan, program: Program, buffers: Sequence[Buffer], loops
 
 
 def _check_early(plan: StagePlan, program: Program) -> None:
-    """Refuses a double buffer that cannot be filled an iteration early."""
+    """Refuses a double buffer that cannot be filled one iteration ahead."""
     host = plan.host
     if host is None:
         raise _refused(plan, "double_buffer",
@@ -126,7 +126,7 @@ def prefetching(plan: StagePlan, at: int, body: Stmt, memory: BufferOf) -> Stmt:
 
 
 def check_argument(plan: StagePlan, buffer: Buffer) -> None:
-    """Refuses directives on memory that turns out to be the caller's: an argument of the function."""
+    """Refuses directives on the memory of a stage that is an argument of the function: the caller allocates that memory."""
     said = plan.stage.storage
     if said != PLAIN:  # equal, not the same: a schedule may have been pickled
         part: MemoryField = "alignments" if said.alignments else "double_buffer" if said.double_buffer else "rolling"

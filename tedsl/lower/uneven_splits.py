@@ -59,13 +59,13 @@ def _refuse_padding(plan: Placement, tiling: Tiling, padded: Mapping[IterVar, Ex
 
 
 def _split_with(plan: Placement, tail: str) -> Cause | None:
-    """The split of `plan` that has the tail `tail`, for errors."""
+    """The directive of the first split of `plan` with this `tail`, to be named in an error; None if there is none."""
     splits = [relation for relation in plan.stage.relations if isinstance(relation, Split) and relation.tail == tail]
     return related(plan.stage, splits[0]) if splits else None
 
 
 def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, Any]:
-    """Refuse arguments that full tiles would overrun or that are read after they were recomputed; returns attributes of the
+    """Refuses arguments that full tiles would overrun, or that are read after they were recomputed; returns attributes of the
     function.
     """
     noted: dict[str, Any] = {}
@@ -91,7 +91,9 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
 
 
 def tail_of(relations: list[Relation], tiling: Tiling, leaf: IterVar) -> str:
-    """The tail of a loop for the passes: "mask" or "partition" if it runs over the tiles of such a split, else ""."""
+    """What the passes are told about the end of a loop: "mask" or "partition" if it iterates over the tiles of a split with
+    that tail, else "".
+    """
     for relation in relations:
         if isinstance(relation, Split) and relation.tail in (MASK, PARTITION) and relation.parent not in tiling.even \
                 and leaf in below(relation.outer, relations):
@@ -111,14 +113,16 @@ def shifted_splits(plan: StagePlan) -> list[Split]:
 
 
 def short_tiles(plan: StagePlan, offsets: Mapping[IterVar, Expr], analyzer: Analyzer) -> dict[Split, Expr]:
-    """For each split whose last tile is moved inwards the condition that keeps a tile within an extent that may be smaller."""
+    """For each split whose last tile is moved inwards, the condition that keeps the tile inside an extent that may be smaller
+    than one tile.
+    """
     return {split: build.less(offsets[split.inner], plan.extents[split.parent]) for split in shifted_splits(plan)
             if split.inner in offsets
             and not analyzer.can_prove(build.less_equal(plan.extents[split.inner], plan.extents[split.parent]))}
 
 
 class PaddedTranslator(Translator):
-    """A translator for padded loops: iterations beyond the end of an axis read 0 where they would leave a tensor."""
+    """Translates formulas in padded loops: iterations beyond the end of an axis read 0 where they would leave a tensor."""
 
     def __init__(self, plan: StagePlan, values: Mapping[Var, Expr], buffer_of: BufferOf, offsets: Mapping[IterVar, Expr],
                  inside_tensor: Callable[[IterVar, Expr], list[Expr]], analyzer: Analyzer,

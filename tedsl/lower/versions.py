@@ -1,9 +1,9 @@
-"""Stages with specialized versions: a placement for each version, and for each stage that is computed inside of it.
+"""Stages with specialized versions: a placement for each version, and for each stage that is computed inside it.
 
     if n % 8 == 0 { for i.outer: { P'...; C... } } else { for i.outer: { P...; C... } }
 
-What is inferred and simplified for a version is so under its condition. Stages that are computed inside of both versions
-have a placement and memory in each.
+Regions and simplifications of a version hold under its condition only. Stages that are computed inside both versions have a
+placement and memory in each.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def placements(computations: Mapping[StageState, Computation], places: Mapping[S
 
 
 def _position(guest: StageState, host: StageState, at: int, version: StageState) -> int:
-    """The number that loop number `at` of `host`, inside which `guest` is computed, has in a `version` of it."""
+    """The number, in a `version` of `host`, of the loop that is number `at` of `host` and inside which `guest` is computed."""
     loop = host.leaf_iter_vars[at]
     position = find(version.leaf_iter_vars, loop)
     if position is None:
@@ -70,7 +70,7 @@ def _position(guest: StageState, host: StageState, at: int, version: StageState)
 
 
 def _conditions(plan: Placement) -> list[Expr]:
-    """The conditions of the version that `plan` belongs to, and of the versions around it."""
+    """The conditions of the version that `plan` belongs to, and of the versions that enclose it."""
     conditions = []
     at: Placement | None = plan
     while at is not None:
@@ -81,7 +81,9 @@ def _conditions(plan: Placement) -> list[Expr]:
 
 
 def runs_where(plan: Placement) -> list[Expr]:
-    """The condition under which a call runs `plan`: the first version runs whose condition holds."""
+    """The conditions under which a call runs `plan`: those of its version and of the versions that enclose it, and the negated
+    conditions of the versions that are tested before these.
+    """
     conditions = []
     at: Placement | None = plan
     while at is not None:
@@ -106,7 +108,7 @@ def under_conditions(plan: Placement, analyzer: Analyzer) -> Iterator[None]:
 
 
 def readers_inside(plan: Placement, reads: Sequence[tuple[Placement, Read]]) -> list[tuple[Placement, Read]]:
-    """The `reads` of what `plan` computes: those inside the same versions of its hosts."""
+    """Those of `reads` (reads of the outputs of `plan`) that are in the same versions of its hosts."""
     return [(reader, read) for reader, read in reads if _is_inside(reader, plan.host)]
 
 
@@ -119,20 +121,20 @@ def _is_inside(plan: Placement | None, host: Placement | None) -> bool:
 
 
 def specialized(plan: Placement, region: Sequence[Ends]) -> list[Ends]:
-    """`region` with the values that the conditions of `plan` give to variables substituted: 64 for n where n == 64."""
+    """`region` with variables replaced by the values that the conditions of `plan` give to them: 64 for n where n == 64."""
     values = known_values(_conditions(plan))
     return [(substitute(low, values), substitute(extent, values)) for low, extent in region] if values else list(region)
 
 
 def memory_of(plan: StagePlan, program: Program, memory: TensorBuffers) -> TensorBuffers:
-    """The memory inside of a version: buffers of its own for the stages that are computed there, the others as outside."""
+    """The buffers inside a version: separate ones for the stages that are computed there, for all others those of outside."""
     inside = copy.copy(memory)
     inside.buffers = _Overlay(memory.buffers, {guest.op for guest in program.inside(plan)}, memory.is_argument)
     return inside
 
 
 class _Overlay(dict[Key, Buffer]):
-    """The buffers of `outside`, but its own for the operations `own`, unless these are arguments."""
+    """The buffers of `outside`, except that the operations `own` get separate ones unless they are arguments."""
 
     def __init__(self, outside: dict[Key, Buffer], own: set[Operation], is_argument: Callable[[Buffer], bool]) -> None:
         super().__init__()

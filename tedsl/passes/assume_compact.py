@@ -20,7 +20,7 @@ from tedsl.ir.walk.visitor import variables
 
 
 def assume_compact(func: PrimFunc) -> PrimFunc:
-    """Returns `func` with each stride that is a variable of its own replaced by the compact one; itself if there is none."""
+    """Returns `func` with each stride that is a free variable replaced by the compact one; `func` itself if there is none."""
     uses = Counter(v for b in func.buffers for e in (*b.shape, *b.strides, b.elem_offset) for v in variables(e))
     uses.update(p for p in func.params if p not in func.buffer_map)
     compact: dict[Var, Expr] = {}

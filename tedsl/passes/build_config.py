@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 def build_config(**options: Any) -> PassContext:
-    """Returns a PassContext: `with build_config(auto_unroll_max_step=16): build(...)`.
+    """Returns a PassContext for `with build_config(auto_unroll_max_step=16): build(...)`.
 
     The options are those in `OPTIONS` and dump_pass_ir, which prints the loops after each pass; OptionError for any other.
     disable_select_rewriting=False is accepted for programs that pass it; True is refused, as correct code needs that pass.

@@ -12,7 +12,8 @@ from tedsl.passes.selection import Selection
 @dataclass(frozen=True)
 class LoopPartitionConfig:
     """Options of tir.LoopPartition.
-    partition_const_loop: also loops of constant extent; no_unroll_...: keep loops of one iteration.
+
+    partition_const_loop: also loops of constant extent. no_unroll_loop_with_extent_one: keep loops of one iteration.
     """
 
     partition_const_loop: bool = False
@@ -23,8 +24,8 @@ class LoopPartitionConfig:
 class UnrollConfig:
     """Options of tir.UnrollLoop.
 
-    A serial loop is unrolled if it makes at most `auto_max_step` steps in all, nested at most `auto_max_depth` deep, or has at
-    most `auto_max_extent` iterations. explicit_unroll: copies of the body; otherwise the loop is only marked.
+    A serial loop is unrolled if it executes at most `auto_max_step` statements in all and is nested at most `auto_max_depth`
+    deep, or has at most `auto_max_extent` iterations. explicit_unroll: copy the body; otherwise the loop is only marked.
     """
 
     auto_max_step: int = 0
@@ -55,11 +56,11 @@ class PassConfig:
     """The options that `PassContext(config=...)` sets.
 
     noalias: the arrays of a call do not overlap. disable_vectorize: vectorized loops run serially. disable_assert: no
-    checks of symbolic shapes inside kernels. debug_keep_trivial_loop, detect_global_barrier, is_entry_func: taken for
-    programs that set them, without effect: they are about the code of TVM's own passes.
+    checks of symbolic shapes inside kernels. debug_keep_trivial_loop, detect_global_barrier, is_entry_func: accepted without
+    effect, since they concern code of TVM's own passes.
     instrument_bound_checkers: every access is checked while a module runs.
-    data_index: what keeps an index that is read from data inside its tensor. "clamp": the nearest element is read; "check":
-    an AccessError names stage, index and value; "trust": nothing, the data is right.
+    data_index: how an index that is read from data is kept inside its tensor. "clamp": the nearest element is read; "check":
+    an AccessError names stage, index and value; "trust": not at all.
     offset_factor, data_alignment: of the buffers of arguments, as in tir.decl_buffer.
     add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
     selection: which passes run at all.

@@ -15,7 +15,7 @@ from tedsl.passes.selection import Selection, refuse_needed
 
 @dataclass(frozen=True)
 class _Key:
-    """An option: the field of PassConfig, the record of its sub-keys if it has some, else the type of its value."""
+    """An option: its field of PassConfig, and either the record of its sub-keys or the type of its value."""
 
     field: str
     record: type[Any] | None = None
@@ -49,9 +49,9 @@ class PassContext:
     """Options for `lower` and `build` inside `with PassContext(config={"tir.noalias": False}):`.
 
     opt_level: 0 to 4; passes of a higher level are left out (those of TVM's lowering have level 0, those that fit loops to the
-    machine 1); at 0 modules are compiled soon rather than run fast. required_pass: names of passes that run at any level.
+    machine 1); level 0 also makes compilation faster and code slower. required_pass: names of passes that run at any level.
     disabled_pass: names of passes that do not run, such as "tir.UnrollLoop"; OptionError for one that correct code needs.
-    instruments: what watches the passes, see `tedsl.ir.instrument`.
+    instruments: objects that are called before and after each pass, see `tedsl.ir.instrument`.
     The options of `config` are in `KEYS`; an unknown one is an error that lists the known.
     """
 
@@ -89,7 +89,7 @@ class PassContext:
 
     @staticmethod
     def current() -> PassContext:
-        """Returns the context of the innermost `with` block; one with the default options outside of all."""
+        """Returns the context of the innermost `with` block; outside of all blocks one with the default options."""
         stack = _CURRENT.get()
         return stack[-1] if stack else PassContext()
 

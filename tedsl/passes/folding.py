@@ -18,21 +18,22 @@ N = TypeVar("N", bound=Node)
 
 
 def fold_with(root: N, mapping: Mapping[Any, Any]) -> N:
-    """Returns `root` with variables and whole subtrees (by identity) replaced as `mapping` says, constants folded on the way.
+    """Returns `root` with variables and whole subtrees (compared by identity) replaced as `mapping` says, and constants
+    folded.
     """
     return Folder(mapping)(root)  # type: ignore[no-any-return]
 
 
 def folded_copy(stmt: Stmt, mapping: Mapping[Any, Any]) -> Stmt:
-    """Returns a copy like that of `fold_with`, with fresh binders, which may stand in a function beside the original."""
+    """Returns the copy that `fold_with` makes, with fresh binders, so that it may stand in a function beside the original."""
     renamed: dict[Any, Any] = dict(mapping)
     renamed |= {v: copy_var(v) for v in map(_binder, post_order(stmt)) if v is not None}
     return Folder(renamed)(stmt)  # type: ignore[no-any-return]
 
 
 class Copier:
-    """Folds copies of one statement for several values of a variable; subtrees that do not depend on it and bind no variable
-    are shared.
+    """Makes folded copies of one statement for several values of a variable; the copies share subtrees that do not depend on
+    the variable and bind none.
     """
 
     def __init__(self, stmt: Stmt, var: Var) -> None:
@@ -61,12 +62,14 @@ def _binder(node: Node) -> Var | None:
 
 
 def _accessed(node: Node) -> Any:
-    """Returns the variable that `node` names besides its children."""
+    """Returns the data pointer that `node` accesses, or the node that an attribute is about; None for other nodes."""
     return node.buffer_var if isinstance(node, (Load, Store)) else node.node if isinstance(node, AttrStmt) else None
 
 
 class Folder(Rewriter):
-    """Replaces what `mapping` names, renames binders that it names, folds constants and drops decided branches."""
+    """Replaces the keys of `mapping`, also where they are binders, folds constants and drops branches whose condition is
+    constant.
+    """
 
     def __init__(self, mapping: Mapping[Any, Any]) -> None:
         super().__init__()
@@ -120,7 +123,7 @@ _TABLE: dict[type, Any] = {
 
 
 def fold_node(node: Any) -> Any:
-    """Returns `node`, whose children are folded, folded itself."""
+    """Returns `node` with its operator folded if its children, which are folded already, are constants."""
     if isinstance(node, BinaryOp):
         if isinstance(node.a, IntImm) or isinstance(node.b, IntImm):
             folded = build.fold(type(node), node.a, node.b)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PassInfo:
-    """The name of a pass, and the opt_level of a PassContext from which on it runs.
+    """The name of a pass, and the lowest opt_level of a PassContext at which it runs.
+
     required: accepted for programs that pass it.
     """
 

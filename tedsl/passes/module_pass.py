@@ -58,13 +58,15 @@ def of_functions(info: PassInfo, step: Callable[[PrimFunc, IRModule], PrimFunc])
 
 
 def named_pass(name: str, step: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
-    """Returns `step`, a pass of ours, under the name that programs know."""
+    """Returns the internal pass `step` under the name that TVM's programs use."""
     return of_functions(PassInfo(0, f"tir.{name}"), lambda func, _: step(func))
 
 
 def prim_func_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
                    required: list[str] | None = None) -> Any:
-    """Returns a pass of `pass_func(func, mod, ctx)`, or of a class with a method `transform_function`; also as a decorator."""
+    """Returns a module pass made of `pass_func(func, mod, ctx)`, or of a class with a method `transform_function`. Also a
+    decorator.
+    """
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
         return of_functions(info, lambda func, mod: run(func, mod, PassContext.current()))
 
@@ -73,7 +75,7 @@ def prim_func_pass(pass_func: Callable[..., Any] | None = None, opt_level: int =
 
 def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2, name: str | None = None,
                 required: list[str] | None = None) -> Any:
-    """Returns a pass of `pass_func(mod, ctx)`, or of a class with a method `transform_module`; also as a decorator."""
+    """Returns a module pass made of `pass_func(mod, ctx)`, or of a class with a method `transform_module`. Also a decorator."""
     def make(info: PassInfo, run: Callable[..., Any]) -> ModulePass:
         return ModulePass(info, lambda mod: run(mod, PassContext.current()))
 
@@ -82,7 +84,7 @@ def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2,
 
 def _decorator(pass_func: Callable[..., Any] | None, make: Callable[[PassInfo, Callable[..., Any]], ModulePass], method: str,
                opt_level: int, name: str | None, required: list[str] | None) -> Any:
-    """Returns the pass that `make` makes of a function; for a class, a function that makes the pass of an instance."""
+    """Returns the pass that `make` creates from a function; for a class, a function that creates the pass from an instance."""
     def of(given: Any) -> Any:
         info = PassInfo(opt_level, name or given.__name__, tuple(required or ()))
         if not isinstance(given, type):

@@ -107,7 +107,7 @@ def narrow_index(index: Expr, narrowed: dict[Var, Var], fits: Fits) -> Expr | No
 
 
 def _uncast(index: Expr, fits: Fits) -> Expr | None:
-    """Narrows as `narrow_index` an index whose variables are narrowed already: removes casts back to int64."""
+    """Returns what `narrow_index` does, for an index whose variables are narrowed already: casts back to int64 are removed."""
     return narrow_index(index, {}, fits)
 
 

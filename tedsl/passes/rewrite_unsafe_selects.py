@@ -48,8 +48,8 @@ class _Statements(ScopedRewriter):
 class _Selects(Rewriter):
     """Rewrites one expression at one place, since the ranges of the loops around decide what is in bounds.
 
-    Records for each node which loads below it may be out of bounds, those inside an if_then_else left out, and whether a call
-    below it has effects.
+    Records for each node the loads below it that may be out of bounds (except inside an if_then_else), and whether a call below
+    it has effects.
     """
 
     def __init__(self, sizes: dict[Var, int], analyzer: Analyzer) -> None:
@@ -71,7 +71,8 @@ class _Selects(Rewriter):
         return bool((yes ^ no) - always) or choice.true_value in self.calling or choice.false_value in self.calling
 
     def note(self, node: Any) -> None:
-        """Records, for `node` whose children are recorded, the loads that may be out of bounds and whether a call has effects.
+        """Records which loads in `node` may be out of bounds and whether a call in it has effects; its children are recorded
+        already.
         """
         children = node.child_nodes()
         if any(child in self.calling for child in children) or (isinstance(node, Call) and node.op.effect != "pure"):

@@ -72,7 +72,7 @@ INSTEAD: dict[str, Pass] = {"tir.VectorizeLoop": functools.partial(vectorize_loo
 
 
 def info_of(step: Pass) -> PassInfo:
-    """Returns the name of a step of a pipeline, and the level from which on it runs."""
+    """Returns the TVM name of a step of a pipeline and the lowest opt_level at which it runs."""
     info = getattr(step, "info", None)
     if isinstance(info, PassInfo):
         return info
@@ -90,7 +90,7 @@ class Selection:
     instruments: tuple[Any, ...] = ()
 
     def runs(self, info: PassInfo) -> bool:
-        """Tells whether a pass is enabled: not disabled, and required or of a level that is reached."""
+        """Tells whether a pass runs: it is not disabled, and it is required or its level is at most the context's."""
         if info.name in INSTEAD:
             return True  # the pipeline has what runs in its place
         return info.name not in self.disabled and (info.name in self.required or self.opt_level >= info.opt_level
@@ -131,7 +131,7 @@ class Selection:
 
 
 def _wants(instrument: Any, mod: IRModule, info: PassInfo) -> bool:
-    """Returns what `should_run` of an instrument says; ArgumentTypeError if that is neither True nor False."""
+    """Returns the answer of `should_run` of an instrument; ArgumentTypeError if it is neither True nor False."""
     answer = instrument.should_run(mod, info)
     if not isinstance(answer, (int, np.bool_)):
         raise ArgumentTypeError(f"should_run of the instrument {instrument.name} returned {answer!r} for the pass {info.name}",

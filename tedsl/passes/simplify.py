@@ -102,7 +102,9 @@ class _Simplifier(ScopedRewriter):
         return IfThenElse(condition, then, otherwise)
 
     def let(self, let: LetStmt) -> Stmt:
-        """Substitutes an integer without loads where it is used, so that indices are simplified as a whole."""
+        """Substitutes the value of a let where it is a cheap integer without loads, so that indices are simplified as a
+        whole.
+        """
         value = self.expr(let.value)
         if can_inline(value):
             return self.stmt(substitute(let.body, {let.var: value}))
@@ -133,8 +135,8 @@ class _Simplifier(ScopedRewriter):
 
 
 def can_inline(value: Expr) -> bool:
-    """Tells whether `value` is better substituted for its let: constants, names, integer arithmetic without memory or impure
-    calls.
+    """Tells whether `value` is better substituted than bound by a let: a constant, a variable, or integer arithmetic without
+    memory and impure calls.
     """
     if isinstance(value, (IntImm, FloatImm, Var)):
         return True

@@ -1,7 +1,7 @@
-"""Verify that a function for a device with memory of its own accesses that memory in the threads of its kernels alone.
+"""Verify that a function for a GPU accesses its arguments inside its kernels only.
 
-Arguments of such a function lie in the memory of the device. Loads and stores of them run on the device only inside of a
-launch; elsewhere the host would do them, which cannot see that memory.
+The arguments lie in the memory of the device, which the host cannot access. Loads and stores outside of a launch would be
+executed by the host.
 """
 
 from __future__ import annotations

@@ -137,7 +137,9 @@ def _conditions(op: Operation) -> int:
 
 
 def _outermost(op: ComputeOp, directive: str, added: int) -> Expr | None:
-    """The `added` conditions that the directive put around the formula: for rfactor those marked likely, else the last ones."""
+    """The conditions that a directive added around the formula, as one expression: for rfactor the first one marked likely,
+    otherwise the last `added` ones. None if there are none.
+    """
     body = op.body[0]
     whole = body.condition if isinstance(body, Reduce) else body.args[0] if _conditions(op) and isinstance(body, Call) else None
     if whole is None:

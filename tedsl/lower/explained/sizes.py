@@ -19,7 +19,9 @@ Allocated = Callable[[PrimFunc], Sizes]
 
 
 def is_laid_out(plan: StagePlan) -> bool:
-    """Whether passes give the memory of a stage another size than its region: by double buffers, rolling buffers or padding."""
+    """Whether passes allocate a different size for a stage than its region: because of double buffers, rolling buffers or
+    padding.
+    """
     threads = [loop.attr.bind_thread for host, until in hosts(plan) for loop in host.loops[:until + 1]]
     return plan.stage.storage is not PLAIN or any(axis is not None and is_virtual(axis.thread_tag) for axis in threads)
 

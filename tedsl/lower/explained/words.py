@@ -10,7 +10,7 @@ from tedsl.ir.walk.visitor import variables
 
 
 def told_apart(e: Expr, owners: Mapping[Var, str], own: str) -> Expr:
-    """`e` with the loops of other stages called by their stages (C.x.outer) where one name stands for two loops."""
+    """`e` with a loop of another stage written with its stage (C.x.outer) where two loops have the same name."""
     used = list(dict.fromkeys(variables(e)))
     names = [var.name for var in used]
     return substitute(e, {var: Var(f"{owners[var]}.{var.name}", var.dtype) for var in used

@@ -37,7 +37,7 @@ from tedsl.schedule.state import StageState
 
 def hybrid_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, tuple[Requirement, ...]]:
-    """The computation of a hybrid script, which reads its inputs whole."""
+    """Returns the computation of a hybrid script, which reads its inputs whole, and no requirements."""
     op = stage.op
     assert isinstance(op, HybridOp)
     if stage.store_predicate is not None or stage.env_threads:

@@ -46,7 +46,7 @@ class HybridModule:
 
     @staticmethod
     def load(path: str | Path, name: str = "hybrid_func") -> HybridModule:
-        """The module that was saved at `path`. The file is run: it is code."""
+        """Returns the module that was saved at `path`. Loading executes the file as Python code."""
         return HybridModule(Path(_python_file(path)).read_text(), name)
 
 

@@ -69,7 +69,9 @@ CALLS = {FABS: "abs", OPS["tir.pow"]: "power", LIKELY: "likely", **{op: op.short
 
 
 def hybrid_source(func: PrimFunc, inputs: int, name: str) -> str:
-    """`func`, over multi-dimensional buffers, as a function `name` of its first `inputs` buffers that returns the others."""
+    """Returns the text of a Python function `name` with the loops of `func`, which is over multi-dimensional buffers. It takes
+    the first `inputs` buffers and returns the others.
+    """
     return _Writer(func, inputs, name).text()
 
 
@@ -85,7 +87,7 @@ class _Writer:
         self.mins: dict[Buffer, tuple[Expr, ...]] = {}
 
     def fresh(self, key: Any, wish: str) -> str:
-        """An unused name for `key`, `wish` if it is free."""
+        """An unused name for `key`: `wish` if it is free, else a variation of it."""
         base = name = re.sub(r"\W", "_", wish) or "x"
         base = name = "_" + base if base[0].isdigit() else base
         count = 0

@@ -61,7 +61,9 @@ def _buffers_in(body: Stmt) -> set[Var]:
 
 
 def _extents(region: Region, window: Buffer) -> Expr:
-    """The minimum and extent of each dimension of the tensor; then the dimension of the tensor for each of the window."""
+    """A tuple expression: minimum and extent of `region` in each dimension of the tensor, then, for each dimension of the
+    window, the number of the tensor's dimension.
+    """
     sizes: dict[int, Expr] = dict(zip(region.dims, window.shape))
     parts: list[Expr] = []
     for dim, low in enumerate(region.mins):
@@ -70,8 +72,9 @@ def _extents(region: Region, window: Buffer) -> Expr:
 
 
 class _RegionBuffers(Substitution):
-    """Copies of the intrinsic's buffers for one place: with new variables for pointers, offsets and strides, and the shape
-    there. A flat access counts from the first element of the buffer."""
+    """Copies the intrinsic's buffers for one use: with fresh variables for pointers, offsets and strides, and with the shape of
+    the region. The index of a flat access counts from the first element of the buffer.
+    """
 
     def __init__(self, use: Use, buffers: Sequence[Buffer]) -> None:
         values: dict[Var, Expr] = {v: build.cast(v.dtype, value) for v, value in use.values.items()}

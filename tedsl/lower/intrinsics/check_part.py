@@ -32,7 +32,9 @@ from tedsl.schedule.causes import annotated
 
 
 def check_part(part: str, use: Use, plan: StagePlan, at: int, buffers: Sequence[Buffer]) -> None:
-    """Refuses the part of an intrinsic that stands for the loops of `plan` from number `at` on, which computes `buffers`."""
+    """Refuses one part (BODY, RESET or UPDATE) of an intrinsic if it is certainly wrong in place of the loops of `plan` from
+    number `at` on, which compute `buffers`.
+    """
     stmt: Stmt = getattr(use.intrin, part)
     cause = annotated(plan.stage, plan.loops[at].leaf) if at < len(plan.loops) else None
     for launch, tag in _launches(stmt):
@@ -79,7 +81,7 @@ def _launched_again(intrin: TensorIntrin, part: str, plan: StagePlan, launch: At
 # --- accesses --------------------------------------------------------------------------------------------------------
 
 def check_accesses(part: str, use: Use, stage: str, cause: object) -> None:
-    """Refuses an access that leaves the buffer that the intrinsic declares, where that is sure before it runs."""
+    """Refuses an access that is certain to leave the buffer that the intrinsic declares."""
     place = Substitution({var: build.cast(var.dtype, value) for var, value in use.values.items()})
     stmt: Stmt = bind_once(place(getattr(use.intrin, part)))
     if not any(isinstance(node, (Load, Store, BufferLoad, BufferStore)) for node in post_order(stmt)):
@@ -96,7 +98,9 @@ def check_accesses(part: str, use: Use, stage: str, cause: object) -> None:
 
 
 class _WindowChecker(StatementChecker):
-    """Refuses accesses of an intrinsic that surely leave their buffers; what calls do with pointers is not checked."""
+    """Refuses accesses of an intrinsic that are certain to leave their buffers; accesses that calls make through pointers are
+    not checked.
+    """
 
     def __init__(self, table: MemoryTable, analyzer: Analyzer, words: str) -> None:
         super().__init__(table, analyzer, may_return=False, accesses=Accesses.AT_RUN_TIME)
@@ -113,7 +117,9 @@ class _WindowChecker(StatementChecker):
 
 
 class _Windows(MemoryTable):
-    """The buffers of an intrinsic. A position in one whose strides the loops decide says nothing of the element."""
+    """The memory table of an intrinsic's buffers. An index into flat memory is bounds-checked only if the buffer's strides are
+    constants: other strides are known only at the place of use.
+    """
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         super().__init__(tuple(buffers))
@@ -130,13 +136,16 @@ class _Windows(MemoryTable):
 
 
 def _is_placed(buffer: Buffer | None) -> bool:
-    """Whether the strides are constants."""
+    """Whether the strides of `buffer` are constants, so that a flat index determines an element."""
     return buffer is None or all(build.as_int(stride) is not None for stride in buffer.strides)
 
 
 def _places(buffer: Buffer, indices: tuple[Expr, ...]) -> list[BoundedIndex]:
-    """The bounds of each index. A vector of several rows goes on in the next one: it must begin inside, and end in memory
-    of the buffer, if one knows where that ends."""
+    """The indices of an access, each with the range that it must stay in.
+
+    A vector in the last dimension may continue in the next row. It is then bounds-checked as one flat index into the memory of
+    the buffer, or, if the strides are not constants, not in that dimension.
+    """
     zero = build.const(0, "int32")
     bounded = [BoundedIndex(index, zero, extent, f"dimension {k} of {buffer.name}", k)
             for k, (index, extent) in enumerate(zip(indices, buffer.shape))]

@@ -31,7 +31,9 @@ MOST_STEPS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """A difference: its kind ("dtype", "operator", ...), and the two sides, of the intrinsic and of the loops."""
+    """The first difference between two formulas: its kind ("dtype", "operator", ...), the intrinsic's side and the loops'
+    side.
+    """
 
     what: str
     ours: object
@@ -39,9 +41,10 @@ class Difference:
 
 
 class Comparison:
-    """Compares formulas; collects the regions that the inputs stand for and the values of scalar parameters.
+    """Compares the formula of an intrinsic with that of loops; collects the regions that the inputs stand for and the values of
+    scalar parameters.
 
-    axes: the variables of the intrinsic's axes, which stand in both formulas. scalars: its scalar parameters.
+    axes: the variables of the intrinsic's axes, which occur in both formulas. scalars: its scalar parameters.
     """
 
     def __init__(self, axes: Iterable[Var], scalars: Iterable[Var], analyzer: Analyzer) -> None:
@@ -52,7 +55,9 @@ class Comparison:
         self.steps = 0
 
     def same(self, a: Expr, b: Expr) -> bool:
-        """Whether `a` of the intrinsic equals `b` of the loops. If not, `difference` is the first difference."""
+        """Whether the intrinsic's expression `a` equals the loops' expression `b`. If not, `difference` is the first
+        difference.
+        """
         self.steps += 1
         if self.steps > MOST_STEPS:
             return self.differ("structure (the formulas are too large to compare)", a, b)
@@ -112,7 +117,7 @@ class Comparison:
         return all(self.same(x, y) for x, y in pairs)
 
     def load(self, a: ProducerLoad, b: ProducerLoad) -> bool:
-        """Whether the input that `a` loads can stand for a region of what `b` loads; notes that region."""
+        """Whether the input that `a` loads can stand for a region of the tensor that `b` loads; records that region."""
         region = self.region(a, b)
         if region is None:
             return self.differ("indices", a, b)
@@ -126,8 +131,11 @@ class Comparison:
         return same or self.differ(f"input {a.producer.name}", f"{shown(a)} of one region", f"{shown(b)}, at another distance")
 
     def region(self, a: ProducerLoad, b: ProducerLoad) -> Region | None:
-        """The start of the region in `b`: each index of `a`, from the last on, is an index of `b` minus a start; the other
-        indices of `b` do not depend on the axes."""
+        """The region of the tensor loaded by `b` that the input loaded by `a` stands for; None if there is none.
+
+        Each index of `a`, from the last on, must equal an index of `b` minus an invariant start; the other indices of `b` must
+        not depend on the axes.
+        """
         mins = [index if has_load(index) else self.analyzer.simplify(index) for index in b.indices]
         dims: list[int] = []
         wanted = list(a.indices)
@@ -152,7 +160,7 @@ class Comparison:
         return not has_load(expr) and not any(v in self.axes for v in variables(expr))
 
     def scalar(self, a: Var, b: Expr) -> bool:
-        """Whether `b` keeps its value within the region, so that a scalar parameter can stand for it; notes the value."""
+        """Whether `b` is invariant over the region, so that a scalar parameter can stand for it; records its value."""
         if a.dtype is not b.dtype:
             return self.differ("dtype", f"{shown(a)} is {a.dtype}", f"{shown(b)} is {b.dtype}")
         if not self.is_fixed(b):
@@ -171,23 +179,23 @@ class Comparison:
         return build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
 
     def differ(self, what: str, ours: object, theirs: object, instead: bool = False) -> bool:
-        """Records the difference unless there is an earlier one; returns False."""
+        """Records a difference, unless an earlier one is recorded (`instead`: replaces it), and returns False."""
         if self.difference is None or instead:
             self.difference = Difference(what, ours, theirs)
         return False
 
 
 def _own(node: Any) -> Mapping[str, object]:
-    """The fields of a node that are not expressions, as its dtype and operator."""
+    """The fields of a node that are not child expressions, such as its dtype and operator."""
     return {name: value for name, value in vars_of(node).items()
             if isinstance(value, (str, int, Op)) and not isinstance(value, Node)}
 
 
 def _is_pure(expr: Expr) -> bool:
-    """Whether `expr` has the same value each time: two calls of a generator of random numbers do not."""
+    """Whether `expr` has the same value each time it is evaluated, as two calls of a random number generator have not."""
     return not any(isinstance(node, Call) and node.op.effect != "pure" for node in post_order(expr))
 
 
 def vars_of(node: Any) -> dict[str, object]:
-    """The fields of a node, as name and value."""
+    """The fields of a node by name."""
     return {name: getattr(node, name) for name in node.__dataclass_fields__}

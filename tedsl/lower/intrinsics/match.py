@@ -40,7 +40,10 @@ class Use:
 
 def use_of_call(plan: StagePlan, op: TensorComputeOp, cover: Cover, symbols: Mapping[Var, Expr],
                 regions: Sequence[Region]) -> Use:
-    """The use that a te.compute asks for by calling the intrinsic. `symbols`, `regions`: those of `op`, for these loops."""
+    """The use of an intrinsic by a te.compute that calls it.
+
+    cover: the ranges that the call computes; symbols, regions: the variables and regions of `op`, in terms of these loops.
+    """
     assert op.intrin is not None
     return Use(op.intrin, dict(zip(op.intrin.inputs, regions)), _outputs(plan, cover, op.output_dims), symbols)
 
@@ -51,7 +54,9 @@ def _outputs(plan: StagePlan, cover: Cover, dims: tuple[int, ...]) -> tuple[Regi
 
 
 class Matcher:
-    """Compares the region `cover` of a tensorized stage with the intrinsic; `use()` is the result; an error shows both."""
+    """Matches an intrinsic with the region `cover` of a tensorized stage. `use()` returns the match; its errors show both
+    formulas.
+    """
 
     def __init__(self, plan: StagePlan, at: int, cover: Cover, analyzer: Analyzer) -> None:
         self.plan, self.cover, self.analyzer = plan, cover, analyzer
@@ -119,7 +124,9 @@ class Matcher:
     # --- inputs ---
 
     def check_whole(self, comparison: Comparison, ours: Sequence[Expr]) -> None:
-        """Refuses a formula that does not read its inputs whole, as the intrinsic may do, or reads beyond them."""
+        """Refuses an intrinsic whose formula reads only a part of an input, all of which its code may read, or reads beyond
+        one.
+        """
         ranges = {var: self.analyzer_range(axis) for axis, var in self.axis_pairs()}
         for tensor in self.intrin.inputs:
             loads = list(dict.fromkeys(load for load in loads_of(tuple(ours)) if load.producer == tensor))
@@ -142,7 +149,7 @@ class Matcher:
         return None if low is None or high is None else (low, high)
 
     def uncovered(self, size: Expr, ends: Sequence[tuple[Expr, Expr]]) -> str:
-        """The problem if the union of `ends` is not a whole dimension of `size`, in words; "" if it is."""
+        """Says in words why the union of the intervals `ends` is not 0 .. size - 1; "" if it is."""
         last = build.sub(size, 1)
         rooms = [(self.analyzer.simplify(low), self.analyzer.simplify(build.sub(last, high))) for low, high in ends]
         reached = [False, False]

@@ -57,7 +57,7 @@ def check_inside(site: Site, at: int) -> None:
 
 
 def outer_conditions(plan: StagePlan, at: int, conditions: list[Expr], analyzer: Analyzer) -> list[Expr]:
-    """The guards that do not depend on the loops inside the intrinsic. Refuses one that leaves out a part of the region."""
+    """The guards that are invariant over the loops inside the intrinsic. Refuses a guard that excludes a part of the region."""
     inside = {loop.var: loop.leaf.name for loop in plan.loops[at:] if loop.var is not None}
     kept = []
     for condition in conditions:
@@ -77,7 +77,10 @@ Cover = Mapping[IterVar, tuple[Expr, Expr]]  # axis -> first value, number of va
 
 
 def covered(plan: StagePlan, at: int, outside: Mapping[IterVar, Expr], analyzer: Analyzer) -> Cover:
-    """The region of each axis if the loops outside have the values `outside`. Refuses one that the loops do not cover."""
+    """The range of each axis that the inner loops cover when the outer loops have the values `outside`.
+
+    Refuses a range that the loops do not cover completely.
+    """
     reaches = {loop.leaf: point(outside[loop.leaf], loop.extent) if loop.leaf in outside else whole(loop.extent)
                for loop in plan.loops}
     reached = reaches_up(plan, reaches, analyzer)
@@ -92,7 +95,7 @@ def covered(plan: StagePlan, at: int, outside: Mapping[IterVar, Expr], analyzer:
 
 def _refuse_holes(plan: StagePlan, inside: Sequence[Loop], cover: Cover, outside: Mapping[IterVar, Expr],
                   analyzer: Analyzer) -> None:
-    """Refuses loops with fewer iterations than the region has elements: no two of them compute the same element."""
+    """Refuses inner loops with fewer iterations than the region has elements, which cannot compute all of them."""
     steps = _product([loop.extent for loop in inside if loop.leaf not in outside])
     elements = _product([extent for _, extent in cover.values()])
     if steps is elements or build.as_int(analyzer.simplify(build.sub(steps, elements))) == 0:
@@ -109,5 +112,5 @@ def _product(extents: list[Expr]) -> Expr:
 
 
 def position_of(plan: StagePlan, leaf: object) -> int | None:
-    """The number of the loop `leaf`."""
+    """The number of the loop `leaf` in `plan`; None if it is not one of its loops."""
     return find([loop.leaf for loop in plan.loops], leaf)

@@ -11,7 +11,7 @@ LONGEST = 200
 
 
 def formula_text(expr: Expr, over: str = "") -> str:
-    """`expr` on one line; a reduction as sum(... over k, from init), with `over` for the names of its axes."""
+    """`expr` on one line; a reduction as "sum(... over k, from init)", with `over` as the names of its axes."""
     if not isinstance(expr, Reduce):
         return _short(shown(expr))
     name = COMBINERS.get(type(expr.combiner.result[0]), "reduce") if len(expr.source) == 1 else "reduce"

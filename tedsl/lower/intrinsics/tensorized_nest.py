@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 class TensorizedNest:
-    """Builds the loops outside of an intrinsic at loop number `at`; `nest` knows how the loops of its stage are built."""
+    """Builds the loops outside an intrinsic that replaces loop number `at` and all loops inside it; `nest` builds single
+    loops.
+    """
 
     def __init__(self, nest: Nest, at: int) -> None:
         self.nest, self.at, self.plan, self.analyzer = nest, at, nest.plan, nest.analyzer
@@ -98,7 +100,7 @@ class TensorizedNest:
                             "decl_tensor_intrin, or tensorize another loop", about=self.cause())
 
     def instance(self, part: str, use: Use) -> Stmt:
-        """The statements of that part of the intrinsic; LoweringError if they are surely wrong here."""
+        """The statements of one part of the intrinsic for `use`; LoweringError if they are certain to be wrong there."""
         check_part(part, use, self.plan, self.at, self.nest.buffers)
         return instance(part, use, self.plan, self.nest.buffer_of)
 

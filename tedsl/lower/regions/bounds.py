@@ -65,7 +65,7 @@ def _plan(placement: Placement, host: StagePlan | None, general: StagePlan | Non
 
 
 def _program(plans: tuple[StagePlan, ...], analyzer: Analyzer) -> Program:
-    """The program of `plans`: their guests, versions and launches."""
+    """The program of `plans`: which plans are computed inside which, their versions and their launches."""
     guests: dict[StagePlan, dict[int, list[StagePlan]]] = {}
     versions: dict[StagePlan, list[StagePlan]] = {}
     for plan in plans:
@@ -83,7 +83,7 @@ def _reduced(plan: Placement, start: int) -> list[Ends]:
 
 
 def _readers(schedule: ScheduleState, placements: Iterable[Placement]) -> dict[Operation, list[tuple[Placement, Read]]]:
-    """For each operation that has loops: the reads of it, in order."""
+    """For each operation that has loops, the reads of its outputs in order, each with the placement that reads."""
     readers: dict[Operation, list[tuple[Placement, Read]]] = {}
     for placement in placements:
         for read in placement.reads:
@@ -110,9 +110,10 @@ def _whole_shape(plan: Placement) -> list[Ends]:
 
 
 def _needed(plan: Placement, host: StagePlan, reads: Sequence[tuple[StagePlan, Read]], analyzer: Analyzer) -> list[Ends]:
-    """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the place of `plan` in `host`.
+    """Start and extent, in each dimension, of the region that `reads` touch in one iteration of the loop of `host` inside which
+    `plan` is computed.
 
-    Without reads it is nothing: of formulas written into their readers, the parts that are used may not read this stage.
+    The region is empty without reads: formulas inlined into a consumer may use only parts that do not read this stage.
     """
     if not reads:
         return [(build.const(0, axis.dtype), build.const(0, axis.dtype)) for axis in plan.data_axes]
@@ -127,9 +128,10 @@ def _needed(plan: Placement, host: StagePlan, reads: Sequence[tuple[StagePlan, R
 
 
 def _axes_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer: Analyzer) -> list[Mapping[Var, Ends]]:
-    """The substitutions that turn an index of `reader` into the values it takes in one iteration of the place of `plan`.
+    """The substitutions that turn an index of `reader` into the values it takes in one iteration of the loop of `host` inside
+    which `plan` is computed.
 
-    First the axes of the reader; then, stage by stage outwards, the loops between the reader and that place in `host`.
+    The first one is for the axes of the reader; then, stage by stage outwards, for the loops between the reader and that loop.
     """
     fixed = plan.position if reader is host else -1
     loops = {loop.leaf: point(loop.value, loop.extent) if at <= fixed and not spans(plan, loop) else whole(loop.extent)
@@ -169,7 +171,7 @@ def _relaxed(ends: Ends, layers: Sequence[Mapping[Var, Ends]], analyzer: Analyze
 
 
 def _union(axis: IterVar, parts: Sequence[Ends | None], analyzer: Analyzer) -> Ends:
-    """Start and extent of the smallest range that holds all of them; the whole dimension if one is unknown."""
+    """Start and extent of the smallest range that contains all `parts`; the whole dimension if one is unknown (None)."""
     extent = extent_of(axis)
     everything = build.const(0, axis.dtype), extent
     lows, highs = [], []
@@ -200,7 +202,7 @@ def _trimmed(low: Expr, high: Expr, extent: Expr, analyzer: Analyzer) -> Ends:
 
 
 def _extreme(ends: Sequence[Expr], analyzer: Analyzer, lowest: bool) -> Expr:
-    """The smallest (or largest) of `ends`; min(...) only where it cannot be decided."""
+    """The smallest (`lowest`) or largest of `ends`: one of them where it is proved, else a min(...) or max(...) expression."""
     best = ends[0]
     for end in ends[1:]:
         if end is best:

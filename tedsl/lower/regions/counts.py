@@ -28,7 +28,10 @@ from tedsl.schedule.state import ScheduleState, StageState
 
 def count_requirements(schedule: ScheduleState, plans: Sequence[Placement], known: Collection[Var], analyzer: Analyzer) \
         -> list[Requirement]:
-    """The requirements on a call that each factor and nparts is at least 1. known: the variables that it gives values to."""
+    """The requirements, checked at the call, that each symbolic factor and nparts is at least 1.
+
+    known: the variables that a call gives values to.
+    """
     requirements: list[Requirement] = []
     for stage in schedule.stages:
         for op, relations in stage.factored:
@@ -41,14 +44,16 @@ def count_requirements(schedule: ScheduleState, plans: Sequence[Placement], know
 
 
 def _count(relation: Relation) -> Expr | None:
-    """The factor or nparts of a split if it is not a constant, with its kind."""
+    """The factor or nparts of a split if it is not a constant; None for a constant and for other relations."""
     count = (relation.nparts if relation.factor is None else relation.factor) if isinstance(relation, Split) else None
     return None if count is None or build.as_int(count) is not None else count
 
 
 def _of_nest(stage: StageState, op: Operation, relations: Sequence[Relation], domains: Mapping[IterVar, Range],
              where: Sequence[Expr], known: Collection[Var], analyzer: Analyzer) -> Iterator[Requirement]:
-    """The requirements of the loops that `relations` make of `op`, which run in the calls in which `where` holds."""
+    """The requirements of the loops of `op` that `relations` define. They apply to calls in which `where` holds, which run this
+    loop nest.
+    """
     for relation in relations:
         count = _count(relation)
         if count is None or not isinstance(relation, Split) or any(v not in known for v in variables(count)):
@@ -69,7 +74,7 @@ def _of_nest(stage: StageState, op: Operation, relations: Sequence[Relation], do
 
 
 def _axes(op: Operation, relations: Iterable[Relation], loop: IterVar) -> list[IterVar]:
-    """The axes that must not be empty for `loop` to have iterations: those of the elements, and those that it is made of."""
+    """The axes that must not be empty for `loop` to have iterations: the data axes, and those that `loop` is derived from."""
     made_of = {loop}
     for relation in reversed(list(relations)):
         if made_of.intersection(children_of(relation)):
@@ -79,7 +84,7 @@ def _axes(op: Operation, relations: Iterable[Relation], loop: IterVar) -> list[I
 
 
 def _extents(axes: Iterable[IterVar], domains: Mapping[IterVar, Range], known: Collection[Var]) -> list[Expr]:
-    """The extents of `axes` that follow from the arguments of a call."""
+    """The extents of those `axes` that depend on the arguments of a call alone."""
     doms = [domains.get(axis, axis.dom) for axis in axes]
     extents = [dom.extent for dom in doms if dom is not None and dom.extent is not None]
     return [e for e in extents if not has_load(e) and all(v in known for v in variables(e))]

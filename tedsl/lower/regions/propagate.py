@@ -18,8 +18,8 @@ from tedsl.schedule.relations import Fuse, Split, children_of
 
 
 def compared(plan: StagePlan, start: Iterable[IterVar]) -> dict[IterVar, tuple[Split, ...]]:
-    """The iteration variables whose offsets are compared with their extents in loops over `start`, each with the splits that
-    let it run too far: the axes first, then what was made of them, the last made first.
+    """The iteration variables whose offsets must be compared with their extents, in loops over `start`, each with the splits
+    that let it exceed the extent: the axes first, then derived variables, the last derived first.
     """
     causes = overrunning(plan.stage.relations, plan.tiling.even, start)
     parts = (part for relation in reversed(plan.stage.relations) for part in children_of(relation))
@@ -28,7 +28,7 @@ def compared(plan: StagePlan, start: Iterable[IterVar]) -> dict[IterVar, tuple[S
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The offsets from `low` to `high`, both included. full: those of the whole extent."""
+    """An interval of offsets, `low` to `high` inclusive. full: it is the whole extent."""
 
     low: Expr
     high: Expr
@@ -36,19 +36,21 @@ class Reach:
 
 
 def whole(extent: Expr) -> Reach:
-    """The reach of all offsets of an extent, 0 .. extent - 1."""
+    """The interval of all offsets of an extent, 0 .. extent - 1."""
     if build.as_int(extent) == 1:
         return point(build.const(0, extent.dtype), extent)
     return Reach(build.const(0, extent.dtype), build.sub(extent, 1), full=True)
 
 
 def point(value: Expr, extent: Expr) -> Reach:
-    """The reach of the single offset `value`; full if the extent is 1."""
+    """The interval of the single offset `value`; full if the extent is 1."""
     return Reach(value, value, full=build.as_int(extent) == 1)
 
 
 def reaches_up(plan: StagePlan, loops: Mapping[IterVar, Reach], analyzer: Analyzer) -> dict[IterVar, Reach]:
-    """The reach of the axes if the loops reach `loops`; it may exceed an extent where a split is uneven."""
+    """The interval of offsets of each axis, given the intervals of the loops; it may exceed the extent where a split is
+    uneven.
+    """
     extents = plan.extents
 
     def tiled(split: Split, outer: Reach, inner: Reach) -> Reach:
@@ -65,7 +67,7 @@ def reaches_up(plan: StagePlan, loops: Mapping[IterVar, Reach], analyzer: Analyz
 
 
 def _unfused(fused: Reach, outer: Expr, inner: Expr, analyzer: Analyzer) -> tuple[Reach, Reach]:
-    """The reaches of the outer and the inner part of a fused loop; whole rows if the span does not stay within one row."""
+    """The intervals of the outer and the inner part of a fused loop; whole rows if the interval may cross a row."""
     if fused.full:
         return whole(outer), whole(inner)
     first_row = build.floordiv(fused.low, inner)

@@ -20,8 +20,8 @@ from tedsl.schedule.state import ScheduleState
 
 
 def shared_memory(schedule: ScheduleState, given: Collection[Key]) -> dict[Key, Key]:
-    """The outputs that live in the memory of a scan, each with that output of the scan: states, updates, and first rows that
-    are made for it alone, unless `given` by the caller.
+    """Maps each output that is stored in the memory of a scan to that output of the scan: states, updates, and first rows that
+    are computed for the scan alone, unless `given` by the caller.
     """
     scans, shared = scans_of(schedule), dict[Key, Key]()
     for scan in dict.fromkeys(scans.updates.values()):
@@ -39,7 +39,7 @@ def shared_memory(schedule: ScheduleState, given: Collection[Key]) -> dict[Key, 
 
 
 def check_shared(schedule: ScheduleState, shared: Mapping[Key, Key], given: Collection[Key]) -> None:
-    """Refuse arguments and directives that give memory of its own to what lives in that of a scan."""
+    """Refuses arguments and directives that would give separate memory to an output that is stored in the memory of a scan."""
     for (op, index), (scan, number) in shared.items():
         stage, result = schedule.stage_map.get(op), scan.output(number).name
         if (op, index) in given:
@@ -51,7 +51,7 @@ def check_shared(schedule: ScheduleState, shared: Mapping[Key, Key], given: Coll
 
 
 def check_rows(plan: StagePlan) -> None:
-    """Refuses a padded stage: beyond its row stands the next row of the scan."""
+    """Refuses a padded stage that is stored in a scan: its padding would overwrite the next row of the scan."""
     if plan.padded:
         axis = next(iter(plan.padded))
         raise LoweringError(f"{plan.name} is computed into the memory of a scan, and the split of {axis.name} with round_up "
@@ -62,9 +62,9 @@ def check_rows(plan: StagePlan) -> None:
 # --- domains ----------------------------------------------------------------------------------------------------------
 
 def step_domains(schedule: ScheduleState) -> dict[IterVar, Range]:
-    """The part of the axes of stages in the steps of scans that all the steps together need.
+    """The range of each axis, of stages in the steps of scans, that is needed over all steps.
 
-    An update begins at the row after the first ones; what it reads with an offset begins there too. No more than that may be
+    An update begins at the row after the first ones, and so do the stages that it reads at an offset. More must not be
     computed: it would read rows that do not exist.
     """
     scans = scans_of(schedule)
@@ -90,7 +90,7 @@ def step_domains(schedule: ScheduleState) -> dict[IterVar, Range]:
 
 def _reach_producers(op: ComputeOp, place: Place, regions: dict[Operation, list[Ends | None]],
                      wanted: Collection[Operation]) -> None:
-    """Add what `op` reads of `wanted` to `regions`."""
+    """Extends `regions` by the regions of the operations `wanted` that `op` reads."""
     for body in op.body if op.reduction is None else op.body[:1]:
         for load, facts in guarded_loads(body):
             producer = load.producer.op
@@ -101,7 +101,7 @@ def _reach_producers(op: ComputeOp, place: Place, regions: dict[Operation, list[
 
 
 def _clipped(op: ComputeOp, region: Sequence[Ends | None]) -> list[Ends | None]:
-    """`region` without what constants show to lie outside of the tensor."""
+    """`region` without the parts that are known, from constants, to lie outside the tensor."""
     clipped: list[Ends | None] = []
     for axis, ends in zip(op.axis, region):
         if ends is not None:
@@ -115,7 +115,7 @@ def _clipped(op: ComputeOp, region: Sequence[Ends | None]) -> list[Ends | None]:
 
 
 def _narrowed(axis: IterVar, place: Place) -> Range | None:
-    """The range of `axis` in `place`, if it is not all of it."""
+    """The range of `axis` in `place` if that is a proper part of its domain, else None."""
     low, high = place.ends[axis.var]
     low, high = build.cast(axis.dtype, low), build.cast(axis.dtype, high)
     extent: Expr = place.analyzer.simplify(build.add(build.sub(high, low), 1))

@@ -29,7 +29,7 @@ from tedsl.schedule.state import StageState
 
 def scan_computation(stage: StageState, inliner: Inliner | None, domains: Mapping[IterVar, Range], accesses: Accesses) \
         -> tuple[Computation, Sequence[Requirement]]:
-    """The computation of a te.scan: before its loops it reads all first rows, and in step t row t of each update."""
+    """Returns the computation of a te.scan: it reads all first rows before its loops, and row t of each update in step t."""
     op = stage.op
     assert isinstance(op, ScanOp)
     t = op.scan_axis.var

@@ -13,27 +13,28 @@ from tedsl.schedule.thread_ranks import is_shared_among, memory_scope
 
 
 def hosts(plan: StagePlan) -> Iterator[tuple[StagePlan, int]]:
-    """The stages around `plan` from the inside out, each with the number of the loop inside which the way goes on."""
+    """Yields the stages around `plan` from the inside out, each with the number of its loop that encloses the previous one."""
     return outwards(plan.host, plan.position)
 
 
 def outwards(host: StagePlan | None, position: int) -> Iterator[tuple[StagePlan, int]]:
-    """`host` and the stages around it, as `hosts` gives them for a stage inside loop number `position` of `host`."""
+    """Yields `host` and the stages around it, as `hosts` does for a stage inside loop number `position` of `host`."""
     while host is not None:
         yield host, position
         position, host = host.position, host.host
 
 
 def spans(plan: Placement, loop: Loop) -> bool:
-    """Whether all threads of `loop`, which stands around `plan`, share the memory of `plan`."""
+    """Whether the memory of `plan` is shared by all threads of `loop`, which encloses `plan`."""
     thread = loop.attr.bind_thread
     return thread is not None and is_shared_among(memory_scope(plan.stage), thread.thread_tag)
 
 
 def outer_threads(plan: Placement, host: StagePlan | None, reader: StagePlan) -> Mapping[Var, Ends]:
-    """The ranges of the threads around `plan`, inside `host`, that share its memory: it is computed for all of them together.
+    """The ranges of the threads around `plan`, from `host` outwards, that share its memory: its region is computed for all of
+    them together.
 
-    Those of the host are left out if it is the `reader`: its loops are looked at before.
+    The threads of `reader` are left out: its own loops were relaxed before.
     """
     return {loop.var: (build.const(0, loop.var.dtype), build.sub(loop.extent, 1))
             for around, until in outwards(host, plan.position) if around is not reader
@@ -41,8 +42,8 @@ def outer_threads(plan: Placement, host: StagePlan | None, reader: StagePlan) ->
 
 
 def bind_outer_threads(host: StagePlan | None, position: int, analyzer: Analyzer) -> None:
-    """Tell `analyzer` the ranges of the threads around what is computed inside loop number `position` of `host`: other stages
-    may have used the same axes with other ranges.
+    """Tells `analyzer` the ranges of the threads around loop number `position` of `host`: other stages may have used the same
+    axes with other ranges.
     """
     for around, until in outwards(host, position):
         for loop in around.loops[:until + 1]:
@@ -51,7 +52,7 @@ def bind_outer_threads(host: StagePlan | None, position: int, analyzer: Analyzer
 
 
 def bind_threads(launch: Launch | None, analyzer: Analyzer) -> None:
-    """Tell `analyzer` the ranges of the threads of a kernel: another kernel may have used the same axes."""
+    """Tells `analyzer` the ranges of the threads of `launch`: another kernel may have used the same axes with other ranges."""
     if launch is not None:
         for tag, axes in launch.axes.items():
             for axis in axes:

@@ -23,7 +23,7 @@ from tedsl.schedule.thread_ranks import is_virtual
 
 
 def thread_loop(plan: Placement, leaf: IterVar, attr: IterVarAttr, extent: Expr, analyzer: Analyzer) -> Loop:
-    """The loop `leaf` of `plan`, bound to a thread axis; refuses an extent that is not that of the axis."""
+    """The loop `leaf` of `plan`, bound to a thread axis; refuses an extent that differs from that of the axis."""
     thread = attr.bind_thread
     assert thread is not None
     where = f"loop {leaf.name} of {plan.name} is bound to {thread.thread_tag}"

@@ -43,19 +43,21 @@ def _is_crossing(loop: Loop) -> bool:
 
 
 def chooses_a_copy(plan: StagePlan, predicate: Expr) -> bool:
-    """Whether a store predicate selects among threads that all hold the result, each in its own memory; then each stores it."""
+    """Whether a store predicate selects among threads that all hold the result, each in its own memory; then every thread
+    stores its copy.
+    """
     scope = memory_scope(plan.stage) or "global"
     own = {thread.var for thread in _combining(plan) if not is_shared_among(scope, thread.thread_tag)}
     return own.issuperset(variables(predicate))
 
 
 def _combining(plan: StagePlan) -> list[IterVar]:
-    """The threads that combine their partial results, also those of loops of one iteration."""
+    """The thread axes across which partial results are combined, including those of loops of one iteration."""
     return [loop.attr.bind_thread for loop in plan.loops if loop.leaf.is_reduction and loop.attr.bind_thread is not None]
 
 
 class Nested(Protocol):
-    """The interface of the builder of the loops of a stage (`nest.Nest`) that this module uses."""
+    """The part of the interface of `nest.Nest` that this module uses."""
 
     site: Site
     plan: StagePlan
@@ -131,7 +133,7 @@ def _check(site: Site, reduce: Reduce) -> None:
 
 
 def _first(var: Var, like: Expr) -> Load:
-    """A load of the element that a thread keeps in `var`."""
+    """The load of element 0 of the memory `var` of a thread."""
     return Load(like.dtype, var, build.const(0, "int32"))
 
 
@@ -144,7 +146,10 @@ def _all(conditions: Sequence[Expr]) -> Expr:
 
 def _partial(nest: Nested, reduce: Reduce, serial: Sequence[int], kept: Sequence[Var], sources: Sequence[Expr],
              within: Sequence[Expr]) -> Stmt:
-    """The loops of the partial reduction of one thread, into `kept`."""
+    """The loops with which one thread computes its partial results into the memory `kept`.
+
+    serial: the numbers of its reduction loops; sources: the values to reduce; within: the guards of an iteration.
+    """
     combiner, zero = reduce.combiner, build.const(0, "int32")
     values: dict[Var, Expr] = {left: _first(var, source) for left, var, source in zip(combiner.lhs, kept, sources)}
     values.update(zip(combiner.rhs, sources))

@@ -62,7 +62,7 @@ def _kernel_of(plan: StagePlan, at: int) -> Kernel:
 
 
 def _kernel_around(plan: StagePlan) -> Kernel | None:
-    """The kernel that `plan` is part of, also where it binds nothing itself."""
+    """The kernel that `plan` is part of, even if none of its own loops is bound; None outside of kernels."""
     bound = _bound(plan)
     if not bound and not any(_bound(host) and _bound(host)[0] <= until for host, until in hosts(plan)):
         return None
@@ -70,7 +70,7 @@ def _kernel_around(plan: StagePlan) -> Kernel | None:
 
 
 def _launch(kernel: Kernel, loops: Sequence[tuple[StagePlan, Loop]], analyzer: Analyzer) -> Launch:
-    """The threads of a kernel in which `loops` are bound: of each tag as many as its largest loop has iterations."""
+    """The threads of a kernel in which `loops` are bound: for each tag as many as its largest loop has iterations."""
     axes: dict[str, list[IterVar]] = {}
     counts: dict[str, Expr] = {}
     for plan, loop in loops:
@@ -87,7 +87,7 @@ def _launch(kernel: Kernel, loops: Sequence[tuple[StagePlan, Loop]], analyzer: A
 
 
 def _larger(plan: StagePlan, loop: Loop, count: Expr, known: Expr, analyzer: Analyzer) -> Expr:
-    """The larger number of threads: the `count` of `loop`, or that `known` from other loops of its kernel."""
+    """The larger of two numbers of threads: the `count` of `loop`, and `known` from other loops of the kernel."""
     if known is count or analyzer.can_prove(build.less_equal(count, known)):
         return known
     if analyzer.can_prove(build.less_equal(known, count)):
@@ -99,7 +99,7 @@ def _larger(plan: StagePlan, loop: Loop, count: Expr, known: Expr, analyzer: Ana
 
 
 def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
-    """Refuses a number of threads that depends on loops of the kernel: it must be known where the kernel is launched."""
+    """Refuses a number of threads that depends on loops inside the kernel: it must be known at the launch."""
     root, first = kernel
     inside = {inner.var: inner.leaf.name for host, until in (*hosts(plan), (plan, len(plan.loops) - 1))
               for k, inner in enumerate(host.loops[:until + 1])
@@ -113,8 +113,9 @@ def _check_count(kernel: Kernel, plan: StagePlan, loop: Loop) -> None:
 
 
 def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
-    """Refuses a bound loop whose threads do not share the memory that they compute together (the result of a reduction comes
-    to each of them), and one that needs more threads than a loop around it that is bound to the same axis.
+    """Refuses an illegal binding of loop number `at`: to blocks inside a launch; to threads that do not share the memory that
+    they compute (unless it is a reduction, whose result every thread gets); to an axis of which an enclosing loop has fewer
+    threads.
     """
     loop = plan.loops[at]
     tag, scope = _tag(loop), memory_scope(plan.stage) or "global"
@@ -150,7 +151,7 @@ def _check_binding(plan: StagePlan, at: int, analyzer: Analyzer) -> None:
 
 
 def _without_blocks(plan: StagePlan, loop: Loop) -> str:
-    """The hint for a loop bound to blocks inside a launch; a stage in the steps of a scan cannot be moved out."""
+    """The hint for a loop bound to blocks inside a launch; a stage in the steps of a scan cannot be moved out of it."""
     unbound = f"leave loop {loop.leaf.name} unbound"
     scan = scans_of(plan.stage.schedule).steps.get(plan.stage)
     if scan is None:
@@ -161,7 +162,7 @@ def _without_blocks(plan: StagePlan, loop: Loop) -> str:
 
 
 def _check_same_part(plan: StagePlan, loop: Loop, tag: str, scope: str) -> None:
-    """Refuses threads that combine partial results into memory of their own and compute different elements."""
+    """Refuses a cross-thread reduction into memory of one thread whose threads compute different elements."""
     around = [(host, outer) for host, until in hosts(plan) for outer in host.loops[:until + 1]]
     own = {outer.var: f"loop {outer.leaf.name} of {host.name}" for host, outer in around
            if outer.var is not None and outer.attr.bind_thread is not None and outer.attr.bind_thread.thread_tag == tag}

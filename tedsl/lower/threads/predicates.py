@@ -35,7 +35,7 @@ POINTS = 4096  # threads to look at one by one
 
 @dataclass(frozen=True, eq=False)
 class _Thread:
-    """A thread axis in a store predicate: its variable, and how many of these threads run the stage."""
+    """A thread axis in a store predicate: its variable, its number of threads, and whether it is fixed."""
 
     var: Var
     count: Expr
@@ -96,7 +96,7 @@ def _thread(plan: StagePlan, var: Var, tag: str, count: Expr, around: Sequence[t
 
 
 def _read_alike(plan: StagePlan, plans: Sequence[StagePlan]) -> bool:
-    """Whether only stages with the same predicate read this one, so that other threads do not need it."""
+    """Whether every reader of the stage has the same predicate, so that the other threads do not need its values."""
     condition = plan.stage.store_predicate
     readers = [reader for reader in plans if any(read.tensor.op is plan.stage.op for read in reader.reads)]
     return bool(readers) and all((other := reader.stage.store_predicate) is not None and structural_equal(other, condition)
@@ -128,7 +128,7 @@ def _check_all_stored(plan: StagePlan, condition: Expr, threads: Sequence[_Threa
 
 
 def _who_may_store(thread: _Thread, condition: Expr) -> list[Expr]:
-    """Candidate thread numbers for which `condition` may hold: the first, the last, and constants in it."""
+    """Thread numbers at which `condition` may hold, to be tried: the first, the last, and constants that occur in it."""
     named = [node.value for node in post_order(condition) if isinstance(node, IntImm) and node.dtype == thread.var.dtype]
     around = [value + step for value in named for step in (0, -1, 1)]
     first = [build.const(value, thread.var.dtype) for value in dict.fromkeys([0, *around]) if value >= 0]
@@ -136,14 +136,18 @@ def _who_may_store(thread: _Thread, condition: Expr) -> list[Expr]:
 
 
 def _all_stored(condition: Expr, free: Sequence[_Thread], choice: Sequence[Expr], analyzer: Analyzer) -> bool:
-    """Whether the condition holds for the chosen threads, whatever the fixed ones are, and there are as many threads."""
+    """Whether `condition` is proved with the `free` threads at `choice`, for every value of the fixed ones, and these threads
+    exist.
+    """
     there = all(build.as_int(value) == 0 or analyzer.can_prove(build.less(value, thread.count))
                 for thread, value in zip(free, choice))
     return there and analyzer.can_prove(substitute(condition, {thread.var: value for thread, value in zip(free, choice)}))
 
 
 def _left_out(condition: Expr, threads: Sequence[_Thread], analyzer: Analyzer) -> str | None:
-    """Fixed threads for which the condition never holds; "" if there are none, None if that cannot be found out one by one."""
+    """Describes values of the fixed threads for which the condition never holds; "" if there are none; None if the threads are
+    too many to try, or not constant in number.
+    """
     counts = [build.as_int(thread.count) for thread in threads]
     points = 1
     for count in counts:

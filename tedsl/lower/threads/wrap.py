@@ -36,13 +36,15 @@ def on_threads(loop: Loop, body: Stmt, launch: Launch | None) -> Stmt:
 
 
 def launched(loop: Loop, launch: Launch | None) -> Expr | None:
-    """The number of threads in `launch` of the axis that `loop` is bound to; None if it is not bound to launched threads."""
+    """The number of threads in `launch` of the axis that `loop` is bound to; None if `loop` is not bound to launched
+    threads.
+    """
     thread = loop.attr.bind_thread
     return None if thread is None or launch is None or is_virtual(thread.thread_tag) else launch.counts[thread.thread_tag]
 
 
 def exceeded(loop: Loop, launch: Launch | None) -> Expr | None:
-    """The condition under which a thread of `launch` has an iteration of `loop`; None if each has one."""
+    """The condition under which a thread of `launch` has an iteration of `loop`; None if every thread has one."""
     thread, count = loop.attr.bind_thread, launched(loop, launch)
     if thread is None or count is None or count is loop.extent or build.as_int(build.sub(count, loop.extent)) == 0:
         return None
@@ -50,7 +52,7 @@ def exceeded(loop: Loop, launch: Launch | None) -> Expr | None:
 
 
 def store_predicate(plan: StagePlan) -> Expr:
-    """The store predicate of the stage, with the values of loops for virtual threads, which are loops."""
+    """The store predicate of the stage, with virtual threads replaced by the variables of their loops."""
     condition = plan.stage.store_predicate
     assert condition is not None
     values = {loop.attr.bind_thread.var: build.cast(loop.attr.bind_thread.var.dtype, loop.value)
@@ -60,15 +62,18 @@ def store_predicate(plan: StagePlan) -> Expr:
 
 
 def between_steps(plan: StagePlan) -> Stmt | None:
-    """The barrier of the threads launched around a scan before each step, which reads rows that other threads have computed."""
+    """The barrier before each step of a scan, which waits for rows computed by other threads; None if no threads are launched
+    around the scan.
+    """
     if all(thread.thread_tag.startswith("blockIdx") for thread in plan.stage.env_threads):
         return None
     return Evaluate(build.call("tir.tvm_storage_sync", StringImm("global"), dtype_="int32"))
 
 
 def on_named_threads(plan: StagePlan, launch: Launch | None, stmt: Stmt, within: Container[IterVar]) -> Stmt:
-    """`stmt` on the threads that the store predicate of its stage names, and to which no loop around it is bound: of those of
-    the stage only the loops `within`."""
+    """`stmt` under launches of those thread axes in the stage's store predicate to which no enclosing loop is bound. Of the
+    stage's own loops only those in `within` enclose `stmt`.
+    """
     condition = plan.stage.store_predicate
     if condition is None:
         return stmt

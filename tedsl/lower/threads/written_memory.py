@@ -3,8 +3,8 @@
     B = te.extern(...)    attr [threadIdx.x] "thread_extent" = 8 { B[threadIdx.x] = ... }     computed inside of other threads
     for j in range(8): l[j] = ...                                                             j is bound, l is "local"
 
-Memory of one thread has what this thread wrote to it and nothing else. Inside of one bound loop of a script that is enough:
-its iterations touch elements of their own, or it is not bound.
+A thread sees in memory of its own only what it wrote there itself. That suffices within one bound loop of a script, where each
+iteration touches elements of its own; a loop outside of it that reads what other threads wrote is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tedsl.schedule.thread_ranks import is_shared_among, is_virtual
 
 
 def check_launches(plan: StagePlan, body: Stmt, buffers: Sequence[Buffer]) -> None:
-    """Refuses statements that launch threads to write memory that these do not share."""
+    """Refuses statements that launch threads and write memory that these threads do not share."""
     for node in post_order(body):
         if not isinstance(node, AttrStmt) or node.attr_key != LAUNCH or not isinstance(node.node, IterVar):
             continue
@@ -56,7 +56,7 @@ def _owner(scope: str) -> str:
 
 
 def check_own_memory(plan: StagePlan) -> None:
-    """Refuses a bound loop of a hybrid script that writes memory of one thread which other threads read."""
+    """Refuses a bound loop of a hybrid script if threads read elements that other threads wrote in memory they do not share."""
     op = plan.op
     assert isinstance(op, HybridOp)
     bound: dict[Var, list[Loop]] = {}  # for each loop of the script, those bound loops that are parts of it

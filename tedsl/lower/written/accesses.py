@@ -40,10 +40,10 @@ Clamps = dict[Node, list[BoundedIndex]]  # loads whose indices must be kept insi
 
 
 class AccessChecker(ScopedRewriter):
-    """Rewrites statements so that every access stays inside its memory; LoweringError for one that certainly does not.
+    """Rewrites statements so that every access stays inside its memory; LoweringError for an access that certainly does not.
 
     `statements` adds a handler for each kind of statement. accesses: AT_RUN_TIME leaves loads and stores that may be out of
-    range as they are, for checks at run time; the modes for data leave only those with data-dependent indices.
+    range unchanged, to be checked at run time; the modes for data indices leave only accesses whose index depends on data.
     """
 
     def __init__(self, table: MemoryTable, analyzer: Analyzer, *, may_return: bool,
@@ -62,7 +62,9 @@ class AccessChecker(ScopedRewriter):
 
     @contextmanager
     def inside(self, *scopes: Scope, unsure: bool = False) -> Iterator[list[Demand]]:
-        """A context inside further loops and conditions; after it, the list that it yields holds the demands from inside."""
+        """Context manager for the statements inside `scopes` (loops and conditions). It yields a list, filled on exit, of the
+        demands made inside. unsure: whether the statements run at all is not known.
+        """
         outer, self.demands, inner = self.demands, [], list[Demand]()
         self.scopes += scopes
         self.unsure += unsure
@@ -94,7 +96,9 @@ class AccessChecker(ScopedRewriter):
         return asserted(checked, staying)
 
     def moved(self, old: Demand, new: Demand | None) -> bool:
-        """Move a demand out of a loop as `new`, unless it is proved there; False if it has to stay inside (None)."""
+        """Moves the demand `old` out of a loop in the form `new`, which is dropped if it is proved there. Returns False if
+        `new` is None: the demand must stay inside.
+        """
         if new is None:
             return False
         with ExitStack() as known:
@@ -119,7 +123,7 @@ class AccessChecker(ScopedRewriter):
     # --- expressions ---
 
     def expr(self, expr: Expr) -> Expr:
-        """Check the loads of `expr`; returns it with indices clamped and choices made lazy where that is needed."""
+        """Checks the loads of `expr` and returns it with indices clamped and choices made lazy where that is needed."""
         if not any(map(_uses_memory, post_order(expr))):
             return expr
         lets = {node.var: node.value for node in post_order(expr) if isinstance(node, Let)}
@@ -168,7 +172,7 @@ class AccessChecker(ScopedRewriter):
         return self.accesses not in (Accesses.AT_RUN_TIME, Accesses.DATA_TRUSTED)
 
     def need_element(self, load: Node, place: BoundedIndex, conditions: list[Expr]) -> None:
-        """Demand at least one element in a dimension whose index is clamped."""
+        """Demands at least one element in the dimension of a clamped index."""
         message = f"{shown(load)} reads {place.where}, which has extent {shown(place.extent)}: no elements"
         least, zero = (build.const(n, place.extent.dtype) for n in (1, 0))
         if any(map(self.depends_on_data, conditions)):
@@ -198,7 +202,9 @@ class AccessChecker(ScopedRewriter):
         self.check_region(call, build.add(offset, low), build.add(offset, high), facts)
 
     def check_region(self, call: Call, least: Expr, most: Expr, facts: Facts | None) -> None:
-        """Check that the elements `least` to `most`, which external code may access, exist; none if most = least - 1."""
+        """Checks that the elements `least` to `most`, which external code may access, exist; most = least - 1 means no
+        elements.
+        """
         data = call.args[1] if call.op is ACCESS_PTR else call.args[0]
         assert isinstance(data, Var)
         memory = self.table.memory(data)
@@ -224,7 +230,7 @@ class AccessChecker(ScopedRewriter):
                    for node in post_order(expr))
 
     def proved(self, place: BoundedIndex, facts: Facts | None, predicate: Expr | None) -> bool:
-        """Whether the index is proved to be in range in every lane that is on."""
+        """Whether the index is proved to be in range in every lane that `predicate` turns on."""
         index, conditions = place.index, [f for f in facts or () if not self.depends_on_data(f)]
         if index.dtype.lanes > 1:
             lane = Var("lane", build.const(0).dtype)
@@ -250,7 +256,10 @@ class AccessChecker(ScopedRewriter):
                 self.analyzer.can_prove(build.less(index, build.add(place.low, place.extent)))
 
     def unproved(self, access: Node, place: BoundedIndex, conditions: list[Expr], predicate: Expr | None) -> bool:
-        """Refuse the access, or demand that it is in range. No part depends on data. Returns whether `conditions` matter."""
+        """Refuses the access, or demands at the call that it is in range; nothing in it depends on data.
+
+        Returns whether `conditions` are needed for it to be in range.
+        """
         index = place.index
         later = self.at_run_time and not isinstance(access, Call)
         if predicate is not None or (index.dtype.lanes > 1 and not _is_plain_ramp(index)):
@@ -283,7 +292,7 @@ class AccessChecker(ScopedRewriter):
                 else substitute(s, known) for s in scopes]
 
     def surely_outside(self, place: BoundedIndex, index: Expr, conditions: list[Expr]) -> bool:
-        """Whether some iteration is proved to leave the memory for all values of the symbols."""
+        """Whether it is proved that some iteration is out of range for all values of the symbols."""
         demand: Demand | None = Demand(index, index, place.low, place.extent, (), "")
         if conditions:
             return False
@@ -298,7 +307,7 @@ class AccessChecker(ScopedRewriter):
             self.analyzer.can_prove(build.greater_equal(demand.most, top))
 
     def kept(self, place: BoundedIndex, predicate: Expr | None = None) -> Expr:
-        """The condition that the index is in range, in every lane that is on; it may read memory."""
+        """The condition that the index is in range in every lane that `predicate` turns on; it may read memory."""
         lanes = place.index.dtype.lanes
         wanted: Expr = build.true()
         for k in range(lanes):
@@ -310,7 +319,7 @@ class AccessChecker(ScopedRewriter):
         return wanted
 
     def implied(self, conditions: list[Expr], wanted: Expr) -> Expr:
-        """The condition `wanted` where all `conditions` hold; each is evaluated only where those before it hold."""
+        """The condition that `wanted` holds wherever all `conditions` do; each is evaluated only where those before it hold."""
         for condition in reversed(conditions):
             wanted = build.if_then_else(condition, wanted, build.true())
         return wanted
@@ -356,12 +365,12 @@ def _is_plain_ramp(index: Expr) -> bool:
 
 
 def _ends(index: Expr) -> tuple[Expr, ...]:
-    """The ends of the lanes of the index, as scalars."""
+    """The first and last lane of the index, as scalars; the index itself if it is a scalar."""
     return (lane_of(index, 0), lane_of(index, index.lanes - 1)) if isinstance(index, Ramp) else (index,)
 
 
 def _need(facts: Facts | None, lazy: dict[Eager, None]) -> None:
-    """Note in `lazy` that a read is in range only where `facts` hold: it must not be evaluated elsewhere."""
+    """Records in `lazy` that a read is in range only where `facts` hold, so that it must not be evaluated elsewhere."""
     lazy.update(dict.fromkeys(facts.choices() if facts is not None else ()))
 
 

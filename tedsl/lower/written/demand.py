@@ -24,7 +24,7 @@ from tedsl.lang.reads import takes_its_ends
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """`first <= least` and `most < first + extent` wherever all `facts` hold. No part reads memory."""
+    """A bounds check: `first <= least` and `most < first + extent` wherever all `facts` hold. No part reads memory."""
 
     least: Expr
     most: Expr
@@ -63,7 +63,7 @@ class Demand:
         return replace(self, least=least, most=most, facts=around)
 
     def with_value(self, var: Var, value: Expr) -> Demand:
-        """The demand outside of a let."""
+        """The demand with `value` substituted for `var`, as it reads outside the let that binds `var`."""
         known = {var: value}
         return Demand(substitute(self.least, known), substitute(self.most, known), substitute(self.first, known),
                       substitute(self.extent, known), tuple(substitute(f, known) for f in self.facts), self.message)

@@ -29,7 +29,7 @@ _OURS: WeakKeyDictionary[Node, Mapping[Any, Buffer]] = WeakKeyDictionary()
 
 
 def vouch_for(func: PrimFunc) -> PrimFunc:
-    """Mark `func` as generated from checked parts; with another body or other buffers it is checked again."""
+    """Marks `func` as generated from checked parts, so that it is not checked again until its body or its buffers change."""
     _OURS[func.body] = func.buffer_map
     return func
 
@@ -67,9 +67,9 @@ def check_written(func: PrimFunc, accesses: Accesses = Accesses.PROVED) -> PrimF
 
 def checked_accesses(body: Stmt, buffers: tuple[Buffer, ...], *,
                      accesses: Accesses = Accesses.PROVED) -> Stmt:
-    """Make every access of `body`, which uses `buffers`, bounds-checked: proved, asserted, or clamped.
+    """Makes every access of `body`, which uses `buffers`, bounds-checked: proved, asserted, or clamped.
 
-    accesses: AT_RUN_TIME refuses only what is surely wrong; `passes/checked` looks at the other loads and stores.
+    accesses: AT_RUN_TIME refuses only accesses that are certainly wrong; `passes/checked` checks the other loads and stores.
     """
     analyzer = Analyzer()
     analyzer.bind_sizes([dim for buffer in buffers for dim in buffer.shape], at_least=0)

@@ -20,7 +20,7 @@ ZERO = build.const(0, "int32")
 class BoundedIndex:
     """One index of an access and the range it must stay in: low <= index < low + extent.
 
-    dim: which of the indices it is; None: the position in memory that all of them give.
+    dim: the dimension that it indexes; None for the position in flat memory that follows from all indices.
     """
 
     index: Expr
@@ -32,7 +32,7 @@ class BoundedIndex:
 
 @dataclass(frozen=True, eq=False)
 class KnownMemory:
-    """Elements of `element` behind a pointer, numbered low .. low + size - 1.
+    """The memory behind a pointer: elements of dtype `element`, numbered low .. low + size - 1.
 
     owner: the buffer whose indices run over `dims` (lowest index, extent); None for an allocation.
     """
@@ -112,7 +112,9 @@ def span(buffer: Buffer) -> tuple[Expr, Expr]:
 
 
 def position(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-    """The position of an element of a buffer that is a view of the memory of another one, as `flatten_storage` computes it."""
+    """The position in memory of an element of `buffer`, a view of the memory of another buffer, as `flatten_storage` computes
+    it.
+    """
     flat: Expr | None = None
     for k, index in enumerate(indices):
         if buffer.strides:
@@ -126,7 +128,7 @@ def position(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
 
 
 def kept_inside(indices: Sequence[BoundedIndex], keep: Keep, load: Load | BufferLoad) -> Expr:
-    """`load` with its bounded indices replaced by `keep`."""
+    """`load` with each of its `indices` replaced by `keep(index, range)`, which clamps or checks it."""
     if isinstance(load, Load):
         return load.replace(index=_kept(load.index, indices[0], keep))
     if indices[0].dim is None:

@@ -134,7 +134,7 @@ def _realized(c: StatementChecker, s: BufferRealize, ends: tuple[Expr, ...]) -> 
 
 
 def _with_sizes(c: StatementChecker, sizes: tuple[Expr, ...], make: Callable[[tuple[Expr, ...]], Stmt]) -> Stmt:
-    """The statement `make(sizes)`; a size that depends on memory is bound by a let, so that it is read once."""
+    """The statement `make(sizes)`. A size that depends on memory is bound by a let first, so that it is read once."""
     named = {e: Var("size", e.dtype) for e in sizes if c.depends_on_data(e) and not isinstance(e, Var)}
     c.data.update(named.values())
     with c.inside() as inner:
@@ -200,7 +200,7 @@ def _store(c: StatementChecker, s: Store | BufferStore) -> Stmt:
 
 
 def _stored_at(store: Store | BufferStore, dim: int | None, at: Expr) -> Store | BufferStore:
-    """Replace index `dim` of `store` by `at`; None: the position in memory."""
+    """`store` with index `dim` replaced by `at`; dim None: with the position in flat memory replaced."""
     if isinstance(store, Store):
         return store.replace(index=at)
     if dim is None:

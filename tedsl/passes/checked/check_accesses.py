@@ -1,5 +1,5 @@
-"""Check every access of memory while the program runs: its place, that what is read was written, that parallel
-iterations, and blocks of launches by hand, do not meet.
+"""Check every access to memory while the program runs: that it is in bounds, that what it reads was written, and that
+iterations of parallel loops and blocks of handwritten launches do not touch one element.
 
 before:  realize B([0, n]) { B[i] = A[i]; C[i] = B[i + 1] }
 after:   realize B([0, n]) { realize B.written([0, n]) { B.written[...] = false;
@@ -9,8 +9,8 @@ after:   realize B([0, n]) { realize B.written([0, n]) { B.written[...] = false;
            C[i] = B[i + 1] } }
 
 Runs over loops with multi-dimensional buffers, before flatten_storage, where an access still has the indices that the
-user knows; loops that are flat already are checked by their flat indices. Parallel loops become serial ones, which is the order
-in which conflicts show the same each time. A check that can be proved disappears in `simplify`.
+user knows; loops that are flat already are checked by their flat indices. Parallel loops become serial, so that a conflict is
+found in the same order each time. A check that can be proved disappears in `simplify`.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
 
 
 class _Element(NamedTuple):
-    """The element that an access touches, the conditions under which it is known, its bounds checks, and what records a store
-    to it.
+    """The element that an access touches: the condition under which it is known, its bounds checks, and the statement that
+    records a store to it.
     """
 
     place: Indices
@@ -179,8 +179,9 @@ class Checker(ScopedRewriter):
         return checked if memory.written is None else with_shadow(memory.written, NO, checked)
 
     def intrinsic(self, stmt: Tensorized) -> Stmt:
-        """Check an intrinsic: that accesses in its body stay in its regions, and fill those that it computes.
-        Buffers that it hands to other code are checked by its formula, which is put in front of it.
+        """Checks an intrinsic: accesses in its body must stay in its regions, and must store to all of those that it computes.
+
+        Where the body passes a buffer to code that cannot be checked, the formula of the intrinsic is checked in front of it.
         """
         opaque, hidden, stored = set(handed_out(stmt.body)), dict[CheckedMemory, Expr](), list[Window]()
         binds, body = unbound(stmt)
@@ -207,7 +208,7 @@ class Checker(ScopedRewriter):
         return stmt.replace(body=checked, formula=self.stmt(stmt.formula))  # the interpreter runs the formula
 
     def loop(self, loop: For) -> Stmt:
-        """Checks a loop. A parallel one becomes serial, with shadows that show conflicts of its iterations."""
+        """Checks a loop. A parallel loop becomes serial, with shadow buffers that reveal conflicts between its iterations."""
         self.loops.append(loop.loop_var)
         checked: Stmt
         if loop.kind != ForKind.PARALLEL:
@@ -223,7 +224,9 @@ class Checker(ScopedRewriter):
         return checked
 
     def take_notes(self, together: Together, body: Stmt) -> None:
-        """Records in the shadows of `together` who accesses the memory that is known here and that `body` writes."""
+        """Adds shadow buffers to `together` that record who accesses the memory that `body` writes, as far as it is known
+        here.
+        """
         nodes = list(post_order(body))
         read = {self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferLoad, Load))}
         together.take_notes([self.memory(memory_of(node)) for node in nodes if isinstance(node, (BufferStore, Store))], read)
@@ -235,7 +238,7 @@ class Checker(ScopedRewriter):
         return checked
 
     def launch(self, stmt: AttrStmt) -> Stmt:
-        """Checks a launch of threads; one that was written by hand gets shadows that show conflicts of its blocks."""
+        """Checks a launch of threads; a handwritten one gets shadow buffers that reveal conflicts between its blocks."""
         axis = launched(stmt)
         if axis is None:
             return self.descend(stmt)
@@ -291,13 +294,17 @@ class Checker(ScopedRewriter):
                 self.stage = outer
 
     def memory(self, key: Key) -> CheckedMemory | None:
-        """Returns what is known about the memory of `key`; None if nothing is, or if the present formula does not describe it.
+        """Returns what is known about the memory of `key`; None if nothing is known, or if the formula at this place does not
+        apply to it.
         """
         memory = self.memories.get(self.whole.get(key, key))
         return memory if self.formula is None or memory in self.formula else None
 
     def located(self, key: Key, memory: CheckedMemory, given: Indices, lanes: int, verb: str) -> _Element:
-        """Returns the element of `key` at `given` (indices, or a position in flat memory), in an access of `lanes` lanes."""
+        """Returns the element of `key` that an access of `lanes` lanes touches.
+
+        given: its indices, or its position in flat memory. verb: "reads" or "stores", for errors.
+        """
         window = self.windows.get(key)
         if window is None:
             on = () if self.formula is None or build.is_true(self.formula[memory]) else (self.formula[memory],)
@@ -345,8 +352,9 @@ class Checker(ScopedRewriter):
                              index, low, high)
 
     def alone(self, memory: CheckedMemory, place: Indices, value: Expr) -> Iterator[Stmt]:
-        """Checks that no other iteration of a parallel loop around, and no other block, read the element to which `value` is
-        stored, or wrote something else there."""
+        """Yields checks that no other iteration of an enclosing parallel loop, and no other block, has read the element to
+        which `value` is stored, or has written a different value to it.
+        """
         for together in self.parallel:
             loads = [self.memory(memory_of(node)) for node in post_order(value) if isinstance(node, (BufferLoad, Load))]
             alike = together.all_store(value, place, loads, self.loops)
@@ -357,7 +365,7 @@ class Checker(ScopedRewriter):
                                         *together.values_of(other))
 
     def mark(self, memory: CheckedMemory, place: Indices) -> Iterator[Stmt]:
-        """Returns statements that record in the shadows that the element was stored to."""
+        """Yields statements that record in the shadow buffers that the element was stored to."""
         if memory.written is not None:
             yield memory.set(memory.written, place, build.true())
         for together in self.parallel:
@@ -365,7 +373,7 @@ class Checker(ScopedRewriter):
                 yield memory.set(together.owners[memory], place, together.me())
 
     def all_stored(self, window: Window) -> Stmt:
-        """Returns checks, for after an intrinsic, that it stored to every element of a region that it computes."""
+        """Returns checks, placed after an intrinsic, that it stored to every element of a region that it computes."""
         stored = window.stored
         assert stored is not None
         problem = f"never writes {_named(window.memory)}, which is in the region that the intrinsic {window.intrinsic} computes"
@@ -374,7 +382,7 @@ class Checker(ScopedRewriter):
         return missing if build.is_true(window.seen) else IfThenElse(window.seen, missing)
 
     def all_written(self, memory: CheckedMemory) -> Stmt:
-        """Returns checks, for the end, that every element of an output was written."""
+        """Returns checks, placed at the end of the kernel, that every element of an output was written."""
         written = memory.written
         assert written is not None
         self.stage = memory.stage
@@ -416,7 +424,7 @@ def _extent(bound: object) -> Expr:
 
 
 def _span(buffer: Buffer) -> Expr:
-    """Returns the number of elements from the first to the last of a buffer of the caller's."""
+    """Returns the number of elements from the data pointer of an argument's buffer to its last element, that one included."""
     if not buffer.strides:
         return functools.reduce(build.mul, buffer.shape, build.const(1, "int32"))
     steps = [build.mul(build.sub(dim, 1), stride) for dim, stride in zip(buffer.shape, buffer.strides)]

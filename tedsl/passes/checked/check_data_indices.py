@@ -1,4 +1,4 @@
-"""Checks of the indices that data decides, for `PassContext(config={"tir.data_index": "check"})`. Loops stay as they are.
+"""Checks of data-dependent indices, for `PassContext(config={"tir.data_index": "check"})`. Loops stay as they are.
 
 before:  C[i] = A[tir.data_index(K[i])]
 after:   if (K[i] < 0 || K[i] >= 8) { tedsl.checked.fault("reads A[...]: index ... of dimension 0 is not in [0, 8)") }
@@ -22,12 +22,14 @@ from tedsl.passes.checked.shadows import CheckedMemory, Indices, Key
 
 
 def check_data_indices(func: PrimFunc) -> PrimFunc:
-    """`func` with a check of each index that lowering has marked by tir.data_index, before the statement that uses it."""
+    """Returns `func` with a check, before the statement that uses it, of each index that lowering has marked by
+    tir.data_index.
+    """
     return func.with_body(_Unmarked()(_DataChecker(func)(func.body)))
 
 
 class _DataChecker(Checker):
-    """Checks the marked indices alone: nothing is recorded, and no loop changes."""
+    """Checks only the marked indices: no shadow buffers are added, and no loop changes."""
 
     def __init__(self, func: PrimFunc) -> None:
         super().__init__(func)

@@ -1,4 +1,4 @@
-"""The memory that calls get, by pointer or address_of, so that checked mode cannot see its accesses."""
+"""The memory whose address is passed to calls, so that checked mode cannot see all of its accesses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tedsl.ir.walk.visitor import post_order
 
 
 def handed_out(body: Stmt) -> Iterator[Var]:
-    """Iterates over the data pointers that calls in `body` get, or into whose memory they get addresses."""
+    """Yields the data pointers that calls in `body` receive, and those into whose memory they receive addresses."""
     for node in post_order(body):
         if isinstance(node, Call):
             for arg in node.args:

@@ -1,5 +1,5 @@
-"""What runs in any order, iterations of a parallel loop and blocks of a launch, and the shadows in which it shows that two of
-them meet.
+"""Checks for conflicts among iterations of a parallel loop and among blocks of a launch, which run in any order: shadow buffers
+record which of them accessed each element.
 
     for (i: 0, 8) "parallel" { C[i // 2] = ... }                          C.owner[i // 2] = i + 1
     attr [blockIdx.x] "thread_extent" = 8 { C[A[blockIdx.x]] = ... }      C.owner[A[blockIdx.x]] = blockIdx.x + 1
@@ -25,8 +25,9 @@ SEVERAL = -1  # in a shadow of readers: more than one iteration read the element
 
 
 class Together(ABC):
-    """Iterations or blocks, which run in any order, with shadows of the buffers that they write: who wrote and who read each
-    element."""
+    """Iterations or blocks that run in any order, with shadow buffers for the memory that they write: which of them wrote and
+    which read each element.
+    """
 
     def __init__(self) -> None:
         self.owners: dict[CheckedMemory, Buffer] = {}
@@ -34,22 +35,27 @@ class Together(ABC):
 
     @abstractmethod
     def me(self) -> Expr:
-        """Returns the number of this iteration, from 1."""
+        """Returns the number, counted from 1, of the current iteration or block."""
 
     @abstractmethod
     def values_of(self, iteration: Expr) -> list[Expr]:
-        """Returns the variables in iteration number `iteration`; the least integer if there are several."""
+        """Returns the values of the variables in iteration number `iteration`; the least integer where several iterations are
+        meant.
+        """
 
     @abstractmethod
     def meets(self, element: str, verb: str, did: str) -> str:
-        """Returns the text of a fault: `element` was accessed by another iteration, for whose number there are gaps."""
+        """Returns the text of the error that `element` was accessed by another iteration, with placeholders for its number.
+
+        verb, did: what the current and the other iteration do ("reads", "stored").
+        """
 
     @abstractmethod
     def shadow(self, memory: CheckedMemory, what: str) -> Buffer:
         """Returns a shadow of `memory` that records `what` about its elements."""
 
     def heeds(self, memory: CheckedMemory) -> bool:
-        """Tells whether all iterations or blocks share `memory`."""
+        """Tells whether `memory` is shared by all iterations or blocks, so that conflicts in it are checked."""
         return True
 
     def all_store(self, value: Expr, place: Iterable[Expr], loaded: Iterable[CheckedMemory | None],
@@ -60,7 +66,9 @@ class Together(ABC):
         return False
 
     def take_notes(self, written: Iterable[CheckedMemory | None], read: Container[CheckedMemory | None]) -> None:
-        """Creates shadows for the memory that is written in it: who wrote an element, and, if it is read too, who read it."""
+        """Creates shadow buffers for the memory in `written`: who wrote each element, and, for memory in `read`, who read
+        it.
+        """
         for memory in written:
             if memory is not None and memory not in self.owners and self.heeds(memory):
                 self.owners[memory] = self.shadow(memory, "owner")
@@ -68,7 +76,7 @@ class Together(ABC):
                     self.readers[memory] = self.shadow(memory, "reader")
 
     def shadowed(self, body: Stmt) -> Stmt:
-        """Allocates the shadows around `body`, which runs all iterations or blocks."""
+        """Returns `body`, which runs all iterations or blocks, inside the allocations of the shadow buffers."""
         for shadow in (*self.owners.values(), *self.readers.values()):
             body = with_shadow(shadow, build.const(0, INT64), body)
         return body

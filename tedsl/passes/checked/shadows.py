@@ -1,4 +1,4 @@
-"""The bounds of a buffer and the shadows that record what happened to each of its elements, for checked mode."""
+"""The bounds of a buffer, and the shadow buffers in which checked mode records the accesses to each of its elements."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ Indices = tuple[Expr, ...]  # the indices of one element
 
 @dataclass(eq=False)
 class CheckedMemory:
-    """A buffer whose index number k runs from mins[k] over extents[k] elements.
+    """A buffer in checked mode: dimension k has the indices mins[k] .. mins[k] + extents[k] - 1.
 
-    written: a bool per element, whether something was stored there; None where the content is known to be defined, or where
-    code that cannot be looked into reaches the buffer.
-    stage: the one that stores there, for what shows at the end.
-    scope: of the memory and so of its shadows: what each thread has for itself, it has a shadow of for itself.
+    written: a buffer with a bool per element that tells whether it was stored to; None where all elements are known to be
+    defined, or where code that cannot be checked gets the buffer. stage: the name of the stage that stores to it, for errors.
+    scope: the memory scope, which the shadow buffers share: memory of one thread has one shadow buffer per thread.
     """
 
     name: str
@@ -34,7 +33,7 @@ class CheckedMemory:
     shadows: int = field(default=0)
 
     def shadow(self, what: str, dtype: str) -> Buffer:
-        """Returns a new buffer with an element for each of this one."""
+        """Returns a new buffer with one element of `dtype` for each element of this one."""
         self.shadows += 1
         return decl_buffer(self.extents, dtype, f"{self.name}.{what}", scope=self.scope)
 
@@ -50,7 +49,7 @@ class CheckedMemory:
 
 
     def unravelled(self, flat: Expr) -> tuple[Expr, ...]:
-        """Returns the indices of element number `flat` of compact memory. An element out of bounds shows in the first index."""
+        """Returns the indices of element number `flat` of compact memory. If `flat` is out of range, so is the first index."""
         place: list[Expr] = []
         for low, extent in zip(reversed(self.mins[1:]), reversed(self.extents[1:])):
             place.append(build.add(build.floormod(flat, extent), low))

@@ -18,11 +18,12 @@ from tedsl.passes.checked.shadows import CheckedMemory, Indices
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The buffer `buffer` of `intrinsic`; its index number k, plus mins[dims[k]], is index number dims[k] of `memory`.
+    """The buffer `buffer` of `intrinsic`, which stands for a region of `memory`: index k of the buffer, plus mins[dims[k]], is
+    index dims[k] of `memory`.
 
-    seen: whether each access of it says which element it means: false where other code gets it, a condition on its strides
-    where it is accessed by position. stored: a bool per element of the region, for one that the intrinsic must write: whether
-    it did.
+    seen: whether the element of every access is known: false if other code gets the buffer; for accesses by position, a
+    condition on its strides. stored: for a buffer that the intrinsic must write, one bool per element that tells whether it
+    did.
     """
 
     buffer: Buffer
@@ -34,15 +35,18 @@ class Window:
     stored: Buffer | None = None
 
     def place(self, indices: Sequence[Expr]) -> Indices:
-        """Returns the indices, in the whole buffer, of the element at `indices` of the window."""
+        """Returns the indices in `memory` of the element at `indices` of the window."""
         place = list(self.mins)
         for dim, index in zip(self.dims, indices):
             place[dim] = build.add(self.mins[dim], index)
         return tuple(place)
 
     def indices(self, given: Indices, by_position: bool) -> tuple[Indices, Expr]:
-        """The indices of the element at `given`, indices of this buffer or, by_position, its place in memory, where `seen`
-        holds; and how far behind that element it is, if elements do not follow one another."""
+        """Returns the window's indices of the element at `given`, valid where `seen` holds, and the remaining distance to it in
+        elements (not 0 where elements are not contiguous).
+
+        by_position: `given` is a position in flat memory instead of indices.
+        """
         if not by_position:
             return given, build.const(0)
         rest = _without(given[0], self.buffer.elem_offset)
@@ -62,7 +66,7 @@ class Window:
         return (flat,)
 
     def is_regular(self) -> Expr:
-        """Tells whether the strides decrease so that a position belongs to one element."""
+        """Returns the condition that the strides decrease so that each position belongs to one element."""
         regular: Expr = build.true()
         steps = self.steps() if self.buffer.strides else []
         for at, (_, step) in enumerate(steps):
@@ -87,14 +91,14 @@ class Window:
 
 
 def _without(flat: Expr, offset: Expr) -> Expr:
-    """Returns the difference flat - offset."""
+    """Returns flat - offset."""
     if isinstance(flat, Add) and flat.b is offset:
         return flat.a
     return flat if build.as_int(offset) == 0 else build.sub(flat, build.cast(flat.dtype, offset))
 
 
 def binds_of(body: Stmt) -> Iterator[tuple[Buffer, Buffer]]:
-    """Iterates over the buffers of intrinsics below `body`, each with the buffer for a region of which it stands."""
+    """Yields the buffers of intrinsics in `body`, each with the buffer whose region it stands for."""
     for node in post_order(body):
         if isinstance(node, AttrStmt) and node.attr_key == BIND_SCOPE:
             yield node.node
@@ -133,5 +137,5 @@ def _is_by_position(node: object, window: Buffer) -> bool:
 
 
 def goes_on(indices: Sequence[Expr]) -> bool:
-    """Tells whether an access takes neighbours in memory, which may be elements of the next row."""
+    """Tells whether an access takes contiguous elements, which may continue in the next row."""
     return len(indices) > 1 and indices[-1].dtype.lanes > 1

@@ -10,12 +10,12 @@ from tedsl.ir.ops import LIKELY
 
 
 def is_likely(condition: Expr) -> bool:
-    """Tells whether `condition` is marked as a guard that lowering made."""
+    """Tells whether `condition` is marked `likely`, as lowering marks its guards."""
     return isinstance(condition, Call) and condition.op is LIKELY
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """Returns the conditions that must all hold for `condition` to hold; the mark `likely` goes to each of them."""
+    """Returns the conditions that must all hold for `condition` to hold; each carries the mark `likely` if `condition` does."""
     parts: list[Expr] = []
     stack = [(condition, False)]
     while stack:

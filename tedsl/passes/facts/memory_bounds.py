@@ -27,7 +27,7 @@ def memory_sizes(func: PrimFunc) -> dict[Var, int]:
 
 
 def is_within(load: Load, sizes: dict[Var, int], analyzer: Analyzer) -> bool:
-    """Tells whether `load` is proved within bounds independent of the conditions around it."""
+    """Tells whether `load` is proved to be in bounds whatever the conditions around it are."""
     size = sizes.get(load.buffer_var)
     if size is None:
         return False

@@ -14,8 +14,9 @@ HINTS = (PREFETCH,)  # opaque, so that they stay, but without effect on memory
 
 @dataclass(frozen=True, eq=False)
 class Uses:
-    """The data pointers of memory read, written and allocated.
-    An argument of a call with effects counts as both; calls: whether there is one.
+    """The data pointers of memory that is read, written and allocated.
+
+    An argument of a call with effects counts as read and written. calls: whether there is such a call.
     """
 
     read: frozenset[Var]

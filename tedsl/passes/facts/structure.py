@@ -9,7 +9,9 @@ from tedsl.ir.walk.visitor import post_order
 
 
 class Numbering:
-    """Assigns equal numbers, `number(e)`, to expressions of the same operators on the same variables and constants."""
+    """Assigns numbers to expressions: `number(e)` is equal for expressions of the same structure over the same variables and
+    constants.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
@@ -41,7 +43,8 @@ class Numbering:
         return type(node), node.dtype, own, tuple(self._known[child] for child in node.child_nodes())
 
     def distance(self, a: Expr, b: Expr) -> int | None:
-        """Returns a - b if the two integer expressions are sums of equal terms up to a constant; None where that is not seen.
+        """Returns a - b if the two integer expressions are sums of the same terms and differ by a constant; None if that is not
+        evident.
         """
         rest, constant = self._terms(a)
         other, constant_b = self._terms(b)

@@ -29,16 +29,16 @@ def has_launch(body: Stmt) -> bool:
 
 
 def bind_launched(analyzer: Analyzer, node: Node) -> None:
-    """Binds in `analyzer` the (virtual) thread that `node` launches, if it does, to its range."""
+    """Binds the thread variable that `node` launches, virtual or not, to its range in `analyzer`; does nothing for other
+    nodes.
+    """
     loop = as_loop(node, blocks=True)
     if loop is not None:
         analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
 
 
 def as_loop(node: Node, *, blocks: bool = False) -> For | None:
-    """Returns a launch of threads as a loop over them, without its body; None for any other attribute.
-    `blocks`: of blocks too.
-    """
+    """Returns a launch of threads (and, with `blocks`, of blocks) as a loop without a body; None for any other attribute."""
     if not isinstance(node, AttrStmt) or not isinstance(node.node, IterVar) or node.attr_key not in THREADS:
         return None
     var = node.node.var
@@ -48,8 +48,8 @@ def as_loop(node: Node, *, blocks: bool = False) -> For | None:
 
 
 def is_common(scope: str, tag: str) -> bool:
-    """Tells whether the threads of a block along `tag` share memory of `scope` that a kernel allocates; a warp is a row of
-    them.
+    """Tells whether threads of a block that differ along `tag` share memory of `scope` that a kernel allocates. A warp is a row
+    of threads along threadIdx.x.
     """
     return scope in ("shared", "global") or (scope == "warp" and tag == "threadIdx.x")
 
@@ -61,10 +61,12 @@ def scope_of(annotation: object) -> str:
 
 
 def noted_memory(name: str) -> str:
-    """Returns the name of the memory whose stores checked mode records in a shadow called `name`; else `name` itself."""
+    """Returns the name of the memory that the shadow buffer called `name` belongs to; `name` itself if it is not a shadow
+    buffer.
+    """
     return name.removesuffix(f".{WRITTEN}")
 
 
 def takes_notes(memory: Var) -> bool:
-    """Tells whether `memory` is a shadow in which checked mode records the stores of blocks."""
+    """Tells whether `memory` is a shadow buffer in which checked mode records the stores of blocks."""
     return isinstance(memory.type_annotation, PointerType) and memory.type_annotation.storage_scope == NOTES

@@ -44,8 +44,8 @@ def partition_loops(func: PrimFunc, *, constant_loops: bool = False, keep_single
     """Returns `func` with loops split by their guards.
 
     constant_loops: also loops of constant extent. keep_single: loops of one iteration stay loops. masks: predicates of
-    loads and stores, and conditions of if_then_else, count as guards. asked_only: only the loops of splits whose tail is
-    "partition". These are split always, those of splits whose tail is "mask" never.
+    loads and stores, and conditions of if_then_else, count as guards. asked_only: split only loops of splits whose tail is
+    "partition". In any case loops of splits with tail "partition" are split, and those of splits with tail "mask" are not.
     """
     if asked_only and not any(isinstance(node, For) and _tail(node) == "partition" for node in post_order(func.body)):
         return func
@@ -95,7 +95,9 @@ class _Partitioner(ScopedRewriter):
         return not self.asked_only and (self.constant_loops or not _is_constant(loop))
 
     def under_launch(self, stmt: Stmt) -> Stmt:
-        """Splits loops in a launch of threads alike for all threads, which run the same loops together."""
+        """Splits the loops inside a launch of threads at points that are the same for all threads, which run the loops
+        together.
+        """
         bind_launched(self.analyzer, stmt)
         outside, threads = self.threads, as_loop(stmt)
         self.threads = outside if threads is None else (*outside, threads)
@@ -118,7 +120,8 @@ class _Partitioner(ScopedRewriter):
         return self.parts(loop, low, high, main)
 
     def main_range(self, loop: For, guards: list[_Guard]) -> tuple[Expr, Expr, set[Expr]]:
-        """Returns the iterations where guards hold, and which guards these are.
+        """Returns the first iteration at which guards hold, the end of these iterations, and the guards that hold throughout.
+
         A guard that would leave no iteration is kept.
         """
         low, high = loop.min, build.add(loop.min, loop.extent)
@@ -157,7 +160,7 @@ class _Partitioner(ScopedRewriter):
         return self.analyzer.simplify(build.maximum(high, low))
 
     def branches(self, loop: For, low: Expr, high: Expr, main: Stmt) -> Stmt:
-        """Returns the parts of a parallel loop as branches of its body: one region, one distribution of work."""
+        """Returns a parallel loop whose body has the parts as branches, so that the work is distributed once."""
         v = loop.loop_var
         inside = build.less(v, high)
         if not self.same(low, loop.min):
@@ -173,8 +176,8 @@ class _Partitioner(ScopedRewriter):
         return seq(self.beside(before), self.stmt(core) if self.is_single(extent) else self.descend(core), self.beside(after))
 
     def beside(self, piece: Stmt | None) -> Stmt | None:
-        """Returns a part beside the main one: partitioned too if it is one small tile, whose inner loops have main parts; else
-        as it is.
+        """Returns the loop before or after the main one: partitioned as well if it is small, since its inner loops then get
+        main parts; else unchanged.
         """
         small = piece is not None and self.masks and sum(isinstance(n, Store) for n in post_order(piece)) <= SMALL
         return self.stmt(piece) if small and piece is not None else piece
@@ -203,13 +206,13 @@ def _may_guard(node: Node, masks: bool) -> bool:
 
 
 def _most_of(loop: For, low: Expr, high: Expr) -> bool:
-    """Tells whether low .. high are a constant number, at least half, of the iterations of `loop`."""
+    """Tells whether the range low .. high has a constant size of at least half of the iterations of `loop`."""
     some, total = build.as_int(build.sub(high, low)), build.as_int(loop.extent)
     return some is not None and total is not None and 2 * some >= total
 
 
 def _tail(loop: For) -> object:
-    """Returns the tail that the schedule asks for in the last iterations of `loop`."""
+    """Returns the `tail` that the schedule chose for the split behind `loop`, or None."""
     return loop.annotations.get("tail")
 
 
@@ -223,7 +226,7 @@ def _is_constant(loop: For) -> bool:
 
 
 def _guards(loop: For, masks: bool, depends: Dependence) -> list[_Guard]:
-    """Returns the guards in `loop` that depend on its variable, with the loops around each; guards of stores first.
+    """Returns the guards in `loop` that depend on its variable, each with the loops around it; guards of stores first.
 
     A guard that uses a variable bound by a let inside the loop is left out: its range is not known here.
     """

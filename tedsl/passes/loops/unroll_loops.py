@@ -34,7 +34,8 @@ def unroll_loops(func: PrimFunc, *, options: UnrollConfig = UnrollConfig()) -> P
 class _Unroller(ScopedRewriter):
     """Unrolls bottom-up.
 
-    `steps`: stores and calls in what was just visited; `loops`: loops left in it; `depth`: unrolled loops in it.
+    After a statement was visited, `steps` is the number of stores and calls that it executes, `loops` the number of loops left
+    in it, and `depth` the nesting depth of unrolled loops in it.
     """
 
     def __init__(self, options: UnrollConfig) -> None:
@@ -100,8 +101,8 @@ class _Unroller(ScopedRewriter):
         return changed if loop.kind == ForKind.UNROLLED else changed.replace(kind=ForKind.UNROLLED)
 
     def count(self, extent: Expr) -> int | None:
-        """Returns the number of iterations of a loop, None if it is not a constant.
-        Loops written by hand may have extents such as (n + 2) - n.
+        """Returns the number of iterations of a loop, None if it is not a constant. Expressions such as (n + 2) - n, which
+        handwritten loops may have, are simplified first.
         """
         count = build.as_int(extent)
         return build.as_int(self.analyzer.simplify(extent)) if count is None else count

@@ -1,10 +1,10 @@
-"""Vectorizes one expression over all lanes of a loop: what does not depend on the lane stays a scalar.
+"""Vectorizes one expression over all lanes of a loop: parts that do not depend on the lane stay scalar.
 
     A[i*8 + v] * x + 1        →  A[ramp(i*8, 1, 8)] * broadcast(x, 8) + broadcast(1, 8)
     if_then_else(v < n, A[v], 0)  →  A[ramp(0, 1, 8)] if (ramp(0, 1, 8) < broadcast(n, 8)): a masked load
 
-A *mask* (a vector of bool, or None) says which lanes are on: loads of lanes that are off must not happen. A load at one
-address for all lanes happens if any lane is on.
+A *mask* (a vector of bool, or None) says which lanes are on: a lane that is off must not load. A load from one address for all
+lanes is executed if any lane is on.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class NotVectorizable(Exception):
 
 
 class LaneExpressions:
-    """Vectorizes expressions of one lane.
-    `varying` maps each variable that differs among the lanes to its vector; statements add the lets that they bind.
+    """Vectorizes expressions that are written for one lane.
+
+    varying: maps each variable that differs among the lanes to its vector; the caller adds the variables of lets.
     """
 
     def __init__(self, lanes: int, varying: dict[Var, Expr]) -> None:
@@ -81,7 +82,9 @@ class LaneExpressions:
         return value if value.dtype.lanes > 1 else Broadcast(value, self.lanes)
 
     def _children(self, node: Expr, mask: Expr | None) -> list[tuple[Expr, Expr | None]]:
-        """Returns what must be vectorized before `node`, in order: a condition before the sides that it masks."""
+        """Returns the children of `node` in the order in which they are vectorized, each with its mask: a condition comes
+        before the sides that it masks.
+        """
         if isinstance(node, Call) and node.op is IF_THEN_ELSE:
             condition = (node.args[0], mask)
             if condition not in self._done:
@@ -242,8 +245,8 @@ def any_lane(mask: Expr) -> Expr | None:
 
 
 def extreme_lane(condition: Expr, *, weakest: bool) -> Expr | None:
-    """Returns the comparison of a ramp with a scalar at the lane where it is easiest (or hardest) to meet; None for other
-    conditions.
+    """Returns the comparison of a ramp with a scalar for the lane where it is easiest (`weakest`) or hardest to satisfy; None
+    for other conditions.
     """
     if type(condition) not in _OPPOSITE:
         return None

@@ -100,7 +100,9 @@ class _Vectorizer(ScopedRewriter):
 
 
 def _widen_allocations(body: Stmt, loop_var: Var, lane: Expr, lanes: int) -> Stmt | None:
-    """Returns `body` with an element per lane in the memory that it allocates; None where that is impossible."""
+    """Returns `body` with one element per lane for each element of the memory that it allocates; None where that is
+    impossible.
+    """
     inside = [node for node in post_order(body) if isinstance(node, Allocate)]
     if not inside:
         return body
@@ -131,8 +133,8 @@ class _Widener(Rewriter):
 class _LaneStatements:
     """Vectorizes the body of one loop over all its lanes.
 
-    conditions: the guards of the present place, for one lane. may_split: whether a statement may become a loop over the lanes
-    of its own here (not below a let: its value is a vector now).
+    conditions: the guards around the current statement, for one lane. may_split: whether the current statement may become a
+    loop over the lanes (not inside a let, whose value is a vector).
     """
 
     def __init__(self, outside: _Vectorizer, loop: For, lanes: int) -> None:
@@ -201,7 +203,8 @@ class _LaneStatements:
         return loop.replace(min=self.uniform(loop.min), extent=self.uniform(loop.extent), kind=kind, body=self(loop.body))
 
     def branch(self, branch: IfThenElse) -> Stmt:
-        """Vectorizes a branch: parts of its condition that are equal for all lanes stay a branch, the others become the mask.
+        """Vectorizes a branch: parts of its condition that are the same for all lanes stay a branch, the others become a
+        mask.
         """
         parts = conjuncts(branch.condition)
         vectors = [self.expr(part, self.mask) for part in parts]
@@ -219,7 +222,9 @@ class _LaneStatements:
         return IfThenElse(conjunction(uniform), done) if uniform else done
 
     def masked(self, branch: IfThenElse, mask: Expr, parts: list[Expr]) -> Stmt:
-        """Returns the sides of `branch` under `mask`; a mask that reads memory is computed once, before they write."""
+        """Returns the sides of `branch` under `mask`. A mask that reads memory is bound by a let first, since the sides may
+        write there.
+        """
         bound = None
         if any(isinstance(node, Load) for node in post_order(mask)):
             bound = Var("mask", mask.dtype)

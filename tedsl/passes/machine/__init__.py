@@ -1,1 +1,1 @@
-"""Passes that need to know the machine: they run in `build`, after what `lower` prints."""
+"""Passes that depend on the target machine: they run in `build`, after the loops that `lower` prints."""

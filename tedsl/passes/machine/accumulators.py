@@ -26,9 +26,9 @@ SLOTS = 256
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A load or store that may be kept in a register, and the guards inside the loop under which it happens (without marks).
+    """A load or store that may be kept in a register, and the guards (without `likely`) inside the loop around it.
 
-    reader: the masked store whose value contains a load; None if it is read elsewhere, too.
+    reader: for a load, the masked store whose value contains it; None if it is also read elsewhere.
     """
 
     node: Load | Store
@@ -42,7 +42,7 @@ class Candidate:
 
 @dataclass(eq=False)
 class Slot:
-    """One location: `count` elements of memory from `index` on, kept at `offset` of the local array."""
+    """One memory location: `count` elements from `index` on, kept at `offset` of the local array."""
 
     memory: Var
     index: Expr
@@ -85,8 +85,8 @@ class Plan:
         return _ToRegisters(self.by_index)(body)  # type: ignore[no-any-return]
 
     def start_values(self, before: list[Store], number: Numbering) -> tuple[dict[Slot, Stmt], set[Stmt]]:
-        """Maps slots that the stores `before` (just before the loop) fill to assignments of those values, and returns these
-        stores.
+        """Returns the assignments of start values by slot, taken from stores among `before` (just before the loop) that fill a
+        slot, and the set of these stores.
         """
         written = {store.buffer_var for store in before}
         if any(isinstance(n, Load) and n.buffer_var in written for s in before for n in post_order(s)):
@@ -191,7 +191,9 @@ class _Group:
         return slots
 
     def leader(self, same: list[Candidate]) -> Candidate | None:
-        """Returns a store of this location that happens in every iteration in which any of the accesses happens."""
+        """Returns a store to this location that is executed in every iteration that executes any of the accesses `same`; None
+        if there is none.
+        """
         stores = [a for a in same if isinstance(a.node, Store)]
         for store in stores:
             mine = {self.number(g) for g in store.guards}
@@ -206,9 +208,10 @@ class _Group:
         return None
 
     def same_lanes(self, access: Candidate, store: Candidate) -> bool:
-        """Tells whether the predicate of `access` is that of `store`.
+        """Tells whether `access` has the predicate of `store`, so that both can use one register.
 
-        A masked load may be read by that store alone, since the register has other values than 0 in the lanes that are off.
+        A masked load must be read by a store with this predicate alone: in lanes that are off the register does not hold 0, as
+        the load would.
         """
         if self.number(access.node.predicate) != self.number(store.node.predicate):
             return False
@@ -219,7 +222,7 @@ class _Group:
             and self.number(reader.predicate) == self.number(store.node.predicate)
 
     def apart(self, places: dict[int, list[Candidate]]) -> bool:
-        """Tells whether different locations share no element."""
+        """Tells whether different locations are disjoint."""
         if len(places) == 1:
             return True
         spans = []
@@ -275,7 +278,7 @@ def _candidates(body: Stmt) -> dict[Var, list[Candidate]]:
 
 
 def _guards_at(place: Around, known: dict[Around, tuple[Expr, ...]]) -> tuple[Expr, ...]:
-    """Returns the guards of the branches and loops around `place`."""
+    """Returns the guards of all branches and loops around `place`."""
     pending = []
     while place not in known:
         assert place.outer is not None
@@ -288,7 +291,7 @@ def _guards_at(place: Around, known: dict[Around, tuple[Expr, ...]]) -> tuple[Ex
 
 
 def _guards(step: Step) -> list[Expr]:
-    """Returns the conditions under which the body of a branch or loop runs."""
+    """Returns the conditions under which the body of one branch or loop runs."""
     match step:
         case Condition(expr=condition, holds=True, by=IfThenElse()):
             return list(map(without_likely, conjuncts(condition)))

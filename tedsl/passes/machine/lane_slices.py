@@ -33,7 +33,8 @@ class CannotSlice(Exception):
 
 
 def slice_lanes(stmt: Stmt, lanes: int, first: Expr | int, width: int, on: frozenset[Expr] = frozenset()) -> Stmt:
-    """Returns a copy of `stmt`, which has `lanes` lanes, for lanes first .. first + width - 1, where the masks `on` hold.
+    """Returns a copy of `stmt`, which has `lanes` lanes, for lanes first .. first + width - 1. The masks `on` are known to hold
+    there.
 
     Raises CannotSlice where a vector is bound outside of `stmt` (unless `first` is a constant) or mixes its lanes.
     """
@@ -41,7 +42,7 @@ def slice_lanes(stmt: Stmt, lanes: int, first: Expr | int, width: int, on: froze
 
 
 class _Slicer(Rewriter):
-    """Rewrites bottom-up: the children of a vector are sliced before it; `given` remembers the originals."""
+    """Rewrites bottom-up, so that the children of a vector are sliced before it. on: masks that are known to hold."""
 
     def __init__(self, lanes: int, first: Expr, width: int, on: frozenset[Expr]) -> None:
         super().__init__()

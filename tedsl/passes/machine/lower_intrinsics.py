@@ -29,7 +29,7 @@ _LOWERED = (ISNAN, ISINF, ISFINITE, LIKELY)
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
-    """Returns `func` in the operations that every backend has."""
+    """Returns `func` with operators that every backend implements."""
     worth: set[Node] = set()
     for node in post_order(func.body):
         if _is_candidate(node) or any(child in worth for child in node.child_nodes()):
@@ -42,7 +42,7 @@ def _is_candidate(node: Any) -> bool:
 
 
 class _Statements(ScopedRewriter):
-    """Lowers the expressions of statements. worth: the nodes with something to lower below them; others are skipped."""
+    """Lowers the expressions of statements. worth: the nodes that contain something to lower; others are skipped."""
 
     def __init__(self, worth: set[Node]) -> None:
         self.worth = worth
@@ -71,7 +71,7 @@ class _Statements(ScopedRewriter):
 
 
 class _Operations(Rewriter):
-    """Lowers one expression at one place, since what is proved depends on the loops around it."""
+    """Lowers one expression at one place, since what can be proved depends on the loops around it."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         super().__init__()

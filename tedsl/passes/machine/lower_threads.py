@@ -47,7 +47,9 @@ from tedsl.passes.threads.uniform import Uniformity
 
 
 def lower_threads(func: PrimFunc) -> PrimFunc:
-    """Returns `func`, whose launches are gathered and whose barriers are in place, without launches; itself if it has none."""
+    """Returns `func` with its launches turned into loops; `func` itself if it has none. Its launches must be gathered and its
+    barriers inserted.
+    """
     return func.with_body(_Lowerer()(func.body)) if has_launch(func.body) else func
 
 
@@ -131,7 +133,9 @@ class _Fission:
         return loops_over([thread for thread in self.threads if acts or thread.var in used], stmt)
 
     def let(self, stmt: LetStmt) -> Stmt:
-        """Keeps a value that differs among the threads and is used in several phases in an array with an element per thread."""
+        """Stores a value that differs among the threads and is used in several phases in an array with one element per
+        thread.
+        """
         if not self.uniform.varies(stmt.value):
             return stmt.replace(body=self(stmt.body))
         if self.uniform.is_pure(stmt.value):
@@ -141,7 +145,7 @@ class _Fission:
         return self.allocation(whole)
 
     def allocation(self, stmt: Allocate) -> Stmt:
-        """Keeps memory of the block as it is; memory of one thread that several phases use gets room for each thread."""
+        """Gives memory of one thread that several phases use one part per thread; memory of the block is left unchanged."""
         for extent in stmt.extents:
             if self.uniform.varies(extent):
                 raise LoweringError(f"the size of {stmt.buffer_var.name}, {shown(extent)}, differs among the threads of a "

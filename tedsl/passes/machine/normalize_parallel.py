@@ -3,8 +3,8 @@
 before:  for (i: 0, 8) "parallel" { for (j: 0, 8) "parallel" { body } }
 after:   for (i: 0, 8) "parallel" { for (j: 0, 8) { body } }
 
-A parallel loop inside another one, or of at most one iteration, becomes serial. Iterations that update one element
-together are refused: which of them comes first would decide the result.
+A parallel loop inside another one, or of at most one iteration, becomes serial. A loop whose iterations all update one
+element is refused: the result would depend on their order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tedsl.passes.facts.dependence import Dependence
 
 
 def normalize_parallel(func: PrimFunc) -> PrimFunc:
-    """Returns `func` with parallel loops only outermost in loop nests; LoweringError for a loop that races."""
+    """Returns `func` with parallel loops only at the outermost level; LoweringError for a loop that races."""
     return func.with_body(_Normalizer()(func.body))
 
 
@@ -49,7 +49,7 @@ class _Normalizer(ScopedRewriter):
 
 
 def _check_race(loop: For) -> None:
-    """Raises LoweringError for an element that every iteration reads, changes and writes back, unless a condition picks one
+    """Raises LoweringError if every iteration reads, changes and writes back one element, unless a condition selects one
     iteration.
     """
     nodes = list(post_order(loop.body))

@@ -52,7 +52,7 @@ class _Promoter(ScopedRewriter):
                 return self.descend(stmt)
 
     def sequence(self, stmt: SeqStmt) -> Stmt:
-        """Returns the statements in order; stores just before a loop are offered to it as start values."""
+        """Returns the statements in order; stores just before a loop may become start values of its accumulators."""
         done: list[Stmt] = []
         changed = False
         for part in stmt.seq:

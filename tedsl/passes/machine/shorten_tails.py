@@ -29,7 +29,9 @@ LONG = 1024  # iterations that a guard may let pass in vain
 
 
 def shorten_tails(func: PrimFunc) -> PrimFunc:
-    """Returns `func` whose long guarded loops end with their guards, so that masks remain in their last iterations alone."""
+    """Returns `func` with long guarded loops shortened to end where their guards cease to hold, so that at most their last
+    iterations need masks.
+    """
     if not any(_is_long(node) for node in post_order(func.body)):
         return func
     body = _Shortener()(func.body)
@@ -44,7 +46,7 @@ def _is_long(node: object) -> bool:
 
 
 class _Shortener(ScopedRewriter):
-    """Shortens loops bottom-up. done: whether a loop was shortened since it was last set to False."""
+    """Shortens loops bottom-up. done: whether a loop has been shortened since it was last reset to False."""
 
     def __init__(self) -> None:
         self.analyzer = Analyzer()
@@ -82,7 +84,10 @@ class _Shortener(ScopedRewriter):
 
 
 class _Effects:
-    """Collects where the guards around each effect of a loop body end: `ends`, distinct. exact: guards that hold until then."""
+    """Collects the values of the loop variable from which on the guards around each effect in the body fail.
+
+    ends: these values, each once. exact: the guards that hold for all smaller values.
+    """
 
     def __init__(self, loop: For, analyzer: Analyzer) -> None:
         self.var, self.analyzer = loop.loop_var, analyzer

@@ -71,14 +71,14 @@ class _Splitter(ScopedRewriter):
                    for n in post_order(stmt) if isinstance(n, (Load, Store)))
 
     def is_short(self, store: Store, lanes: int) -> bool:
-        """Tells whether a mask leaves a constant number of lanes that one or two narrower vectors hold, which is less work."""
+        """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper."""
         prefix = None if store.predicate is None else self.prefix(store)
         count = None if prefix is None else build.as_int(prefix[1])
         return count is not None and count <= lanes and len(powers(max(count, 0))) <= 2
 
     def pieces(self, lanes: int, dtype: DType) -> tuple[int, int] | None:
-        """Returns (lanes of a loop's step or 0, lanes before the powers of two) if a vector of `lanes` is better cut, else
-        None.
+        """Returns how to cut a vector of `lanes` elements: the lanes of one step of a loop (0: no loop), and the lanes handled
+        before the rest is cut into powers of two. None if it is better left whole.
         """
         native = max(1, self.target.vector_bits // (8 * dtype.bytes))
         if lanes > REGISTERS * native:
@@ -99,7 +99,9 @@ class _Splitter(ScopedRewriter):
         return IfThenElse(conjunction(scalars), done) if scalars else done
 
     def on_together(self, store: Store) -> frozenset[Expr]:
-        """Returns the predicates in `store` that hold wherever all lanes of its mask are on."""
+        """Returns the predicates in `store` that are known to hold in all lanes when the mask of the store is on in all
+        lanes.
+        """
         assert store.predicate is not None
         once = any_lane(store.predicate)
         same = {self.number(store.predicate), self.number(once)}
@@ -107,7 +109,7 @@ class _Splitter(ScopedRewriter):
         return frozenset(p for p in predicates if self.number(p) in same)
 
     def by_count(self, store: Store, lanes: int, count: Expr, masks: frozenset[Expr]) -> Stmt:
-        """Returns `store` whole if at least `lanes` lanes are on, else as one narrower vector per bit of the count."""
+        """Returns `store` whole where at least `lanes` lanes are on, else as one narrower vector for each bit of the count."""
         var = Var("count", count.dtype)
         zero = IntImm(count.dtype, 0)
         parts: list[Stmt] = []
@@ -122,8 +124,8 @@ class _Splitter(ScopedRewriter):
         return LetStmt(var, count, IfThenElse(build.greater_equal(var, lanes), whole, rest))
 
     def prefix(self, store: Store) -> tuple[list[Expr], Expr] | None:
-        """Returns the scalar parts and the number of lanes of a mask that turns on "the first so many"; None unless `store` has
-        only this.
+        """Returns the scalar parts of the mask of `store` and the number of leading lanes that it turns on; None if it is not
+        such a mask or `store` has other masks.
         """
         masks = [n.predicate for n in post_order(store) if isinstance(n, (Load, Store)) and access_dtype(n).lanes > 1]
         if store.predicate is None or len({self.number(m) for m in masks if m is not None}) != 1:
@@ -136,7 +138,7 @@ class _Splitter(ScopedRewriter):
         return None if count is None else ([part for part in parts if part.dtype.lanes == 1], count)
 
     def lane_by_lane(self, stmt: Stmt, lanes: int) -> Stmt:
-        """Returns a loop over the lanes; a copy for each lane where a vector is bound outside."""
+        """Returns `stmt` as a loop over the lanes, or as one copy for each lane where a vector is bound outside of it."""
         lane = Var("lane")
         try:
             body = slice_lanes(stmt, lanes, lane, 1)
@@ -149,7 +151,9 @@ class _Splitter(ScopedRewriter):
 
 
 def pieces_of(splitter: _Splitter, store: Store, lanes: int, step: int, main: int) -> Stmt:
-    """Returns `store` as a loop of `step` lanes (or one vector if it is 0) for the first `main` lanes, then powers of two."""
+    """Returns `store` cut into narrower stores: a loop of `step` lanes (one vector if `step` is 0) for the first `main` lanes,
+    then powers of two.
+    """
     parts: list[Stmt] = []
     if step and main:
         chunk = Var("chunk")
@@ -172,8 +176,8 @@ def powers(count: int) -> list[tuple[int, int]]:
 
 
 def lanes_on(mask: Expr) -> Expr | None:
-    """Returns the number of lanes that are on (it may be negative or too large) if `mask` turns on the first so many; else
-    None.
+    """Returns the number of leading lanes that `mask` turns on, which may be negative or exceed the lanes; None for other
+    masks.
     """
     if isinstance(mask, (GT, GE)):
         ramp, limit, equal = mask.b, mask.a, isinstance(mask, GE)

@@ -1,11 +1,11 @@
-"""Simplify addresses with divisions again once strides are known, and vectors of them back to ramps.
+"""Simplify addresses with divisions again once strides are known, and turn vectors of addresses back into ramps.
 
 before:  A[(ramp(i*16, 1, 16)//broadcast(m, 16))*broadcast(m, 16) + ramp(i*16, 1, 16)%broadcast(m, 16)]
 after:   A[ramp(i*16, 1, 16)]
 
 The compact version of a function with symbolic strides has such addresses where axes were fused: there the rows are contiguous,
-so that the quotient and the remainder combine to the fused index. The divisor must not be 0: no dimension of a buffer that is
-read or written is. A vector is simplified as a function of its lane.
+so that the quotient and the remainder combine to the fused index. The divisor must not be 0, which holds because a buffer that
+is read or written has no empty dimension. A vector is simplified as a function of its lane.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def straighten_indices(func: PrimFunc) -> PrimFunc:
 
 
 class _Statements(ScopedRewriter):
-    """Simplifies the addresses in statements. some: for each buffer of the caller, that its dimensions are at least 1."""
+    """Simplifies the addresses in statements. some: for each buffer of the caller, the conditions that its dimensions are at
+    least 1.
+    """
 
     def __init__(self, worth: set[Node], some: dict[Var, list[Expr]]) -> None:
         self.worth, self.some = worth, some
@@ -98,7 +100,9 @@ class _Indices(Rewriter):
 
 
 def as_function_of_lane(index: Expr, lane: Var) -> Expr | None:
-    """Returns the element of a vector of integers at `lane`; None if it has more than ramps, broadcasts and arithmetic."""
+    """Returns the element at `lane` of a vector of integers made of ramps, broadcasts and arithmetic; None for any other
+    vector.
+    """
     scalars: dict[Any, Expr] = {}
     for node in post_order(index):
         if not isinstance(node, Expr):

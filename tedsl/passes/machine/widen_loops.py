@@ -3,9 +3,9 @@
 before:  for (f: int32, 0, n*m) { A[(f//m)*stride + f%m] = float32(f) }
 after:   for (f: int64, 0, int64(n)*int64(m)) { A[(f//int64(m))*int64(stride) + f%int64(m)] = float32(int32(f)) }
 
-Loops over two fused axes of symbolic extent may have so many; those over large constant extents are int64 from the start.
-Addresses, bounds and conditions that use the variable are computed in int64 from extended leaves; data sees the value in the
-dtype it had.
+Loops over two fused axes of symbolic extent may have that many; those over large constant extents are int64 from the start.
+Addresses, bounds and conditions that use the variable are computed in int64 from their int32 leaves; data uses the variable
+cast back to its old dtype.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Loops(ScopedRewriter):
 
 
 def interval(e: Expr, known: dict[Var, tuple[int, int]]) -> tuple[int, int]:
-    """Returns bounds of an integer expression computed without overflow."""
+    """Returns the least and greatest value of an integer expression, computed without overflow from the intervals `known`."""
     bounds: dict[Any, tuple[int, int]] = {}
     for node in post_order(e):
         if isinstance(node, Expr):
@@ -120,7 +120,7 @@ def _widened(loop: For) -> For:
 
 
 class _Uses(Rewriter):
-    """Computes the addresses, bounds and conditions that use `wide` in int64; elsewhere it is cast back."""
+    """Computes the addresses, bounds and conditions that use `wide` in int64; elsewhere casts it back."""
 
     def __init__(self, wide: Var) -> None:
         super().__init__()

@@ -1,10 +1,9 @@
-"""Proves that no two threads touch one element by evaluating every thread, where sums do not tell since data decides who
-accesses.
+"""Proves that no two threads touch one element by enumerating the threads, where data decides which threads access memory.
 
     if (S[x] > S[x ^ 1]) { S[x] = ..;  S[x ^ 1] = .. }    under x ^ 1 > x: thread 0 has 0 and 1, thread 2 has 2 and 3, ...
 
-Conditions on data are taken to hold; what is not known (sizes that a call decides, indices that are looked up), and what
-would take too long to look at, is not proved.
+Conditions on data are assumed to hold. Nothing is proved where values are unknown (sizes that a call decides, indices read from
+data), or where the enumeration would take too long.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Elements = dict[int, set[int]]  # with the numbers of the threads that touch the
 
 
 class _Unknown(Exception):
-    """Raised where a value is not known or the search takes too long, so that nothing is proved."""
+    """Raised where a value is unknown or the enumeration takes too long, so that nothing is proved."""
 
 
 class EveryThread:
@@ -37,9 +36,9 @@ class EveryThread:
         self.known: dict[tuple[object, ...], Elements] = {}
 
     def keep_apart(self, a: Access, b: Access, fixed: Set[Var]) -> bool:
-        """Tells whether it is proved that no two threads of a block touch one element, one by `a` and the other by `b`.
+        """Tells whether it is proved that no element is touched by one thread of a block with `a` and by another with `b`.
 
-        In loops other than `fixed`, the two may be at different iterations.
+        The accesses are at the same iteration of the loops `fixed`; in other loops they may be at different ones.
         """
         self.looks = LOOKS
         a, b = (access.without_lets(self.without_lets) for access in (a, b))
@@ -57,8 +56,8 @@ class EveryThread:
         return True
 
     def _touched(self, access: Access, values: Values) -> Elements:
-        """Returns the elements that `access` touches where the variables in `values` are known, with the numbers of the
-        threads.
+        """Maps each element that `access` touches, given the `values` of some variables, to the numbers of the threads
+        that do.
         """
         index, around, needed = access.index, access.around, _needed(access)
         assert index is not None
@@ -79,7 +78,7 @@ class EveryThread:
         return self.known[here]
 
     def _iterations(self, loops: Sequence[Loop], values: Values) -> Iterator[Values]:
-        """Iterates over the values of the variables in each iteration of `loops`, together with `values`."""
+        """Yields the values of the variables in each iteration of `loops`, together with `values`."""
         if not loops:
             self.looks -= 1
             if self.looks < 0:

@@ -21,7 +21,7 @@ _NEEDS: WeakKeyDictionary[Expr, tuple[Var, ...] | None] = WeakKeyDictionary()
 
 
 def needs(expr: Expr) -> tuple[Var, ...] | None:
-    """Returns the variables on which the value of an index depends; None if it depends on memory, too."""
+    """Returns the variables that the value of `expr` depends on; None if it also depends on memory."""
     if isinstance(expr, Var):  # not kept: the entry would keep itself alive
         return (expr,)
     if expr not in _NEEDS:
@@ -30,7 +30,7 @@ def needs(expr: Expr) -> tuple[Var, ...] | None:
 
 
 def value(expr: Expr, values: Values) -> int | None:
-    """Returns the value of an index where the variables are `values`; None if it is not known."""
+    """Returns the value of an integer expression where the variables have `values`; None if it is unknown."""
     needed = needs(expr)
     if needed is None or any(v not in values for v in needed):
         return None
@@ -38,7 +38,7 @@ def value(expr: Expr, values: Values) -> int | None:
 
 
 def elements(index: Expr, values: Values) -> list[int] | None:
-    """Returns the elements that an index stands for, one for each lane; None if they are not known."""
+    """Returns the elements that an index selects, one for each lane; None if they are unknown."""
     if isinstance(index, Ramp):
         base, stride = value(index.base, values), value(index.stride, values)
         return None if base is None or stride is None else [base + lane * stride for lane in range(index.lanes)]
@@ -76,7 +76,9 @@ def may_hold(condition: Expr, values: Values) -> bool:
 
 
 def _chosen(condition: Expr, yes: Expr, no: Expr, wanted: bool) -> list[tuple[Expr, bool]]:
-    """Returns the conditions under which a choice is `wanted`, if one of its values is a constant other than that."""
+    """Returns the conditions, each with the value it must have, under which a choice has the value `wanted`, if one of its
+    sides is the opposite constant.
+    """
     if build.as_int(no) == int(not wanted):
         return [(condition, True), (yes, wanted)]
     if build.as_int(yes) == int(not wanted):

@@ -1,4 +1,4 @@
-"""Decides which bodies of vectorized loops cannot run all lanes at once, since one lane accesses what another one wrote."""
+"""Decides which vectorized loops must not run all lanes at once, since one lane accesses an element that another one writes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LANES = 256  # to look at one by one
 
 def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: Sequence[For] = (),
                       written_by_hand: bool = False) -> bool:
-    """Tells whether the lanes of a loop with `body` may touch each other's elements, so that their order matters.
+    """Tells whether lanes of a loop with `body` may touch each other's elements, so that their order matters.
 
-    around: the loops outside of it. written_by_hand: nothing is known but the statements; else they come from a formula, whose
-    indices stay within their dimensions: rows of a matrix do not meet, however long they are.
+    around: the loops outside of it. written_by_hand: the indices are arbitrary; otherwise they come from a formula and stay
+    within their dimensions, so that rows of a matrix are disjoint even where their length is symbolic.
     """
     uses = Dependence().on_any
     varying = varying_variables(body, lane_var, uses)
@@ -58,7 +58,9 @@ def must_run_in_order(body: Stmt, lane_var: Var, low: Expr, lanes: int, around: 
 
 
 def _axes(lane_var: Var, low: Expr, lanes: int, inner: Sequence[For], body: Stmt, around: Sequence[For]) -> Axes:
-    """Returns the lanes as an axis, with the loops inside, innermost first, and the lets, of which nothing is known."""
+    """Returns the axes whose points are the lanes, with the loops inside, innermost first; the variables of lets are
+    unknown.
+    """
     axes = Axes([Loop(lane_var, low, build.const(lanes, lane_var.dtype))],
                 [Loop(loop.loop_var, loop.min, loop.extent) for loop in around])
     for loop in reversed(inner):
@@ -111,10 +113,10 @@ class _Order:
         self.vector = LaneExpressions(lanes, {lane_var: Ramp(low, IntImm(low.dtype, 1), lanes)})
 
     def tell_iterations_apart(self, inner: Sequence[For], body: Stmt) -> None:
-        """Let the loops inside (innermost first) be at different iterations in the two accesses.
+        """Lets the loops inside (innermost first) be at different iterations in the two accesses.
 
-        Lanes that run at once do each iteration of a loop inside together; in order, a lane does all of them before the next
-        lane begins. So an iteration of one lane meets every iteration of the others.
+        Lanes that run at once execute each iteration of an inner loop together; in order, a lane executes all of them before
+        the next lane begins. So any iteration of one lane must be compared with any iteration of another.
         """
         for loop in reversed(inner):
             other = Var(f"{loop.loop_var.name}_elsewhere", loop.loop_var.dtype)
@@ -128,8 +130,9 @@ class _Order:
                 self.changing.add(node.buffer_var)
 
     def conflict(self, a: Expr, b: Expr) -> bool:
-        """Tells whether lane x at `a` and another lane y at `b` may meet.
-        Elements of formulas at a symbolic distance meet only by loops inside.
+        """Tells whether lane x at `a` and another lane y at `b` may touch one element.
+
+        Elements of formulas that are a symbolic distance apart can only coincide because of loops inside.
         """
         if any(isinstance(node, Load) and node.buffer_var in self.changing for e in (a, b) for node in post_order(e)):
             return True
@@ -162,7 +165,9 @@ class _Order:
         return rest == 0 and 0 < abs(lanes_apart) < self.lanes
 
     def _on_the_way(self, distance: Expr, step: int) -> bool:
-        """Tells whether the lanes, `step` apart, reach an element that all of them touch, `distance` from the first lane."""
+        """Tells whether the lanes, which are `step` apart, reach an element that all of them touch, at `distance` from the
+        first lane.
+        """
         known = build.as_int(distance)
         if known is None:
             return self.doubtful and not self._apart(distance, abs(step) * self.lanes)
@@ -170,7 +175,9 @@ class _Order:
         return rest == 0 and 0 <= lane < self.lanes
 
     def _conflict_by_strides(self, a: Expr, b: Expr, stride: Expr) -> bool:
-        """Tells whether lanes that are a symbolic `stride` apart may meet: rows of a matrix do not, neighbours in a row do."""
+        """Tells whether lanes that are a symbolic `stride` apart may touch one element: rows of a matrix do not, neighbours in
+        a row do.
+        """
         distance = self._distance(a, b)
         if build.as_int(distance) == 0:
             return self.doubtful and not self._apart(stride, 1)  # all lanes would be one element
@@ -182,25 +189,29 @@ class _Order:
         return factors.keys() == {self.number(stride)} and abs(factors[self.number(stride)]) < self.lanes
 
     def _may_meet(self, a: Expr, b: Expr, span: int) -> bool:
-        """Tells whether loops inside bring the two elements together: v + k and v + j do, v + k*8 and v + j*8 do not for 8
-        lanes.
+        """Tells whether different iterations of loops inside may move the elements of two lanes, `span` elements in all, onto
+        each other.
+
+        For 8 lanes, v + k and v + j may be equal; v + k*8 and v + j*8 may not.
         """
         factors = self.number.factors(build.sub(a, b))
         return any(factors.get(self.number(var), 0) % span for var in self.inner)
 
     def _distance(self, a: Expr, b: Expr) -> Expr:
-        """Returns the distance from the element of `b` to that of `a` in the first lane."""
+        """Returns, for the first lane, the index of `a` minus the index of `b`."""
         first = {self.lane_var: self.low}
         return self.analyzer.simplify(build.sub(substitute(a, first), substitute(b, first)))
 
     def _apart(self, distance: Expr, span: int) -> bool:
-        """Tells whether two elements are proved at least `span` apart, or a multiple of it: those of one lane."""
+        """Tells whether the distance is proved to be at least `span`, or a multiple of it (0 included: both are of the same
+        lane).
+        """
         known = self.analyzer.can_prove
         return known(build.greater_equal(distance, span)) or known(build.less_equal(distance, -span)) or \
             (span > 1 and known(build.equal(build.floormod(distance, span), 0)))
 
     def _within(self, distance: Expr, stride: Expr) -> bool:
-        """Tells whether two elements are proved less than a stride apart, so that only one lane can touch both."""
+        """Tells whether the distance is proved to be less than `stride`, so that only one lane can touch both elements."""
         known = self.analyzer.can_prove
         return known(build.less(distance, stride)) and known(build.less(build.negative(stride), distance))
 
@@ -208,7 +219,7 @@ class _Order:
         return a is b or build.as_int(self.analyzer.simplify(build.sub(a, b))) == 0
 
     def _all_different(self, index: Expr) -> bool:
-        """Tells whether the lanes of a non-linear index are different elements, checked one by one."""
+        """Tells whether the lanes of a non-linear index are proved, by enumeration, to select different elements."""
         if self.lanes > LANES or any(isinstance(node, Load) for node in post_order(index)):
             return False
         at_zero = substitute(index, {self.lane_var: self.low})
@@ -223,7 +234,7 @@ class _Order:
 
 
 def _step(wide: Expr) -> int | None:
-    """Returns the distance of the elements of neighbouring lanes; None if it is not a constant."""
+    """Returns the distance between the elements of neighbouring lanes; None if it is not a constant."""
     if wide.dtype.lanes == 1 or isinstance(wide, Broadcast):
         return 0
     return wide.stride.value if isinstance(wide, Ramp) and isinstance(wide.stride, IntImm) else None

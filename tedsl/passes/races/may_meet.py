@@ -3,9 +3,10 @@
     S[8*y + x]     threads y, x of 4 * 8: no two threads have the same element
     B[i*2 + k]     iterations i of a parallel loop, k in 0..2 inside: none; k in 0..3: i = 0, k = 2 and i = 1, k = 0 meet
 
-The axes are what runs at once or in any order: the threads of a block, the blocks of a launch, the iterations of a parallel
-loop, the lanes of a vector. Shown to be apart are indices that are sums: the part of the axes differs by at least the smallest
-factor from point to point (as digits do: 8*y + x for 8 values of x), and what is added to it on either side differs by less.
+The axes are those whose points run at once or in any order: the threads of a block, the blocks of a launch, the iterations of a
+parallel loop, the lanes of a vector. The proof is for indices that are sums of a part in the axes and a rest: the parts of two
+different points differ by at least the smallest factor (8*y + x with 8 values of x counts like digits), and the rests differ by
+less than that.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ POINTS = 1024  # looked at, of the axes
 
 
 def may_meet(a: Access, b: Access, *, distinct: Axes, same: Set[Var] = frozenset(), carried: Var | None = None) -> bool:
-    """Tells whether different points of the axes `distinct` may touch one element by `a` and `b`; False is a proof that none
-    do.
+    """Tells whether `a` at one point of the axes `distinct` and `b` at another may touch one element; False is a proof that
+    they cannot.
 
-    same: loops of which both accesses are at one iteration; in others they may be at different ones. carried: accesses of one
-    iteration of that loop do not count.
+    same: loops in which both accesses are at the same iteration; in others they may be at different ones. carried: accesses in
+    the same iteration of this loop are not compared.
     """
     return a.memory is b.memory and (a.writes or b.writes) and distinct.meet(a.index, b.index, a.memory, same, carried)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """An index as the part of the axes (a factor for each) and the rest."""
+    """An index as the sum of the axes times `factors` and a `rest` that is free of the axes."""
 
     factors: tuple[int, ...]
     rest: Expr
 
 
 class Axes:
-    """Axes whose points run at once or in any order, the last one fastest, and what is known of the variables inside.
+    """Axes whose points run at once or in any order, the last one fastest, and the known ranges of the variables inside.
 
-    shared: other axes, of which all points are at one.
+    shared: other axes, at one and the same point of which both accesses are.
     """
 
     def __init__(self, axes: Sequence[Loop], shared: Iterable[Loop] = ()) -> None:
@@ -65,12 +66,12 @@ class Axes:
             self.analyzer.bind(axis.var, Range.from_min_extent(axis.min, axis.extent))
 
     def loop(self, var: Var, low: Expr, extent: Expr) -> None:
-        """Adds a loop inside, with the range of its variable."""
+        """Adds the range of the variable of a loop inside."""
         self.loops.add(var)
         self.analyzer.bind(var, Range.from_min_extent(low, extent))
 
     def meet(self, one: Expr | None, other: Expr | None, memory: Var, same: Set[Var], carried: Var | None) -> bool:
-        """Answers `may_meet` for two indices into `memory`; None stands for any element of it."""
+        """Returns the answer of `may_meet` for two indices into `memory`; an index None stands for any element."""
         if self._is_one_place(one, other, memory):
             return False
         a, b = self._sum(one), self._sum(other)
@@ -82,11 +83,10 @@ class Axes:
         return apart is None or not self._closer(a.rest, b.rest, apart, same)
 
     def _is_one_place(self, one: Expr | None, other: Expr | None, memory: Var) -> bool:
-        """Tells whether both are the same expression of an element of the caller's, and nothing shows that two points share an
-        element.
+        """Tells whether both indices are the same expression, into an array of the caller's, whose values are not known to
+        coincide for two points: such accesses are assumed to be disjoint.
 
-        Strides that a call decides, indices that are looked up and digits of a fused axis are of this kind, in sums that start
-        at zero.
+        Indices with strides that a call decides, indices read from data, and digits of a fused axis are of this kind.
         """
         if memory not in self.callers or one is None:
             return False
@@ -101,7 +101,7 @@ class Axes:
         return self._apart[words]
 
     def _tells_apart(self, index: Expr) -> bool:
-        """Tells whether the points have different values of `index`, or values that are not known."""
+        """Tells whether `index` has different values at different points, or values that are unknown."""
         around = self.loops.union(axis.var for axis in self.shared)
         values: Values = {var: 0 for var in variables(index) if var in around}
         counts = [build.as_int(axis.extent) for axis in self.axes]
@@ -110,9 +110,11 @@ class Axes:
         return None in elements or len(set(elements)) == len(elements)
 
     def _is_one_numbering(self, a: _Sum, b: _Sum, same: Set[Var], carried: Var | None) -> bool:
-        """Tells whether both indices number points and iterations alike, each pair with an element of its own.
+        """Tells whether both indices are the same one-to-one numbering of pairs of a point and an iteration of the loops
+        inside.
 
-        With `carried`, points may share an element of one iteration of that loop: no barrier between iterations helps there.
+        carried: points may share an element within one iteration of this loop, since a barrier between iterations would not
+        help.
         """
         digits = [(abs(c), build.as_int(axis.extent)) for c, axis in zip(a.factors, self.axes)]
         first, second = self._digits(a.rest, same), self._digits(b.rest, same)
@@ -129,7 +131,9 @@ class Axes:
                                         for (c, count), (above, _) in itertools.pairwise(digits))
 
     def _digits(self, rest: Expr, same: Set[Var]) -> tuple[list[tuple[int, int | None]], Expr] | None:
-        """Returns `rest` as factors and counts of the loops that are not in `same`, in order, and what is left."""
+        """Returns `rest` as a list of (factor, count) for the loops that are not in `same`, and the remaining expression; None
+        if it is not linear in them.
+        """
         digits: list[tuple[int, int | None]] = []
         for var in variables(rest):
             if var in self.lets:
@@ -161,7 +165,9 @@ class Axes:
         return _Sum(tuple(factors), index)
 
     def _distance(self, factors: tuple[int, ...]) -> int | None:
-        """Returns the least distance between the parts of two different points; None if two may be equal."""
+        """Returns the least distance between the sums of axes times `factors` at two different points; None if two may be
+        equal.
+        """
         digits = sorted(((abs(c), build.as_int(axis.extent)) for c, axis in zip(factors, self.axes)), key=lambda d: d[0])
         for (c, count), (above, _) in itertools.pairwise(digits):
             if count is None or above < c * count:
@@ -169,7 +175,9 @@ class Axes:
         return digits[0][0] or None
 
     def _closer(self, a: Expr, b: Expr, apart: int, same: Set[Var]) -> bool:
-        """Tells whether a and b differ by less than `apart` for all iterations of the loops that are not in `same`."""
+        """Tells whether a and b are proved to differ by less than `apart` in all iterations of the loops that are not in
+        `same`.
+        """
         own: dict[Var, Expr] = {}
         for var in {*variables(a), *variables(b)}:
             if var in self.lets:

@@ -1,11 +1,12 @@
-"""Iterations of a parallel loop that race, and blocks of a launch: one is shown to touch an element that another one writes.
+"""Refuses parallel loops and launches written by hand of which two iterations or blocks are shown to race.
 
     for (i: 0, 200) "parallel" { b[(i*7) % 10] = i }        iterations 0 and 10 both write b[0], whichever comes last
     for (i: 0, 199) "parallel" { b[i] = b[i + 1] }          iteration 0 reads b[1], which iteration 1 writes
     attr [blockIdx.x] "thread_extent" = 8 { b[blockIdx.x // 2] = b[blockIdx.x // 2] + a[blockIdx.x] }       the same of blocks
 
-A search among some iterations, for statements that a person wrote: of formulas it is known that elements are their own. What a
-call decides, data or sizes, is not guessed. Memory that is allocated inside belongs to the iteration, or to the block.
+The race is searched among some of the iterations. Statements generated from formulas are not searched: their elements are known
+to be disjoint. Values that a call decides, data or sizes, are not guessed. Memory that is allocated inside belongs to the
+iteration or the block.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ PAIRS = 4096  # of accesses for which it is asked whether they may meet
 
 @dataclass(frozen=True, eq=False)
 class _Turns:
-    """Iterations of a parallel loop, or blocks of a launch: what runs in any order.
+    """The iterations of a parallel loop, or the blocks of a launch, which run in any order.
 
-    axes: (variable, name, first, count) of the numbers that tell them apart. about: what an error is about. around: what the
-    variables of loops around are.
+    axes: (variable, name, first value, count) of each variable that distinguishes them. about: the node that an error refers
+    to. around: the values of the variables of enclosing loops.
     """
 
     about: Any
@@ -62,7 +63,7 @@ _Place = tuple[Var, int]  # memory and an element of it
 
 
 class _Met(NamedTuple):
-    """An access to an element: the iteration `at`, the access, and the values of all variables there."""
+    """An access to an element: the number `at` of the iteration, the access, and the values of all variables there."""
 
     at: Values
     touch: Access
@@ -70,9 +71,9 @@ class _Met(NamedTuple):
 
 
 def check_iterations(func: PrimFunc) -> None:
-    """Raises LoweringError if iterations of a parallel loop in statements written by hand race, or blocks of a launch in them.
+    """Raises LoweringError if, in handwritten statements, iterations of a parallel loop or blocks of a launch race.
 
-    The launches of each kernel are gathered at its outside.
+    The launches of each kernel must have been gathered.
     """
     pending: list[tuple[Stmt, bool, bool, Values]] = [(func.body, not func.attrs.get("from_legacy_te_schedule"), False, {})]
     while pending:
@@ -88,8 +89,8 @@ def check_iterations(func: PrimFunc) -> None:
 
 
 def _first_time(stmt: Stmt, around: Values) -> Values:
-    """Returns the values of the variables of `stmt` and the loops around in their first iterations, those in conditions left
-    out.
+    """Returns the values of the loop variables in the first iterations of `stmt` and of the loops around it. Variables in the
+    condition of a branch are left out, since the branch may exclude these values.
     """
     if isinstance(stmt, For) and (first := build.as_int(stmt.min)) is not None and (build.as_int(stmt.extent) or 0) > 0:
         return {**around, stmt.loop_var: first}
@@ -107,7 +108,7 @@ def _iterations(loop: For) -> _Turns | None:
 
 
 def _blocks(launch: Stmt) -> _Turns | None:
-    """Returns the blocks of the launch that begins here, if it has several."""
+    """Returns the blocks of the launch that begins at `launch`; None if there is only one."""
     kernel = kernel_of(launch)
     counts = [(axis, build.as_int(axis.count)) for axis in kernel.blocks]
     several = tuple((axis.var, axis.axis.thread_tag, 0, count) for axis, count in counts if count is not None and count > 1)
@@ -159,7 +160,7 @@ def _check(turns: _Turns) -> None:
 
 
 def _where_they_may_meet(turns: _Turns, touches: Sequence[Access]) -> set[Var]:
-    """Returns the memory in which different iterations are not proved to touch different elements."""
+    """Returns the memory of `touches` in which different iterations are not proved to touch different elements."""
     axes = Axes([Loop(var, IntImm(var.dtype, first), IntImm(var.dtype, count)) for var, _, first, count in turns.axes])
     by_memory: dict[Var, dict[Expr, Access]] = {}  # one access for each index is enough
     for touch in sorted(touches, key=lambda touch: not touch.writes):
@@ -176,13 +177,14 @@ def _compare(turns: _Turns, now: _Met, met: _Met | None, element: int) -> None:
 
 
 def _is_shadow(memory: Var) -> bool:
-    """Tells whether `memory` is a shadow of checked mode; the memory that it is about is checked itself."""
+    """Tells whether `memory` is a shadow buffer of checked mode; races in the memory that it belongs to are checked there."""
     return noted_memory(memory.name) != memory.name or takes_notes(memory)
 
 
 def _alike(turns: _Turns, touch: Access, changing: set[Var]) -> frozenset[Var] | None:
-    """The variables that decide what is written to an element, if all iterations write the same there where these have the
-    same values: that leaves the same, in any order."""
+    """Returns the variables that determine the value that `touch` writes, if that value does not depend on the iteration: two
+    iterations that write the same value do not race. None if it may depend on the iteration.
+    """
     if not touch.writes or any(
             (isinstance(node, Load) and node.buffer_var in changing) or (isinstance(node, Call) and not node.op.is_pure)
             for node in post_order(touch.node.value)):
@@ -196,8 +198,10 @@ def _alike(turns: _Turns, touch: Access, changing: set[Var]) -> frozenset[Var] |
 
 
 def _looked_at(turns: _Turns) -> list[Access]:
-    """The accesses that happen in any case where the loops and branches around come to them, with the values of lets; not
-    those in a while loop: how often it runs is not known."""
+    """Returns the accesses that are executed whenever the loops and branches around them are, with lets substituted.
+
+    Accesses in while loops are left out: their number of iterations is unknown.
+    """
     without_lets = WithoutLets()
     return [access.without_lets(without_lets) for access in accesses(turns.body)
             if not access.is_chosen()
@@ -212,7 +216,7 @@ def _conditions(access: Access) -> list[Expr]:
 
 
 def _elements(access: Access, conditions: Sequence[Expr], values: Values, at: int = 0) -> Iterator[tuple[int, Values]]:
-    """Iterates over the elements touched in one iteration, as far as loops and conditions are known, with the values of
+    """Yields the elements touched in one iteration, as far as loops and conditions are known, with the values of the
     variables.
     """
     if at < len(access.loops):

@@ -1,5 +1,6 @@
-"""Kernels whose threads race, and hand-written parallel loops and launches whose iterations or blocks do, are refused: by
-`lower`, which changes nothing in them, and again where kernels become loops."""
+"""Refuses kernels whose threads race, and handwritten parallel loops and launches whose iterations or blocks race. Runs in
+`lower`, where it changes nothing, and again where kernels become loops.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from tedsl.passes.threads.gather_threads import Kernel, gather_threads, kernel_o
 
 
 def refuse_races(func: PrimFunc) -> PrimFunc:
-    """Raise LoweringError if threads of a kernel race, or iterations of a parallel loop or blocks of a launch that were
-    written by hand; returns `func` as it is."""
+    """Returns `func` unchanged; raises LoweringError if threads of a kernel race, or iterations or blocks of a parallel loop or
+    launch that was written by hand.
+    """
     gathered = gather_threads(func)
     check_iterations(gathered)
     if gathered is not func:
@@ -29,7 +31,8 @@ def refuse_races(func: PrimFunc) -> PrimFunc:
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Raise LoweringError for an element that several threads update, and for a statement that reads an element which another
-    thread writes in it."""
+    """Raises LoweringError for an element that several threads update, and for a statement in which one thread reads an element
+    that another thread writes.
+    """
     check_races(kernel)
     check_statements(kernel)

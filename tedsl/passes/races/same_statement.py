@@ -1,12 +1,12 @@
-"""Races inside of one statement: a thread reads what another thread writes there, and no barrier fits in between.
+"""Refuses races inside one statement: a thread reads what another thread writes, and no barrier can stand in between.
 
     S[threadIdx.x] = S[7 - threadIdx.x]                            thread 0 reads S[7], which thread 7 writes
     if (S[7 - threadIdx.x] > 0) { S[threadIdx.x] = 0 }             the same: some decide after others have written
     if (threadIdx.x < 4) { S[threadIdx.x] = 0 } else { .. = S[threadIdx.x - 4] }     sides of a branch have no order either
 
-Refused is a race that is shown: two threads and an element, at one iteration of the loops around and for some sizes.
-Other iterations and other statements are kept apart by barriers. Conditions on data are taken to hold; where only the sides
-of a branch race, or threads in memory of the caller's, nothing is refused that depends on them.
+A race is refused if it is shown: two threads and an element, at one iteration of the loops around and for some sizes.
+Other iterations and other statements are separated by barriers. Conditions on data are assumed to hold, except that a race
+that depends on one is not refused between the sides of a branch, nor in memory of the caller.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ class _Statements:
                         self.stmt(child, inner)
 
     def alone(self, body: Stmt, around: Around) -> None:
-        """Check that threads keep to elements of their own in memory of one thread that is allocated outside of the kernel."""
+        """Refuses threads that are shown to touch each other's elements in memory of scope "local" that is allocated outside
+        the kernel.
+        """
         if self.alien:
             self.shared, self.until_barrier = self.alien, False
             self.compare(*self.accesses(body, around), ALIEN)
@@ -103,8 +105,8 @@ class _Statements:
         return self.parted(accesses(stmt, around, wanted=self.is_shared, until=is_barrier if self.until_barrier else never))
 
     def reads(self, exprs: Sequence[Expr], around: Around) -> list[Access]:
-        """Returns the loads of shared memory in expressions, the last one first, each with the conditions under which it
-        happens.
+        """Returns the loads of shared memory in expressions, the last one first, each with the conditions under which it is
+        executed.
         """
         return list(reads(exprs, around, wanted=self.is_shared))[::-1]
 
@@ -121,7 +123,7 @@ class _Statements:
     # --- is it a race? ---
 
     def compare(self, reads: list[Access], writes: list[Access], where: str = ONE) -> None:
-        """Raise LoweringError if two threads are shown to meet, one by a read and the other by a write."""
+        """Raises LoweringError if two threads are shown to touch one element, one by a read and the other by a write."""
         for read, write in itertools.product(reads, writes):
             memory = read.memory
             if memory is not write.memory or memory not in self.shared:
@@ -134,7 +136,9 @@ class _Statements:
                 self.search(read, write, where)
 
     def conditions(self, access: Access) -> list[Expr]:
-        """Returns the conditions around an access, and that the loops are in their ranges, with the values of lets."""
+        """Returns the conditions around an access, and the conditions that the loops are in their ranges, with lets
+        substituted.
+        """
         if access.around not in self.known:
             facts: list[Expr] = []
             for step in self.without_lets(access.around).steps():
@@ -146,7 +150,9 @@ class _Statements:
         return self.known[access.around]
 
     def search(self, read: Access, write: Access, where: str) -> None:
-        """Look for two threads that meet, at some iterations and for some sizes; LoweringError names them."""
+        """Searches for two threads that touch one element, at some iterations and for some sizes, and raises LoweringError with
+        them.
+        """
         memory = read.memory
         plain, stored = (access.without_lets(self.without_lets) for access in (read, write))
         expressions = [e for access, known in ((read, plain), (write, stored))
@@ -170,7 +176,9 @@ class _Statements:
 
     def at(self, memory: Var, read: Access, write: Access, values: Values,
            steps: Sequence[tuple[Loop, Callable[[int], int]]]) -> tuple[_Thread, _Thread, int] | None:
-        """The reader, the writer and the element, if threads meet at one iteration and for known sizes; else None."""
+        """Returns a reading thread, a writing thread and the element that both touch, with loop variables and sizes at
+        `values`; None if there is none.
+        """
         counts = [value(axis.count, values) for axis in self.kernel.threads]
         if None in counts:
             return None
@@ -226,7 +234,7 @@ class _Statements:
 
 
 def sides_of(branch: IfThenElse, around: Around) -> list[tuple[Stmt, Around]]:
-    """The sides of `branch` with their places."""
+    """Returns the sides of `branch`, each with its conditions added to `around`."""
     sides = [(branch.then_case, around.within(Condition(branch.condition, True, branch)))]
     if branch.else_case is not None:
         sides.append((branch.else_case, around.within(Condition(branch.condition, False, branch))))

@@ -1,6 +1,6 @@
-"""Threads that update one element: which of them comes last would decide what is in it.
+"""Refuses updates of one element by several threads: the result would depend on which of them comes last.
 
-    attr [threadIdx.x] "thread_extent" = 8 { B[0] = B[0] + A[threadIdx.x] }        all 8 threads read, add and write at once
+attr [threadIdx.x] "thread_extent" = 8 { B[0] = B[0] + A[threadIdx.x] }        all 8 threads read, add and write at once
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tedsl.passes.threads.gather_threads import Kernel, Thread
 
 
 def check_races(kernel: Kernel) -> None:
-    """Raise LoweringError for an element that several threads update, with no condition that picks one of them."""
+    """Raises LoweringError for an element that several threads update without a condition that selects one of them."""
     races = _Races(kernel)
     known = None
     while known != races.private:  # what a turn of a loop writes, the next one reads
@@ -42,7 +42,7 @@ class _Races:
         self.private: dict[Var, frozenset[Var]] = {}  # memory of each thread: the threads that decide what is in it
 
     def sources(self, *exprs: Expr | None) -> frozenset[Var]:
-        """Returns the variables and memory on which values depend, through lets and through memory of each thread."""
+        """Returns the variables and memory that expressions depend on, followed through lets and memory of each thread."""
         sources: frozenset[Var] = frozenset()
         for e in exprs:
             if e is not None:
@@ -54,7 +54,7 @@ class _Races:
         return sources
 
     def each(self, visit: Callable[[Store, frozenset[Var]], None]) -> None:
-        """Visit the stores in order, each with the variables and memory that decide whether it happens."""
+        """Calls `visit` for each store in order, with the variables and memory that decide whether it is executed."""
         self.known = {OUTSIDE: frozenset()}
         for store in self.stores:
             visit(store.node, self.decides(store.around))
@@ -71,8 +71,8 @@ class _Races:
         return self.known[place]
 
     def decided_by(self, step: Step | None) -> frozenset[Var]:
-        """Returns what the iterations of a loop or the side of a branch depend on; what its variable depends on is recorded in
-        `lets`.
+        """Returns the variables and memory that decide which iterations of a loop, or which side of a branch, are executed;
+        records in `lets` those that the value of its variable depends on.
         """
         match step:
             case Loop(var=var, min=low, extent=extent, by=For()):
@@ -92,7 +92,7 @@ class _Races:
         return self.all if scope is None else [thread for thread in self.threads if is_common(scope, thread.axis.thread_tag)]
 
     def note(self, store: Store, around: frozenset[Var]) -> None:
-        """Note that memory of each thread depends on the thread if what is written there does."""
+        """Records that memory of each thread depends on the thread if the value stored there does."""
         memory = store.buffer_var
         shared = self.axes_of(memory)
         own = frozenset(thread.var for thread in self.all if thread not in shared)

@@ -58,7 +58,7 @@ class _Layout:
 
 
 def _layouts(body: Stmt) -> dict[Buffer, _Layout]:
-    """Returns the layout of every realized buffer: each is realized once, so its place does not matter."""
+    """Returns the layout of every realized buffer by buffer; each is realized only once."""
     layouts: dict[Buffer, _Layout] = {}
     for node in post_order(body):
         if isinstance(node, BufferRealize):
@@ -109,7 +109,7 @@ class _Flattener(Rewriter):
         return flat if _is_zero(buffer.elem_offset) else _shift(flat, buffer.elem_offset)
 
     def window(self, attr: AttrStmt) -> Stmt:
-        """Returns the body of `attr` with the buffer that stands for a region placed in the memory of that region."""
+        """Returns the body of `attr` with the intrinsic's buffer placed in the memory of the region that it stands for."""
         whole, value = attr.node[1], attr.value
         assert isinstance(value, Call)
         layout = self.layouts.get(whole)

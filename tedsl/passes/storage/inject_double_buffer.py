@@ -45,7 +45,7 @@ def inject_double_buffer(func: PrimFunc, *, options: DoubleBufferConfig = Double
 
 @dataclass(eq=False)
 class _Found:
-    """The allocations directly in the body of a loop, and the statements that fill marked ones."""
+    """The allocations directly in the body of a loop, and the statements that fill the marked ones."""
 
     allocations: dict[Var, Allocate] = field(default_factory=dict)
     fillings: dict[AttrStmt, tuple[Var, ...]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class _Found:
 
 
 def _marked(stmt: AttrStmt) -> tuple[Var, ...]:
-    """Returns the memory that `stmt` fills and that is marked: a stage of several outputs has a mark for each."""
+    """Returns the marked memory that `stmt` fills: a stage of several outputs has a mark for each."""
     memory: list[Var] = []
     at: Stmt = stmt
     while isinstance(at, AttrStmt) and at.attr_key == SCOPE and isinstance(at.node, Var):
@@ -91,7 +91,7 @@ class _Injector(ScopedRewriter):
         return _Doubled(done, contents, fillings, self.split).build() if fillings else done
 
     def possible(self, loop: For, found: _Found) -> dict[AttrStmt, tuple[Var, ...]]:
-        """Returns the fillings that can be done an iteration early."""
+        """Returns those fillings that can be done one iteration ahead, each with the memory that it fills."""
         chosen = {stmt: marked for stmt, marked in found.fillings.items()
                   if all(v in found.allocations and _is_fixed(found.allocations[v], loop) for v in marked)}
         while chosen:
@@ -105,7 +105,7 @@ class _Injector(ScopedRewriter):
         return chosen
 
     def depends(self, filling: Uses, others: Uses, doubled: set[Var]) -> bool:
-        """Tells whether a filling reads what the rest of the loop writes, or writes memory other than the doubled one."""
+        """Tells whether a filling reads memory that the rest of the loop writes, or writes memory other than `doubled`."""
         if filling.calls or filling.written - doubled - filling.allocated:
             return True
         overlap = self.may_overlap if others.written & self.may_overlap else set()
@@ -124,7 +124,7 @@ def _without(body: Stmt, fillings: dict[AttrStmt, tuple[Var, ...]]) -> Stmt:
 
 
 class _Replacing(ScopedRewriter):
-    """Replaces some statements by others, and takes allocations out."""
+    """Replaces statements and removes allocations."""
 
     def __init__(self, instead: dict[Any, Stmt], allocated: set[Var]) -> None:
         self.instead, self.allocated = instead, allocated
@@ -144,7 +144,7 @@ class _Replacing(ScopedRewriter):
 
 
 class _Doubled:
-    """Rebuilds one loop with its fillings done an iteration early."""
+    """Rebuilds one loop with its fillings done one iteration ahead."""
 
     def __init__(self, loop: For, found: _Found, fillings: dict[AttrStmt, tuple[Var, ...]], split: int) -> None:
         self.loop, self.fillings, self.split = loop, fillings, split
@@ -170,14 +170,14 @@ class _Doubled:
         return stmt
 
     def guarded(self) -> tuple[Stmt]:
-        """Returns one loop, with a condition around the filling."""
+        """Returns one loop with the filling for the next iteration under a condition."""
         loop = self.loop
         following = build.add(loop.loop_var, 1)
         some = build.less(following, build.add(loop.min, loop.extent))
         return (loop.replace(body=self.filling(following, some)),)
 
     def steps(self) -> list[Stmt | None]:
-        """Returns the iterations but the last, `split` of them in each step of the loop, and the remaining ones."""
+        """Returns the iterations except the last: a loop of `split` iterations per step, then the remaining ones."""
         loop, of = self.loop, self.loop.loop_var.dtype
         rest, factor = build.sub(loop.extent, 1), build.const(self.split, of)
         whole = build.floordiv(rest, factor)
@@ -196,12 +196,12 @@ class _Doubled:
         return parts
 
     def at(self, value: Expr, *, fill: bool = True) -> Stmt:
-        """Returns the body for one value of the loop variable; fill: with the filling for the value after it."""
+        """Returns the body for one value of the loop variable; fill: with the filling for the next value."""
         following = build.add(value, 1)
         return folded_copy(self.filling(following, build.const(fill, "bool")), {self.loop.loop_var: value})
 
     def filling(self, following: Expr, some: Expr) -> Stmt:
-        """Returns the body, in which the fillings are done for iteration `following`, if `some`."""
+        """Returns the body in which, if the condition `some` holds, the memory is filled for iteration `following`."""
         fillings = {}
         for key, stmt in self.places.items():
             filled = fold_node(IfThenElse(some, self.filled(stmt, following)))
@@ -209,7 +209,7 @@ class _Doubled:
         return _Filling(fillings)(self.frame)
 
     def filled(self, stmt: AttrStmt, value: Expr) -> Stmt:
-        """Returns `stmt` for the loop variable `value`, writing the half of that iteration."""
+        """Returns `stmt`, a filling, for the loop variable `value`, storing into the half of that iteration."""
         body: Stmt = stmt
         while isinstance(body, AttrStmt) and body.attr_key == SCOPE:
             body = body.body
@@ -221,7 +221,7 @@ class _Doubled:
         return body
 
     def halved(self, stmt: Stmt, value: Expr) -> Stmt:
-        """Returns `stmt` with every access to the doubled memory in the half of iteration `value`."""
+        """Returns `stmt` with every access to the doubled memory moved to the half of iteration `value`."""
         count = build.sub(value, self.loop.min)
         half = build.floormod(count, build.const(2, count.dtype))
         return _Halves({v: _scaled(half, node) for v, node in self.memory.items()})(stmt)  # type: ignore[no-any-return]

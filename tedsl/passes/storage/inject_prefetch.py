@@ -79,7 +79,9 @@ class _Injector(ScopedRewriter):
         return region
 
     def touched(self, buffer: Buffer, body: Stmt) -> list[tuple[Ends, ...]] | None:
-        """Returns the ends of each dimension for each load below `body`, relaxed over the loops inside; None if unknown."""
+        """Returns, for each load of `buffer` in `body`, the interval of each index over the loops inside; None if one is
+        unknown.
+        """
         regions: dict[BufferLoad, tuple[Ends, ...]] = {}
         for access in accesses(body):
             if access.memory is buffer and not access.writes and access.node not in regions:
@@ -90,7 +92,7 @@ class _Injector(ScopedRewriter):
         return list(regions.values())
 
     def reached(self, load: Access) -> tuple[Ends, ...] | None:
-        """Returns the ends of each index over all iterations of the loops around; None if unknown."""
+        """Returns the interval of each index of `load` over all iterations of the loops around it; None if unknown."""
         if any(_reads(index) or index.dtype.lanes > 1 for index in load.indices):
             return None
         region: tuple[Ends, ...] = tuple((index, index) for index in load.indices)

@@ -86,7 +86,9 @@ class _Injector(ScopedRewriter):
         return rolled
 
     def rolled(self, loop: For, around: Stmt, marked: _Marked, buffer: Buffer) -> Stmt:
-        """`made`, which holds `loop`, with the memory of `buffer` around it."""
+        """Returns `around`, which contains `loop`, with the memory of `buffer` allocated around it and rolling along `loop`;
+        `around` itself where the region does not move along `loop` by a fixed overlap.
+        """
         realize = marked.realized.get(buffer)
         if realize is None or any(v in marked.bound for r in realize.bounds for e in r.child_nodes() for v in variables(e)):
             return around
@@ -109,7 +111,9 @@ def _has_windows(body: Stmt, buffer: Buffer) -> bool:
 
 
 class _Rolled(Rewriter):
-    """Takes the realization of `buffer` out and wraps its accesses around; elements computed before are not stored again."""
+    """Removes the realization of `buffer` and wraps its indices around; elements that an earlier iteration computed are not
+    stored again.
+    """
 
     def __init__(self, buffer: Buffer, moving: Moving, first: Expr, known: Expr) -> None:
         super().__init__()

@@ -27,9 +27,10 @@ from tedsl.ir.walk.visitor import variables
 
 
 def place_window(attr: AttrStmt, offset: Expr, strides: Sequence[Expr], compact: Mapping[Var, Expr]) -> Stmt:
-    """Returns the body of `attr` with the window at `offset` of the buffer whose dimensions have `strides`, all in elements.
+    """Returns the body of `attr` with the window's pointer, offset and strides bound to those at `offset` of the buffer whose
+    dimensions have `strides` (in elements).
 
-    compact: the strides of the function's arrays, and what they are for compact arrays.
+    compact: maps the stride variables of the function's arrays to their values for compact arrays.
     """
     window, whole = attr.node
     assert isinstance(attr.value, Call)
@@ -102,7 +103,7 @@ class _Window:
                         "declare it as a te.var, to get whatever the memory has, and pass it on to the function")
 
     def contiguous(self, strides: Sequence[Expr]) -> None:
-        """Requires a window without strides to be contiguous in row-major order."""
+        """Refuses a window declared without strides whose elements are not contiguous in row-major order."""
         step: Expr = build.const(1, INT32)
         for extent, real in zip(reversed(self.window.shape), reversed(strides)):
             if build.as_int(extent) != 1:
@@ -114,7 +115,9 @@ class _Window:
             step = build.product_of_extents(step, extent)
 
     def must_equal(self, wanted: Expr, real: Expr, problem: str, hint: str) -> None:
-        """Requires equality for compact arrays at least; for others the arrays of a call are checked."""
+        """Refuses values that differ for compact arrays; where they may differ for other arrays only, adds a check of the
+        call.
+        """
         if build.as_int(self.analyzer.simplify(build.sub(wanted, real))) == 0:
             return
         usual = substitute(real, self.compact)
@@ -126,7 +129,7 @@ class _Window:
 
 
 class _Wide(Rewriter):
-    """Keeps offsets that are computed in 64 bits so in addresses, though the window declares its variables in 32."""
+    """Keeps addresses in int64 whose offset is computed in int64, although the window declares its variables as int32."""
 
     def rewrite(self, node: Any) -> Any:
         match node:

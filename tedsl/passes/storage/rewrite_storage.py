@@ -58,7 +58,7 @@ def rewrite_storage(func: PrimFunc) -> PrimFunc:
 
 @dataclass(eq=False)
 class _Life:
-    """The live range of one allocation: the statements (numbered in order) from its first to its last access."""
+    """The live range of one allocation: the numbers of the first and last statement that accesses it."""
 
     node: Allocate
     loops: int  # how many loops stand around the allocation itself
@@ -82,14 +82,16 @@ class _Slot:
 
 @dataclass
 class _Loop:
-    """A loop that is being visited: its first number, and the allocations in it that are live for all of it."""
+    """A loop that is being visited: its first statement number, and the allocations that are live for the whole loop."""
 
     begin: int
     carried: dict[_Life, None] = field(default_factory=dict)
 
 
 class _Planner:
-    """Takes the allocations out (into `pending`), numbers the statements, and puts the allocations back in `place`."""
+    """Takes allocations out of the code (into `pending`), numbers the statements, and puts the allocations back with
+    `place`.
+    """
 
     def __init__(self) -> None:
         self.clock = 0
@@ -162,7 +164,9 @@ class _Planner:
         return new
 
     def fenced(self, stmt: LetStmt | AssertStmt | AttrStmt, bound: set[Var] | None) -> Stmt:
-        """Returns the body of `stmt`; allocations that need a variable of `bound` stay in it, all of them if it is None."""
+        """Returns `stmt` with its body visited. Allocations that depend on a variable of `bound` stay inside it; all of them if
+        `bound` is None.
+        """
         outer, self.pending = self.pending, []
         body = self.settle(self.visit(stmt.body), bound)
         self.pending = outer + self.pending
@@ -248,7 +252,7 @@ def _free_slot(slots: list[_Slot], life: _Life, size: Expr) -> _Slot | None:
 
 
 def _notes(node: Allocate) -> dict[str, Any]:
-    """Returns the annotations of an allocation that another one must have too to share it: its shape need not be the same."""
+    """Returns those annotations of an allocation (all but its shape) that must be equal for two allocations to share memory."""
     return {key: value for key, value in node.annotations.items() if key != LOGICAL_SHAPE}
 
 

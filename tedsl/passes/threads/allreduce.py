@@ -1,10 +1,10 @@
-"""A reduction across threads as loops: the values of all threads of a group, one after the other.
+"""A reduction across threads as loops over the values of all threads of a group.
 
 before:  attr [sum] "reduce_scope" { tvm_thread_allreduce(1, L[0], condition, R, threadIdx.x) }     on threadIdx.y, threadIdx.x
 after:   for (threadIdx.y) { R[threadIdx.y] = 0;  for (threadIdx.x) { if (condition) { R[threadIdx.y] += L[...] } } }
 
-Every thread of the group reads the result, R, of which there is one for the group: the neutral element first, then the
-values in the order of the threads.
+Every thread of the group reads the result R, of which there is one per group. It starts as the neutral element; the values are
+combined in the order of the threads.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class CommonMemory:
         return [self._of_statement(read) for read in reads([expr], self.around, wanted=self._is_used)]
 
     def accesses(self, stmt: Stmt) -> list[Access]:
-        """Returns the accesses of a simple statement to common memory, loads first; a pointer that a call gets counts as a
+        """Returns the accesses of a simple statement to common memory, loads first. A pointer passed to a call counts as a
         store.
         """
         return [self._of_statement(access) for access in accesses(stmt, self.around, wanted=self._is_used)
@@ -54,5 +54,7 @@ class CommonMemory:
         return (node.buffer_var if isinstance(node, Load) else node) in self.memories
 
     def _of_statement(self, access: Access) -> Access:
-        """Returns the access at the place of its statement: threads wait between statements, not inside expressions."""
+        """Returns `access` with the surroundings of its statement only: threads wait between statements, not inside
+        expressions.
+        """
         return Access(access.node, self.around, access.statement)

@@ -1,4 +1,4 @@
-"""One launch per kernel: every thread axis is declared once, at its outside, and has one variable.
+"""One launch per kernel: every thread axis is declared once, outermost, and has one variable.
 
 before:  attr [blockIdx.x] "thread_extent" = 4 { for (k: 0, 8) {
            attr [threadIdx.x] "thread_extent" = 16 { S[threadIdx.x] = ... };
@@ -6,7 +6,7 @@ before:  attr [blockIdx.x] "thread_extent" = 4 { for (k: 0, 8) {
 after:   attr [blockIdx.x] "thread_extent" = 4; attr [threadIdx.x] "thread_extent" = 16 {
            for (k: 0, 8) { S[threadIdx.x] = ...; ... = S[threadIdx.x] } }
 
-All threads of a launch run all of it; a place that names no thread axis is run by each of them.
+All threads of a launch run all of its statements; a statement that names no thread axis is run by each of them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Thread:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A launch: its axes, from blockIdx.z to threadIdx.x as far as there are, and what each thread runs."""
+    """A launch: its axes, those of blockIdx.z to threadIdx.x that it has, and the statements that each thread runs."""
 
     axes: tuple[Thread, ...]
     body: Stmt
@@ -74,13 +74,13 @@ class Kernel:
         return [thread for thread in self.axes if not thread.is_block and not thread.is_single]
 
     def distinct_threads(self) -> Axes:
-        """The threads of one block, as axes whose points may meet."""
+        """The threads of one block as axes for `may_meet`."""
         shared = [thread for thread in self.axes if thread.is_block or thread.is_single]
         return Axes([thread.loop for thread in self.threads], [thread.loop for thread in shared])
 
     @property
     def running(self) -> Kernel:
-        """The kernel with 0 in place of the axes that have a single thread."""
+        """The kernel with 0 substituted for axes that have a single thread."""
         single: dict[Var, Expr] = {thread.var: IntImm(thread.var.dtype, 0) for thread in self.axes if thread.is_single}
         return Kernel(self.axes, substitute(self.body, single) if single else self.body)
 
@@ -100,7 +100,7 @@ def loops_over(axes: Sequence[Thread], body: Stmt) -> Stmt:
 
 
 def gather_threads(func: PrimFunc) -> PrimFunc:
-    """Move the launches of each kernel to its outside; a function without kernels is returned as it is."""
+    """Moves the launches of each kernel to its outside; a function without kernels is returned unchanged."""
     return func.with_body(_Gatherer()(func.body)) if has_launch(func.body) else func
 
 

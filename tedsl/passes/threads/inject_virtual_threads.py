@@ -4,10 +4,10 @@ before:  attr [vthread] "virtual_thread" = 2 {
            allocate(L, [4]) { for (k: 0, 8) { S[k] = A[k]; L[0] = S[k*2 + vthread]; B[vthread*8 + k] = L[0] } } }
 after:   allocate(L, [8]) { for (k: 0, 8) { S[k] = A[k]; L[0] = S[k*2]; L[4] = S[k*2 + 1]; B[k] = L[0]; B[8 + k] = L[4] } }
 
-Memory whose content differs from copy to copy gets room for each. A statement without loops is copied out if there are
-fewer than 16 threads; otherwise a loop `vthread.s` stands around it. Threads called "cthread" share nothing that is
-allocated inside of them. What is the same for all threads, and goes to memory that they share, is done once: n copies of
-B[0] += A[k] would count it n times.
+Memory whose content differs from copy to copy gets a part for each. A statement without loops is copied if there are fewer than
+16 threads; otherwise a loop `vthread.s` is put around it. Threads called "cthread" share no memory that is allocated inside of
+them. A statement that is the same for all threads and writes memory that they share runs once: n copies of B[0] += A[k] would
+add n times.
 """
 
 from __future__ import annotations
@@ -76,8 +76,11 @@ class _Virtual(ScopedRewriter):
 
 
 class _Injector:
-    """Copies the statements of `body` that depend on `var` or write memory of each thread; `share`: memory that does not
-    differ is not such memory."""
+    """Copies the statements of `body` that depend on the virtual thread `var`, or that write memory of which each thread has a
+    part.
+
+    share: memory whose content does not differ among the threads is shared by them.
+    """
 
     def __init__(self, var: Var, count: int, share: bool, body: Stmt) -> None:
         self.var, self.count, self.share = var, count, share
@@ -105,8 +108,8 @@ class _Injector:
                 return seq(*[self(part) for part in stmt.child_nodes() if isinstance(part, Stmt)])
 
     def is_each(self, stmt: Stmt) -> bool:
-        """Tells whether each thread runs `stmt`, whose parts are decided separately: it differs, or writes memory of each
-        thread.
+        """Tells whether each thread runs a copy of `stmt` (a store or call): because it depends on the thread, or writes memory
+        of which each thread has a part.
         """
         memory: Sequence[Var] = (stmt.buffer_var,) if isinstance(stmt, Store) else ()
         if isinstance(stmt, Evaluate):
@@ -139,7 +142,7 @@ class _Injector:
 
 
 class _Shifted(Rewriter):
-    """Moves each access to enlarged memory to the part that belongs to the thread."""
+    """Moves each access to memory with a part per thread to the part of the thread."""
 
     def __init__(self, var: Var, strides: dict[Var, Expr]) -> None:
         super().__init__()
@@ -182,7 +185,9 @@ def _touched(var: Var, body: Stmt, depends: Dependence) -> set[Var]:
 
 
 def _collect(stmt: Stmt, around: frozenset[Var], depends: Dependence, affects: dict[Var, set[Var]]) -> None:
-    """Note in `affects` what depends on each variable. around: what decides whether `stmt` runs."""
+    """Records in `affects` the variables and memory that depend on each variable. around: the variables that decide whether
+    `stmt` runs.
+    """
     def into(target: Var, *exprs: Expr | None) -> None:
         for source in around.union(*(depends(e) for e in exprs if e is not None)):
             affects.setdefault(source, set()).add(target)

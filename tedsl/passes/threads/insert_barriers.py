@@ -1,11 +1,11 @@
-"""Let the threads of a block wait for each other where one uses what another wrote, or writes what another still uses.
+"""Make the threads of a block wait for each other where one uses what another wrote, or writes what another still uses.
 
 before:  for (k: 0, 4) { S[threadIdx.x] = A[k*8 + threadIdx.x];  B[k*8 + threadIdx.x] = S[7 - threadIdx.x] }
 after:   for (k: 0, 4) { tvm_storage_sync("shared");  S[threadIdx.x] = A[k*8 + threadIdx.x];
                          tvm_storage_sync("shared");  B[k*8 + threadIdx.x] = S[7 - threadIdx.x] }
 
-The first of these stands there for the next iteration. A barrier is met by all threads of the block or by none: where a
-condition that differs among them would keep some away, it is moved inwards, around the statements between the barriers.
+The first barrier is for the next iteration. A barrier is reached by all threads of the block or by none: a condition that
+differs among them is moved inwards, around the statements between the barriers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Entry = Access | None  # None: a barrier that is sure to be met
 
 
 def insert_barriers(func: PrimFunc) -> PrimFunc:
-    """Insert the barriers that the kernels of `func`, whose launches are gathered, need; without kernels it stays as it is."""
+    """Returns `func` with the barriers that its kernels need; `func` itself if it has no kernels. Launches must be gathered."""
     return func.with_body(_Inserter()(func.body)) if has_launch(func.body) else func
 
 
@@ -80,8 +80,9 @@ class _Pending:
 
 
 class _KernelBarriers:
-    """Inserts barriers into one kernel. Called with a statement and the variables of the loops around it, returns the statement
-    with barriers and its accesses."""
+    """Inserts barriers into one kernel. A call with a statement and the variables of the loops around it returns the statement
+    with barriers, and its accesses.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self.uniform = Uniformity(kernel)
@@ -142,9 +143,10 @@ class _KernelBarriers:
         return [*self.common.reads(expr)]
 
     def meets(self, entries: Sequence[Entry], pending: _Pending, fixed: Set[Var], carried: Var | None = None) -> bool:
-        """Tells whether an access of `entries` before the first barrier must wait for a pending one.
+        """Tells whether an access of `entries` before their first barrier (None) must wait for a pending access.
 
-        Where data decides which threads come, they are trusted to keep apart in the caller's memory: nobody can know better.
+        Where data decides which threads run a statement, threads are assumed not to conflict in the caller's memory, since that
+        cannot be checked.
         """
         for entry in entries:
             if entry is None:
@@ -157,11 +159,11 @@ class _KernelBarriers:
         return False
 
     def keep_apart(self, earlier: Access, later: Access, fixed: Set[Var]) -> bool:
-        """Tells whether `later` is proved not to meet `earlier`, at a place where threads cannot wait, though `may_meet` cannot
-        tell.
+        """Tells whether it is proved that `later` touches no element of `earlier`, where threads cannot wait and `may_meet`
+        does not decide.
 
-        A note of checked mode comes right after its own store, which is looked at itself: all that it may wait for is a
-        memory that is cleared.
+        A store to a shadow buffer of checked mode directly follows the store that it records, which is compared itself: it only
+        has to wait for the clearing of the shadow buffer.
         """
         if not self.decided_by_data:
             return False
@@ -176,7 +178,7 @@ class _KernelBarriers:
 
     @contextmanager
     def within(self, step: Step) -> Iterator[None]:
-        """Look at what stands inside of a loop, condition or let."""
+        """Context manager in which accesses are collected as inside the loop, condition or let `step`."""
         outside, self.common.around = self.common.around, self.common.around.within(step)
         yield
         self.common.around = outside
@@ -185,7 +187,7 @@ class _KernelBarriers:
 
     def sequence(self, stmts: Sequence[Stmt], around: Set[Var], carried: Var | None = None, repeats: bool = False,
                  before: Sequence[Entry] = ()) -> tuple[list[Stmt], list[Entry], bool]:
-        """Insert barriers between `stmts`, and between them and `before`, the accesses right before.
+        """Inserts barriers between `stmts`, and between them and `before`, the accesses right before them.
 
         repeats: they are the body of a loop, so that an iteration also waits for the one before; carried: the variable of that
         loop. Returns the statements, their accesses, and whether a barrier was inserted.
@@ -259,7 +261,7 @@ class _KernelBarriers:
         return branch if same else branch.replace(then_case=then, else_case=other), [*self.reads(condition), *_sure(entries)]
 
     def apart(self, branch: IfThenElse, side: Stmt) -> Stmt:
-        """Split `branch`, whose condition differs among threads, into branches around single statements."""
+        """Splits `branch`, whose condition differs among threads, into branches around single statements."""
         met = meeting(side)
         if met is not None:
             divergent(met, branch.condition, "the condition")
@@ -279,7 +281,7 @@ class _KernelBarriers:
 
 
 def _sure(entries: Sequence[Entry]) -> list[Entry]:
-    """Returns the accesses of a statement that may not run, without its barriers, on which no other access can rely."""
+    """Returns `entries` without barriers: those of a statement that may not run cannot be relied on."""
     return [entry for entry in entries if entry is not None]
 
 

@@ -1,8 +1,8 @@
-"""Statements rewritten so that a barrier fits between their parts, though threads differ in what stands around it.
+"""Rewrites statements so that a barrier fits between their parts, although threads differ in the conditions around them.
 
-    if (x < 6) { S[..] = ..; .. = S[..] }       ->   if (x < 6) { S[..] = .. };  if (x < 6) { .. = S[..] }
-    assert (x < n) { S[..] = ..; .. = S[..] }   ->   assert (x < n);  S[..] = ..;  .. = S[..]
-    let v = A[x] { S[..] = v; .. = S[..] }      ->   allocate(v, local) { v[0] = A[x];  S[..] = v[0];  .. = S[..] }
+if (x < 6) { S[..] = ..; .. = S[..] }       ->   if (x < 6) { S[..] = .. };  if (x < 6) { .. = S[..] }
+assert (x < n) { S[..] = ..; .. = S[..] }   ->   assert (x < n);  S[..] = ..;  .. = S[..]
+let v = A[x] { S[..] = v; .. = S[..] }      ->   allocate(v, local) { v[0] = A[x];  S[..] = v[0];  .. = S[..] }
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tedsl.passes.threads.uniform import Uniformity
 
 
 def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
-    """Put `stmt` under `condition`, which has no loads, with the condition as far inside as possible."""
+    """Returns `stmt` under `condition`, which has no loads, with the condition as far inside as possible."""
     match stmt:
         case SeqStmt():
             return seq(*[guarded(condition, part, uniform) for part in stmt.seq])
@@ -37,12 +37,14 @@ def guarded(condition: Expr, stmt: Stmt, uniform: Uniformity) -> Stmt:
 
 
 def checked_before(stmt: AssertStmt) -> Stmt:
-    """Put the assertion before its body, which may contain a barrier then: a thread that fails ends the kernel for all."""
+    """Returns the assertion followed by its body, which may then contain a barrier: a thread that fails ends the kernel for
+    all.
+    """
     return seq(stmt.replace(body=no_op()), stmt.body)
 
 
 def kept(stmt: LetStmt) -> Allocate:
-    """Turn a let into memory of the thread, where the value stays available after a barrier."""
+    """Returns a let as memory of the thread, in which the value stays available after a barrier."""
     of, lanes = stmt.value.dtype.element, stmt.value.dtype.lanes
     memory, first = pointer_var(stmt.var.name, of, "local"), build.const(0, "int32")
     place = first if lanes == 1 else Ramp(first, build.const(1, "int32"), lanes)

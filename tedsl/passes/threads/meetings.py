@@ -46,9 +46,9 @@ def meeting(stmt: Stmt) -> Stmt | None:
 
 
 def divergent(stmt: Stmt, expr: Expr, where: str, *, written: bool = True) -> NoReturn:
-    """Raise LoweringError for a barrier or reduction that only some threads reach.
+    """Raises LoweringError for a barrier or reduction that only some threads reach.
 
-    where: what stands around it. written: it is the user's, not a barrier that had to be inserted.
+    where: the statement around it. written: the user wrote the barrier; otherwise it had to be inserted.
     """
     what = "the barrier tvm_storage_sync" if is_barrier(stmt) else "the reduction across threads (tvm_thread_allreduce)"
     if not written:

@@ -21,7 +21,9 @@ from tedsl.passes.facts.threads import has_launch, launched, scope_of
 
 
 def own_memory(func: PrimFunc) -> PrimFunc:
-    """Move allocations of such memory inside of the launch; a function without any is returned as it is."""
+    """Returns `func` with allocations of memory of a thread or a block moved inside the launch; `func` itself if there are
+    none.
+    """
     return func.with_body(_Owner()(func.body)) if has_launch(func.body) else func
 
 
@@ -34,7 +36,7 @@ class _Owner(ScopedRewriter):
 
 
 def _inside(stmt: Allocate | BufferRealize) -> Stmt:
-    """Move the allocation into the kernel that alone uses its memory; without such a kernel it stays."""
+    """Moves the allocation into the only kernel that uses its memory; leaves it in place if there is no such kernel."""
     data = stmt.buffer_var if isinstance(stmt, Allocate) else stmt.buffer.data
     if scope_of(data.type_annotation) == "global":
         return stmt
@@ -55,7 +57,7 @@ class _Uses:
     elsewhere: bool = False
 
     def look(self, stmt: Stmt, *, again: bool) -> None:
-        """Note the uses in `stmt`. again: it stands in a loop, and may find what an earlier iteration left there."""
+        """Records the uses in `stmt`. again: it is in a loop, and may use what an earlier iteration left there."""
         if isinstance(stmt, AttrStmt) and launched(stmt) is not None:
             if any(self.names(node) for node in post_order(stmt)):
                 self.kernels.append(stmt)

@@ -1,4 +1,4 @@
-"""Memory that belongs to one thread, and is used before and after a barrier: every thread gets a part of it."""
+"""Memory of one thread that is used before and after a barrier: it becomes memory with one part per thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tedsl.passes.threads.meetings import is_allreduce, meeting, reduction_parts
 
 
 class PrivateMemory:
-    """Moves each access to memory of one thread to the part of that thread. Called with a phase, returns the new phase."""
+    """Moves each access to memory of one thread to the part of that thread. A call with a phase returns the rewritten phase."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.threads = kernel.threads
@@ -43,7 +43,7 @@ class PrivateMemory:
         self.size[memory] = size
 
     def _share_results(self, stmt: Evaluate) -> None:
-        """Note that a reduction across threads has one result for all threads that take part."""
+        """Records that the result of a reduction across threads is shared by all threads that take part."""
         _, results, reduced = reduction_parts(stmt)
         group = [thread for thread in self.threads if thread.var not in reduced]
         for memory in results:
@@ -53,11 +53,11 @@ class PrivateMemory:
             self.owners[memory] = [thread for thread in self.owners[memory] if thread in group]
 
     def copies(self, memory: Var) -> list[Thread]:
-        """Returns the axes each of whose threads has a part of `memory` of its own."""
+        """Returns the axes along which each thread has a part of `memory` of its own."""
         return self.owners.get(memory, [])
 
     def part(self, memory: Var) -> Expr | None:
-        """Returns the first element of the part of a thread; None if the memory is one for all threads."""
+        """Returns the index of the first element of a thread's part; None if all threads share the memory."""
         owners = self.copies(memory)
         if not owners:
             return None

@@ -3,8 +3,8 @@
     L[0] = 8;  while (L[0] > 0) { ...;  L[0] = L[0] / 2 }              the same way in all threads
     L[0] = threadIdx.x;  while (L[0] > 0) { ...;  L[0] = L[0] / 2 }    each thread goes its own
 
-Memory of one thread, here L, holds the same in all threads if each store to it is made by all of them, to the same place, of
-the same value.
+Memory of one thread, here L, has the same content in all threads if all threads execute each store to it, with equal indices
+and values.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from tedsl.passes.threads.gather_threads import Kernel
 
 
 class Uniformity:
-    """Tells which values are the same for all threads: `varies(expr)` is whether threads of one block may see different values.
+    """Decides which values are equal in all threads: `varies(expr)` tells whether threads of one block may see different
+    values.
 
-    Values from memory of the block differ where the indices do.
+    Values loaded from memory of the block may differ if the indices do.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -43,7 +44,9 @@ class Uniformity:
         return not any(isinstance(node, Load) or (isinstance(node, Call) and not node.op.is_pure) for node in post_order(expr))
 
     def _not_followed(self, body: Stmt) -> set[Var]:
-        """Returns the memory of unknown content: of a warp, never stored to here, or given to a call as a pointer."""
+        """Returns the memory whose content is unknown: memory of a warp, never stored to here, or passed to a call as a
+        pointer.
+        """
         filled, given = set[Var](), set[Var]()
         for node in post_order(body):
             if isinstance(node, Store):
@@ -56,7 +59,7 @@ class Uniformity:
                 if memory in given or memory not in filled or scope_of(memory.type_annotation) == "warp"}
 
     def _spread(self, stmt: Stmt, apart: bool) -> None:
-        """Note the loop variables, lets and memory whose values differ. apart: only some threads run `stmt`."""
+        """Records the loop variables, lets and memory in `stmt` whose values differ. apart: only some threads run `stmt`."""
         match stmt:
             case For(min=low, extent=extent):
                 if self.varies(low) or self.varies(extent):
