@@ -190,5 +190,5 @@ def select(cond: Any, t: Any, f: Any) -> Expr:
 
 
 def likely(cond: Any) -> Expr:
-    """`cond`, marked as likely to hold: a hint for branch layout."""
+    """`cond`, marked as likely to be true: a hint for branch layout."""
     return build.likely(as_condition(cond, "likely"))

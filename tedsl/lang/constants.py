@@ -40,7 +40,9 @@ def infinity(dtype: object) -> Expr:
 
 
 def lowest_value(dtype: DType) -> Expr:
-    """The lower bound of all values of `dtype`, the identity of max: -inf for floats, for a row of -inf has maximum -inf."""
+    """The lower bound of all values of `dtype`, which is the identity of max: -inf for floats, since a row of -inf has maximum
+    -inf.
+    """
     return build.const(-math.inf, dtype) if dtype.is_float else min_value(dtype)
 
 

@@ -120,15 +120,15 @@ def compute(shape: Any, fcompute: Callable[..., Values], name: str = "compute", 
 @entry
 def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",
             attrs: Mapping[str, Any] | None = None, *, info: Any = None, axes: str | Sequence[str] = "") -> Any:
-    """A new tensor by a formula: its element [i, j] is `fcompute(i, j)`.
+    """A new tensor defined by a formula: its element [i, j] is `fcompute(i, j)`.
 
     shape: as of te.placeholder. fcompute: takes one index per dimension (or *indices) and returns the value; a tuple of values
     makes several tensors, which are returned as a tuple. A reduction (te.sum, te.max, ...) must be the whole value.
     tag, attrs: for schedules to find the operation by. info (ours): a typed record of the operator family, `op.info`.
-    axes (ours): what to name the axes, with their numbers: "ax" makes ax0, ax1, ...; or a name for each; else after the
+    axes (ours): names of the axes, with their numbers: "ax" makes ax0, ax1, ...; or a name for each; the default is the
     parameters of fcompute.
     The dtype is that of the value: an integer with a float takes the float's dtype, otherwise the wider, at equal width
-    unsigned; a Python number takes the dtype beside it if it fits. All rules: the head of `lang/declare.py`.
+    unsigned; a Python number takes the other operand's dtype if it fits. All rules: the head of `lang/declare.py`.
     """
     where = opening("compute", name)
     tag = current_tag(tag, where)
@@ -163,7 +163,7 @@ def define(shape: tuple[Expr, ...], fcompute: Callable[..., Any], names: Sequenc
 
 
 def _intrinsic_call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, shape: tuple[Expr, ...]) -> Any:
-    """The call of an intrinsic that a function of fewer indices than dimensions must return."""
+    """The intrinsic call returned by a function that takes fewer indices than there are dimensions; refuses any other value."""
     where = opening("compute", name)
     wrong = _wrong_rank([a.name for a in axis], str(len(axis)), len(shape), where)
     try:
@@ -176,7 +176,7 @@ def _intrinsic_call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], nam
 
 
 def check_axes_are_free(op: ComputeOp, where: str) -> None:
-    """Refuse a reduce axis that a compute read by `op` reduces over already; note those of `op`."""
+    """Refuses a reduce axis over which a compute read by `op` already reduces; registers those of `op`."""
     if not op.reduce_axis:
         return
     for axis in op.reduce_axis:
@@ -219,7 +219,7 @@ def _whole_numbers(shape: Any) -> Any:
 
 
 def opening(what: str, name: object) -> str:
-    """The beginning of an error message: what is declared, and its name if the user gave one."""
+    """The beginning of an error message: the kind of declaration, and its name if the user gave one."""
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{what}: the name is a str, not {name!r}", hint="write name='B' after the other arguments")
     check_name(name, f"a {what}")
@@ -272,7 +272,9 @@ _INDEXING_DATA = re.compile(r"only integers, slices|indices must be integers or 
 
 
 def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, where: str) -> Any:
-    """The value of `fcompute` at the variables of the axes; Python's errors at frequent mistakes become errors with a hint."""
+    """The result of `fcompute` for the variables of the axes; Python's errors at frequent mistakes become errors with a
+    hint.
+    """
     try:
         return fcompute(*[a.var for a in axis])
     except NameError as error:
@@ -294,7 +296,7 @@ def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, wh
 
 
 def _values(value: Any, where: str) -> tuple[Expr, ...]:
-    """The returned value, or tuple of them, as expressions."""
+    """The value, or tuple of values, that the function returned, as expressions."""
     if value is None:
         raise ExpressionError(f"{where}: the function returned None", hint="does it end with `return`?")
     items = tuple(value) if isinstance(value, (tuple, list)) else (value,)

@@ -77,7 +77,8 @@ COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal"))
 
 def binary(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> Any:
     """The elementwise `a operator b`, broadcast as in numpy; at least one operand is a tensor, the other may be a scalar value.
-    NotImplemented (for Python to report) where the other is neither. name, tag: of the compute, if not the usual ones.
+
+    Returns NotImplemented, which Python reports, for any other operand. name, tag: of the compute, instead of the usual ones.
     """
     function = BINARY[operator]
     where = f"{operator} of tensors"
@@ -119,7 +120,7 @@ def map_elements(operator: str, function: Callable[[Any], Any], x: Any, *, name:
 
 
 def combine_elements(operator: str, a: Any, b: Any, *, name: str = "", tag: str = "") -> Any:
-    """`a operator b` for tensors and values, broadcast; of two values the expression. operator: as topi names it."""
+    """`a operator b` for tensors and values, broadcast; an expression if both are scalar values. operator: its name in topi."""
     if operator not in BINARY:
         raise OptionError(f"there is no operator {operator!r} on tensors", hint=f"one of {', '.join(BINARY)}")
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
@@ -182,7 +183,9 @@ def broadcast_element(tensor: Tensor, indices: Sequence[Any], shape: tuple[Expr,
 
 
 def _scalar(value: Any, beside: Tensor, where: str) -> Any:
-    """The operand `value` beside a tensor; a Python number stays a number, so that it takes the dtype of the elements."""
+    """The scalar operand `value` of an operator on a tensor; a Python number stays one, so that it takes the dtype of the
+    elements.
+    """
     if isinstance(value, (bool, int, float)):
         return value
     expr = as_value(value, where)
@@ -196,7 +199,7 @@ def _scalar(value: Any, beside: Tensor, where: str) -> Any:
 
 def _compute(shape: tuple[Expr, ...], at: Callable[[tuple[Any, ...]], Expr], name: str, tag: str,
              info: ElementwiseOp) -> Tensor:
-    """A compute over axes named ax0, ax1, ... as TVM names them; a tag_scope around it wins over `tag`."""
+    """A compute over axes named ax0, ax1, ... as in TVM. The tag of an enclosing tag_scope takes precedence over `tag`."""
     names = [f"ax{position}" for position in range(len(shape))]
     return Tensor(define(shape, lambda *i: at(i), names, name, tag=scope_tag() or tag, info=info))
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class StatementsOp(Operation):
-    """Base of operations whose elements statements compute, over buffers that stand for the tensors."""
+    """Base of operations whose elements are computed by statements over placeholder buffers."""
 
     inputs: tuple[Tensor, ...]
     input_placeholders: tuple[Buffer, ...]
@@ -64,10 +64,10 @@ class StatementsOp(Operation):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExternOp(StatementsOp):
-    """`body` computes every output in whole, from the whole of every input.
+    """An operation whose `body` computes every output whole, from the whole of every input.
 
-    input_placeholders, output_placeholders: the buffers that the body uses in place of the tensors. Lowering puts the real
-    memory there: their data pointers, and variables in their shapes, strides and offsets get values.
+    input_placeholders, output_placeholders: the buffers that the body uses in place of the tensors. Lowering binds their data
+    pointers, and variables in their shapes, strides and offsets, to the real memory.
     info: a typed record of the operator family that made it, as of ComputeOp.
     """
 
@@ -162,7 +162,7 @@ def _dtypes(dtype: Any, inputs: Sequence[Tensor], count: int, where: str) -> lis
 
 
 def _given(buffers: Any, expected: list[Buffer], what: str, where: str) -> list[Buffer]:
-    """The buffers of the caller's making, where there are some; they must fit the tensors."""
+    """The buffers that the caller declared, None for those to be created; refuses buffers that do not fit the tensors."""
     if buffers is None:
         return expected
     given = [buffers] if isinstance(buffers, Buffer) else list(buffers) if isinstance(buffers, (list, tuple)) else None
@@ -186,7 +186,7 @@ def _given(buffers: Any, expected: list[Buffer], what: str, where: str) -> list[
 
 
 def _may_be(declared: Expr, actual: Expr) -> bool:
-    """Whether a declared dimension of a buffer fits that of its tensor: it is a variable, which takes the value, or equal."""
+    """Whether a declared dimension of a buffer fits that of its tensor: it is equal, or a variable, which is bound to it."""
     return isinstance(declared, Var) or build.as_int(declared) == build.as_int(actual) is not None \
         or structural_equal(declared, actual, map_free_vars=False)
 
@@ -213,7 +213,7 @@ def _body(fcompute: Any, ins: Sequence[Buffer], outs: Sequence[Buffer], where: s
 
 
 def _check_inputs_are_read_only(body: Stmt, ins: Sequence[Buffer], where: str) -> None:
-    """Refuses stores to inputs: other stages read them too, before or after as the schedule says."""
+    """Refuses stores to inputs: other stages read them too, before or after this one."""
     inputs = {buffer.data: buffer.name for buffer in ins}
     for node in post_order(body):
         data = node.buffer.data if isinstance(node, BufferStore) else node.buffer_var if isinstance(node, Store) else None

@@ -14,7 +14,7 @@ from tedsl.lang.value import check_call
 
 
 def check_formula(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -> tuple[IterVar, ...]:
-    """The reduce axes of `body`. Raises where a reduction is misplaced or an axis does not belong to this formula."""
+    """The reduce axes of `body`. Raises an error if a reduction is not the whole body or an axis belongs to another formula."""
     reduction = check_outputs(body, where)
     reduce_axis = reduction.axis if reduction is not None else ()
     own = {a.var: None for a in axis}  # a dict: the message lists them in order
@@ -32,7 +32,7 @@ def check_formula(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str)
 
 
 def check_outputs(body: tuple[Expr, ...], where: str) -> Reduce | None:
-    """The Reduce node that `body` is, or None; all outputs must be values of the same reduction."""
+    """The Reduce node of which all outputs are values; None if the body is not a reduction. Refuses a mixture."""
     first = next((e for e in body if isinstance(e, Reduce)), None)
     if first is None:
         return None

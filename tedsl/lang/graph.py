@@ -1,4 +1,4 @@
-"""The graph of operations: its order, its readers, and copies that read other tensors."""
+"""The graph of operations: its order, the readers of each tensor, and copies that read other tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ O = TypeVar("O", bound=Operation)
 
 
 def producers_first(ops: Iterable[Operation]) -> list[Operation]:
-    """`ops` and everything that they read, each once, an operation after those it reads.
+    """`ops` and everything that they read, directly or not, each once, producers before their readers.
 
     The order is that of a depth-first walk along `input_tensors`: the same program gives the same order.
     """
@@ -44,8 +44,8 @@ def consumers(ops: Iterable[Operation]) -> dict[Tensor, list[Operation]]:
 def replace_inputs(op: O, mapping: Mapping[Tensor, Tensor]) -> O:
     """A copy of `op` that reads `mapping[t]` wherever `op` reads `t`; `op` itself if it reads none of them.
 
-    The axes stay the same objects, so that schedules that name them stay valid; an extent that is read from a tensor
-    is therefore still read from the old one.
+    The axes stay the same objects, so that schedules that refer to them stay valid. Therefore an extent that is read from a
+    tensor is still read from the old tensor.
     """
     if not any(tensor in mapping for tensor in op.input_tensors):
         return op

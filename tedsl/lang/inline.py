@@ -22,10 +22,10 @@ Lookup = Callable[[ProducerLoad], "tuple[ComputeOp, Sequence[Expr]] | None"]
 
 
 class Inliner:
-    """Replaces loads of inlined tensors by their formulas at those indices, and loads in these again.
+    """Replaces loads of inlined tensors by their formulas at the loaded indices, and the loads in those formulas in turn.
 
-    Explicit stack; each shared node once. Loads of one element share one copy of its formula: x[i] * x[i] in a chain of
-    inlined stages stays as large as it was written.
+    Uses an explicit stack and rewrites each shared node once. Loads of one element share one copy of its formula: x[i] * x[i]
+    in a chain of inlined stages does not grow.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -60,7 +60,9 @@ class Inliner:
         return done[root]  # type: ignore[no-any-return]
 
     def _formula(self, load: ProducerLoad) -> Expr | None:
-        """The formula of an element of an inlined tensor; its indices are looked through already. None for other tensors."""
+        """The formula for the element of an inlined tensor, whose indices have been rewritten already; None for other
+        tensors.
+        """
         formula = self.lookup(load)
         if formula is None:
             return None
@@ -75,7 +77,8 @@ class Inliner:
 
 
 def _as_stored(op: ComputeOp, body: Expr) -> Expr:
-    """`body`, wrapped to the dtype of `op` as a store would wrap it, since index arithmetic itself never wraps.
+    """`body` wrapped to the dtype of `op` as a store would wrap it; index arithmetic, which the formula becomes part of, never
+    wraps.
 
     Symbolic extents are assumed to keep index arithmetic within int32.
     """

@@ -20,7 +20,7 @@ _ALIKE = {**dict.fromkeys((*MATH_UNARY, *MATH_BINARY, *BITS_BINARY, "bitwise_not
 def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
     """The operator `func_name`, such as "tir.exp", of `args`; its value has the dtype `dtype` (None: no value).
 
-    A constant takes the dtype of the operands beside it. Bits of signed and unsigned integers of one width may be mixed.
+    A constant takes the dtype of the other operands. Signed and unsigned integers of one width may be mixed in bit operations.
     DTypeError where the operator does not give `dtype` for these arguments: convert its value with .astype.
     """
     op = Op.get(func_name)
@@ -37,7 +37,9 @@ def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
 
 
 def _operand(value: Any, op: Op, short: str, place: int, of: DType) -> Expr:
-    """An argument as an expression; a constant as one of the dtype of the result, if the operator takes that there."""
+    """An argument as an expression; a constant gets the dtype `of` of the result if the operator takes that at this
+    position.
+    """
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     alike = place >= _ALIKE.get(short, len(OPS)) and not (short == "ldexp" and place == 1)
     if not alike or not (is_number or isinstance(value, IntImm)) or not (of.is_float or of.is_integer):
@@ -86,7 +88,7 @@ def call_packed(func_name: str, *args: Any) -> Expr:
 
 
 def _packed(value: Any) -> Any:
-    """`value` as an argument of call_packed: a buffer, or an ir_builder's pointer, becomes the description of an array."""
+    """`value` as an argument of call_packed: a buffer, or an ir_builder's pointer, becomes an array descriptor."""
     if isinstance(value, BufferVar):
         return value.as_array() if value.shape is not None else value.as_expr()
     return array_of(value) if isinstance(value, Buffer) else value

@@ -1,4 +1,5 @@
-"""Functions of values. All take expressions or numbers; a function of floats keeps the dtype, float16 and bfloat16 included.
+"""Functions of scalar values. All take expressions or numbers; a function of floats keeps the dtype, float16 and bfloat16
+included.
 
 On whole tensors use topi. Constants fold only where the result is exact (floor, abs, isnan, ...).
 """
@@ -23,7 +24,7 @@ Binary = Callable[[Any, Any], Expr]
 
 
 def _float(name: str, x: Any) -> Expr:
-    """`x` as a float expression; an int written in Python is meant as a float."""
+    """`x` as a float expression; a Python int counts as a float."""
     if type(x) is int:
         x = float(x)
     value = as_value(x, name)
@@ -41,7 +42,7 @@ def _function(name: str, doc: str) -> Unary:
 
 
 def _rounding(name: str, doc: str, fold: Callable[[float], float]) -> Unary:
-    """A function that rounds floats to integral floats; integers are returned as they are."""
+    """Returns a function that rounds floats to integral floats and returns integers unchanged."""
     def function(x: Any) -> Expr:
         value = as_value(x, name)
         if value.dtype.is_integer:
@@ -56,7 +57,7 @@ def _rounding(name: str, doc: str, fold: Callable[[float], float]) -> Unary:
 
 
 def _classify(name: str, doc: str, fold: Callable[[float], bool]) -> Unary:
-    """A function that classifies floats (isnan, isinf, isfinite); an integer is always finite."""
+    """Returns a function that classifies floats (isnan, isinf, isfinite); an integer is always finite."""
     def function(x: Any) -> Expr:
         value = as_value(x, name)
         if value.dtype.is_integer:

@@ -1,7 +1,7 @@
 """Operations: the nodes of the graph. Immutable, compared and hashed by identity; their outputs are tensors.
 
 A formula (`te.compute`) is a ComputeOp: `axis` and `reduce_axis` range over `body`, one expression per output. Where
-`body[0]` is a Reduce, every `body[i]` is the value number i of that one reduction.
+`body[0]` is a Reduce, every `body[i]` is value number i of that same reduction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Operation:
     """Base of all operations.
 
-    name: also the name of its outputs; tag: a word that schedules find it by; attrs: data of the user.
+    name: also the name of its outputs; tag: a word by which schedules find it; attrs: data of the user's.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Operation:
         return self is other
 
     def facts(self) -> dict[str, object]:
-        """The properties that a notebook shows of this operation: name to text."""
+        """The properties of this operation that a notebook shows, as texts by name."""
         source = getattr(self, "source", None)
         return {"operation": type(self).__name__, "reads": ", ".join(tensor.name for tensor in self.input_tensors),
                 "tag": self.tag, "written in": "" if source is None else source.short}
@@ -158,7 +158,7 @@ class ComputeOp(Operation):
 
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
-        """The axes without loops, since a tensor intrinsic computes them."""
+        """The axes that have no loops because a tensor intrinsic computes them."""
         return ()
 
     @property
@@ -184,7 +184,7 @@ def _range_of(axis: IterVar) -> str:
 
 
 def as_attrs(given: Mapping[str, Any] | None) -> FrozenDict[str, Any]:
-    """The attributes of an operation, as programs read them: numbers are constants with a `.value`, lists are tuples."""
+    """The attributes of an operation in the form that programs read: numbers become constants with a `.value`, lists tuples."""
     if given is not None and not isinstance(given, Mapping):
         raise ArgumentTypeError(f"attrs is a mapping of names to values, got {given!r}", hint='attrs={"layout": "NCHW"}')
     return FrozenDict({name: _attr(value) for name, value in (given or {}).items()})

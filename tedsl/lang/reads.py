@@ -24,7 +24,7 @@ from tedsl.lang.operation import ComputeOp, extent_of
 
 
 def loads_of(bodies: tuple[Expr, ...], *more: Node) -> tuple[ProducerLoad, ...]:
-    """Every load below the bodies, each once, in order."""
+    """Every load in `bodies`, each once, in order."""
     loads: dict[ProducerLoad, None] = {}
     for root in (*bodies, *more):
         for node in post_order(root):
@@ -46,7 +46,7 @@ def is_ragged(op: ComputeOp) -> bool:
 
 
 def takes_its_ends(index: Expr, axes: Collection[Var]) -> bool:
-    """Whether `index` takes its minimum and maximum at corners of the domain, so that interval bounds are exact.
+    """Whether `index` attains its minimum and maximum at corners of the domain, so that interval bounds are exact.
 
     True if every axis occurs once, in operations that are monotonic in each operand.
     """
@@ -74,7 +74,9 @@ def takes_its_ends(index: Expr, axes: Collection[Var]) -> bool:
 
 
 def guarded_loads(body: Expr) -> list[tuple[ProducerLoad, Facts | None]]:
-    """The loads of tensors below `body` (those of an index after the load itself), each with the facts that hold there."""
+    """The loads of tensors in `body`, each with the facts that hold where it is evaluated. A load comes before those in its
+    index.
+    """
     loads = reads((body,), wanted=_is_tensor_load, outside_in=True, most_places=MOST_PLACES)
     return [(load.node, load.facts) for load in loads]
 

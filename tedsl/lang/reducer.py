@@ -1,7 +1,7 @@
-"""Making reductions: `comm_reducer` turns a combiner and its identity into a function like te.sum.
+"""Creates reductions: `comm_reducer` turns a combiner and its identity into a function like te.sum.
 
-A reduction is the body of a compute, alone: `te.compute((n,), lambda i: te.sum(A[i, k], axis=k))`.
-Its result has the dtype of what is reduced: cast the source to accumulate in a wider type.
+A reduction is the whole body of a compute: `te.compute((n,), lambda i: te.sum(A[i, k], axis=k))`.
+Its result has the dtype of its source: cast the source to accumulate in a wider type.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], na
     fidentity(dtype): its neutral value; fidentity(dtype0, dtype1, ...) a tuple of them.
 
     The result is called as `reducer(expr, axis, where=None, init=None)`; without an axis it combines its arguments,
-    `reducer(a, b, c)`. For tuples, expr is a tuple and so is the result, which a compute returns whole:
+    `reducer(a, b, c)`. For tuples, expr is a tuple and so is the result, which a compute must return whole:
 
         argmax = te.comm_reducer(lambda x, y: (tir.Select(x[1] >= y[1], x[0], y[0]), tir.Select(x[1] >= y[1], x[1], y[1])),
                                  lambda t0, t1: (te.const(-1, t0), te.min_value(t1)), name="argmax")
@@ -64,7 +64,7 @@ def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], na
 
 
 class _Maker:
-    """Builds the Reduce nodes of one reducer. The combiner of each tuple of dtypes is made once."""
+    """Builds the Reduce nodes of one reducer. The combiner for each tuple of dtypes is built once."""
 
     def __init__(self, fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str) -> None:
         self.fcombine, self.fidentity, self.name = fcombine, fidentity, name
@@ -113,7 +113,9 @@ class _Maker:
         return CommReducer(lhs, rhs, result, identity)
 
     def combined(self, a: Any, b: Any) -> Any:
-        """The value of fcombine at two values (or tuples); ArgumentError if they are not tuples of the length that it takes."""
+        """The value of fcombine for two values (or tuples); ArgumentError if they are not tuples of the length that it
+        takes.
+        """
         try:
             return self.fcombine(a, b)
         except (TypeError, IndexError, ValueError) as error:
@@ -127,7 +129,9 @@ class _Maker:
                                     if takes != 1 else f"{self.name}(value, axis=k)") from error
 
     def parts(self, made: Any, dtypes: tuple[DType, ...], what: str, single: bool) -> tuple[Expr, ...]:
-        """What fcombine or fidentity returned, as one expression for each dtype."""
+        """The result `made` of fcombine or fidentity as one expression for each dtype; refuses a result of another length or
+        dtype.
+        """
         if made is None:
             raise ExpressionError(f"{self.name}: the {what} returned None", hint="does the function end with `return`?")
         items = (made,) if single and not isinstance(made, (tuple, list)) else made
@@ -187,7 +191,7 @@ def _check_sources(name: str, sources: tuple[Expr, ...]) -> None:
 
 
 def nested_reduction(where: str) -> ExpressionError:
-    """The error of a reduction that is not the whole body of a compute."""
+    """The error for a reduction that is not the whole body of a compute."""
     return ExpressionError(
         f"{where}: a reduction must be the whole body of its compute",
         hint="give the reduction its own compute, T = te.compute(shape, lambda i: te.sum(A[i, k], axis=k)), and read T[i] in "
@@ -215,5 +219,7 @@ def _not_an_axis(name: str, item: Any) -> ArgumentTypeError:
 
 
 def means_axes(value: object) -> bool:
-    """Whether a second positional argument is an axis or a list of axes; an axis of a shape is one too, to be refused."""
+    """Whether a second positional argument is an axis or a list of axes. True also for the axis of a shape, which is refused
+    later.
+    """
     return isinstance(value, IterVar) or (isinstance(value, (list, tuple)) and not (value and isinstance(value[0], Expr)))

@@ -44,12 +44,12 @@ class TagScope:
 
 
 def tag_scope(tag: str) -> TagScope:
-    """The tag of every `te.compute` inside the `with` block (or the decorated function)."""
+    """A context manager or decorator that gives its tag to every `te.compute` declared inside."""
     return TagScope(tag)
 
 
 def current_tag(tag: str, where: str) -> str:
-    """The tag of a compute that asked for `tag`: that of the scope around it if there is one."""
+    """The tag for a compute that asked for `tag`: that of the enclosing tag scope if there is one."""
     check_name(tag, f"a tag, of {where}")
     scope = _CURRENT.get()
     if scope is None:

@@ -1,8 +1,8 @@
-"""Tensors: the outputs of operations, and what indexing them gives.
+"""Tensors: the outputs of operations, and the results of indexing them.
 
 `A[i, j]` and `A(i, j)` with an index for every dimension are an element: a `ProducerLoad`, an expression like any other.
-`A[i]` with fewer indices is a `TensorSlice` that waits for the rest: `A[i][j]` is `A[i, j]`.
-Operators on whole tensors broadcast like numpy and are written in `lang/elementwise.py`, imported late.
+`A[i]` with fewer indices is a `TensorSlice`, which can be indexed further: `A[i][j]` is `A[i, j]`.
+Operators on whole tensors broadcast like numpy; they are in `lang/elementwise.py`, which is imported late.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _whole(name: str, reflected: bool = False) -> Callable[[Any, Any], Tensor]:
 
 
 class Tensor(Generic[Op]):
-    """Output number `value_index` of the operation `op`. Two handles of one output are equal and have one hash.
+    """Output number `value_index` of the operation `op`. Two handles of one output are equal and have the same hash.
 
     shape: integer expressions; dtype: of one element; ndim: the rank, 0 for a scalar. For type checkers `Tensor[ComputeOp]` is
     an output of a formula, whose `op` has axes.
@@ -182,7 +182,7 @@ class Tensor(Generic[Op]):
 
 
 class _SliceType(type):
-    """`isinstance(A[i, j], TensorSlice)` holds although an element is a ProducerLoad."""
+    """Makes `isinstance(A[i, j], TensorSlice)` true although an element is a ProducerLoad."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return type(instance) is cls or isinstance(instance, ProducerLoad)

@@ -31,14 +31,14 @@ def is_array(value: object) -> bool:
 
 
 def refuse_whole_tensor(tensor: Tensor, where: str) -> NoReturn:
-    """Raise the error of a tensor where one element is wanted."""
+    """Raise the error for a tensor where one element is expected."""
     element = f"{tensor.name}[{', '.join('ijklmnopqr'[:tensor.ndim])}]" if tensor.ndim else f"{tensor.name}()"
     raise ExpressionError(f"{where}: {tensor.name} is a whole tensor of rank {tensor.ndim}, and one value is wanted here",
                           hint=f"read an element, {element}; for whole tensors use operators (a + b) or topi")
 
 
 def refuse_array(value: Any, where: str) -> NoReturn:
-    """Raise the error of data where a tensor or a value is wanted."""
+    """Raise the error for an array of data where a tensor or a value is expected."""
     kind = type(value).__name__
     shape = getattr(value, "shape", None)
     given = f"{kind} of shape {tuple(shape)}" if shape is not None else f"{kind} {_short(value)}"

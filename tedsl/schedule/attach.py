@@ -1,4 +1,6 @@
-"""Where stages are computed and where they can be: the loops around each, and whether a producer precedes all its readers."""
+"""Where stages are computed and where they can be: the loops around each stage, and whether a producer precedes all its
+readers.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def _walk_out(stage: StageState, scans: Scans) -> Iterator[tuple[StageState, Ite
 
 @dataclass(frozen=True, eq=False)
 class Misplaced:
-    """An attached producer and a reader of it that stands outside the loop at which the producer is computed."""
+    """An attached producer and a reader of it outside the loop at which the producer is computed."""
 
     producer: StageState
     consumer: StageState
@@ -36,9 +38,9 @@ class Misplaced:
 
 
 def misplaced(schedule: ScheduleState) -> list[Misplaced]:
-    """The readers that the places of their producers do not cover.
+    """The readers outside of the loop at which their producer is computed.
 
-    While a schedule is written there may be some, which are attached later. Lowering refuses them.
+    While a schedule is being written there may be some that are attached later. Lowering refuses them.
     """
     scans = scans_of(schedule)
     places = {stage: place for stage in schedule.stages if (place := scans.place_of(stage)) is not None}
@@ -61,7 +63,7 @@ def _reason(producer: StageState, place: tuple[StageState, IterVar], reader: Sta
 
 
 def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]]:
-    """For each stage its readers, an inlined reader replaced by its own readers."""
+    """For each stage the stages that read it, where an inlined reader is replaced by its own readers."""
     direct = schedule.consumers()
     found: dict[StageState, list[StageState]] = {}
     for stage in reversed(schedule.stages):
@@ -74,9 +76,9 @@ def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]
 
 
 def escapes(producer: StageState, host: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> StageState | None:
-    """A reader of `producer` whose values are used other than through `host`; None if every use passes through `host`.
+    """A reader of `producer` whose values are used other than by computing `host`; None if there is none.
 
-    The value of an output is always used otherwise: by the caller.
+    An output is always used otherwise: by the caller.
     """
     seen = {producer, host}
     for reader in reversed(consumers[producer]):
@@ -115,7 +117,7 @@ def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence
 
 
 def at_reader(producer: StageState) -> str:
-    """The text of a compute_at for a hint: at a stage where `producer` can be computed, else at one that reads it."""
+    """The text of a compute_at for a hint: at a stage where `producer` can be computed, or else at one that reads it."""
     consumers = producer.schedule.consumers()
     found = possible_hosts(producer, consumers) or consumers[producer]
     return f"{producer.written}.compute_at({found[0].written if found else 's[READER]'}, loop)"
@@ -124,7 +126,8 @@ def at_reader(producer: StageState) -> str:
 def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:
     """The loops at which `producer` can be computed now, host by host, outermost first.
 
-    There all its readers are inside, what it reads is available, and a vectorized loop around it has room for it.
+    At such a loop all readers of `producer` are inside, what it reads has been computed, and it fits into a vectorized loop
+    around.
     """
     hosts = possible_hosts(producer, producer.schedule.consumers())
     plain = not why_not_in_lanes(producer)
@@ -132,7 +135,9 @@ def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:
 
 
 def _room_in(host: StageState, plain: bool) -> list[IterVar]:
-    """The loops of `host` at which a stage can be computed; of a stage that is not `plain`, those outside vectorized loops."""
+    """The loops of `host` at which a stage can be computed. If it is not `plain` (it does not fit into lanes), only those
+    outside vectorized loops.
+    """
     loops = [loop for loop in host.leaf_iter_vars if all(find(v.leaf_iter_vars, loop) is not None for v in host.versions)]
     if plain:
         return loops
@@ -142,7 +147,9 @@ def _room_in(host: StageState, plain: bool) -> list[IterVar]:
 
 
 def _breaks(producer: StageState, host: StageState, loop: IterVar) -> bool:
-    """Whether, with `producer` at `loop` of `host`, it or one of its readers would read values that are not computed yet."""
+    """Whether computing `producer` at `loop` of `host` would make it or one of its readers read values that are not computed
+    yet.
+    """
     before = producer.attach_type, producer.attach_stage, producer.attach_ivar
     producer.attach_type, producer.attach_stage, producer.attach_ivar = AttachType.SCOPE, host, loop
     try:

@@ -1,7 +1,7 @@
-"""The directive behind a fact: errors of lowering and explanations point at it.
+"""The directive that caused a fact: errors of lowering and explanations name it.
 
-Lowering knows what is wrong with which stage and loop, and not which directive caused it. It tags its error with a `Cause`,
-and the history of the schedule tells the directive.
+Lowering knows what is wrong with which stage and loop, but not which directive caused it. It attaches a `Cause` to its error;
+the history of the schedule determines the directive.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ LoopField = Literal["iter_type", "bind_thread", "pragma_keys", "tensor_intrin", 
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """A fact about `stage` whose directive is asked for.
+    """A fact about `stage`, by which the directive that caused it is found.
 
-    read: takes the fact from the fields of the stage as they were; the directive is the last that changed what it returns.
-    holds: the directive is the first after which this is true; it goes before `read`. loop: the one that the fact is about.
+    read: returns the fact from the fields of the stage; the cause is the last directive that changed its result. holds: if
+    given, the cause is instead the first directive after which it returns True. loop: the loop that the fact is about.
     """
 
     stage: StageState
@@ -48,7 +48,7 @@ class Cause:
 
 
 def said(stage: StageState, *names: StageField) -> Cause:
-    """A fact that stands in fields of the stage; of a list, in its items."""
+    """The fact given by the fields `names` of the stage; for a list, by its items."""
     return Cause(stage, lambda fields: tuple([item for name in names for item in _items(fields[name])]))
 
 
@@ -58,12 +58,12 @@ def attached(stage: StageState) -> Cause:
 
 
 def kept(stage: StageState, name: MemoryField) -> Cause:
-    """How the memory of the stage is kept, which storage_align, double_buffer and rolling_buffer choose."""
+    """A property `name` of the memory of the stage, which storage_align, double_buffer and rolling_buffer set."""
     return Cause(stage, lambda fields: (vars(fields["storage"])[name],))
 
 
 def annotated(stage: StageState, loop: IterVar, name: LoopField | None = None) -> Cause:
-    """The annotations of one loop, by vectorize, parallel, pragma, ...; name: only that field of IterVarAttr."""
+    """The annotations of one loop, which vectorize, parallel, pragma, ... set. name: only that field of IterVarAttr."""
 
     def read(fields: Fields) -> tuple[object, ...]:
         attr = fields["iter_var_attrs"].get(loop)
@@ -73,20 +73,20 @@ def annotated(stage: StageState, loop: IterVar, name: LoopField | None = None) -
 
 
 def related(stage: StageState, relation: Relation) -> Cause:
-    """A relation of the stage, which split, tile or fuse made."""
+    """A relation of the stage, which split, tile or fuse added."""
     return Cause(stage, holds=lambda fields: any(one is relation for one in fields["relations"]))
 
 
 def imported(stage: StageState, code: str) -> Cause:
-    """The pragma that gave the source `code` of a function."""
+    """The pragma that added the source `code` of a function."""
     return Cause(stage, holds=lambda fields: _imports(fields["iter_var_attrs"], code))
 
 
 def directive_behind(state: ScheduleState, fact: object) -> Directive | None:
-    """The directive that made `fact` so; None if it was so from the start.
+    """The directive that caused `fact`; None if no directive did.
 
-    fact: a Cause, or what passes know: a loop, the name of a thread or of the buffer of an intrinsic, the code of a pragma, a
-    variable that has no value.
+    fact: a Cause, or what a pass can name: a loop, a thread axis, the buffer of an intrinsic, the code of a pragma, an unbound
+    variable.
     """
     cause = fact if isinstance(fact, Cause) else _known_to_passes(state, fact)
     if cause is None:
@@ -115,9 +115,10 @@ def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:
 
 
 def _of_loop(state: ScheduleState, loop: For) -> list[Cause]:
-    """The annotations of the loops that can have become `loop`: those of its name and kind, of stages that store inside it.
+    """The annotations of the schedule's loops that may have become `loop`: those of its name and kind, of stages that store
+    inside it.
 
-    Of serial loops passes report only those with a pragma (auto_unroll_max_step).
+    For a serial loop only loops with a pragma count, since passes report no others (auto_unroll_max_step).
     """
     name, kind = loop.loop_var.name.removesuffix(".init"), KINDS.get(loop.kind)
     part: LoopField = "pragma_keys" if kind is None else "iter_type"
@@ -141,7 +142,7 @@ def _memory_of(stage: StageState) -> set[str]:
 
 
 def _of_code(state: ScheduleState, code: StringImm) -> Cause | None:
-    """The fact that a pragma gave `code`, if one did."""
+    """The fact that a pragma added `code`; None if none did."""
     return next((imported(stage, code.value) for stage in state.with_versions()
                  if _imports(stage.iter_var_attrs, code.value)), None)
 
@@ -180,14 +181,14 @@ def _of_threads(state: ScheduleState, tag: str) -> Cause | None:
 
 
 def _of_intrinsic(state: ScheduleState, name: str) -> Cause | None:
-    """The tensorize of the intrinsic with a buffer of that name, if there is just one."""
+    """The tensorize whose intrinsic has a buffer called `name`, if there is exactly one."""
     found = [annotated(stage, loop) for stage in state.with_versions() for loop in stage.leaf_iter_vars
              if any(buffer.name == name for buffer in getattr(stage.attr_of(loop).tensor_intrin, "buffers", ()))]
     return found[0] if len(found) == 1 else None
 
 
 def _script_line(state: ScheduleState, loop: object) -> str:
-    """The line of a hybrid script that has the annotated loop `loop`; "" if it is of no script."""
+    """The line of a hybrid script with the annotated loop `loop`; "" if it belongs to no script."""
     found = _of_loop(state, loop) if isinstance(loop, For) else []
     ops = {one.stage.op for one in found}
     op = ops.pop() if len(ops) == 1 else None
@@ -200,7 +201,7 @@ def _script_line(state: ScheduleState, loop: object) -> str:
 
 @contextmanager
 def blaming(state: ScheduleState) -> Iterator[None]:
-    """A LoweringError from inside the block names the directive of the journal that it comes from, or the line of a script."""
+    """Context manager that adds, to a LoweringError raised inside, the directive that caused it or the line of a script."""
     try:
         yield
     except LoweringError as error:

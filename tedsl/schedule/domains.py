@@ -1,7 +1,8 @@
-"""Messages passed over the relations of one stage: extents and indices down, indices up, and what must be compared.
+"""Propagation along the relations of one stage: extents and indices from axes to loops, indices from loops to axes, and the
+guards of uneven splits.
 
-Directives ask while the schedule is written, as far as extents are known then; lowering asks again for the region of the stage
-that is computed. Two rules say how many iterations the loops of a split get: `as_written` and `Fitted`.
+Directives ask while the schedule is being written, for the extents known then; lowering asks again for the region of the stage
+that is computed. Two rules determine how many iterations the loops of a split get: `as_written` and `Fitted`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """How a split divides its parent: the extent of the part that was given, how many such parts there are, whether they are
-    together just the parent. None: not known.
+    """How a split divides its parent.
+
+    part: the extent of the loop whose size was given; count: the extent of the other loop; None: unknown. even: whether their
+    product is the extent of the parent.
     """
 
     part: Expr | None
@@ -40,7 +43,9 @@ Rounding = Callable[[Split, Expr | None], Division]  # of a split whose parent h
 
 
 def as_written(split: Split, extent: Expr | None) -> Division:
-    """The factor (nparts) as it was given, the other loop rounded up: no later directive makes the loops longer."""
+    """The rule while a schedule is written: the factor (nparts) as given, the other extent rounded up, so that no later
+    directive can make a loop longer.
+    """
     if extent is None:
         return Division(split.given, None, False)
     return Division(split.given, build.ceil_div(extent, split.given), is_multiple(extent, split.given, Analyzer()))
@@ -48,9 +53,9 @@ def as_written(split: Split, extent: Expr | None) -> Division:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The rule of lowering: a factor (nparts) above the extent becomes the extent, if both are constants.
+    """The rule of lowering: a factor (nparts) above the extent is reduced to the extent if both are constants.
 
-    kept: the loops that keep their extents, because threads count them (`counted_by_threads`).
+    kept: the loops whose factor is not reduced, because threads count them (`counted_by_threads`).
     """
 
     analyzer: Analyzer
@@ -62,7 +67,7 @@ class Fitted:
 
 
 def fitted(extent: Expr, part: Expr, analyzer: Analyzer, keep: bool = False) -> Division:
-    """`extent` iterations in parts of `part`, which is cut to the extent unless `keep`."""
+    """The division of `extent` iterations into parts of `part`, which is reduced to the extent unless `keep`."""
     whole, size = build.as_int(extent), build.as_int(part)
     if whole is not None and size is not None:
         size = size if keep else min(size, whole)
@@ -82,8 +87,8 @@ def is_multiple(value: Expr, part: Expr, analyzer: Analyzer) -> bool:
 
 
 def counted_by_threads(stage: StageState) -> set[IterVar]:
-    """The loops that are bound to threads, and all that they were made of: splits there keep a factor above the extent, as
-    people write splits to get that many threads.
+    """The loops that are bound to threads, and the iteration variables that these are derived from. Their splits keep a factor
+    above the extent, since it was written to get that many threads.
     """
     counted = {leaf for leaf in stage.leaf_iter_vars if stage.attr_of(leaf).bind_thread is not None}
     for relation in reversed(stage.relations):
@@ -94,7 +99,7 @@ def counted_by_threads(stage: StageState) -> set[IterVar]:
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """The extents of the iteration variables of a stage, and the parents of those splits that come out even."""
+    """The extents of the iteration variables of a stage, and the parents of splits that divide evenly."""
 
     extents: Mapping[IterVar, Expr]
     even: frozenset[IterVar]
@@ -105,7 +110,7 @@ class Tiling:
 
 
 def tile_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr], rounding: Rounding = as_written) -> Tiling:
-    """The extents that follow from those of `roots`; of some loops also where the extent of their root is not known."""
+    """The extents of all iteration variables given those of `roots`; a variable is left out where its extent is unknown."""
     known, even = dict(roots), set[IterVar]()
     for relation in relations:
         match relation:
@@ -127,24 +132,24 @@ def tile_down(relations: Iterable[Relation], roots: Mapping[IterVar, Expr], roun
 
 
 def written_tiling(stage: StageState) -> Tiling:
-    """The extents of all loops as they were written, if the whole of the stage is computed."""
+    """The extents of all loops as written, for a stage that is computed whole."""
     return tile_down(stage.relations, root_extents(stage))
 
 
 def extent_of(stage: StageState, loop: IterVar) -> Expr | None:
-    """The extent of a loop as it was written, if the whole of the stage is computed; None where it is not known."""
+    """The extent of a loop as written, for a stage that is computed whole; None where it is unknown."""
     return written_tiling(stage).extents.get(loop)
 
 
 def root_extents(stage: StageState) -> dict[IterVar, Expr]:
-    """The extents of the axes of the operation, as it was written."""
+    """The extents of the axes of the operation before any directive."""
     values = known_values(() if stage.condition is None else (stage.condition,))
     return {iv: substitute(iv.dom.extent, values) for iv in root_axes(stage.op)
             if iv.dom is not None and iv.dom.extent is not None}
 
 
 def known_values(conditions: Iterable[Expr]) -> dict[Var, Expr]:
-    """The variables that have one value where `conditions` hold: 64 where n == 64."""
+    """The variables that have a single value where `conditions` hold, with that value: 64 for n where n == 64."""
     values: dict[Var, Expr] = {}
     for condition in conditions:
         for part in conjuncts(condition):
@@ -159,10 +164,11 @@ def known_values(conditions: Iterable[Expr]) -> dict[Var, Expr]:
 
 def pass_up(relations: Sequence[Relation], loops: Mapping[IterVar, T], tiled: Callable[[Split, T, T], T],
             unfused: Callable[[Fuse, T], tuple[T, T]]) -> dict[IterVar, T]:
-    """A message for each parent from those for `loops`; relations whose children have none are passed over.
+    """The values of type T for all iteration variables, computed from those of `loops` to the axes; relations whose children
+    have no value are skipped.
 
-    tiled: the message for the parent of a split from those for its outer and its inner loop. unfused: those for the outer and
-    the inner loop of a fuse.
+    tiled: the value for the parent of a split from those for its outer and inner loop. unfused: the values for the outer and
+    the inner loop of a fuse from that of the fused loop.
     """
     known = dict(loops)
     for relation in reversed(relations):
@@ -196,7 +202,7 @@ def tile_start(split: Split, tiling: Tiling, outer: Expr) -> Expr:
 
 
 def inwards(start: Expr, whole: Expr, part: Expr) -> Expr:
-    """Where a tile of `part` that would begin at `start` begins if it may not end beyond `whole`: at 0 at the least."""
+    """The start of a tile of `part` elements, moved from `start` so that the tile does not end beyond `whole`; at least 0."""
     last = build.sub(whole, part)
     moved = build.minimum(start, last)
     known = build.as_int(last)
@@ -225,12 +231,12 @@ def indices_down(relations: Iterable[Relation], extents: Mapping[IterVar, Expr],
 
 def overrunning(relations: Sequence[Relation], even: Collection[IterVar], start: Iterable[IterVar]) \
         -> dict[IterVar, tuple[Split, ...]]:
-    """The iteration variables that loops over `start` let run beyond their extents and that must be compared with them, each
-    with the splits that let it, outermost first; in the order in which they were divided.
+    """The iteration variables that may exceed their extents in loops over `start` and so must be compared with them, each with
+    the splits that cause it, outermost first; in the order in which they were divided.
 
-    A split that does not come out even (`even`: the parents of the others) lets its parent run too far. That is passed up
-    through the outer part of further splits (y*f + x is too far if y is) and stops at an inner part, at a fused loop and at an
-    axis, which are compared. A tile that is moved inwards or rounded up never runs too far.
+    A split that is not in `even` lets its parent exceed the extent. That carries over through the outer part of further splits
+    (y*f + x is too large if y is) and ends at an inner part, a fused loop or an axis, which is compared. A tile that is moved
+    inwards or rounded up does not exceed.
     """
     splits: dict[IterVar, tuple[Split, ...]] = dict.fromkeys(start, ())
     passed_on: set[IterVar] = set()
@@ -252,7 +258,7 @@ def overrunning(relations: Sequence[Relation], even: Collection[IterVar], start:
 
 
 def guards(relations: Sequence[Relation], tiling: Tiling, values: Mapping[IterVar, Expr]) -> list[Expr]:
-    """The conditions under which the loops stand for existing iterations; `values` are those of `indices_up`."""
+    """The conditions under which the loops are at existing iterations; `values` are the result of `indices_up`."""
     parents = {parent for relation in relations for parent in parents_of(relation)}
     compared = overrunning(relations, tiling.even, [iv for iv in values if iv not in parents])
     return [build.less(values[iv], tiling.extents[iv]) for iv in compared]

@@ -1,6 +1,6 @@
-"""A schedule explains itself: what lowering finds out about it, asked for where a user holds it.
+"""Explanations of a schedule for its user, from the facts that lowering derives.
 
-Lowering stands above schedules, so it is imported when the question is asked.
+Lowering is a layer above schedules, so it is imported when a function here is called.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def explain(schedule: Schedule) -> Text:
 
 
 def schedule_page(schedule: Schedule) -> str:
-    """What a notebook shows for a schedule: the graph of its stages, its loops, its directives."""
+    """The HTML that a notebook shows for a schedule: the graph of its stages, its loops, its directives."""
     journal = schedule.journal
     return fragment(repr(schedule), picture(schedule.state),
                     folded("Loops, places, memory and guards", explain(schedule), is_open=True),
@@ -34,7 +34,7 @@ def schedule_page(schedule: Schedule) -> str:
 
 
 def stage_page(stage: Stage) -> str:
-    """What a notebook shows for a stage: its loops, and the directives that were called on it."""
+    """The HTML that a notebook shows for a stage: its loops, and the directives that were called on it."""
     text = stage.state.handle
     called = [one for one in stage.schedule.journal if one.stage == stage.name and one.call.startswith(f"{text}.")]
     said = "\n".join(one.commented for one in called)

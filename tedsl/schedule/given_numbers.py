@@ -1,4 +1,4 @@
-"""Numbers that users give to directives."""
+"""Conversion and checks of the numbers that users pass to directives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def whole_number(value: Any) -> int | None:
 
 
 def why_many(value: Expr, schedule: ScheduleState) -> str:
-    """The reason why `value` is not the same number throughout a call: it reads a tensor or an axis. "" if it is the same."""
+    """The reason why `value` may change during a call: it reads a tensor or an axis. "" if it does not change."""
     if any(isinstance(node, (ProducerLoad, Reduce)) for node in post_order(value)):
         return f"{shown(value)} reads a tensor: its elements differ from iteration to iteration"
     axes = {loop.var: loop.name for stage in schedule.stages for loop in (*stage.all_iter_vars, *stage.retired)}

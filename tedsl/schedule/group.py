@@ -25,7 +25,7 @@ def members(schedule: ScheduleState, group: Group) -> list[StageState]:
 
 
 def place_of(schedule: ScheduleState, group: Group | None) -> tuple[StageState, IterVar] | None:
-    """The stage and its loop at which `group`, or the nearest group around it, is computed."""
+    """The stage and the loop of it at which `group`, or the nearest enclosing group that has a place, is computed."""
     for one in group.chain() if group is not None else ():
         if one in schedule.group_hosts:
             return schedule.group_hosts[one], schedule.group_loops[one]
@@ -33,13 +33,15 @@ def place_of(schedule: ScheduleState, group: Group | None) -> tuple[StageState, 
 
 
 def followers(schedule: ScheduleState, group: Group) -> list[StageState]:
-    """The members that are computed where `group` is: no directive of theirs, or of a group inside `group`, has placed them."""
+    """The members that are computed where `group` is, since no directive has placed them, or a group inside `group`,
+    elsewhere.
+    """
     return [stage for stage in members(schedule, group) if not stage.is_placeholder and _follows(stage)
             and not any(one in schedule.group_hosts for one in _up_to(stage, group))]
 
 
 def _up_to(stage: StageState, group: Group) -> list[Group]:
-    """The groups inside `group` that `stage`, a member, belongs to, innermost first."""
+    """The groups inside `group` that contain `stage`, innermost first."""
     chain = list(stage.group.chain()) if stage.group is not None else []
     return chain[:chain.index(group)]
 
@@ -77,7 +79,7 @@ def group_compute_at(schedule: ScheduleState, group: Group, host: Any, loop: Any
 
 
 def group_compute_root(schedule: ScheduleState, group: Group) -> None:
-    """Take back compute_at of the group; a group around it keeps its place for the stages in it."""
+    """Takes back compute_at of the group; stages of an enclosing group that has a place go there."""
     moved = followers(schedule, group)
     for stage in moved:
         _must_fit(stage, group.parent)
@@ -88,7 +90,7 @@ def group_compute_root(schedule: ScheduleState, group: Group) -> None:
 
 
 def return_to_group(stage: StageState) -> None:
-    """Takes back the place of `stage` alone; refused if it cannot be computed at the loop at which its group is."""
+    """Takes back the place of `stage` alone; refused if it cannot be computed at the loop of its group."""
     _must_fit(stage, stage.group)
     put_with_group(stage)
 
@@ -111,7 +113,7 @@ def put_with_group(stage: StageState) -> None:
 
 
 def join_group(stage: StageState, other: StageState) -> None:
-    """Adds `stage`, which was made from `other`, to the group of `other`; it is computed there if `other` is."""
+    """Adds `stage`, which was derived from `other`, to the group of `other`, and computes it there if `other` is."""
     stage.group = other.group
     if other.group is not None and not other.is_placeholder and _follows(other):
         put_with_group(stage)

@@ -1,5 +1,8 @@
-"""The handle of a schedule, and how users get it: `Schedule` and `create_schedule`. Like `Stage` it keeps nothing: the
-directives stand in `primitives`, the data in `state.py`; here they are called, checked and recorded by `directive`."""
+"""The handle of a schedule, `Schedule`, and `create_schedule`.
+
+Like `Stage` it stores nothing: the directives are in `primitives`, the data in `state.py`; the decorator `directive` checks and
+records each call.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,7 @@ class Schedule:
 
     @property
     def outputs(self) -> list[Operation]:
-        """The operations that were given to create_schedule; `s[op].op` is what each has become."""
+        """The operations that were given to create_schedule; `s[op].op` is the current operation of each."""
         return list(self.state.outputs)
 
     @property
@@ -166,15 +169,15 @@ class Schedule:
     def replay(self, journal: Journal) -> None:
         """Apply the directives of `journal`, in order: all of them or, if one is refused, none.
 
-        A journal names stages and sizes by their names and axes by their numbers. It fits every program that has these,
+        A journal refers to stages and sizes by their names and to axes by their numbers. It fits every program that has these,
         whatever its shapes, dtypes and formulas. Factors stay as they were written.
         """
         replay(self, journal)
 
     def explain(self) -> Text:
-        """Report the loops of every stage with extents, places and memory, and for each guard the reason why it is there.
+        """Report the loops of every stage with extents, places and memory, and the reason for each guard.
 
-        Returns a str that shows itself: `s.explain()` in a notebook or at the prompt needs no print.
+        Returns a str that displays as its text: `s.explain()` in a notebook or at the prompt needs no print.
         """
         return explain(self)
 
@@ -209,9 +212,9 @@ class Schedule:
 
 
 def stage_of(state: ScheduleState, key: Any, directive: str, argument: str = "the key") -> StageState:
-    """The stage of the tensor or operation `key`; refuses what this schedule does not compute.
+    """The stage of the tensor or operation `key`; refuses one that this schedule does not compute.
 
-    directive, argument: what `key` was given to, for the error.
+    directive, argument: where the user passed `key`, for the error.
     """
     op = key.op if isinstance(key, Tensor) else key
     if isinstance(op, Operation) and op in state.stage_map:

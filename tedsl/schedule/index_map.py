@@ -25,7 +25,9 @@ PLACES = "each element needs a place of its own: permute, split (c // 4, c % 4) 
 
 
 class NotInvertible(Exception):
-    """A map that cannot be inverted: the message says why an element of the memory is not one element of the tensor."""
+    """A map that cannot be inverted: the message says why an element of the memory does not correspond to one element of the
+    tensor.
+    """
 
     def __init__(self, problem: str, hint: str = PLACES) -> None:
         super().__init__(problem)
@@ -46,8 +48,8 @@ class Part:
 class Layout:
     """A map from the indices `axes` of a tensor to the indices `finals` of its memory, and its inverse.
 
-    extents: the shape of the memory. inverse: each of `axes` in terms of `places`, the variables of the final indices.
-    conditions: those over `places` under which an element of the memory is one of the tensor; empty if all are.
+    extents: the shape of the memory. inverse: each of `axes` as an expression of `places`, the variables of the final indices.
+    conditions: over `places`; where they hold, an element of the memory is one of the tensor; empty if that is so everywhere.
     """
 
     axes: tuple[Var, ...]
@@ -127,13 +129,13 @@ def _same(a: Expr, b: Expr, analyzer: Analyzer) -> bool:
 
 
 class _Reader:
-    """Takes final indices apart."""
+    """Decomposes final indices into parts of axes."""
 
     def __init__(self, sizes: Mapping[Var, Expr], analyzer: Analyzer) -> None:
         self.sizes, self.analyzer = sizes, analyzer
 
     def parts(self, e: Expr) -> list[Part]:
-        """The summands of `e`; constants stay out of it."""
+        """The summands of `e`; NotInvertible if it adds a constant other than 0 or is not made of axes by +, *, // and %."""
         match e:
             case Var() if e in self.sizes:
                 one = build.const(1, e.dtype)
@@ -171,7 +173,9 @@ class _Reader:
         return self.kept([replace(one, count=by)])
 
     def no_division(self, e: FloorDiv | FloorMod, parts: list[Part]) -> NotInvertible:
-        """Why the sum of `parts` cannot be divided in one step, and what to do where it is an index."""
+        """The error that a sum of several `parts` cannot be divided in one step, with what to write instead if it is an
+        index.
+        """
         try:
             self.chained(parts, e)
         except NotInvertible:
@@ -188,7 +192,7 @@ class _Reader:
         return any(v in self.sizes for v in variables(e))
 
     def chained(self, parts: list[Part], final: Expr) -> list[Part]:
-        """`parts` with the smallest scale first, each scale the product of those before it."""
+        """`parts` sorted by scale; NotInvertible unless each scale is the product of the counts before it."""
         rest, found = list(parts), []
         covered: Expr = build.const(1, final.dtype)
         while rest:
@@ -210,7 +214,9 @@ def value_inside(value: Expr, conditions: Sequence[Expr]) -> Expr:
 
 
 def reduction_inside(whole: Reduce, conditions: Sequence[Expr]) -> Reduce:
-    """`whole` where `conditions` hold; elsewhere there is nothing to reduce, and what says so is read from no tensor."""
+    """`whole`, a reduction, where `conditions` hold. Elsewhere it has no iterations, and the conditions on data that it has are
+    not evaluated.
+    """
     if not conditions:
         return whole
     condition = build.if_then_else(_all(conditions), whole.condition, build.const(False)) if has_load(whole.condition) \
@@ -219,7 +225,9 @@ def reduction_inside(whole: Reduce, conditions: Sequence[Expr]) -> Reduce:
 
 
 def range_inside(axis: IterVar, conditions: Sequence[Expr]) -> IterVar:
-    """`axis` of a reduction; where `conditions` do not hold a range that is read from a tensor is empty, and not read."""
+    """`axis` of a reduction. A range that is read from a tensor is made empty, without being read, where `conditions` do not
+    hold.
+    """
     return axis.map_children(lambda dom: dom.map_children(lambda end: _read_inside(end, conditions))) if conditions else axis
 
 

@@ -1,8 +1,8 @@
 """The journal of a schedule: every directive that was applied, in order.
 
-Run over a fresh schedule `s` of the same operations, its text builds the same schedule. It names tensors by their own names
-where these are unique Python names, else by position (`s.stages[2]`), and loops by the names given here. An argument that the
-text cannot say (an intrinsic, a function) stands there by a name, and the journal keeps it in `objects`.
+Run over a fresh schedule `s` of the same operations, its text builds the same schedule. It refers to tensors by their own names
+where these are unique Python names, else by position (`s.stages[2]`), and to loops by the names given in the text. An argument
+that has no text (an intrinsic, a function) is given a name, under which the journal keeps it in `objects`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tedsl.schedule.record.journal_json import json_of, read_json
 class Journal(tuple[Directive, ...]):
     """The directives of a schedule in order; printed, a Python program over `s`. `s.replay(journal)` applies it.
 
-    objects: what the texts name and cannot say, for a replay in this process.
-    threads: variables in these that belong to thread axes which a text makes, with the names that it gives them.
-    loose: names of variables among these by which no schedule finds them again: no shape, formula or statement has them.
+    objects: the arguments that have no text, by name, for a replay in this process.
+    threads: variables in these objects that belong to thread axes which the text creates, with the names it gives them.
+    loose: names of variables in these objects that occur in no shape, formula or statement, so that no other schedule has them.
     """
 
     objects: Mapping[str, Any]
@@ -85,12 +85,12 @@ class Journal(tuple[Directive, ...]):
         return fragment(self.title, code_block(self.commented()))
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The journal as JSON. Refuses a directive one of whose arguments lives in this process only."""
+        """The journal as JSON. Refuses a directive with an argument that exists in this process only."""
         if indent is not None and not isinstance(indent, (int, str)):
             raise ArgumentTypeError(f"to_json: indent is a number of blanks, got {indent!r}")
         return json_of(self, self.objects, self.loose, indent)
 
     @staticmethod
     def from_json(text: str | bytes) -> Journal:
-        """The journal that `to_json` wrote. Anything else is an ArgumentError; nothing in it is ever run as Python."""
+        """The journal that `to_json` wrote; ArgumentError for any other text. Nothing in it is run as Python."""
         return Journal(read_json(text))

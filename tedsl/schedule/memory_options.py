@@ -1,4 +1,4 @@
-"""What was said about the memory of a stage: frozen data, read by lowering."""
+"""Directives on the memory of a stage as frozen data, which lowering reads."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Storage:
-    """How a stage is kept.
+    """How the memory of a stage is laid out and filled.
 
     alignments: one for each dimension that has one. double_buffer: the next iteration is computed into a second copy while
-    this one is used. rolling: what the next iteration needs too is kept, not computed again.
+    this one is read. rolling: elements that the next iteration reads too are kept instead of computed again.
     """
 
     alignments: tuple[Alignment, ...] = ()
@@ -30,7 +30,7 @@ class Storage:
     rolling: bool = False
 
     def describe(self, axes: tuple[str, ...]) -> list[str]:
-        """What to say about it in a line of text; `axes` names the dimensions."""
+        """Words for these options on one line of text; `axes` names the dimensions."""
         words = [f"stride of {axes[a.dim]} = {a.offset} modulo {a.factor}" for a in self.alignments]
         return words + ["double-buffered"] * self.double_buffer + ["in a rolling buffer"] * self.rolling
 
@@ -39,7 +39,7 @@ PLAIN = Storage()
 
 
 class AxisSeparator:
-    """Stands between the indices of a layout where memory of several physical dimensions begins the next one."""
+    """A marker between the indices of a layout where the next dimension of multi-dimensional memory begins."""
 
     def __repr__(self) -> str:
         return "te.AXIS_SEPARATOR"
@@ -50,7 +50,7 @@ AXIS_SEPARATOR = AxisSeparator()  # memory of a CPU has one dimension: it change
 
 @dataclass(frozen=True, eq=False)
 class Prefetched:
-    """The region of `tensor` that is read `offset` iterations later is asked for in each iteration of a loop."""
+    """A prefetch in each iteration of a loop: of the region of `tensor` that is read `offset` iterations later."""
 
     tensor: Tensor
     offset: Expr

@@ -1,7 +1,7 @@
 """`Schedule.normalize`: a copy in which inlined formulas are written into their readers and loops start at 0.
 
-Programs written for TVM call it before they infer bounds. Lowering does not: it inlines into the formulas of its own
-(`lower/computations.py`), and leaves schedules as they are.
+Programs written for TVM call it before they infer bounds. Lowering does not: it inlines into its own copies of the formulas
+(`lower/computations.py`) and leaves the schedule unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def normalized(state: ScheduleState) -> ScheduleState:
 
 
 def _inline(state: ScheduleState) -> None:
-    """Writes the formula of every inlined stage into its readers. Producers come first, so one walk does chains too."""
+    """Writes the formula of every inlined stage into its readers. Producers come first, so one walk covers chains."""
     formulas: dict[Tensor, ComputeOp] = {}
     replaced: dict[Tensor, Tensor] = {}
 
@@ -62,7 +62,9 @@ def _inlined_into(op: Operation, inliner: Inliner) -> Operation:
 
 
 def _rebase(state: ScheduleState) -> None:
-    """Gives each axis that is still a loop a twin that starts at 0: the region of an attached stage need not."""
+    """Gives each axis that is still a loop a twin that starts at 0, since the region of an attached stage may start
+    elsewhere.
+    """
     twins: dict[tuple[StageState, IterVar], IterVar] = {}
     for stage in state.with_versions():
         if stage.attach_type == AttachType.INLINED:

@@ -1,6 +1,6 @@
-"""The relations between iteration variables: frozen data, in the order in which the directives made them.
+"""The relations between iteration variables: frozen data, in the order in which directives added them.
 
-Lowering passes messages over them: domains go down (from the axes of the formula to the loops), indices go up.
+Lowering propagates values along them: ranges from the axes of the formula to the loops, indices from the loops to the axes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GUARD, MASK, PARTITION, SHIFT_INWARDS, ROUND_UP = TAILS = ("guard", "mask", "par
 class Split:
     """`parent = outer * factor + inner`. One of `factor` (iterations of inner) and `nparts` (of outer) is given.
 
-    tail: what is done where that does not come out even (`schedule/tails.py`): one of TAILS.
+    tail: how a factor that does not divide the extent is handled (`schedule/tails.py`), one of TAILS.
     """
 
     parent: IterVar
@@ -42,7 +42,7 @@ class Split:
 
     @property
     def counted(self) -> IterVar:
-        """The other loop: how many iterations it has follows from the extent of the parent."""
+        """The other loop, whose number of iterations follows from the extent of the parent."""
         return self.inner if self.factor is None else self.outer
 
 
@@ -57,7 +57,7 @@ class Fuse:
 
 @dataclass(frozen=True, eq=False)
 class Rebase:
-    """`parent = rebased + min(parent)`: a loop that starts at 0 for an axis whose region need not."""
+    """`parent = rebased + min(parent)`: a loop that starts at 0 for an axis whose region may start elsewhere."""
 
     parent: IterVar
     rebased: IterVar
@@ -65,7 +65,7 @@ class Rebase:
 
 @dataclass(frozen=True, eq=False)
 class Singleton:
-    """A loop of one iteration that stands for no axis."""
+    """A loop of one iteration that is derived from no axis."""
 
     iter: IterVar
 
@@ -85,7 +85,7 @@ def parents_of(relation: Relation) -> tuple[IterVar, ...]:
 
 
 def children_of(relation: Relation) -> tuple[IterVar, ...]:
-    """The iteration variables that the relation makes."""
+    """The iteration variables that the relation defines."""
     match relation:
         case Split(outer=o, inner=i):
             return (o, i)
@@ -98,12 +98,12 @@ def children_of(relation: Relation) -> tuple[IterVar, ...]:
 
 
 def derived(parent: IterVar, suffix: str) -> IterVar:
-    """A new loop named after `parent`; its range is found out by lowering."""
+    """A new loop named after `parent`, without a range: lowering determines it."""
     return IterVar(None, Var(parent.name + suffix, parent.dtype), parent.iter_type)
 
 
 def fused_of(outer: IterVar, inner: IterVar, extent: Expr | None = None) -> IterVar:
-    """A new loop for both, named after both, of a dtype that holds its `extent`."""
+    """A new loop for `outer` and `inner`, named after both, of a dtype that holds its `extent`."""
     dtype = max(outer.dtype, inner.dtype, *(() if extent is None else (extent.dtype,)), key=lambda of: of.bits)
     kind = IterType(max(outer.iter_type, inner.iter_type))
     return IterVar(None, Var(f"{outer.name}.{inner.name}.fused", dtype), kind)

@@ -1,4 +1,4 @@
-"""Checks of directives on the loops of a hybrid script: these are statements of the user's, whose order may matter."""
+"""Checks of directives on the loops of a hybrid script, whose statements the user wrote and whose order may matter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tedsl.schedule.state import StageState
 
 
 def axes_of(stage: StageState, loop: IterVar) -> list[IterVar]:
-    """The loops of the script that `loop` is made of."""
+    """The loops of the script from which `loop` is derived."""
     found, pending = [], [loop]
     while pending:
         one = pending.pop()
@@ -28,7 +28,7 @@ def axes_of(stage: StageState, loop: IterVar) -> list[IterVar]:
 
 
 def check_new_loop(stage: StageState, made: str, directive: str) -> None:
-    """Refuses more loops around those of a script: its statements have no place for them. made: what they are."""
+    """Refuses additional loops around those of a script. made: what the directive would add, for the error."""
     if isinstance(stage.op, HybridOp):
         loops = ", ".join(loop.name for loop in stage.leaf_iter_vars)
         raise stage.refuse(directive, f"{stage.name} is a hybrid script, whose loops are those that are written in it: "
@@ -37,7 +37,7 @@ def check_new_loop(stage: StageState, made: str, directive: str) -> None:
 
 
 def check_nest(stage: StageState, loops: Sequence[IterVar], directive: str) -> None:
-    """Refuses loops of a script that do not stand directly inside one another."""
+    """Refuses loops of a script that are not directly inside one another."""
     if not isinstance(stage.op, HybridOp):
         return
     axes = [axis for loop in loops for axis in axes_of(stage, loop)]
@@ -47,7 +47,7 @@ def check_nest(stage: StageState, loops: Sequence[IterVar], directive: str) -> N
 
 
 def check_order(stage: StageState, loops: Sequence[IterVar], after: Sequence[IterVar], directive: str) -> None:
-    """Refuses another order of the loops of a script where the order matters.
+    """Refuses a new order of the loops of a script where the order matters.
 
     loops: those that change places. after: all loops of the stage, in their new order.
     """

@@ -14,13 +14,13 @@ from tedsl.schedule.state import AttachType, ScheduleState, StageState
 
 
 def schedule_text(schedule: ScheduleState) -> str:
-    """All stages; what `print(s)` shows."""
+    """The text of all stages, as `print(s)` shows it."""
     head = f"schedule of {', '.join(op.name for op in schedule.outputs)}"
     return "\n".join([head, *(f"  {line}" for stage in schedule.stages for line in stage_text(stage).splitlines())])
 
 
 def stage_text(stage: StageState) -> str:
-    """One stage: a line that says where it is computed, then a line per loop."""
+    """The text of one stage: a line that says where it is computed, then a line per loop."""
     lines = [f"{stage.name}: {place_text(stage)}"]
     if stage.attach_type in (AttachType.INLINE, AttachType.INLINED):
         return lines[0]
@@ -44,14 +44,14 @@ def _loops(stage: StageState) -> list[str]:
 
 
 def _known_extents(stage: StageState) -> dict[IterVar, Expr]:
-    """The extents of the axes; of an attached stage only those reduced over: what it computes is found out by lowering."""
+    """The known extents of the axes. For an attached stage only those of reduction axes, since lowering infers its region."""
     attached = stage.attach_type == AttachType.SCOPE or stage in scans_of(stage.schedule).steps
     threads = {thread: extent_of(thread) for thread in stage.env_threads}
     return {**{axis: n for axis, n in root_extents(stage).items() if axis.is_reduction or not attached}, **threads}
 
 
 def _knowing_sizes(schedule: ScheduleState) -> Analyzer:
-    """An analyzer that knows, as that of lowering does, that the dimensions of arguments are not negative."""
+    """An analyzer that knows, like lowering's, that the dimensions of arguments are not negative."""
     analyzer = Analyzer()
     arguments = [stage.op for stage in schedule.stages if stage.is_placeholder or stage.is_output]
     analyzer.bind_sizes([dim for op in arguments for at in range(op.num_outputs) for dim in op.shape_of(at)], at_least=0)
@@ -79,7 +79,9 @@ def place_text(stage: StageState) -> str:
 
 
 def loop_text(stage: StageState, loop: IterVar, extent: object, limit: object = None) -> str:
-    """A loop with its extent, or with the largest that it may have where only lowering knows, and with what was said of it."""
+    """The text of a loop with its extent, or with its largest possible extent where only lowering knows it, and its
+    annotations.
+    """
     shown = limit if extent is None else extent
     bound = "" if shown is None else f" in 0..{script(shown) if isinstance(shown, Expr) else shown}"
     bound += " at most" if extent is None and limit is not None else ""

@@ -1,5 +1,8 @@
-"""The handle of one operation of a schedule: `s[C]`. It keeps nothing: the directives stand in `primitives`, the data
-in `state.py`; here they are called, checked and recorded by `directive`."""
+"""The handle of one operation of a schedule: `s[C]`.
+
+It stores nothing: the directives are in `primitives`, the data in `state.py`; the decorator `directive` checks and records each
+call.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +188,7 @@ class Stage:
     def set_store_predicate(self, predicate: Any) -> None:
         """Store the elements of this stage only where the condition `predicate`, over thread axes, holds.
 
-        It chooses the thread that stores a value which several threads have, as after a reduction across threads. Lowering
+        It selects the thread that stores a value which several threads have, as after a reduction across threads. Lowering
         refuses a condition under which an element is stored by no thread.
 
         Example (rowsum):
@@ -366,7 +369,7 @@ class Stage:
 
     @property
     def op(self) -> Any:
-        """The operation that is computed now; cache_write, cache_read and rfactor replace it. Usually a ComputeOp."""
+        """The current operation, usually a ComputeOp. cache_write, cache_read and rfactor replace it."""
         return self.state.op
 
     @property
@@ -375,12 +378,12 @@ class Stage:
 
     @property
     def leaf_iter_vars(self) -> list[IterVar]:
-        """The loops now, outermost first."""
+        """The current loops, outermost first."""
         return list(self.state.leaf_iter_vars)
 
     @property
     def all_iter_vars(self) -> list[IterVar]:
-        """The axes of the operation and every loop that was made of them, in the order in which they were made."""
+        """The axes of the operation and every loop derived from them, in the order of the directives."""
         return list(self.state.all_iter_vars)
 
     @property
@@ -423,7 +426,7 @@ class Stage:
 
     @property
     def num_child_stages(self) -> int:
-        """0: only groups have stages in them."""
+        """Always 0: only groups contain stages."""
         return 0
 
     if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
@@ -448,13 +451,13 @@ class Stage:
 
 
 def _elsewhere(stage: StageState) -> dict[str, str]:
-    """What to write for names that the operation or the schedule of `stage` has, and not its handle."""
+    """For each name that the operation or the schedule of `stage` has and its handle lacks, the text to write instead."""
     fields = {name: f"{stage.handle}.op.{name}" for name in dir(stage.op) if not name.startswith("_")}
     return {**fields, **{name: f"s.{name}({stage.tensor_written}, ...)" for name in OF_SCHEDULES}}
 
 
 def _on_the_stage(version: StageState, name: str, args: Sequence[Any]) -> str:
-    """What to write on the stage instead, in place of the directive `name` of a version."""
+    """The hint for a directive `name` that was called on a version and must be written on the stage instead."""
     if name != "specialize":
         return f"write {version.written}.{name}(...), before specialize if it changes loops"
     narrower = show(args[0]) if args else "condition"
@@ -477,7 +480,7 @@ class Specialized(Stage):
 
     @property
     def condition(self) -> Expr:
-        """The version is taken in calls in which this condition holds."""
+        """The condition of the calls that run this version."""
         assert self.state.condition is not None
         return self.state.condition
 

@@ -1,6 +1,6 @@
-"""The data of a schedule: what the directives change and lowering reads.
+"""The data of a schedule: directives change it and lowering reads it.
 
-`ScheduleState` owns a list of `StageState`s, producers first. The user's handles (`handles.py`) add nothing to it.
+`ScheduleState` owns a list of `StageState`s, producers first. The user's handles (`handles.py`) store nothing themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tedsl.schedule.relations import Fuse, Rebase, Relation, Split
 
 
 class AttachType(IntEnum):
-    """Where a stage is computed: the numbers are TVM's."""
+    """How a stage is placed; the numbers are those of TVM."""
 
     ROOT = 1
     INLINE = 2  # its formula is written into its consumers
@@ -75,7 +75,10 @@ def find(loops: Sequence[IterVar], loop: object) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Stages that are placed together, and the group around them. Its stages know it; the schedule knows its place."""
+    """A set of stages that compute_at places together.
+
+    Each stage refers to its group; `parent` is the group around this one. The place is stored in the schedule.
+    """
 
     name: str
     parent: Group | None = None
@@ -90,7 +93,7 @@ class Group:
 
 @dataclass(eq=False)
 class StageState:
-    """One operation and its loops, outermost first. `origin_op` is what the user wrote; `op` what it has become."""
+    """One operation and its loops, outermost first. `origin_op` is the operation that the user wrote, `op` the current one."""
 
     op: Operation
     origin_op: Operation
@@ -127,28 +130,32 @@ class StageState:
 
     @property
     def scan_of_state(self) -> StageState | None:
-        """The scan whose state this placeholder is; None for all other stages."""
+        """The scan of which this placeholder is a state; None for all other stages."""
         return next((stage for stage in self.schedule.stages
                      if isinstance(stage.op, ScanOp) and any(t.op is self.op for t in stage.op.state_placeholder)), None)
 
     @property
     def written(self) -> str:
-        """The Python of this stage, or of the stage that it is a version of: `s[C]`, `s[C_local]`, `s.stages[2]`."""
+        """The Python expression for this stage, or for the stage of which it is a version: `s[C]`, `s[C_local]`,
+        `s.stages[2]`.
+        """
         return self.schedule.recorder.written(self.version_of or self)
 
     @property
     def handle(self) -> str:
-        """The Python of the handle on which its directives are called: of a version, its name."""
+        """The Python expression on which its directives are called; for a version, its name."""
         return self.written if self.version_of is None else self.schedule.recorder.names.get(self, self.name)
 
     @property
     def early(self) -> str:
-        """The words that a hint adds to a directive which makes a new stage of this one, where that would lose versions."""
+        """Words for a hint that proposes a directive which creates a new stage: before specialize, if this stage has versions
+        to lose.
+        """
         return ", written before specialize" if self.versions or self.version_of is not None else ""
 
     @property
     def tensor_written(self) -> str:
-        """The Python of the tensor of this stage, the first of several."""
+        """The Python expression for the tensor of this stage, the first of several."""
         stage = self.version_of or self
         return text_of(stage.schedule.recorder.tensor(stage.origin_op.output(0), stage))
 
@@ -197,13 +204,13 @@ class StageState:
                                    f's.cache_read({self.tensor_written}, "local", readers)')
 
     def must_not_be_extern(self, directive: str) -> None:
-        """Refuses a stage of te.extern, whose loops are statements of the user's."""
+        """Refuses a stage of te.extern, whose loops are in statements of the user's."""
         if isinstance(self.op, ExternOp):
             problem, hint = self._why_not_a_loop(None)
             raise self.refuse(directive, problem, hint=hint)
 
     def position_of(self, loop: Any, directive: str) -> int:
-        """The position of `loop` among the present loops. The error for what is not one says what became of it."""
+        """The position of `loop` among the present loops; if it is not one of them, the error says what became of it."""
         self.must_have_loops(directive)
         at = find(self.leaf_iter_vars, loop)
         if at is None:
@@ -243,12 +250,12 @@ class StageState:
         return f"{loop.name} is not a loop of this schedule", take
 
     def retire(self, loop: IterVar, fate: str, hint: str = "") -> None:
-        """Notes what became of a loop that this stage no longer has, and what to write in its place."""
+        """Records, for errors, what became of a loop that this stage no longer has, and what to use instead."""
         new = f"use {self.written}.op.axis and {self.written}.op.reduce_axis of the new operation"
         self.retired[loop] = f"{loop.name} {fate}", hint or new
 
     def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
-        """Refuses a loop that is annotated, bound or has a pragma, which would be lost."""
+        """Refuses a loop with an annotation, binding or pragma, which the directive would lose."""
         said = self.annotation_of(loop)
         if said is None and self.attr_of(loop).pragma_keys:
             said = f"marked with the pragma {self.attr_of(loop).pragma_keys[0].value}"
@@ -277,7 +284,7 @@ class StageState:
                     hint=f"do this before {placed}, or call {guests[0].written}.compute_root() first")
 
     def guests(self) -> list[StageState]:
-        """The stages that are computed at a loop of this one; of a version, at a loop of the stage."""
+        """The stages that are computed at a loop of this one; for a version, at a loop of its stage."""
         host = self.version_of or self
         return [s for s in self.schedule.stages if s.attach_type == AttachType.SCOPE and s.attach_stage is host]
 
@@ -289,7 +296,7 @@ class StageState:
         return twin
 
     def become(self, op: Operation) -> None:
-        """Makes `op`, which has the axes of the present operation, the operation of this stage and its versions."""
+        """Replaces the operation of this stage and its versions by `op`, which has the same axes."""
         for stage in (self, *self.versions):
             stage.op = op
 
@@ -301,8 +308,9 @@ OF_STAGE = ("op", "scope", "is_output", "attach_type", "attach_stage", "attach_i
 
 @dataclass(eq=False)
 class ScheduleState:
-    """Stages, producers first. `outputs` are the operations that the user asked for; `stage_map` knows these, their
-    replacements and every operation in between."""
+    """Stages, producers first. `outputs` are the operations that the user asked for; `stage_map` maps these, their
+    replacements and every operation in between to stages.
+    """
 
     outputs: list[Operation]
     stages: list[StageState] = field(default_factory=list)
@@ -341,7 +349,7 @@ class ScheduleState:
         return found
 
     def rewired(self, replaced: Mapping[Tensor, Tensor], skip: Iterable[StageState] = ()) -> dict[StageState, Operation]:
-        """The new operations of the stages that read, directly or not, one of `replaced`. Changes nothing."""
+        """The new operations of the stages that read, directly or not, one of `replaced`. The schedule is not changed."""
         mapping, made = dict(replaced), {}
         left_out = set(skip)
         for stage in self.stages:
@@ -354,7 +362,7 @@ class ScheduleState:
         return made
 
     def rewire(self, made: Mapping[StageState, Operation]) -> None:
-        """Puts the operations in place. They keep the axes of the old ones, so loops and relations stay as they are."""
+        """Sets the given operations of stages. They have the axes of the old ones, so loops and relations stay valid."""
         for stage, op in made.items():
             stage.become(op)
             self.stage_map[op] = stage
@@ -371,12 +379,12 @@ class ScheduleState:
 
 
 def outputs_of(old: Operation, new: Operation) -> dict[Tensor, Tensor]:
-    """Each output of `old` with the output of `new` that takes its place."""
+    """Maps each output of `old` to the output of `new` that replaces it."""
     return {old.output(i): new.output(i) for i in range(old.num_outputs)}
 
 
 def describe(value: Any) -> str:
-    """The words of an error for a wrong argument: "the int 0", "the tensor A"."""
+    """A description of a wrong argument for an error: "the int 0", "the tensor A"."""
     if isinstance(value, Tensor):
         return f"the tensor {value.name}"
     if isinstance(value, Operation):
@@ -392,7 +400,7 @@ def describe(value: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """An argument as the text of a directive shows it."""
+    """The text of an argument in the text of a directive."""
     name = getattr(value, "name", None)
     if isinstance(name, str):
         return name

@@ -1,7 +1,7 @@
-"""The tail of a split: what is done with the last tile where the factor does not divide the extent.
+"""The tail of a split: how the last tile is handled where the factor does not divide the extent.
 
-    guard          a condition in each iteration: `if io*f + ii < n`. The default, as in TVM: always right, nothing is computed
-                   twice. Passes that can, drop the condition, partition the loop there, or turn it into a mask
+    guard          a condition in each iteration: `if io*f + ii < n`. The default, as in TVM: always correct, nothing computed
+                   twice. Passes drop the condition where they can, partition the loop there, or turn it into a mask
     mask           one loop with masked vectors: no second loop, no branch per lane. A loop that is not vectorized has the guard
     partition      a main loop without conditions and a loop for the rest, also if the extent is constant
     shift_inwards  the last tile is moved inwards, so that it is full: it computes some elements again, to the same values.
@@ -9,7 +9,7 @@
     round_up       full tiles, in memory that is enlarged for them; the additional elements are computed and never read.
                    Reads that would leave their tensors there give 0 instead
 
-The results are the same. The last two say something about the stage as a whole, and are refused where that cannot hold.
+The results are the same. The last two affect the stage as a whole, and are refused where that is not possible.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tedsl.schedule.state import StageState, describe
 
 
 def check_tail(stage: StageState, loop: IterVar, part: Expr, tail: Any, directive: str) -> None:
-    """Refuses what is not a tail, and a tail that this stage or loop cannot have."""
+    """Refuses an unknown tail, and a tail that this stage or loop cannot have."""
     if not isinstance(tail, str) or tail not in TAILS:
         raise stage.refuse(directive, f"there is no tail {describe(tail)}", hint=f"choose one of {', '.join(TAILS)}")
     if tail == GUARD:
@@ -78,7 +78,9 @@ def _check_enlarging(stage: StageState, loop: IterVar, part: Expr, directive: st
 
 
 def _why_inner(loop: IterVar, relations: list[Relation]) -> str:
-    """What the end of `loop` is if it is not that of an axis, but inside the tensor; "" if it is that of an axis."""
+    """What `loop` is if its last iterations are in the middle of an axis ("a fused loop"); "" if they are the last ones of an
+    axis.
+    """
     at = loop
     for relation in reversed(relations):
         if not any(one is at for one in children_of(relation)):
@@ -93,13 +95,13 @@ def _why_inner(loop: IterVar, relations: list[Relation]) -> str:
 
 
 def comes_out_even(stage: StageState, loop: IterVar, part: Expr) -> bool:
-    """Whether `part` is known to divide the extent of `loop` if the whole of the stage is computed."""
+    """Whether `part` is known to divide the extent of `loop`, for a stage that is computed whole."""
     extent = extent_of(stage, loop)
     return extent is not None and fitted(extent, build.cast(extent.dtype, part), Analyzer()).even
 
 
 def must_not_recompute(stage: StageState, loop: IterVar, directive: str) -> None:
-    """Refuses to distribute over threads the tiles of a split of which two compute the same elements."""
+    """Refuses to run the tiles of a split on several threads if two of them compute the same elements."""
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.tail == SHIFT_INWARDS and loop in below(relation.outer, stage.relations):
             raise stage.refuse(
@@ -109,7 +111,7 @@ def must_not_recompute(stage: StageState, loop: IterVar, directive: str) -> None
 
 
 def must_have_plain_tails(stage: StageState, directive: str) -> None:
-    """Refuses to build a new stage from loops whose tails, or versions, would be lost."""
+    """Refuses to create a new stage from loops whose tails or versions would be lost."""
     must_have_one_version(stage, directive)
     for relation in stage.relations:
         if isinstance(relation, Split) and relation.tail != GUARD:
@@ -125,7 +127,7 @@ def must_have_one_version(stage: StageState, directive: str) -> None:
 
 
 def below(loop: IterVar, relations: list[Relation]) -> set[IterVar]:
-    """`loop` and all that was made of it."""
+    """`loop` and all loops derived from it."""
     found = {loop}
     for relation in relations:
         if any(parent in found for parent in parents_of(relation)):

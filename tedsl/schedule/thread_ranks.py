@@ -1,10 +1,10 @@
-"""Threads of a device and the memories that they share: the rank of each, and the memory in which a stage is kept.
+"""Threads of a device and the memories that they share: the rank of each, and the memory scope of a stage.
 
     blockIdx   (rank 0)   the blocks of a launch          "global" memory (rank 0) is shared by all of them
     threadIdx  (rank 1)   the threads of one block        "shared" (1) by the threads of a block, "warp" (2) by threadIdx.x
     vthread    (rank 1)   interleaved copies of a thread  "local" (3) belongs to one thread
 
-A stage whose memory several threads share is computed for all of them together; that is the one rule behind bounds.
+The region of a stage covers all threads that share its memory: bound inference follows from this rule.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_SCOPES = {None: "", 0: "shared", 1: "local"}  # by the highest rank of t
 
 
 def is_virtual(tag: str) -> bool:
-    """Whether threads of that tag are copies of the code."""
+    """Whether threads with that tag are virtual: copies of the code."""
     return tag.split(".")[0] in VIRTUAL
 
 
@@ -47,7 +47,9 @@ def is_shared_among(scope: str, tag: str) -> bool:
 
 
 def memory_owner(stage: StageState) -> StageState:
-    """The stage whose memory `stage` is computed into: the scan for its updates, and for first rows that are made for it."""
+    """The stage in whose memory `stage` is stored: the scan for its updates and for first rows computed for it alone, else
+    itself.
+    """
     scans = scans_of(stage.schedule)
     first = scans.inits.get(stage)
     if first is not None and isinstance(first.op, ScanOp):
@@ -57,7 +59,7 @@ def memory_owner(stage: StageState) -> StageState:
 
 
 def memory_scope(stage: StageState) -> str:
-    """The scope in which `stage` is kept: as the user set it, else what suits the threads around its place."""
+    """The memory scope of `stage`: as the user set it, or else what suits the threads around its place."""
     owner = memory_owner(stage)
     if owner is not stage:
         return memory_scope(owner)

@@ -46,7 +46,9 @@ def vectorized(stage: StageState, loops: Iterable[IterVar]) -> IterVar | None:
 
 
 def must_fit_in_lanes(stage: StageState, order: list[IterVar], directive: str) -> None:
-    """Refuses an order of the loops of `stage` that puts a guest into a vectorized loop which has no room for it."""
+    """Refuses an order of the loops of `stage` that moves a stage computed inside into a vectorized loop where it cannot be
+    computed.
+    """
     first = vectorized(stage, order)
     inside = order[find(order, first) or 0:] if first is not None else []
     for guest in stage.guests():

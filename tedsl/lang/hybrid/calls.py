@@ -1,4 +1,4 @@
-"""Calls in a hybrid script: their arguments, and the functions that the language has itself."""
+"""Calls in a hybrid script: their arguments, and the built-in functions of the language."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def const_range(source: Source, node: ast.Call, args: Sequence[Any]) -> range:
 
 
 def in_language(name: str, captured: Mapping[str, Any]) -> bool:
-    """Whether `name` means the language's function: it does not if the surrounding program defines the name."""
+    """Whether `name` refers to the built-in function of the language; False if the surrounding program binds it to something
+    else.
+    """
     if name not in captured:
         return True
     value = captured[name]
@@ -91,12 +93,12 @@ def in_language(name: str, captured: Mapping[str, Any]) -> bool:
 
 
 def is_function(name: str) -> bool:
-    """Whether the language has a function `name`."""
+    """Whether the language has a built-in function `name`."""
     return name in _LANGUAGE or name in CASTS or name in MATH
 
 
 def call_language(source: Source, node: ast.Call, name: str, args: list[Any], options: Mapping[str, Any]) -> Any:
-    """The value of the language's function `name` at `args`."""
+    """The value of the built-in function `name` for `args`."""
     least, most, example = _TAKES.get(name, (1, 1, f"{name}(x)"))
     if options:
         source.fail(node, f"{name} takes no named arguments", hint=f"write {example}")

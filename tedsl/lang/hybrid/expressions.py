@@ -1,4 +1,6 @@
-"""Expressions of a hybrid script: Python's syntax tree becomes values of the language, or Python values known now."""
+"""Expressions of a hybrid script: Python's syntax tree is evaluated to expressions, or to Python values that are known at
+once.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _BUILTINS = {name: getattr(builtins, name) for name in ("len", "int", "float", "
 
 
 class Expressions:
-    """Reads expressions. Values are Exprs, Python values, arrays of the program, or functions to call now."""
+    """Evaluates expressions. Values are Exprs, Python values, arrays of the program, or functions to call immediately."""
 
     def __init__(self, source: Source, scope: Scope, captured: Mapping[str, Any]) -> None:
         self.source, self.scope, self.captured = source, scope, captured
@@ -55,7 +57,7 @@ class Expressions:
         return number(self.source, node, self.value(node))
 
     def test(self, node: ast.expr) -> Expr | bool:
-        """The value of `node` as a condition, or the answer where it is known now."""
+        """The value of `node` as a condition; a bool if it is already known."""
         if not isinstance(node, ast.BoolOp):
             return truth(self.source, node, self.value(node))
         both = isinstance(node.op, ast.And)
@@ -158,7 +160,9 @@ class Expressions:
         return ~value if isinstance(node.op, ast.Invert) else value
 
     def logical(self, node: ast.BoolOp, at: int = 0) -> Any:
-        """`and`, `or`: one of the values, as in Python; the later ones are asked only where the earlier ones do not decide."""
+        """The value of `and` or `or`: one of the operands, as in Python; later operands are evaluated only where earlier ones
+        do not decide.
+        """
         part, both = node.values[at], isinstance(node.op, ast.And)
         value = self.value(part)
         if at + 1 == len(node.values):

@@ -1,9 +1,8 @@
-"""The loops of a hybrid script: which stand directly inside one another, and whether they may run in another order.
+"""The loops of a hybrid script: which are directly inside one another, and whether they may run in another order.
 
-Iterations of a loop are independent of each other if the variable of the loop alone makes the index of one dimension, the
-same in every access to a tensor that is written inside of it: then no two iterations touch one element. Loops change places
-if every tensor is written and read at one place only, and the loops that are not among its indices stay in the order of the
-script.
+Iterations of a loop are independent if the index of one dimension depends on the variable of the loop alone and is the same in
+every access to a tensor that is written inside: then no two iterations touch one element. Loops may be interchanged if every
+tensor is written and read at one place only, and the loops that are not among its indices keep the order of the script.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from tedsl.lang.hybrid.operation import HybridOp
 
 @dataclass(frozen=True, eq=False)
 class LoopNest:
-    """Loops that stand directly inside one another, outermost first, and what is inside the innermost."""
+    """Loops that are directly inside one another, outermost first, and the statements inside the innermost."""
 
     axes: tuple[IterVar, ...]
     body: Stmt
 
 
 def nests_of(op: HybridOp) -> list[LoopNest]:
-    """The nests of `op`, each loop in one of them."""
+    """The nests of `op`; each loop is in one of them."""
     return list(_nests(op.body, {axis.var: axis for axis in op.axis}))
 
 
@@ -63,7 +62,7 @@ def nest_of(op: HybridOp, axis: IterVar) -> LoopNest:
 
 
 def why_dependent(nest: LoopNest, axis: Var) -> str:
-    """Why the iterations of the loop over `axis` cannot run at the same time; "" if they can."""
+    """The reason why the iterations of the loop over `axis` cannot run at the same time; "" if they can."""
     if why := _effects(nest):
         return why
     for access in _shared_accesses(nest):
@@ -75,10 +74,11 @@ def why_dependent(nest: LoopNest, axis: Var) -> str:
 
 
 def why_ordered(nest: LoopNest, order: Sequence[Collection[Var]], after: Sequence[Collection[Var]]) -> str:
-    """Why loops that run in `order` cannot change to `after`, each given as the axes that it is made of; "" if they can.
+    """The reason why loops in the order `order` cannot be put into the order `after`; "" if they can. Each loop is given as the
+    axes that it is derived from.
 
-    Iterations that touch one element of a tensor differ only in axes that are not among its indices. The loops made of those
-    keep their order among themselves, so each element sees what happens to it in the order of the script.
+    Iterations that touch one element of a tensor differ only in axes that are not among its indices. Loops derived from those
+    axes keep their order among themselves, so that the accesses to each element keep the order of the script.
     """
     if why := _effects(nest):
         return why
@@ -104,13 +104,15 @@ def _effects(nest: LoopNest) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Accesses:
-    """The indices of the writes and reads of a tensor that outlives one iteration of the nest."""
+    """The indices of the accesses to a tensor that is live across iterations of the nest."""
 
     buffer: Buffer
     places: list[tuple[Expr, ...]]
 
     def indexed(self) -> set[Var]:
-        """The variables that alone make the index of one dimension, the same in every access: i, i + 1, 7 - i."""
+        """The variables for which some dimension has, in every access, the same index that depends on no other variable: i, i +
+        1, 7 - i.
+        """
         return {var for indices in zip(*self.places) if (var := _only_variable(indices[0])) is not None
                 and all(structural_equal(index, indices[0]) for index in indices[1:])}
 
@@ -142,7 +144,9 @@ def _shared_accesses(nest: LoopNest) -> list[_Accesses]:
 
 
 def _is_accumulated(body: Stmt, buffer: Buffer) -> bool:
-    """Whether every access of `buffer` is x[i] = x[i] + f, or with *, max, min: a reduction, whose order is free."""
+    """Whether every access of `buffer` is in an update x[i] = x[i] + f, or with *, max, min: a reduction, whose order is
+    free.
+    """
     stores = [node for node in post_order(body) if isinstance(node, BufferStore) and node.buffer is buffer]
     loads = [node for node in post_order(body) if isinstance(node, BufferLoad) and node.buffer is buffer]
     if len(stores) != 1 or len(loads) != 1 or not isinstance(stores[0].value, (Add, Mul, Max, Min)):

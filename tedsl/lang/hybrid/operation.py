@@ -18,7 +18,7 @@ from tedsl.lang.tensor import Tensor
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HybridOp(StatementsOp):
-    """`body` computes every output in whole, from the whole of every input.
+    """An operation whose `body` computes every output whole, from the whole of every input.
 
     input_placeholders, output_placeholders: the buffers that the body uses in place of the tensors.
     axis: the loops of the body that directives can change, in the order in which they are written: their variables are those
@@ -46,7 +46,7 @@ class HybridOp(StatementsOp):
         return self.output_placeholders[index].shape
 
     def line_of(self, stmt: Stmt | None = None) -> str:
-        """The source line of `stmt` (None: of the script), for error messages."""
+        """The source line of `stmt` (of the whole script for None), for error messages."""
         known = None if stmt is None else self.lines.get(stmt)
         return known or f"hybrid script {self.name}" + (f" ({self.source})" if self.source is not None else "")
 

@@ -50,7 +50,7 @@ Wrap = Callable[[Stmt], Stmt]
 
 
 class Parser:
-    """Reads the body of one function. `outputs`: what it returns, after `read`."""
+    """Reads the body of one function. `outputs`: the arrays it returns, after `read`."""
 
     def __init__(self, source: Source, arguments: Mapping[str, Any], captured: Mapping[str, Any]) -> None:
         self.source = source
@@ -78,7 +78,7 @@ class Parser:
         return stmts
 
     def block(self, statements: Sequence[ast.stmt], define: Mapping[str, Any] | None = None) -> Stmt:
-        """Statements with names of their own."""
+        """Statements with a scope of their own, in which the names `define` are bound."""
         self.scope.enter()
         for name, value in (define or {}).items():
             self.scope.define(name, value)
@@ -106,7 +106,7 @@ class Parser:
         return seq(result)
 
     def placed(self, made: Stmt, node: ast.stmt) -> Stmt:
-        """`made`, with the source line of `node` for every statement in it that has none yet."""
+        """`made` with the source line of `node` recorded for every statement in it that has none yet."""
         where = self.source.where(node)
         pending = [made]
         while pending:
@@ -187,14 +187,18 @@ class Parser:
         return lambda body: _realized(buffer, seq(first, body))
 
     def must_keep(self, target: ast.Name, value: Any, of: DType) -> None:
-        """Refuses a number that dtype `of`, the dtype of the first value of the name, would truncate: Python keeps it whole."""
+        """Refuses a value that would be truncated to the dtype `of` of the name's first value, since Python would not truncate
+        it.
+        """
         number = self.fitting(target, value, of if isinstance(value, int) and not of.is_bool else None)
         if number.dtype is not of and build.promote(of, number.dtype) is not of:
             self.source.fail(target, f"{target.id} is {of}, as its first value is, and {number.dtype} is assigned to it",
                              hint=f"begin with {target.id} = {number.dtype}(...), or convert what is assigned: {of}(...)")
 
     def constant(self, target: ast.Name, value: Any) -> Stmt | Wrap:
-        """Binds a name that is assigned once to `value`; a value that reads memory is stored here."""
+        """Binds a name that is assigned once to `value`; a value that reads memory is bound by a let, which evaluates it at
+        this point.
+        """
         reads = isinstance(value, Expr) and any(isinstance(node, BufferLoad) for node in post_order(value))
         if not reads:
             self.scope.define(target.id, value)
@@ -204,7 +208,7 @@ class Parser:
         return lambda body: LetStmt(var, value, body)
 
     def fitting(self, node: ast.AST, value: Any, of: DType | None) -> Expr:
-        """`value` as a number of dtype `of` (None: its own), converted as an assignment of numpy converts it."""
+        """`value` as a number of dtype `of` (None: its own dtype), converted as numpy converts in an assignment."""
         if isinstance(value, (Array, str, tuple, list)) or value is None or (callable(value) and not isinstance(value, Expr)):
             self.source.fail(node, "a number is assigned to a number or an element")
         expr = build.as_expr(value, of) if isinstance(value, (bool, int, float)) else build.as_expr(value)
@@ -272,7 +276,7 @@ class Parser:
         return For(var, low, build.sub(high, low), kind, body)
 
     def constant_loop(self, node: ast.For, values: Any) -> Stmt:
-        """The body for each of the values, which are known now."""
+        """The body repeated for each of `values`, which are constants."""
         if not isinstance(node.target, ast.Name) or not isinstance(values, (tuple, list, range)):
             self.source.fail(node.iter, "this is nothing that a loop runs over",
                              hint="range, serial, parallel, vectorize, unroll, const_range, bind, or a tuple")

@@ -29,14 +29,14 @@ class Number:
 
 
 class Scope:
-    """Names of the function, block by block; those of blocks that have ended are remembered for the error."""
+    """The names of the function by block; those of finished blocks are remembered for error messages."""
 
     def __init__(self) -> None:
         self.blocks: list[dict[str, Any]] = [{}]
         self.ended: dict[str, int] = {}  # name -> the line where its block began
 
     def find(self, name: str) -> Any:
-        """What `name` stands for; KeyError if nothing."""
+        """The value that `name` is bound to; KeyError if it is not bound."""
         for block in reversed(self.blocks):
             if name in block:
                 return block[name]

@@ -34,9 +34,9 @@ _TYPES = {ForKind.SERIAL: IterType.DATA_PAR, ForKind.PARALLEL: IterType.PARALLEL
 
 @entry
 def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the function as a program of loops.
+    """Decorator that makes the function a program of loops.
 
-    Called with tensors (and variables and constants) it returns the tensors that it computes; called with arrays of numpy it
+    Called with tensors (and variables and constants) it returns the tensors that it computes; called with numpy arrays it
     runs as Python.
     """
     if not callable(pyfunc):
@@ -109,7 +109,7 @@ def _argument(source: Source, name: str, value: Any, inputs: dict[Tensor, Buffer
 
 
 def _captured(function: Callable[..., Any]) -> dict[str, Any]:
-    """The names around the function."""
+    """The global variables and closure variables that the function can see."""
     try:
         closure = inspect.getclosurevars(function)
     except (TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ from tedsl.lang.tensor import Tensor
 
 
 def kind_of(value: Any) -> str:
-    """What `value` is, for a message."""
+    """A description of `value` for an error message."""
     if isinstance(value, (Array, Tensor)):
         return f"the {'array' if isinstance(value, Array) else 'tensor'} {value.name}"
     if isinstance(value, DType):
@@ -31,7 +31,7 @@ def kind_of(value: Any) -> str:
 
 
 def refuse_arrays(source: Source, node: ast.AST, *values: Any) -> None:
-    """Refuses a whole array where a number is wanted."""
+    """Refuses a whole array where a number is expected."""
     for value in values:
         if isinstance(value, (Array, Tensor)):
             mine = isinstance(value, Array)
@@ -49,7 +49,7 @@ def number(source: Source, node: ast.AST, value: Any, hint: str = "") -> Expr:
 
 
 def known_int(value: Any) -> int | None:
-    """The integer that `value` is, if it is one and known now."""
+    """`value` as an int if it is an integer constant, else None."""
     return int(value) if isinstance(value, numbers.Integral) else build.as_int(value)
 
 
@@ -59,7 +59,7 @@ def condition(value: Expr) -> Expr:
 
 
 def truth(source: Source, node: ast.AST, value: Any) -> Expr | bool:
-    """Whether `value` counts as true: a condition, or the answer where it is known now."""
+    """The truth of `value` as a condition; a bool if it is already known."""
     refuse_arrays(source, node, value)
     if isinstance(value, Expr):
         return condition(value)

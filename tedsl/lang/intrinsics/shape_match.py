@@ -1,6 +1,6 @@
-"""Whether a region has the shape of a tensor of an intrinsic, whose symbols take the values that the region gives them.
+"""Matches regions with the shapes of an intrinsic's tensors, whose symbols get values from the regions.
 
-    (1, 16, 64) has the shape (16, m) with m = 64: dimensions of one element may be left out
+(1, 16, 64) has the shape (16, m) with m = 64: dimensions of one element may be left out
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tedsl.ir.walk.substitute import substitute
 
 
 class ShapeMatch:
-    """Collects the values of the symbols of an intrinsic's shapes; `symbols` begins with those of its scalars."""
+    """Collects the values of the symbols in an intrinsic's shapes. symbols: initially those of its scalar parameters."""
 
     def __init__(self, analyzer: Analyzer, scalars: Mapping[Var, Expr] | None = None) -> None:
         self.analyzer = analyzer
         self.symbols: dict[Var, Expr] = dict(scalars or {})
 
     def dims(self, declared: Sequence[Expr], actual: Sequence[Expr]) -> tuple[int, ...] | None:
-        """For each dimension of `declared` the dimension of `actual` that it is; None if the shapes do not fit.
+        """The number of the dimension of `actual` for each dimension of `declared`; None if the shapes do not fit.
 
         Matched from the last dimension on: a dimension of `actual` that matches none of `declared` must have extent 1.
         """
@@ -34,7 +34,7 @@ class ShapeMatch:
         return tuple(reversed(dims)) if len(dims) == len(declared) else None
 
     def same(self, declared: Expr, actual: Expr) -> bool:
-        """Whether the extents are proved equal; a symbol that has no value yet takes this one."""
+        """Whether the extents are proved equal; a symbol without a value is bound to `actual`."""
         if isinstance(declared, Var) and declared not in self.symbols:
             self.symbols[declared] = build.cast(declared.dtype, actual)
             return True
@@ -42,5 +42,5 @@ class ShapeMatch:
         return expected is actual or build.as_int(self.analyzer.simplify(build.sub(expected, actual))) == 0
 
     def value(self, expr: Expr) -> Expr:
-        """`expr` with the symbols replaced."""
+        """`expr` with the symbols replaced by their values."""
         return substitute(expr, self.symbols)

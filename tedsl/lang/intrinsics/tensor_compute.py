@@ -2,7 +2,7 @@
 
     C = te.compute((n, 16), lambda i: vadd(A[i, 0:16], B[i, 0:16]))     i is a loop; the 16 elements of C[i] are one call
 
-The operation is a formula as any other one, that of the intrinsic over the regions; only, the dimensions inside a call, and the
+The operation has a formula like any other, that of the intrinsic over the regions, but the dimensions inside a call, and the
 reduction inside it, get no loops.
 """
 
@@ -31,9 +31,9 @@ from tedsl.lang.tensor import Tensor
 class TensorComputeOp(ComputeOp):
     """A formula that is computed by calls of `intrin`.
 
-    schedulable_ndim: how many of the axes have loops; inner_reduce: the axes of the reduction that are inside a call.
-    regions: of each input of the intrinsic; output_dims: the dimensions of an output that those of the intrinsic's are.
-    symbols: the values of the variables in the intrinsic's shapes, and of its scalar parameters.
+    schedulable_ndim: the number of axes that have loops; inner_reduce: the reduction axes inside a call. regions: the region
+    for each input of the intrinsic; output_dims: for each dimension of the intrinsic's output the dimension of this operation's
+    output. symbols: the values of the variables in the intrinsic's shapes, and of its scalar parameters.
     """
 
     intrin: TensorIntrin | None = None
@@ -88,7 +88,7 @@ def _scalars(call: TensorIntrinCall, where: str) -> dict[Var, Expr]:
 
 
 def _region(number: int, call: TensorIntrinCall, match: ShapeMatch, where: str) -> Region:
-    """The region given for input number `number`; raises if its dtype, rank or shape does not fit the input."""
+    """The region passed for input number `number`; raises ShapeError or DTypeError if it does not fit the input."""
     given, declared = call.tensors[number], call.intrin.inputs[number]
     tensor, indices = _parts(given)
     what = f"{where}: input {number} of the intrinsic {call.intrin.name} ({declared.name})"
@@ -120,7 +120,7 @@ def _parts(given: Any) -> tuple[Tensor, tuple[Any, ...]]:
 
 
 def _range(index: Any, dim: Expr, what: str) -> tuple[Expr, Expr]:
-    """The first element and the extent of one index, a number or a slice."""
+    """The first element and the extent of one index, which is a number or a slice."""
     if not isinstance(index, slice):
         first = build.as_expr(index)
         return first, build.const(1, first.dtype)
@@ -131,7 +131,9 @@ def _range(index: Any, dim: Expr, what: str) -> tuple[Expr, Expr]:
 
 
 def _output_dims(intrin: TensorIntrin, shape: Sequence[Expr], loops: int, match: ShapeMatch, where: str) -> tuple[int, ...]:
-    """The dimension of an output that each one of the intrinsic's output is; those with a loop have one element in a call."""
+    """For each dimension of the intrinsic's output the dimension of this output. A dimension with a loop has extent 1 in a
+    call.
+    """
     extents = [*(build.const(1, dim.dtype) for dim in shape[:loops]), *shape[loops:]]
     dims = match.dims(intrin.op.output(0).shape, extents)
     if dims is None:
@@ -148,7 +150,7 @@ def _inner_axis(number: int, extent: Expr) -> IterVar:
 
 
 def _reduce_axis(own: IterVar, match: ShapeMatch) -> IterVar:
-    """A copy of a reduce axis of the intrinsic: each formula has its own."""
+    """A copy of a reduce axis of the intrinsic, since formulas must not share axes."""
     extent = match.value(extent_of(own))
     assert own.dom is not None
     dom = Range.from_min_extent(build.cast(extent.dtype, own.dom.min), extent)
@@ -156,5 +158,7 @@ def _reduce_axis(own: IterVar, match: ShapeMatch) -> IterVar:
 
 
 def _variable(inner: Sequence[IterVar], at: int, own: IterVar) -> Expr:
-    """The expression for the axis `own` of the intrinsic: an axis inside the call, or 0 for a dimension with a loop."""
+    """The expression for the axis `own` of the intrinsic: an axis inside the call (`at` >= 0), or 0 for a dimension with a
+    loop.
+    """
     return build.cast(own.dtype, inner[at].var) if at >= 0 else build.const(0, own.dtype)

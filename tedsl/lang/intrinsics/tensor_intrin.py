@@ -1,10 +1,10 @@
-"""Tensor intrinsics: what an instruction or a function of another library computes, as a formula, and how it is called.
+"""Tensor intrinsics: the formula that an instruction or library function computes, and the statements that call it.
 
     x, y = te.placeholder((16,)), te.placeholder((16,));  z = te.compute((16,), lambda i: x[i] + y[i])
     vadd = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_extern("int32", "vadd", ins[0].access_ptr("r"), ...))
 
-The formula says what `s[C].tensorize(loop, vadd)` may replace, and what the interpreter runs; the function gives the statements
-that replace the loops. `te.compute(..., lambda i: vadd(A[i, 0:16], B[i, 0:16]))` calls it without a formula of its own.
+The formula determines what `s[C].tensorize(loop, vadd)` may replace, and what the interpreter runs; the function returns the
+statements that replace the loops. `te.compute(..., lambda i: vadd(A[i, 0:16], B[i, 0:16]))` calls it directly.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ HOW = "write te.decl_tensor_intrin(z.op, lambda ins, outs: ...), where z = te.co
 class TensorIntrin:
     """An intrinsic: the formula `op` of the placeholders `inputs`, and its statements over `buffers` (inputs, then outputs).
 
-    body computes the whole formula; reduce_init writes the start values of its reduction, reduce_update adds to what is
-    there. A part that the intrinsic does not have is None. scalar_params: variables that each call gives values to.
+    body computes the whole formula; reduce_init writes the start values of its reduction; reduce_update adds to the present
+    values. A part that the intrinsic does not have is None. scalar_params: variables that get values at each call.
     """
 
     name: str
@@ -52,9 +52,9 @@ class TensorIntrin:
         return self.buffers[len(self.inputs):]
 
     def __call__(self, *args: Any, reduce_axis: Any = None, scalar_inputs: Any = None) -> TensorIntrinCall:
-        """The intrinsic on regions such as A[i, 0:16], in the order of its inputs; scalars may stand among them.
+        """A call of the intrinsic on regions such as A[i, 0:16], in the order of its inputs; scalars may stand among them.
 
-        reduce_axis: the axis (or list of axes) over which such calls add up.
+        reduce_axis: the axis (or list of axes) over which the results of such calls are summed.
         """
         regions = [a for a in args if isinstance(a, (TensorSlice, Tensor))]
         scalars = [a for a in args if not isinstance(a, (TensorSlice, Tensor))]
@@ -101,11 +101,12 @@ def _check_counts(intrin: TensorIntrin, where: str, regions: int, scalars: int) 
 def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tensor_intrin",
                        binds: Mapping[Tensor, Buffer] | None = None, scalar_params: Sequence[Var] | None = None,
                        default_buffer_params: Mapping[str, Any] | None = None) -> TensorIntrin:
-    """The intrinsic that computes the formula `op` (of te.compute over placeholders) by what `fcompute(ins, outs)` returns.
+    """Declares an intrinsic that computes the formula `op` (of te.compute over placeholders) by the result of `fcompute(ins,
+    outs)`.
 
-    fcompute gets buffers and returns a statement or a call, or three of them: (body, reduce_init, reduce_update), None for what
-    there is not. binds: buffers of the caller's making for some tensors, with strides and offsets that it wants to know;
-    default_buffer_params: what tir.decl_buffer gets for the others. scalar_params: `fcompute(ins, outs, scalars)`.
+    fcompute takes buffers and returns a statement or a call, or three of them: (body, reduce_init, reduce_update), None for a
+    part that does not exist. binds: buffers that the caller declared for some tensors, to use their strides and offsets;
+    default_buffer_params: arguments of tir.decl_buffer for the others. scalar_params: `fcompute(ins, outs, scalars)`.
     """
     where = f"decl_tensor_intrin {name}"
     if not isinstance(name, str):
@@ -201,15 +202,18 @@ def _parts(made: Any, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The part of `tensor` that an intrinsic takes for one of its tensors: `mins` is its first element, `dims` the dimension of
-    `tensor` for each dimension of the intrinsic's tensor. The other dimensions have extent 1."""
+    """The part of `tensor` that an intrinsic gets for one of its tensors.
+
+    mins: the first element; dims: the dimension of `tensor` for each dimension of the intrinsic's tensor. In the other
+    dimensions the region has extent 1.
+    """
 
     tensor: Tensor
     mins: tuple[Expr, ...]
     dims: tuple[int, ...]
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The indices in `tensor` of the element at `indices` of the intrinsic's tensor."""
+        """The indices in `tensor` that correspond to `indices` of the intrinsic's tensor."""
         indices_in_tensor = list(self.mins)
         for dim, index in zip(self.dims, indices):
             indices_in_tensor[dim] = build.add(self.mins[dim], index)

@@ -32,10 +32,10 @@ FORM = "te.scan(init, update, state_placeholder): one of each for every state"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScanOp(Operation):
-    """States, row by row: `init` gives the first rows, `update` row t for each t of `scan_axis`, from the earlier rows that it
-    reads through `state_placeholder`. Output number k is all of state k.
+    """States computed row by row: `init` gives the first rows, `update` row t for each t of `scan_axis`, from the earlier rows
+    that it reads through `state_placeholder`. Output number k is the whole of state k.
 
-    inputs: what the steps read besides; operations between them and the updates are computed step by step.
+    inputs: other tensors that the steps read; operations between them and the updates are computed step by step.
     spatial_axis_: the dimensions of the states after the first, without loops of their own: the loops are those of the updates.
     """
 
@@ -88,8 +88,8 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
     """The tensor whose first rows are `init` and whose row t is `update[t, ...]`, a te.compute that reads earlier rows as
     `state_placeholder[t - 1, ...]`. Lists of the three make several states that read one another; a list is returned.
 
-    init: (k, ...), k first rows; update, state_placeholder: (m, ...), the shape of the result. inputs: tensors that the steps
-    read besides; what is computed from them for the update is computed step by step too.
+    init: (k, ...), k first rows; update, state_placeholder: (m, ...), the shape of the result. inputs: other tensors that the
+    steps read; operations between them and the update are computed step by step too.
     """
     where = opening("scan", name)
     tag = current_tag(tag, where)

@@ -1,7 +1,7 @@
-"""The check that each step of a scan reads earlier rows only, made where te.scan is called.
+"""Checks, when te.scan is called, that each step reads earlier rows only.
 
 Walks from the updates, which are computed in row t in step t, to the reads of the states, through the operations between them.
-What such an operation computes in step t follows from the indices at which it is read.
+The region that such an operation computes in step t follows from the indices at which it is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_order(axis: IterVar, updates: Sequence[Tensor], states: Sequence[Tenso
 
 
 def dependents(ops: Sequence[Operation], states: Sequence[Tensor]) -> list[Operation]:
-    """Of `ops`, producers first, those that read one of `states`, directly or not."""
+    """Those of `ops`, producers first, that read one of `states`, directly or not."""
     readers: dict[Operation, None] = {}
     for op in ops:
         if any(tensor in states or tensor.op in readers for tensor in op.input_tensors):
@@ -94,8 +94,8 @@ class _Order:
 
 
 class Place:
-    """The facts known inside the formula of `op`, computed over `region`, per axis. `step`: t, in terms of which the
-    region is written.
+    """The known ranges of the axes in the formula of `op` when it is computed over `region` (the ends per axis, in terms of
+    `step`).
     """
 
     def __init__(self, op: ComputeOp, region: Sequence[Ends | None], step: IterVar | None = None) -> None:
@@ -112,7 +112,7 @@ class Place:
 
     @property
     def step_name(self) -> str:
-        """The name of the step in the formula: that of its axis that equals t."""
+        """The name of the step in the formula: that of the axis of `op` that equals `step`, if there is one."""
         assert self.step is not None
         return next((axis.name for axis in self.op.axis if self.values.get(axis.var) is self.step.var), self.step.name)
 
@@ -130,7 +130,7 @@ class Place:
         return analyzer
 
     def proves(self, condition: Expr, facts: Facts | None) -> bool:
-        """Whether `condition` holds where `facts` do."""
+        """Whether `condition` is proved where `facts` hold."""
         with ExitStack() as known:
             for fact in facts or ():
                 if not has_load(fact):
@@ -141,7 +141,7 @@ class Place:
         return self.analyzer.bounds(substitute(index, self.values))[0]
 
     def reached(self, index: Expr, facts: Facts | None = None) -> Ends | None:
-        """The lowest and highest value of `index` over the region, where `facts` hold; None if that is not known."""
+        """The lowest and highest value of `index` over the region, where `facts` hold; None if unknown."""
         index = substitute(index, self.values)
         if has_load(index):
             return None
@@ -167,7 +167,7 @@ class Place:
         return ends
 
     def union(self, a: Ends | None, b: Ends | None) -> Ends | None:
-        """The range that holds both."""
+        """The smallest range that contains both; None if unknown."""
         if a is None or b is None:
             return None
         low = a[0] if self.analyzer.can_prove(build.less_equal(a[0], b[0])) else \

@@ -44,7 +44,7 @@ def bind(stage: StageState, loop: Any, thread: Any) -> None:
 
 
 def check_thread(stage: StageState, thread: Any, directive: str, wanted: str) -> None:
-    """Refuses what is not a thread axis of a known tag."""
+    """Refuses a value that is not a thread axis with a known tag."""
     if not isinstance(thread, IterVar) or thread.iter_type != IterType.THREAD_INDEX:
         what = f"the axis {thread.name}" if isinstance(thread, IterVar) else describe(thread)
         raise stage.refuse(directive, f"{wanted}, got {what}", hint='make one with te.thread_axis("threadIdx.x")')

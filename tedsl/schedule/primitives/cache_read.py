@@ -19,9 +19,9 @@ from tedsl.schedule.state import ScheduleState, StageState, describe, outputs_of
 
 
 def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[StageState]) -> Tensor:
-    """Insert a stage that copies `tensor`, and have `readers` read the copy.
+    """Inserts a stage that copies `tensor`, and makes `readers` read the copy.
 
-        C[i] = A[i] + 1   →   A.local[ax0] = A[ax0];  C[i] = A.local[i] + 1
+    C[i] = A[i] + 1   →   A.local[ax0] = A[ax0];  C[i] = A.local[i] + 1
     """
     schedule: ScheduleState = source.schedule
     directive = f"cache_read({show(tensor)}, {show(scope)}, {show(readers)})"
@@ -50,7 +50,7 @@ def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[St
 
 
 def _gives_only_ranges(source: StageState, tensor: Tensor, reader: StageState) -> bool:
-    """Whether `reader` reads `tensor` in the ranges of its reduction, and not in its formula."""
+    """Whether `reader` reads `tensor` only in the ranges of its reduction, not in its formula."""
     op = reader.op
     if type(op) is not ComputeOp or any(one.producer == tensor for one in loads_of(op.body)):
         return False
@@ -66,7 +66,7 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
 
 def _rewired(schedule: ScheduleState, current: Tensor, cache: ComputeOp, readers: Sequence[StageState]) \
         -> dict[StageState, Any]:
-    """The new operations of `readers` and of all stages after them. Only the readers' reads of `current` change."""
+    """The new operations of `readers`, which read the cache instead of `current`, and of all stages that depend on them."""
     wanted, made = set(readers), {}
     mapping: dict[Tensor, Tensor] = {}
     for stage in schedule.stages:

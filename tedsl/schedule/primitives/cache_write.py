@@ -20,7 +20,7 @@ from tedsl.schedule.tails import must_have_plain_tails
 
 
 def cache_write(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any) -> list[Tensor]:
-    """Move the computation of `tensors`, all outputs of one operation, to a new stage before it; the old stage copies.
+    """Moves the computation of `tensors`, all outputs of one operation, to a new stage, from which the old stage copies.
 
         C[i] = sum(A[i, k], k)   →   C.local[i.c] = sum(A[i.c, k], k);  C[i] = C.local[i]
 
@@ -76,7 +76,7 @@ def _check_loops(stage: StageState, directive: str) -> None:
 
 
 def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, ComputeOp]:
-    """The operation of the cache, and what the stage does now: copy from it."""
+    """The operation of the cache, and the new operation of the stage, which copies from it."""
     relations = stage.relations
     tiling = written_tiling(stage)
     extents = tiling.extents
@@ -99,7 +99,7 @@ def _cache_of(stage: StageState, op: ComputeOp, scope: str) -> tuple[ComputeOp, 
 
 def _with_axes(body: Sequence[Expr], mapping: dict[IterVar, Expr], reduced: tuple[IterVar, ...],
                conditions: Sequence[Expr]) -> list[Expr]:
-    """The formulas over the new axes; the values of a tuple reduction keep sharing what they share."""
+    """The formulas over the new axes. The values of a tuple reduction keep sharing their subexpressions."""
     first = body[0]
     if isinstance(first, Reduce):
         changed = reduction_inside(substitute(first, mapping).replace(axis=reduced), conditions)
@@ -108,7 +108,7 @@ def _with_axes(body: Sequence[Expr], mapping: dict[IterVar, Expr], reduced: tupl
 
 
 def _retire(stage: StageState, copy: ComputeOp, cache: ComputeOp) -> None:
-    """Fresh loops for the copying stage, and what to say about the old ones."""
+    """Gives the copying stage fresh loops, and records, for errors, what became of the old ones."""
     old = stage.all_iter_vars
     stage.restart(copy)
     for loop in old:

@@ -9,9 +9,9 @@ from tedsl.schedule.state import Group, ScheduleState, StageState
 
 def create_group(schedule: ScheduleState, outputs: Sequence[StageState], inputs: Sequence[StageState],
                  include_inputs: bool) -> Group:
-    """Make a group of the stages between `inputs` and `outputs`, with the outputs, and the inputs if `include_inputs`.
+    """Makes a group of the stages between `inputs` and `outputs`, including the outputs, and the inputs if `include_inputs`.
 
-    A group can be computed at a loop as one: its compute_at moves every stage in it that has no place of its own.
+    A group can be computed at a loop as a whole: its compute_at moves every stage in it that has no place of its own.
     """
     directive = f"create_group([{_names(outputs)}], [{_names(inputs)}])"
     inside = _between(schedule, outputs, inputs, include_inputs, directive)
@@ -60,7 +60,7 @@ def _reached(start: Sequence[StageState], near: Callable[[StageState], list[Stag
 
 
 def _check_uses(schedule: ScheduleState, inside: list[StageState], outputs: Sequence[StageState], directive: str) -> None:
-    """Refuses a group of which a stage other than an output is read outside."""
+    """Refuses a group if a stage in it other than an output is read outside of it."""
     consumers = schedule.consumers()
     for stage in inside:
         outside = [reader.name for reader in consumers[stage] if reader not in inside]

@@ -40,7 +40,7 @@ def first_reduction(loops: Sequence[IterVar]) -> int | None:
 
 
 def check_init_place(stage: StageState, directive: str, after: list[IterVar]) -> None:
-    """Refuses an order of the loops in which the initialization would stand inside the reduction, or outside of threads."""
+    """Refuses an order of the loops in which the initialization would be inside the reduction, or outside of threads."""
     first = first_reduction(after)
     if first is None:
         return

@@ -16,11 +16,11 @@ from tedsl.schedule.state import StageState, find, show
 
 
 def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
-    """Turn neighbouring loops, given from the outermost to the innermost, into one.
+    """Turns neighbouring loops, given from the outermost to the innermost, into one.
 
         for i in 0..n: for j in 0..m: body(i, j)   →   for f in 0..n * m: body(f // m, f % m)
 
-    One loop: itself. None: a new outermost loop of one iteration.
+    A single loop is returned unchanged; without loops a new outermost loop of one iteration is added.
     """
     directive = f"fuse({', '.join(map(show, loops))})"
     stage.must_have_loops(directive)
@@ -63,9 +63,9 @@ def _check_loops(stage: StageState, directive: str, loops: Sequence[IterVar]) ->
 
 def _fuse_two(stage: StageState, directive: str, leaves: list[IterVar], first: IterVar, second: IterVar,
               extents: dict[IterVar, Expr]) -> Fuse:
-    """Fuses the neighbours in `leaves`; (inner, outer) is accepted too. The name follows the order given.
+    """Fuses two neighbours in `leaves`, also given as (inner, outer). The new loop is named in the order given.
 
-    The extent of the new loop, if those of both are known, is added to `extents`.
+    If the extents of both are known, that of the new loop is added to `extents`.
     """
     a, b = find(leaves, first), find(leaves, second)
     assert a is not None and b is not None

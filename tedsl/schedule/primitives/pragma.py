@@ -1,4 +1,4 @@
-"""pragma: a note for the passes on a loop."""
+"""pragma: an annotation of a loop that tells passes what to do with it."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from tedsl.schedule.vector_guests import must_fit_in_lanes
 
 
 def reorder(stage: StageState, order: Sequence[Any]) -> None:
-    """Put the loops of `order`, outermost first, into the places that they have together; the other loops stay in theirs.
+    """Nests the loops of `order`, outermost first, in the positions that they occupy together; the other loops keep theirs.
 
-        for i: for j: for k: body   → reorder(k, i) →   for k: for j: for i: body
+    for i: for j: for k: body   → reorder(k, i) →   for k: for j: for i: body
     """
     directive = f"reorder({', '.join(map(show, order))})"
     stage.must_have_loops(directive)
@@ -38,7 +38,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
 
 
 def _check_guests(stage: StageState, directive: str, after: list[IterVar]) -> None:
-    """Refuses an order in which a stage computed at a loop of this one no longer stands before its readers."""
+    """Refuses an order in which a stage computed at a loop of this one would no longer precede its readers."""
     must_fit_in_lanes(stage, after, directive)
     before = stage.leaf_iter_vars
     known = {(m.producer, m.consumer) for m in misplaced(stage.schedule)}

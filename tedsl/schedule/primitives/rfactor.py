@@ -23,13 +23,13 @@ from tedsl.schedule.tails import must_have_plain_tails
 
 
 def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> list[Tensor]:
-    """Add a stage with a partial result for each iteration of the reduction loop `loop`; `stage` reduces over these.
+    """Adds a stage with a partial result for each iteration of the reduction loop `loop`; `stage` reduces these.
 
         B[i] = sum(A[i, k], k)  with ko, ki = split(k, 16)   → rfactor(B, ki) →
         B.rf[k.inner, i] = sum(A[i, k.outer * 16 + k.inner], k.outer);  B[ax0] = sum(B.rf[k.inner.v, ax0], k.inner.v)
 
-    `factor_axis` is the place of the new axis in B.rf. Iterations
-    beyond the extent of a split are excluded by the condition of the reduction.
+    `factor_axis` is the position of the new axis in B.rf. Iterations beyond the extent of a split are excluded by the condition
+    of the reduction.
     """
     named = "" if whole_number(factor_axis) == 0 else f", factor_axis={show(factor_axis)}"
     directive = f"rfactor({show(tensor)}, {show(loop)}{named})"
@@ -118,7 +118,9 @@ def _place(stage: StageState, op: ComputeOp, factor_axis: Any, directive: str) -
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """The axis that the new stage gets, the loops that it still reduces over, and how the old axes follow from them."""
+    """The parts of a factored reduction: the new axis (`own`), the loops that the new stage still reduces over, the values of
+    the old axes in terms of these, and the conditions that exclude iterations beyond an extent.
+    """
 
     own: IterVar
     reduced: tuple[IterVar, ...]
@@ -142,7 +144,9 @@ def _plan(stage: StageState, op: ComputeOp, loop: IterVar) -> _Plan:
 
 
 def _factored(op: ComputeOp, whole: Reduce, plan: _Plan, place: int) -> ComputeOp:
-    """The operation of B.rf: the factored loop is an axis of its elements, the other loops of the reduction axes reduce."""
+    """The operation of B.rf: the factored loop becomes a data axis, the other loops of the reduction axes stay reduction
+    axes.
+    """
     source: Reduce = substitute(whole, plan.values)
     condition = source.condition
     if plan.conditions:

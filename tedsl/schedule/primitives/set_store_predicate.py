@@ -12,7 +12,7 @@ from tedsl.schedule.state import StageState, describe, show
 
 
 def set_store_predicate(stage: StageState, predicate: Any) -> None:
-    """Store the elements of `stage` only where `predicate` holds: one thread of several that have the same value.
+    """Stores the elements of `stage` only where `predicate` holds: in one of several threads that have the same value.
 
         B[i] = value   →   if threadIdx.x == 0: B[i] = value
 

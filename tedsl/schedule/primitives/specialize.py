@@ -14,11 +14,11 @@ from tedsl.schedule.state import AttachType, StageState, describe, show
 
 
 def specialize(stage: StageState, condition: Any) -> StageState:
-    """Add a version of `stage` for calls in which `condition` holds, with the present loops, and return it.
+    """Adds a version of `stage` for calls in which `condition` holds, with the present loops, and returns it.
 
         for i in 0..n: body   →   if n % 8 == 0 { for i in 0..n: body } else { for i in 0..n: body }
 
-    From now on directives on the version change it alone, and directives on the stage change the general loops alone. Of
+    From then on directives on the version change it alone, and directives on the stage change the general loops alone. Of
     several versions the first one whose condition holds runs. A constant condition is decided when the schedule is lowered.
     """
     directive = f"specialize({show(condition)})"

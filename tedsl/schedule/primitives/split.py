@@ -15,11 +15,12 @@ from tedsl.schedule.tails import check_tail
 
 def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = None,
           tail: Any = GUARD) -> tuple[IterVar, IterVar]:
-    """Turn `loop` into `outer, inner`: `factor` iterations of inner, or `nparts` of outer.
+    """Turns `loop` into `outer, inner`: `factor` iterations of inner, or `nparts` of outer.
 
         for i in 0..n: body(i)   →   for io in 0..ceil(n / f): for ii in 0..f: body(io * f + ii)
 
-    Where the product of both is not the extent, lowering guards the body with `if io * f + ii < n`, or does what `tail` says.
+    Where the product of the two is not the extent, lowering guards the body with `if io * f + ii < n`, or does what `tail`
+    says.
     """
     given = ", ".join(f"{name}={show(value)}" for name, value in (("factor", factor), ("nparts", nparts)) if value is not None)
     given += "" if str(tail) == GUARD else f"{', ' if given else ''}tail={show(tail)}"
@@ -42,9 +43,9 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
 
 
 def positive_count(stage: StageState, directive: str, what: str, value: Any, loop: IterVar) -> Expr:
-    """`value` as an integer of the dtype of `loop`; refuses what is not an integer, changes during a call, or is below 1.
+    """`value` as an integer of the dtype of `loop`; refuses values that are not integers, change during a call, or are below 1.
 
-    What only a call knows to be below 1 is checked in each call (`lower/regions/counts.py`).
+    A symbolic value is checked at each call (`lower/regions/counts.py`).
     """
     try:
         count = None if isinstance(value, (bool, str)) else build.as_expr(value)

@@ -13,11 +13,11 @@ from tedsl.schedule.state import StageState, describe, find, show
 
 
 def tensorize(stage: StageState, loop: Any, intrin: Any) -> None:
-    """Replace `loop` and all loops inside it by one use of the intrinsic `intrin`, whose formula must be what they compute.
+    """Replaces `loop` and all loops inside it by one use of the intrinsic `intrin`, whose formula must be what they compute.
 
         for yo, for yi in 0..16, for k: C[yo*16 + yi] += A[yo*16 + yi, k] * x[k]   →   for yo: gemv(16 rows of A, x, 16 of C)
 
-    Lowering compares the formulas. With the whole reduction inside, the intrinsic's body is used; with a loop of it outside,
+    Lowering compares the formulas. If the whole reduction is inside, the intrinsic's body is used; if a loop of it is outside,
     its reduce_init before that loop and its reduce_update inside (without a reduce_init, the body in the first iteration).
     """
     directive = f"tensorize({show(loop)}, {intrin.name if isinstance(intrin, TensorIntrin) else describe(intrin)})"

@@ -19,7 +19,9 @@ def unroll(stage: StageState, loop: Any) -> None:
 
 
 def check_annotation(stage: StageState, loop: Any, directive: str, again: IterType | None = None) -> int:
-    """The position of `loop`; refuses what is not a loop now, and loops that are bound or annotated as other than `again`."""
+    """The position of `loop`. Refuses a variable that is not a loop now, and a loop that is bound or annotated as other than
+    `again`.
+    """
     at = stage.position_of(loop, directive)
     said, attr = stage.annotation_of(loop), stage.attr_of(loop)
     if said is not None and (attr.bind_thread is not None or attr.iter_type != again):

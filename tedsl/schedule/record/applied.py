@@ -22,7 +22,9 @@ from tedsl.schedule.state import ScheduleState, StageState
 
 @dataclass(frozen=True)
 class Owner:
-    """What a directive is called on: `term` says it in the language of journals; its stage, if it is one, and the schedule."""
+    """The object that a directive is called on: its term in the language of journals, its stage, if it has one, and the
+    schedule.
+    """
 
     term: Term
     schedule: ScheduleState
@@ -33,7 +35,7 @@ class Directed(Protocol):
     """A handle that has directives: a schedule, a stage, a version, a group of stages."""
 
     def _owner(self, directive: str, args: Sequence[Any]) -> Owner:
-        """This handle as the owner of `directive`; refuses one that undo took back, or that has no such directive."""
+        """This handle as the owner of `directive`; refuses a handle that undo removed, or that has no such directive."""
 
 
 H = TypeVar("H", bound=Directed)
@@ -48,11 +50,11 @@ def directive(method: Callable[Concatenate[H, P], R], /) -> Callable[Concatenate
 def directive(*, name: str = "", by_name: Sequence[str] = ()) \
         -> Callable[[Callable[Concatenate[H, P], R]], Callable[Concatenate[H, P], R]]: ...
 def directive(method: Any = None, /, *, name: str = "", by_name: Sequence[str] = ()) -> Any:
-    """A method as a directive: each call is checked and recorded; when one fails, the schedule is as it was.
+    """Turns a method into a directive: each call is checked and recorded; when it fails, the schedule is left unchanged.
 
-    The record holds the name, the arguments without those that are what they are by default, and the results: the loops,
-    tensors, versions or groups that the method returns. name: of the directive, if it is not that of the method.
-    by_name: the arguments that the journal writes by their names, besides those that have to be.
+    The record holds the name, the arguments that differ from their defaults, and the results: the loops, tensors, versions or
+    groups that the method returns. name: of the directive, if it is not that of the method. by_name: the arguments that the
+    journal writes by name, in addition to keyword-only ones.
     """
     if method is None:
         return functools.partial(_directive, name=name, by_name=by_name)
@@ -108,6 +110,6 @@ def _arguments(given: inspect.BoundArguments, owner: Owner, name: str, by_name: 
 
 
 def _made(result: Any) -> Iterator[Any]:
-    """What the journal gives names to of what a directive returned: of a handle, what it is the handle of."""
+    """The objects in the result of a directive that the journal names; for a handle, its state."""
     for one in result if isinstance(result, (list, tuple)) else () if result is None else (result,):
         yield getattr(one, "state", one)

@@ -31,8 +31,7 @@ class Directive:
     """`results = on.name(*arguments, **named)`.
 
     on: the schedule `s`, a stage, a version or a group. stage: the name of its stage, "" without one. several: the call
-    returned a list or tuple, which `results` takes apart. where: the line of the program that called it; it does not count
-    when directives are compared.
+    returned a list or tuple, which `results` unpacks. where: the source line of the call, ignored when directives are compared.
     """
 
     name: str
@@ -65,7 +64,7 @@ class Directive:
 
     @property
     def origin(self) -> str:
-        """How errors and pages point to it: its text and line, `s[B].compute_inline()  (prog.py:12)`."""
+        """The directive for errors and pages, its text and line: `s[B].compute_inline()  (prog.py:12)`."""
         return self.text + (f"  ({self.where.short})" if self.where is not None else "")
 
     @property
@@ -74,15 +73,15 @@ class Directive:
         return self.text + (f"  # {self.where.short}" if self.where is not None else "")
 
     def terms(self) -> Iterator[Term]:
-        """What the call consists of."""
+        """The terms of the call: the object that it is on, and its arguments."""
         yield self.on
         yield from self.arguments
         yield from (term for _, term in self.named)
 
     def names_used(self) -> set[str]:
-        """The names that the call takes from around it."""
+        """The names in the call that were defined before it."""
         return {name for term in self.terms() for name in names_used(term)}
 
     def names_said(self) -> set[str]:
-        """The names that the call takes or defines."""
+        """The names that the call uses or defines."""
         return self.names_used() | {name for term in self.terms() for name in names_defined(term)}

@@ -1,4 +1,4 @@
-"""What the terms of a directive mean on a schedule."""
+"""Evaluation of the terms of a directive on a schedule."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tedsl.schedule.record.term import (
 
 
 class Evaluator:
-    """Gives the terms of `directive` their values.
+    """Evaluates the terms of `directive`.
 
-    schedule: what `s` is. lookup: what any other name means. define: told of each name that a term gives. own: the
-    parameters of the function in which the terms stand; they hide all other names.
+    schedule: the value of `s`. lookup: returns the value of any other name. define: called with each name that a term defines,
+    and its value. own: the parameters of the function around the terms; they hide all other names.
     """
 
     def __init__(self, directive: Directive, schedule: Any, lookup: Callable[[str], Any], define: Callable[[str, Any], None],
@@ -81,7 +81,7 @@ class Evaluator:
 
 
 class _Called:
-    """A function of a journal as one of Python."""
+    """A function of a journal as a Python callable."""
 
     def __init__(self, around: Evaluator, function: Function) -> None:
         self.around, self.function = around, function

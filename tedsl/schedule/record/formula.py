@@ -1,4 +1,4 @@
-"""Expressions in the language of journals, as far as it has a form for them."""
+"""Translates expressions to the language of journals, where it can express them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ DEEPEST = 20
 
 
 class _NoForm(Exception):
-    """The expression, or a part of it, has no form."""
+    """Raised for an expression that the language cannot express."""
 
 
 def formula(expr: Expr, term_of_var: Callable[[Var], Term]) -> Term:
-    """`expr` as a term over the terms of its variables; None where the language has no form for it, or not a short one."""
+    """`expr` as a term over the terms of its variables; None where the language cannot express it, or only at length."""
     try:
         term = _formula(expr, term_of_var, 0)
     except _NoForm:
@@ -53,7 +53,7 @@ def formula(expr: Expr, term_of_var: Callable[[Var], Term]) -> Term:
 
 
 def spelled(expr: Expr) -> str | None:
-    """`expr` as Python over the names of its variables, None where `formula` has none."""
+    """`expr` as Python over the names of its variables; None where `formula` returns None."""
     term = formula(expr, lambda var: Name(var.name))
     return None if term is None else text_of(term)
 

@@ -1,6 +1,6 @@
 """The Python of one directive read as data: `i_outer, i_inner = s[C].split(s[C].op.axis[0], factor=8)`.
 
-A text is parsed by Python's `ast` and compared with the texts of `FORMS`; what is none of these is refused. Nothing is run.
+A text is parsed by Python's `ast` and matched with the patterns in `FORMS`; any other text is refused. Nothing is run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEEPEST = 100  # expressions in one another
 
 
 def read_directive(text: str, stage: str = "", where: SourceLine | None = None) -> Directive:
-    """The directive that `text` writes; ArgumentError for anything else. `stage`, `where`: see Directive."""
+    """The directive that `text` denotes; ArgumentError for any other text. `stage`, `where`: see Directive."""
     if len(text) > LONGEST:
         raise ArgumentError(f"a directive of {len(text)} characters: the longest that is read has {LONGEST}")
     try:
@@ -52,7 +52,7 @@ def read_directive(text: str, stage: str = "", where: SourceLine | None = None) 
 
 
 def refused(text: str, problem: str, hint: str = "") -> ArgumentError:
-    """The error for a directive that no journal writes."""
+    """The error for a text that is not a directive."""
     shown = text if len(text) <= 200 else f"{text[:200]}..."
     return ArgumentError(f"the journal says {shown!r}: {problem}",
                          hint=hint or "a journal holds directives as s.journal writes them, for example "
@@ -67,7 +67,7 @@ def _names(target: ast.expr, text: str) -> tuple[str, ...]:
 
 
 def _term(e: ast.expr, text: str, depth: int) -> Term:
-    """The term that `e` writes. `text`: of the whole directive; `depth`: how many expressions are around `e`."""
+    """The term that `e` denotes. `text`: that of the whole directive; `depth`: the number of expressions around `e`."""
     if depth > DEEPEST:
         raise refused(text, f"more than {DEEPEST} expressions stand in one another")
     read = functools.partial(_term, text=text, depth=depth + 1)
@@ -106,7 +106,7 @@ def _shown(e: ast.expr) -> str:
 
 @functools.cache
 def _patterns() -> dict[type, list[tuple[str, ast.expr]]]:
-    """The forms by the kind of their node in Python; their parts are the names _0, _1, _2, in this order."""
+    """The forms by the type of their ast node; in these patterns, parts are the names _0, _1, _2, in this order."""
     patterns: dict[type, list[tuple[str, ast.expr]]] = {}
     for op, form in FORMS.items():
         pattern = ast.parse(form.text.format("_0", "_1", "_2"), mode="eval").body
@@ -115,7 +115,7 @@ def _patterns() -> dict[type, list[tuple[str, ast.expr]]]:
 
 
 def _captured(pattern: ast.AST, node: ast.AST) -> list[ast.expr] | None:
-    """What stands in `node` for the parts of `pattern`, in order; None where they differ."""
+    """The expressions in `node` at the places of the parts of `pattern`, in order; None where `node` does not match."""
     if isinstance(pattern, ast.Name) and pattern.id in ("_0", "_1", "_2"):
         return [node] if isinstance(node, ast.expr) else None
     if type(pattern) is not type(node):

@@ -1,7 +1,7 @@
-"""What a schedule was after each directive: kept so that directives can be taken back and blamed.
+"""The states of a schedule after each directive, for undo and blame.
 
-A snapshot holds references, never copies, of operations and loops, which do not change; and what a directive left alone
-shares the record of the snapshot before. Fields are taken as they stand in the dataclasses, so that a new one is kept too.
+A snapshot holds references, not copies, of operations and loops, which are immutable; a stage that a directive left unchanged
+shares the record of the previous snapshot. The fields are those of the dataclasses, so that a new field is included.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OWN = frozenset(("schedule", "recorder", "undone"))  # what ties a state to its 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The fields of a schedule and of each of its stages; how many names the journal had given."""
+    """The fields of a schedule and of each of its stages, and how many names the journal had given."""
 
     schedule: Fields
     stages: Mapping[StageState, Fields]
@@ -31,7 +31,7 @@ class Snapshot:
 class History:
     """Snapshot number k is the schedule after its first k directives.
 
-    rest: what the schedule is between directives: the last snapshot, or what `normalize` has made of it.
+    rest: the present state between directives: the last snapshot, or the result of `normalize`.
     """
 
     __slots__ = ("rest", "snapshots")
@@ -41,20 +41,20 @@ class History:
         self.rest: Snapshot | None = None
 
     def take(self, state: ScheduleState) -> None:
-        """Adds what `state` is now."""
+        """Appends a snapshot of `state`."""
         self.settle(state)
         assert self.rest is not None
         self.snapshots.append(self.rest)
 
     def settle(self, state: ScheduleState) -> None:
-        """Notes what `state` is now, without a directive."""
+        """Sets `rest` to the present `state`, without a directive."""
         before = self.snapshots[-1].stages if self.snapshots else {}
         stages = {stage: _taken(stage, before.get(stage)) for stage in state.with_versions()}
         recorder = state.recorder
         self.rest = Snapshot(fields_of(state), stages, len(recorder.names), len(recorder.objects))
 
     def put_back(self, state: ScheduleState, snapshot: Snapshot) -> None:
-        """Makes `state` what `snapshot` holds; the snapshots stay. Stages made since are marked `undone`."""
+        """Restores `state` from `snapshot`; the snapshots stay. Stages created since are marked `undone`."""
         now = state.with_versions()
         state.__dict__.update({name: _copied(value) for name, value in snapshot.schedule.items()})
         for stage, fields in snapshot.stages.items():
@@ -65,7 +65,7 @@ class History:
             stage.undone = stage not in snapshot.stages
 
     def copied(self, twins: dict[StageState, StageState]) -> History:
-        """The same history of the stages `twins`."""
+        """This history for the copies `twins` of its stages."""
         copy = History()
         done: dict[int, Fields] = {}
 
@@ -85,7 +85,7 @@ class History:
     # --- who did it? The number of a directive, counted from 1, or None ---
 
     def first(self, stage: StageState, holds: Callable[[Fields], bool]) -> int | None:
-        """The directive after which `holds` was true of the stage for the first time; None if it was so from the start."""
+        """The number of the directive after which `holds` first returned True for the stage; None if it did from the start."""
         for number, snapshot in enumerate(self.snapshots):
             fields = snapshot.stages.get(stage)
             if fields is not None and holds(fields):
@@ -93,7 +93,7 @@ class History:
         return None
 
     def last_change(self, stage: StageState, read: Callable[[Fields], tuple[object, ...]]) -> int | None:
-        """The directive that gave what `read` takes from the stage the value it has now."""
+        """The number of the directive that last changed the result of `read` for the stage; None if none did."""
         for number in range(len(self.snapshots) - 1, 0, -1):
             now, before = (self.snapshots[at].stages.get(stage) for at in (number, number - 1))
             if now is None:
@@ -104,19 +104,19 @@ class History:
 
 
 def with_twins(fields: Fields, twins: Mapping[StageState, StageState]) -> Fields:
-    """A copy of `fields` that speaks of the stages `twins`."""
+    """A copy of `fields` in which stages are replaced by their `twins`."""
     return {name: _moved(value, twins) for name, value in fields.items()}
 
 
 def fields_of(owner: object) -> Fields:
-    """What a schedule or a stage says, in containers of its own."""
+    """The fields of a schedule or stage, with containers copied."""
     return {name: _copied(value) for name, value in owner.__dict__.items() if name not in OWN}
 
 
 def _taken(stage: StageState, before: Fields | None) -> Fields:
-    """The fields of a stage; the very record `before` if nothing changed.
+    """The fields of a stage; the record `before` itself if nothing changed.
 
-    Most stages did not change, and then one comparison of dicts says so: its items are the same objects.
+    Most stages did not change, which one comparison of dicts shows at once, since the values are the same objects.
     """
     if before is not None and before == stage.__dict__:
         return before

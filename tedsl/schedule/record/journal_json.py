@@ -1,4 +1,4 @@
-"""A journal as JSON: written for files, read with suspicion."""
+"""A journal as JSON: written to files, and read without trust in their content."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = {"directive": str, "stage": str, "text": str, "file": str, "line": int}
 
 
 def json_of(directives: Iterable[Directive], objects: Mapping[str, Any], loose: Collection[str], indent: int | None) -> str:
-    """A journal as JSON; ArgumentError if a directive has an argument that only this process knows.
+    """A journal as JSON; ArgumentError if a directive has an argument that exists in this process only.
 
     objects, loose: see Journal.
     """
@@ -40,7 +40,7 @@ def _record(directive: Directive) -> dict[str, Any]:
 
 
 def _check_arguments(directive: Directive, objects: Mapping[str, Any], loose: Collection[str]) -> None:
-    """A variable of the shapes is found again by its name; other objects are not."""
+    """Refuses arguments that cannot be found again by name: all objects except variables of the shapes."""
     for name in sorted(directive.names_used()):
         thing = objects.get(name)
         if name in loose:
@@ -54,7 +54,7 @@ def _check_arguments(directive: Directive, objects: Mapping[str, Any], loose: Co
 
 
 def read_json(text: str | bytes) -> list[Directive]:
-    """The directives of a journal that `json_of` wrote. Anything else is an ArgumentError; nothing in it is ever run."""
+    """The directives of a journal that `json_of` wrote; ArgumentError for any other text. Nothing in it is run as Python."""
     if not isinstance(text, (str, bytes)):
         raise ArgumentTypeError(f"from_json reads a str, not {type(text).__name__}")
     if len(text) > LARGEST:

@@ -1,4 +1,4 @@
-"""Python names for what journals speak of: users name tensors, loops and variables as they like."""
+"""Python names for the objects in journals, since users may give tensors, loops and variables any name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ RESERVED = frozenset(("s", "te"))  # what a journal is written over
 
 
 def is_plain(name: str) -> bool:
-    """Whether Python reads `name` as that very name, which is free in a journal: it reads "ﬁ" as "fi"."""
+    """Whether `name` is a Python identifier that a journal may use and that Python does not normalize, as it does "ﬁ" to
+    "fi".
+    """
     return name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED \
         and unicodedata.normalize("NFKC", name) == name
 
 
 def free_name(wish: str, taken: Collection[str]) -> str:
-    """`wish` made a name of Python that is none of `taken`."""
+    """A Python identifier derived from `wish` that is not in `taken`."""
     stem = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wish))
     if not stem.isidentifier() or keyword.iskeyword(stem):
         stem = f"_{stem}"

@@ -1,7 +1,8 @@
-"""The directives of a schedule as they are applied, and the names that they gave to what they made.
+"""The directives of a schedule as they are applied, and the names of the objects that they created.
 
-Stages and tensors are named as the program does where that is a unique name of Python, else by position, `s.stages[2]`. An
-argument that the language of journals cannot say (an intrinsic, a function) has a name under which it is kept in `objects`.
+Stages and tensors have the names that the program gave them where these are unique Python names, else they are named by
+position, `s.stages[2]`. An argument that the language of journals cannot express (an intrinsic, a function) has a name under
+which it is kept in `objects`.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Recorder:
-    """The directives of one schedule; `history` has what the schedule was after each.
+    """The directives of one schedule; `history` has the state of the schedule after each.
 
-    names: the name of each loop, tensor, version, group, thread axis or other object that a directive made or was given.
-    objects: what a directive names and cannot say. line: while a journal is replayed, that of the directive in it.
-    pending: the names that the arguments of a directive would get, with the object to be kept; they count once it is recorded.
+    names: the name of each loop, tensor, version, group, thread axis or other object that a directive created or was given.
+    objects: the arguments that have no text, by name. line: while a journal is replayed, the line of the directive in it.
+    pending: names for the arguments of the present directive, with the object to be kept; they become valid when it is
+    recorded.
     """
 
     directives: list[Directive] = field(default_factory=list)
@@ -46,14 +48,16 @@ class Recorder:
     pending: dict[Any, tuple[str, Any]] = field(default_factory=dict)
 
     def copy(self, twins: dict[StageState, StageState]) -> Recorder:
-        """The same records, about the stages `twins`."""
+        """The same records for the copies `twins` of the stages."""
         names = {twins[thing] if id(thing) in map(id, twins) else thing: name for thing, name in self.names.items()}
         return Recorder(list(self.directives), names, dict(self.objects), self.history.copied(twins))
 
     # --- the directives ---
 
     def record(self, schedule: ScheduleState, call: Directive, made: Sequence[Any]) -> None:
-        """Adds the directive `call`, which has been applied and made `made`: loops, tensors, ... These get names."""
+        """Adds the directive `call`, which has been applied, and gives names to the objects `made` by it: loops, tensors,
+        ...
+        """
         self._keep_names(call)
         results = tuple([self._bind(one, schedule) for one in made])
         self.directives.append(Directive(call.name, call.stage, call.on, call.arguments, call.named, results, call.several,
@@ -71,13 +75,13 @@ class Recorder:
         return Journal(self.directives[start:], self.objects, threads, [name for name in given if name not in found])
 
     def take_back(self, state: ScheduleState, count: int) -> Journal:
-        """Makes `state` what it was before its last `count` directives; returns these."""
+        """Restores `state` to before its last `count` directives and returns these."""
         undone = self.journal(state, len(self.directives) - count)
         self.return_to(state, len(self.directives) - count)
         return undone
 
     def return_to(self, state: ScheduleState, number: int | None = None) -> None:
-        """Makes `state` what it was after its first `number` directives; None: what it was before the directive that failed."""
+        """Restores `state` to after its first `number` directives; None: to before the directive that just failed."""
         history = self.history
         snapshot = history.rest if number is None else history.snapshots[number]
         assert snapshot is not None, "create_schedule takes the first one"
@@ -93,7 +97,7 @@ class Recorder:
     # --- names ---
 
     def _keep_names(self, call: Directive) -> None:
-        """The names that were given to arguments of `call` stay; those given for directives that were refused go."""
+        """Keeps the pending names that `call` uses, and drops those that were given for refused directives."""
         said = call.names_said() if self.pending else set()
         for key, (name, thing) in self.pending.items():
             if name in said:
@@ -103,20 +107,20 @@ class Recorder:
         self.pending = {}
 
     def _bind(self, made: Any, schedule: ScheduleState) -> str:
-        """The name of what a directive made; a new one, unless it has one."""
+        """The name of an object that a directive created: a new one unless it has one."""
         if made not in self.names:
             wish = f"{made.name}_special" if getattr(made, "version_of", None) is not None else made.name
             self.names[made] = self.free_name(wish, {stage.name for stage in schedule.stages})
         return self.names[made]
 
     def free_name(self, wish: str, others: set[str]) -> str:
-        """`wish` made a name that nothing has, nor one of `others`."""
+        """A Python identifier derived from `wish` that no object has and that is not in `others`."""
         return free_name(wish, {*self.names.values(), *(name for name, _ in self.pending.values()), *others})
 
     # --- what the language of journals calls the parts of a schedule ---
 
     def stage(self, stage: StageState, directive: str = "a directive") -> Term:
-        """`s[C]`, or `s.stages[2]` where no name tells the stage. Refuses a stage that undo took back."""
+        """The term for a stage: `s[C]`, or `s.stages[2]` where its name is not unique. Refuses a stage that undo removed."""
         if stage.undone:
             made = f"the version of {stage.name} where {shown(stage.condition)} was made by a specialize" \
                 if stage.version_of is not None else f"{stage.name} was made by a directive"
@@ -125,7 +129,7 @@ class Recorder:
         return self.handle(stage)
 
     def handle(self, stage: StageState) -> Term:
-        """The same without a check: of a version, the name that specialize gave it."""
+        """The term for a stage, without a check; for a version, the name that specialize gave it."""
         return Name(self.names.get(stage, stage.name)) if stage.version_of is not None else self._stage(stage)
 
     def _stage(self, stage: StageState) -> Term:
@@ -133,12 +137,12 @@ class Recorder:
         return stage_named(name) if name else terms.field(SCHEDULE, "stages", stage.schedule.position(stage))
 
     def tensor(self, tensor: Tensor, stage: StageState) -> Term:
-        """A tensor whose stage is `stage`."""
+        """The term for a tensor whose stage is `stage`."""
         name = self.names.get(tensor) or self._own_name(stage)
         return Name(name) if name else Apply("output", (self._op(stage), tensor.value_index))
 
     def operation(self, stage: StageState) -> Term:
-        """The operation of `stage`; its tensor where that has a name."""
+        """The term for the operation of `stage`, or for its tensor if that has a name."""
         name = self._name_of(stage)
         return Name(name) if name else self._op(stage)
 
@@ -157,10 +161,10 @@ class Recorder:
     # --- the same for hints ---
 
     def written(self, stage: StageState) -> str:
-        """How Python writes a stage, which may be no more."""
+        """The Python text for a stage, which may be one that undo removed."""
         return text_of(self._stage(stage))
 
     def placed(self, stage: StageState) -> str:
-        """The call that says where `stage` is computed."""
+        """The text of the directive that determines where `stage` is computed."""
         number = self.history.last_change(stage, lambda said: (said["attach_type"], said["attach_stage"], said["attach_ivar"]))
         return self.directives[number - 1].call if number else f"{self.written(stage)}.compute_at"

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def replay(schedule: Schedule, journal: Journal) -> None:
-    """Apply `journal` to `schedule`. If a directive is refused, those before it are taken back, and the error names it.
+    """Applies `journal` to `schedule`. If a directive is refused, those before it are taken back, and the error names it.
 
-    Stages, sizes and axes are found by name and place: see `Schedule.replay`.
+    Stages and sizes are found by name, axes by number: see `Schedule.replay`.
     """
     if not isinstance(journal, Journal):
         raise ArgumentTypeError(f"replay takes a journal, not {type(journal).__name__}",
@@ -55,7 +55,7 @@ def _failed(error: TedslError, number: int, directive: Directive) -> TedslError:
 
 
 class _Player:
-    """Knows what the names of a journal mean on one schedule."""
+    """Resolves the names of a journal on one schedule."""
 
     def __init__(self, schedule: Schedule, journal: Journal) -> None:
         self.schedule, self.objects, self.threads = schedule, journal.objects, journal.threads
@@ -76,7 +76,7 @@ class _Player:
         self._name(getattr(owner, directive.name)(*arguments, **named), directive)
 
     def _name(self, results: Any, directive: Directive) -> None:
-        """Gives the results of `directive` the names that it says."""
+        """Binds the names that `directive` gives its results to the `results` of applying it here."""
         names = directive.results
         values = list(results) if isinstance(results, (list, tuple)) else [results]
         if names and len(names) != len(values):
@@ -84,7 +84,9 @@ class _Player:
         self.made.update(zip(names, values))
 
     def lookup(self, name: str) -> Any:
-        """What `name` means: what a directive made, a stage, a variable of the shapes, an object that the journal keeps."""
+        """The object called `name`: the result of a directive, a stage, a variable of the shapes, or an object that the journal
+        keeps.
+        """
         if name in self.made:
             return self.made[name]
         stages = [stage for stage in self.schedule.state.stages if stage.name == name]
@@ -105,8 +107,11 @@ class _Player:
                             "that name", hint=f"replay it on a schedule of the same operations; the stages here: {names}")
 
     def _of_here(self, kept: Expr) -> Expr:
-        """`kept` over the variables of this schedule: a program that is built again has others, of the same names, and thread
-        axes that the journal makes are made anew."""
+        """`kept`, an expression from the journal, over the variables of this schedule.
+
+        Variables of shapes are replaced by those of the same name, and variables of thread axes that the journal creates by the
+        new ones.
+        """
         known = self._symbols()
         values: dict[Var, Expr] = {}
         for var in variables(kept):

@@ -1,4 +1,4 @@
-"""The variables of a program that are not axes: its sizes and scalar arguments, which journals know by their names."""
+"""The variables of a program that are not axes: its sizes and scalar arguments, to which journals refer by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def symbols_of(ops: Iterable[Operation]) -> list[Var]:
 
 
 def _of_statements(op: ExternOp | HybridOp) -> list[Var]:
-    """The variables of statements that neither they bind nor lowering, which puts memory in the place of the buffers."""
+    """The free variables of the statements of `op`, without those of its placeholder buffers, which lowering binds."""
     bound = {var for node in post_order(op.body) for name in node.binders for var in _bound_by(getattr(node, name))}
     for buffer in (*op.input_placeholders, *op.output_placeholders):
         bound.update((buffer.data, *variables(buffer)))

@@ -1,10 +1,10 @@
-"""The language of journals: what an argument of a directive is, as data that names no object of one schedule.
+"""The language of journals: the arguments of a directive as data that refers to no object of a particular schedule.
 
     s[C].op.axis[0]     Apply("item", (Apply("axis", (Apply("op", (Apply("item", (Name("s"), Name("C"))),)),)), 0))
 
-A `Term` is a plain value, a name, a list, a function of indices, or one of the operations in `FORMS`. That table is the whole
-language: how Python writes each operation, and what it means. Texts are printed from it, read against it (grammar.py) and
-given a value by it (evaluate.py); none is ever run as Python.
+A `Term` is a plain value, a name, a list, a function of indices, or one of the operations in `FORMS`. That table defines the
+language: how each operation is written in Python, and what it means. Texts are printed from it, parsed with it (grammar.py) and
+evaluated with it (evaluate.py); none is ever run as Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROGRAMS_FIT = "a journal fits programs with the same stages and axes; their siz
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What has that name: the schedule `s`, a tensor, or what an earlier directive made."""
+    """A reference by name: to the schedule `s`, a tensor, or an object that an earlier directive created."""
 
     text: str
 
@@ -59,7 +59,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """`name := value`: the value, which has that name from here on."""
+    """`name := value`: the value, to which the name refers from here on."""
 
     name: str
     value: Term
@@ -69,7 +69,9 @@ Term: TypeAlias = bool | int | float | str | Name | Apply | Series | Function | 
 
 
 class Meaningless(Exception):
-    """An operation has no value. The text goes on after that of its first part: "s[D].op.axis" "has 2 entries here"."""
+    """Raised for an operation without a value. The message continues the text of its first part: "s[D].op.axis" "has 2 entries
+    here".
+    """
 
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)
@@ -78,7 +80,7 @@ class Meaningless(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """How Python writes an operation, with {} for each part; what it means. numeric: its parts have to be numbers."""
+    """How an operation is written in Python, with {} for each part, and its meaning. numeric: its parts must be numbers."""
 
     text: str
     meaning: Callable[..., Any]
@@ -141,7 +143,7 @@ FORMS: Mapping[str, Form] = {
 
 
 def text_of(term: Term) -> str:
-    """The Python of `term`."""
+    """`term` as Python text."""
     match term:
         case Name(text=text):
             return text
@@ -163,12 +165,12 @@ def is_sound(number: float) -> bool:
 
 
 def enclosed(term: Term) -> str:
-    """The Python of `term` as a part of another, where `name := value` and functions need parentheses."""
+    """`term` as Python text inside another term, where `name := value` and functions need parentheses."""
     return f"({text_of(term)})" if isinstance(term, (Defined, Function)) else text_of(term)
 
 
 def names_used(term: Term) -> Iterator[str]:
-    """The names that `term` takes from around it: not the parameters of its functions, nor what it defines."""
+    """The free names of `term`: neither parameters of its functions nor names that it defines."""
     match term:
         case Name(text=text):
             yield text
@@ -182,7 +184,7 @@ def names_used(term: Term) -> Iterator[str]:
 
 
 def names_defined(term: Term) -> Iterator[str]:
-    """The names that `term` gives: `x := te.thread_axis(...)`."""
+    """The names that `term` defines: `x := te.thread_axis(...)`."""
     match term:
         case Apply(parts=parts) | Series(parts=parts):
             for part in parts:
@@ -193,13 +195,13 @@ def names_defined(term: Term) -> Iterator[str]:
 
 
 def field(owner: Term, name: str, at: int | None = None) -> Term:
-    """`owner.name`, or the entry `at` of it: `owner.name[at]`."""
+    """The term `owner.name`, or with `at` the entry `owner.name[at]`."""
     whole = Apply(name, (owner,))
     return whole if at is None else Apply("item", (whole, at))
 
 
 def stage_named(name: str) -> Term:
-    """`s[name]`."""
+    """The term `s[name]`."""
     return Apply("item", (SCHEDULE, Name(name)))
 
 

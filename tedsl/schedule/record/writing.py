@@ -1,4 +1,4 @@
-"""The values that a program gives to a directive, in the language of journals."""
+"""Translates the arguments of a directive to the language of journals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tedsl.schedule.state import ScheduleState, StageState
 
 
 class Writer:
-    """Writes the arguments of one directive, one after the other.
+    """Translates the arguments of one directive, one after the other.
 
     near: the stages whose axes they may be, the likeliest first; a stage or tensor among the arguments goes before these.
     """
@@ -32,7 +32,7 @@ class Writer:
         self.defined: set[IterVar] = set()  # thread axes that this directive makes
 
     def term(self, value: Any) -> Term:
-        """`value` in the language of journals; a name for what this cannot say."""
+        """`value` in the language of journals; a name under which it is kept if the language cannot express it."""
         if isinstance(value, (bool, str)) or value is None:
             return str.__str__(value) if isinstance(value, str) else value
         if isinstance(value, float):
@@ -59,7 +59,7 @@ class Writer:
         return said if said is not None else self.object(value)
 
     def _computed(self, value: Tensor | Operation) -> Term:
-        """What a stage computes."""
+        """The term for a tensor or operation that a stage computes."""
         stage = self.schedule.stage_map.get(value.op if isinstance(value, Tensor) else value)
         if stage is None:
             return self.object(value)
@@ -67,7 +67,7 @@ class Writer:
         return self.recorder.tensor(value, stage) if isinstance(value, Tensor) else self.recorder.operation(stage)
 
     def _axis(self, axis: IterVar) -> Term:
-        """A loop that a directive made, an axis of a stage, or a thread axis."""
+        """The term for a loop that a directive created, an axis of a stage, or a thread axis."""
         if axis in self.recorder.names:
             return Name(self.recorder.names[axis])
         for stage in (*self.near, *self.schedule.stages):
@@ -81,8 +81,10 @@ class Writer:
         return self._thread_axis(axis)
 
     def _thread_axis(self, axis: IterVar) -> Term:
-        """A thread axis: made where it is first named, so that every use is the same one; an object where its variable stands
-        in one already, which a new axis would not have."""
+        """The term for a thread axis: its definition at the first use, a name afterwards.
+
+        An axis whose variable occurs in a kept object is kept itself, since a new axis would have another variable.
+        """
         if not axis.thread_tag or self._in_objects(axis.var):
             return self.object(axis)
         if axis in self.defined:
@@ -105,8 +107,11 @@ class Writer:
         return any(var in variables(kept) for kept in self.recorder.objects.values() if isinstance(kept, Expr))
 
     def _formula(self, expr: Expr) -> Term:
-        """The term of `expr`, None where there is none. A thread axis that no directive has named yet is made in it, where
-        its variable first stands, so that the directive that binds it takes the same one."""
+        """The term for `expr`; None where the language cannot express it.
+
+        A thread axis without a name is defined at the first use of its variable, so that the directive that binds it uses the
+        same axis.
+        """
         pending, defined = dict(self.recorder.pending), set(self.defined)
 
         def variable(var: Var) -> Term:
@@ -121,14 +126,14 @@ class Writer:
         return said
 
     def _variable(self, var: Var) -> Term:
-        """A variable of an expression: of the axis it belongs to, or an object with a name."""
+        """The term for a variable: that of the axis it belongs to, else a name under which it is kept."""
         for axis, name in self.recorder.names.items():
             if isinstance(axis, IterVar) and axis.var is var:
                 return field(Name(name), "var")
         return self.object(var)
 
     def _function(self, mapped: Mapped) -> Term:
-        """The function that a layout was given as; a name for it where its formulas cannot be said."""
+        """The term for the function that a layout was given as; a name for it if its formulas cannot be expressed."""
         used = [var for final in mapped.finals if isinstance(final, Expr) for var in variables(final)]
         others = {var: self._variable(var) for var in used if var not in mapped.axes}
         taken = {name for term in others.values() for name in names_used(term)}
@@ -143,7 +148,7 @@ class Writer:
         return self.object(mapped.function) if None in finals else Function(tuple(names), Series(tuple(finals)))
 
     def object(self, value: Any) -> Term:
-        """A name under which the journal keeps `value`, for what its language cannot say."""
+        """A name under which the journal keeps `value`, which its language cannot express."""
         key = value if _is_hashable(value) else id(value)
         if key in self.recorder.names:
             return Name(self.recorder.names[key])

@@ -1,1 +1,1 @@
-"""Recurrences in a schedule: what belongs to a step, and what directives may do to it."""
+"""Recurrences in a schedule: which stages belong to a step, and which directives they allow."""

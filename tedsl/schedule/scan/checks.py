@@ -13,7 +13,7 @@ from tedsl.schedule.state import ScheduleState, StageState
 
 
 def check_scans(schedule: ScheduleState) -> None:
-    """Refuses a program in which a state or an update is read outside of the steps; asked when a schedule is made."""
+    """Refuses a program in which a state or an update is read outside of the steps; called when a schedule is created."""
     scans = scans_of(schedule)
     if not scans.updates:
         return
@@ -66,7 +66,7 @@ def check_place(stage: StageState, host: StageState, loop: IterVar, directive: s
 
 
 def must_not_be_steps(stage: StageState, loop: IterVar, directive: str) -> None:
-    """Refuses what would run the steps of a scan at the same time."""
+    """Refuses a directive that would run the steps of a scan at the same time."""
     if loop.iter_type == IterType.ORDERED and isinstance(stage.op, ScanOp):
         updates = " and ".join(stage.schedule.stage_map[tensor.op].written for tensor in stage.op.update)
         raise stage.refuse(directive, f"{loop.name} is the loop over the steps of {stage.name}: each needs the rows of those "
@@ -76,7 +76,7 @@ def must_not_be_steps(stage: StageState, loop: IterVar, directive: str) -> None:
 def must_leave_steps(stage: StageState, inverse: Sequence[Expr], directive: str) -> None:
     """Refuses a layout that interleaves the rows of different steps: a step would compute rows of other steps.
 
-    inverse: each axis of the stage over the indices of the memory.
+    inverse: each axis of the stage as an expression of the indices of the memory.
     """
     for at in step_axes(stage):
         if not isinstance(inverse[at], Var):

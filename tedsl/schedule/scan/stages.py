@@ -1,6 +1,6 @@
 """Scans in a schedule: which stages are computed step by step, and which hold the rows of a state.
 
-This is found anew each time it is asked, as cache_read, cache_write and rfactor change the graph.
+The result is computed anew at each call, since cache_read, cache_write and rfactor change the graph.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Scans:
     inits: dict[StageState, StageState] = field(default_factory=dict)
 
     def place_of(self, stage: StageState) -> tuple[StageState, IterVar] | None:
-        """The stage and the loop of it inside which `stage` is computed; None at the root."""
+        """The stage and the loop of it inside which `stage` is computed; None for a stage at the root."""
         if stage.attach_type == AttachType.SCOPE:
             assert stage.attach_stage is not None and stage.attach_ivar is not None
             return stage.attach_stage, stage.attach_ivar
@@ -75,7 +75,7 @@ def scans_of(schedule: ScheduleState) -> Scans:
 
 
 def needed_first(stage: StageState, scan: StageState, scans: Scans) -> bool:
-    """Whether the first rows of `scan` depend on `stage`, which then is computed before the loops of the scan."""
+    """Whether the first rows of `scan` depend on `stage`, which must then be computed before the loops of the scan."""
     if not isinstance(scan.op, ScanOp) or stage in scans.steps:
         return False
     schedule = scan.schedule
@@ -110,7 +110,7 @@ def _below(schedule: ScheduleState, ends: Iterable[StageState]) -> list[StageSta
 
 
 def _readers(stages: Iterable[StageState], sources: set[StageState], schedule: ScheduleState) -> list[StageState]:
-    """Of `stages`, producers first, the formulas that depend on one of `sources`."""
+    """Those of `stages`, producers first, whose formulas depend on one of `sources`."""
     found, touched = [], set(sources)
     for stage in stages:
         if isinstance(stage.op, ComputeOp) and any(schedule.stage_map[t.op] in touched for t in stage.op.input_tensors):
@@ -121,8 +121,8 @@ def _readers(stages: Iterable[StageState], sources: set[StageState], schedule: S
 
 def _steps(below: list[StageState], stateful: list[StageState], scan: StageState,
            consumers: dict[StageState, list[StageState]]) -> list[StageState]:
-    """The stages of a step, consumers first: what depends on the state, the updates, and what is made of the inputs for these
-    alone.
+    """The stages computed in each step, consumers first: those that depend on the state, the updates, and those that are
+    computed from the inputs for these alone.
     """
     op, schedule = scan.op, scan.schedule
     assert isinstance(op, ScanOp)

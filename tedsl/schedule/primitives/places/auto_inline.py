@@ -1,4 +1,4 @@
-"""Inlining of all stages whose formulas are of a kind: element-wise, broadcasts, or without reductions."""
+"""Inlining of all stages whose formulas are element-wise, broadcasts, or without reductions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
 
 
 def _may_inline(stage: StageState) -> bool:
-    """Whether no directive has changed the stage, and compute_inline would not refuse it."""
+    """Whether no directive has changed the stage and compute_inline would accept it."""
     readers = stage.schedule.consumers()[stage]
     return not (stage.is_output or is_scheduled(stage) or stage.op.num_outputs > 1 or stage.guests()
                 or stage in stage.schedule.group_hosts.values()) \
@@ -82,7 +82,7 @@ def is_broadcast(op: ComputeOp) -> bool:
 
 
 def is_injective(op: ComputeOp) -> bool:
-    """Whether nothing is reduced."""
+    """Whether the operation has no reduction."""
     return not op.reduce_axis
 
 

@@ -74,7 +74,9 @@ def _check_host(stage: StageState, host: Any, directive: str) -> None:
 
 
 def _places(stage: StageState) -> str:
-    """A list, for a hint, of the loops at which `stage` can be computed now; without any, of the stages that may offer some."""
+    """A list, for a hint, of the loops at which `stage` can be computed now; if there are none, of the stages at whose loops it
+    might be after other directives.
+    """
     hosts = possible_hosts(stage, stage.schedule.consumers()) if not stage.is_output else []
     if not hosts:
         scans = scans_of(stage.schedule)

@@ -3,10 +3,10 @@
     for io: for ii: P[i] = f(i);  for i: C[i] = g(P[i])
                                   →   for io: { for ii: P[i] = f(i); for ii: C[i] = g(P[i]) }         (at io, i = io*8 + ii)
 
-There is one way to nest stages, compute_at: a producer stands inside of its consumer. So the consumer takes over the loops
-of the producer down to the place, and the producer keeps those inside and is computed at the place in the consumer. That is
-the same program where every element of the consumer reads the element of the producer at its own indices, in any order of
-dimensions: then both are cut into the same tiles. All else is refused.
+Stages are nested in one way only, by compute_at: a producer is inside its consumer. So the consumer takes over the loops of the
+producer down to the given loop, and the producer keeps those inside and is computed at that loop of the consumer. That is the
+same program if every element of the consumer reads the element of the producer at its own indices, in any order of dimensions:
+then both are cut into the same tiles. Everything else is refused.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ Axes = dict[IterVar, IterVar]
 
 
 def reverse_compute_at(stage: StageState, producer: Any, loop: Any) -> tuple[IterVar, ...]:
-    """Compute, at the end of each iteration of `loop` of `producer`, the elements of `stage` that read what it has computed.
+    """Computes, at the end of each iteration of `loop` of `producer`, the elements of `stage` that read the elements computed
+    there.
 
-    Returns the loops of `stage`, those of the producer first. Schedule the producer first: its loops are taken as they are.
+    Returns the loops of `stage`, those of the producer first. Schedule the producer first: its present loops are taken over.
     """
     directive = f"reverse_compute_at({show(producer)}, {show(loop)})"
     if isinstance(producer, StageState) and not isinstance(loop, IterVar):
@@ -65,7 +66,7 @@ def _other_way(stage: StageState, producer: StageState) -> str:
 
 
 def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
-    """The axis of `stage` for each axis of `producer`."""
+    """The axis of `stage` for each axis of `producer`; refuses stages that cannot be nested this way."""
     stage.must_have_loops(directive)
     if not isinstance(producer, StageState):
         raise stage.refuse(directive, f"the first argument is a stage, got {describe(producer)}",
@@ -91,7 +92,9 @@ def _check_stages(stage: StageState, producer: Any, directive: str) -> Axes:
 
 
 def _axes_read(stage: StageState, producer: StageState, directive: str) -> Axes:
-    """Refuses a consumer that needs more of the producer, or other elements, than those at its own indices."""
+    """The axis of the consumer that indexes each axis of the producer. Refuses a consumer that reads more elements of the
+    producer, or others, than those at its own indices.
+    """
     made = normalized(stage.schedule)  # formulas that are computed inline are part of the consumer
     consumer, source = (made.stages[stage.schedule.position(one)].op for one in (stage, producer))
     assert isinstance(consumer, ComputeOp) and isinstance(source, ComputeOp)
@@ -158,8 +161,8 @@ def _before_reduction(producer: StageState) -> list[str]:
 class Mirror:
     """Loops 0 .. place of `stage` as loops of another stage; `axes` maps the axes of `stage` to those of the other.
 
-    Of the iteration variables of `stage`, some end in outer loops only (fixed: one iteration of the place sees one value),
-    some in inner ones only, the others in both (mixed).
+    Of the iteration variables of `stage`, some were split into outer loops only (fixed: constant during one iteration of the
+    place), some into inner loops only, the others into both (mixed).
     """
 
     def __init__(self, stage: StageState, place: int, axes: dict[IterVar, IterVar]) -> None:
@@ -171,7 +174,7 @@ class Mirror:
         self.moved = {one for one, those in inside.items() if any(those)}
 
     def problem(self) -> str:
-        """The reason why one iteration of the place does not compute a block of `stage`; "" if it does."""
+        """The reason why one iteration of loop number `place` does not compute a block of `stage`; "" if it does."""
         for relation in self.stage.relations:
             match relation:
                 case Fuse(fused=f) if f in self.moved and f not in self.fixed:
@@ -203,7 +206,7 @@ class Mirror:
         stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, other, self.copies[self.outer[-1]]
 
     def _give(self, other: StageState) -> None:
-        """Gives `other` the relations that end in outer loops, over its own axes; returns its loops."""
+        """Copies to `other` the relations that produce the outer loops, over its own axes; returns its loops."""
         leaves = list(other.leaf_iter_vars)
         for relation in self.stage.relations:
             if not any(child in self.moved for child in children_of(relation)):
@@ -220,7 +223,7 @@ class Mirror:
         other.leaf_iter_vars = first + [loop for loop in leaves if find(first, loop) is None]
 
     def _copied(self, relation: Relation, other: StageState) -> Relation:
-        """`relation` between copies; each is named after the axis of `other` that it comes from."""
+        """A copy of `relation` over the copied variables, each named after the axis of `other` that it is derived from."""
         match relation:
             case Split(parent=p, outer=o, inner=i):
                 parent = self.copies[p]
@@ -240,7 +243,7 @@ class Mirror:
                 return Singleton(self.copies[one])
 
     def _keep_inner(self) -> None:
-        """Leaves `stage` what ends in inner loops; an axis that is fixed has one iteration."""
+        """Leaves `stage` only the relations and loops inside the place; a fixed axis gets one iteration."""
         stage = self.stage
         extents = written_tiling(stage).extents
         kept: list[Relation] = []

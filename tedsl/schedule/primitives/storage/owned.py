@@ -1,4 +1,4 @@
-"""Stages that are kept in memory which the kernel allocates, so that directives may choose its layout."""
+"""Stages whose memory the kernel itself allocates, so that directives may choose its layout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tedsl.schedule.state import AttachType, StageState
 
 
 def must_own_memory(stage: StageState, directive: str, what: str) -> None:
-    """Refuses placeholders and outputs, whose memory is the caller's, stages that are inlined, and rows of a scan."""
+    """Refuses placeholders and outputs, whose memory the caller allocates, inlined stages, and rows of a scan."""
     if stage.is_placeholder:
         raise stage.refuse(directive, f"{stage.name} is a placeholder: the caller decides how its memory is laid out",
                            hint=f'make a copy that is {what}: s.cache_read({stage.tensor_written}, "global", readers)')
@@ -27,7 +27,7 @@ def must_own_memory(stage: StageState, directive: str, what: str) -> None:
 
 
 def copied_from(stage: StageState, scope: str, where: str) -> str:
-    """The text of a cache_write for a hint, with which `stage` is computed in memory of `scope` and copied from there."""
+    """The text of a cache_write for a hint, which computes `stage` in memory of `scope` and copies it from there."""
     op = stage.op
     if type(op) is not ComputeOp:  # cache_write takes formulas only
         return f"put a te.compute that copies {stage.name} in its place: {stage.name} is then computed {where}"

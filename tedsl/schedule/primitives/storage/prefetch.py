@@ -1,4 +1,4 @@
-"""prefetch: what a later iteration reads is loaded into the cache."""
+"""prefetch: data that a later iteration reads is loaded into the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rolling_buffer: elements that the next iteration reads too are kept."""
+"""rolling_buffer: elements that the next iteration also reads are kept in memory instead of computed again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tedsl.schedule.tails import must_have_one_version
 
 
 def rolling_buffer(stage: StageState) -> None:
-    """Compute in each iteration only the elements that the one before has not computed, in a circular buffer.
+    """Computes in each iteration only the elements that the previous one has not computed, in a circular buffer.
 
         for y: P[y], P[y + 1], P[y + 2] = ...; use(P[y .. y + 2])
         →   P of three rows;  for y: P[(y + 2) % 3] = ... (at first all three); use(P[y % 3 .. (y + 2) % 3])
 
-    `stage` is computed at a loop (compute_at comes first) along which the region that it computes moves in one dimension.
+    `stage` must be computed at a loop (compute_at comes first) along which its region moves in one dimension.
     """
     directive = "rolling_buffer()"
     if isinstance(stage.op, (ScanOp, StatementsOp)):

@@ -21,7 +21,7 @@ def set_scope(stage: StageState, scope: Any) -> None:
 
 
 def check_scope(stage: StageState, directive: str, scope: Any) -> None:
-    """Refuses what is not the name of a memory scope."""
+    """Refuses a value that is not the name of a memory scope."""
     if not isinstance(scope, str):
         raise stage.refuse(directive, f"the scope is a string, got {describe(scope)}", hint='for example "local"')
     if not is_scope(scope):

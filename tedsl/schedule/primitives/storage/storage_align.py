@@ -50,7 +50,7 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
 
 
 def _must_have_strides(stage: StageState, directive: str) -> None:
-    """Refuses a stage whose memory has one dimension, or none, and so no strides to choose."""
+    """Refuses a stage whose memory has fewer than two dimensions, so that there are no strides to choose."""
     op = stage.op
     if isinstance(op, ScanOp):
         raise stage.refuse(directive, f"{stage.name} is a scan: its rows follow one another without gaps",

@@ -32,7 +32,9 @@ DIRECTIVE = "transform_layout(...)"
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """A map that was called: `function`, the variables that it was given, and what it returned, separators included."""
+    """The result of calling a layout function: the `function`, the variables passed to it, and the indices that it returned,
+    separators included.
+    """
 
     function: Any
     axes: tuple[Var, ...]
@@ -40,7 +42,7 @@ class Mapped:
 
 
 def call_map(stage: StageState, fn: Any) -> Mapped:
-    """Calls `fn` with variables for the indices of `stage`; refuses what is not a map of indices."""
+    """Calls `fn` with variables for the indices of `stage`; refuses a function that is not a map of indices."""
     if not callable(fn):
         raise stage.refuse(DIRECTIVE, f"the map is a function of the indices, got {describe(fn)}",
                            hint="for example lambda n, c: [n, c // 4, c % 4]")
@@ -61,7 +63,7 @@ def call_map(stage: StageState, fn: Any) -> Mapped:
 
 
 def _called(stage: StageState, fn: Callable[..., Any], axes: Sequence[Var]) -> Any:
-    """The result of `fn`; whatever it raises is reported as a mistake in the map."""
+    """The result of `fn`; an exception raised by it is reported as a mistake in the map."""
     try:
         return fn(*axes)
     except TedslError as error:
@@ -95,12 +97,13 @@ def _index(stage: StageState, value: Any) -> Expr:
 
 
 def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
-    """Store the element at `axes` of the tensor at `finals` of its memory, and compute it in the order of the memory.
+    """Stores the element of the tensor at indices `axes` at indices `finals` of its memory, and computes it in the order of the
+    memory.
 
         for c: B[c] = f(c)   with lambda c: [c // 4, c % 4]   →   for c_0: for c_1: B[c_0, c_1] = f(c_0*4 + c_1)
 
-    Readers read B[c // 4, c % 4]. Where the map leaves gaps (4 does not divide the extent of c), these hold zeros. The caller
-    passes an input or output in its new shape. Returns the new loops over elements; None for a placeholder.
+    Readers read B[c // 4, c % 4]. Where the map leaves gaps (4 does not divide the extent of c), the memory holds zeros. The
+    caller passes an input or output in its new shape. Returns the new loops over elements; None for a placeholder.
     """
     _check(stage)
     op = stage.op
@@ -182,7 +185,7 @@ def _relaid(op: Operation, layout: Layout) -> ComputeOp:
 # --- its readers --------------------------------------------------------------------------------------------------------
 
 def _rewired(stage: StageState, old: Operation, new: Operation, layout: Layout) -> Mapping[StageState, Operation]:
-    """The new operations of the stages that read `old`, directly or not. Changes nothing."""
+    """The new operations of the stages that read `old`, directly or not. The schedule is not changed."""
     outputs = outputs_of(old, new)
     mapping: dict[Tensor, Tensor] = {}
     made: dict[StageState, Operation] = {}
@@ -200,7 +203,7 @@ def _rewired(stage: StageState, old: Operation, new: Operation, layout: Layout) 
 
 
 def _reading(stage: StageState, op: Operation, outputs: Mapping[Tensor, Tensor], layout: Layout) -> Operation:
-    """`op` with its reads of the tensor at the new indices."""
+    """`op` with its reads of the tensor at the indices of the new layout."""
     if type(op) is not ComputeOp:
         raise stage.refuse(DIRECTIVE, f"{op.name} reads {stage.name} in memory as it was laid out, not by a formula",
                            hint=f"have {op.name} read a te.compute that copies {stage.name}")
@@ -217,7 +220,7 @@ def _reading(stage: StageState, op: Operation, outputs: Mapping[Tensor, Tensor],
 
 
 def _check_inside(stage: StageState, op: Operation, load: ProducerLoad, facts: Sequence[Expr], analyzer: Analyzer) -> None:
-    """Refuses a read that may leave the tensor: in the new layout another element could stand where there was none."""
+    """Refuses a read that may be out of bounds: in the new layout it could hit another element of the memory."""
     for index, extent in zip(load.indices, load.producer.shape):
         if has_load(index):
             continue  # it is sent to the nearest element, as ever
@@ -233,7 +236,7 @@ def _check_inside(stage: StageState, op: Operation, load: ProducerLoad, facts: S
 
 
 def _known(op: ComputeOp) -> Analyzer:
-    """The ranges of the axes of `op`."""
+    """An analyzer that knows the ranges of the axes of `op`."""
     analyzer = Analyzer()
     for axis in (*op.axis, *op.reduce_axis):
         if axis.dom is not None and not any(isinstance(node, ProducerLoad) for node in post_order(axis.dom)):
