@@ -79,7 +79,7 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
             if name in absent.INSTEAD:
                 raise OptionError(f"module 'tedsl' has no attribute {name!r}: {absent.explain(name)}",
                                   hint=absent.INSTEAD[name])
-            raise missing_name(__name__, name, __dir__())
+            raise missing_name(__name__, name, __all__)
         globals()[name] = public(value, __name__, name)
         return globals()[name]
 

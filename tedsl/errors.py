@@ -254,6 +254,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument of the wrong type, or too few or too many of them."""
 
 
+class AllocationError(ArgumentError, MemoryError):
+    """An array that is larger than the memory there is."""
+
+
 class OptionError(TedslError, AttributeError):
     """An unknown name: an option, a function of a module, an attribute. The message lists the known ones."""
 

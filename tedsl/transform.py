@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tedsl.errors import entries
+from tedsl.errors import ArgumentTypeError, entries
 from tedsl.ir.func import IRModule
 from tedsl.passes.build_config import build_config
-from tedsl.passes.context import PassContext
+from tedsl.passes.context import PassContext, check_level
 from tedsl.passes.info import PassInfo
 from tedsl.passes.module_pass import ModulePass, module_pass
 
@@ -19,7 +19,10 @@ class Sequential(ModulePass):
 
     def __init__(self, passes: Sequence[Callable[[IRModule], IRModule]], opt_level: int = 2, name: str = "sequential",
                  required: Sequence[str] | None = None) -> None:
-        super().__init__(PassInfo(opt_level, name, tuple(required or ())), self._one_by_one)
+        if not isinstance(passes, (list, tuple)) or not all(map(callable, passes)):
+            raise ArgumentTypeError(f"Sequential takes a list of passes on modules, not {passes!r}",
+                                    hint="for example Sequential([tir.transform.Simplify(), tir.transform.UnrollLoop()])")
+        super().__init__(PassInfo(check_level(opt_level), name, tuple(required or ())), self._one_by_one)
         self.passes = list(passes)
 
     def _one_by_one(self, mod: IRModule) -> IRModule:

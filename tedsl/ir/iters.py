@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, ClassVar
 
+from tedsl.display.facts import facts_page
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, Var
@@ -92,3 +93,8 @@ class IterVar(ExprOperators, Node):
     @property
     def is_reduction(self) -> bool:
         return self.iter_type == IterType.COMM_REDUCE
+
+    def _repr_html_(self) -> str:
+        dom = "" if self.dom is None else f"{self.dom.min!r} to {self.dom.min + self.dom.extent!r}, exclusive"
+        return facts_page(f"Axis {self.name}", {"range": dom, "dtype": self.dtype, "thread": self.thread_tag,
+                                                "kind": IterType(self.iter_type).name.lower().replace("_", " ")})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ArgumentTypeError, ExpressionError
+from tedsl.errors import ArgumentTypeError, ExpressionError, type_in_words
 from tedsl.ir.node import SCOPE, Node, set_field
 
 if TYPE_CHECKING:
@@ -23,12 +23,43 @@ def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Expr]:
         from tedsl.ir import build
 
         if not build.is_operand(other):
+            refuse_beside(self, other)
             return NotImplemented
         function = getattr(build, name)
         return function(other, self) if reflected else function(self, other)
 
     operator.__name__ = name
     return operator
+
+
+_NO_OPERANDS = (str, bytes, bytearray, complex, list, tuple, dict, set, frozenset, range, slice)  # and None
+
+
+def refuse_beside(what: Any, other: object) -> None:
+    """Raises ArgumentTypeError if `other` is a value of Python that cannot stand beside `what`, an expression or the name of a
+    tensor, under an operator; other classes may know what to do with it."""
+    if other is not None and not isinstance(other, _NO_OPERANDS):
+        return
+    from tedsl.ir import build
+
+    left = what if isinstance(what, str) else _shown(build.as_expr(what))
+    kind = "which is no value" if other is None else type_in_words(other)
+    raise ArgumentTypeError(f"an operator of {left} has the operand {_text(other)}, {kind}", hint=_operand_instead(other))
+
+
+def _operand_instead(value: object) -> str:
+    """What to do for a value of Python that is no operand."""
+    if isinstance(value, complex):
+        return "there are no complex dtypes: keep the real and the imaginary part in two tensors"
+    if isinstance(value, (list, tuple, range)):
+        return "an expression is one element: declare a te.placeholder for data, or write a formula of the index"
+    return "use numbers, variables, axes and elements of tensors such as A[i, j]"
+
+
+def _text(value: object) -> str:
+    """`value` for an error message, in one line."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 # numpy's functions that are operators: the method of the left operand, and of the right one.
@@ -156,6 +187,15 @@ class ExprOperators:
                                      "topi.matmul(A, B)")
 
     __rmatmul__ = __matmul__
+
+    if not TYPE_CHECKING:  # type checkers refuse them
+        def __getitem__(self, index: object) -> Any:
+            raise ArgumentTypeError(f"the expression {_shown(self)} is one value: it has no elements to read or to iterate",
+                                    hint="index a tensor, A[i, j], with as many indices as it has dimensions")
+
+        def __len__(self) -> int:
+            raise ArgumentTypeError(f"the expression {_shown(self)} is one value: it has no len()",
+                                    hint="the extents of a tensor are A.shape, that of an axis is i.dom.extent")
 
     def asobject(self) -> Any:
         """The node itself; for a lazy `a == b` the comparison."""

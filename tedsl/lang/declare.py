@@ -241,6 +241,9 @@ def axis_names(fcompute: Callable[..., Any], rank: int, where: str, fewer: bool 
         raise ArgumentTypeError(f"{where}: the formula is {shown(fcompute)}, not a function",
                                 hint="write lambda i: ... with one index per dimension")
     names, variadic = _parameters(fcompute)
+    if by_name := _required_by_name(fcompute):
+        raise ArgumentTypeError(f"{where}: the function takes {', '.join(by_name)} by name, and indices are given by position",
+                                hint=f"leave out the star: lambda {', '.join([*names, *by_name])}: ...")
     if variadic and len(names) <= rank:
         return names + [f"i{position}" for position in range(rank - len(names))]
     if len(names) > rank or (len(names) < rank and not fewer):
@@ -268,7 +271,17 @@ def _parameters(fcompute: Callable[..., Any]) -> tuple[list[str], bool]:
     return names, any(p.kind is p.VAR_POSITIONAL for p in given)
 
 
+def _required_by_name(fcompute: Callable[..., Any]) -> list[str]:
+    """The parameters without a default that are given by name alone."""
+    if type(fcompute) is FunctionType and not fcompute.__code__.co_kwonlyargcount and not hasattr(fcompute, "__wrapped__"):
+        return []
+    given = inspect.signature(fcompute).parameters.values()
+    return [p.name for p in given if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+
+
 _INDEXING_DATA = re.compile(r"only integers, slices|indices must be integers or slices, not|only integer scalar arrays")
+
+_COUNTING = re.compile(r"'(Var|IterVar|\w+)' object cannot be interpreted as an integer")
 
 
 def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, where: str) -> Any:
@@ -288,6 +301,10 @@ def _call(fcompute: Callable[..., Any], axis: tuple[IterVar, ...], name: str, wh
                               hint="check the spelling; if it is the tensor that this compute defines, the definition is "
                                    "cyclic: a tensor is a function of other tensors; recurrences have te.scan") from error
     except (IndexError, TypeError) as error:
+        if not isinstance(error, TedslError) and _COUNTING.search(str(error)):
+            raise ArgumentTypeError(f"{where}: the formula counts with Python up to an expression, which has no value yet",
+                                    hint="sum over an axis: k = te.reduce_axis((0, n), 'k'), te.sum(A[k], axis=k), with "
+                                         "te.if_then_else(k < i, A[k], 0.0) for a part of it; range takes numbers") from error
         if isinstance(error, DTypeError) or not _INDEXING_DATA.search(str(error)):
             raise
         raise ArgumentTypeError(f"{where}: the formula indexes a numpy array or a list with an axis",

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tedsl.display.facts import facts_page
-from tedsl.errors import ArgumentError, ArgumentTypeError
+from tedsl.errors import ArgumentError, ArgumentTypeError, missing_attribute
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
@@ -37,6 +37,17 @@ class Operation:
     name: str
     tag: str
     attrs: Mapping[str, Any]
+
+    if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name == "name":
+                raise AttributeError(name)
+            instead = {one: f"{self.name}.{one}, of the tensor" for one in ("shape", "dtype", "ndim")}
+            raise missing_attribute(f"the operation {self.name}", name, dir(self), instead)
+
+        def __call__(self, *args: Any, **named: Any) -> Any:
+            raise ArgumentTypeError(f"the operation {self.name} cannot be called",
+                                    hint=f"its result is {self.name}.output(0), a tensor; an element of that is A[i]")
 
     @property
     def num_outputs(self) -> int:

@@ -11,11 +11,19 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from tedsl.display.facts import facts_page
-from tedsl.errors import ArgumentTypeError, DTypeError, ExpressionError, ShapeError, type_in_words
+from tedsl.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    ExpressionError,
+    OptionError,
+    ShapeError,
+    missing_attribute,
+    type_in_words,
+)
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, ProducerLoad
-from tedsl.ir.operators import ExprOperators, from_numpy
+from tedsl.ir.operators import ExprOperators, from_numpy, refuse_beside
 from tedsl.ir.script import shown
 
 if TYPE_CHECKING:
@@ -33,10 +41,25 @@ def _whole(name: str, reflected: bool = False) -> Callable[[Any, Any], Tensor]:
     def operator(self: Tensor, other: Any) -> Any:  # a Tensor, or NotImplemented
         from tedsl.lang import elementwise
 
-        return elementwise.binary(name, other, self) if reflected else elementwise.binary(name, self, other)
+        result = elementwise.binary(name, other, self) if reflected else elementwise.binary(name, self, other)
+        if result is NotImplemented:
+            refuse_beside(self.name, other)
+        return result
 
     operator.__name__ = name
     return operator
+
+
+# What arrays of numpy have and tensors do not: the operator instead, of the tensor {0}.
+_OF_ARRAYS = {
+    "T": "topi.transpose({0})", "transpose": "topi.transpose({0})", "reshape": "topi.reshape({0}, shape)",
+    "flatten": "topi.reshape({0}, (n,))", "ravel": "topi.reshape({0}, (n,))", "squeeze": "topi.squeeze({0})",
+    "mean": "topi.sum({0}, axis) / n", "argsort": "topi.argsort({0})", "take": "topi.take({0}, indices)",
+    "repeat": "topi.repeat({0}, repeats, axis)", "clip": "topi.clip({0}, low, high)", "round": "topi.round({0})",
+    "size": "topi.ndarray_size({0})",
+    **{name: f"topi.{name}({{0}}, axis)" for name in ("sum", "max", "min", "prod", "argmax", "argmin", "all", "any", "cumsum")},
+    "numpy": "the array that the built function wrote", "asnumpy": "the array that the built function wrote",
+}
 
 
 class Tensor(Generic[Op]):
@@ -48,11 +71,31 @@ class Tensor(Generic[Op]):
 
     __slots__ = ("__weakref__", "dtype", "op", "shape", "value_index")
 
+    op: Op
+    value_index: int
+    shape: tuple[Expr, ...]
+    dtype: DType
+
     def __init__(self, op: Op, value_index: int = 0) -> None:
-        self.op: Op = op
-        self.value_index = value_index
-        self.shape: tuple[Expr, ...] = op.shape_of(value_index)
-        self.dtype: DType = op.dtype_of(value_index)
+        object.__setattr__(self, "op", op)
+        object.__setattr__(self, "value_index", value_index)
+        object.__setattr__(self, "shape", op.shape_of(value_index))
+        object.__setattr__(self, "dtype", op.dtype_of(value_index))
+
+    if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name in Tensor.__slots__:
+                raise AttributeError(name)
+            instead = {one: by.format(self.name) for one, by in _OF_ARRAYS.items()}
+            raise missing_attribute(f"the tensor {self.name}", name, dir(Tensor), instead)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise OptionError(f"{name} of the tensor {self.name} cannot be set: a tensor is what its operation says",
+                              hint="declare another one by te.placeholder or te.compute; for loops and memory see "
+                                   "te.create_schedule")
+
+        def __delattr__(self, name: str) -> None:
+            self.__setattr__(name, None)
 
     @property
     def ndim(self) -> int:
@@ -86,6 +129,9 @@ class Tensor(Generic[Op]):
     def same_as(self, other: object) -> bool:
         """Whether both are the same output of the same operation."""
         return self == other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tensor, (self.op, self.value_index)
 
     def __repr__(self) -> str:
         return f"Tensor(shape=[{', '.join(map(repr, self.shape))}], op.name={self.op.name})"

@@ -60,8 +60,9 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
     for position, arg in enumerate(args):
         arg = arg.var if isinstance(arg, IterVar) else arg
         if not isinstance(arg, (Tensor, Var, Buffer)):
-            raise LoweringError(f"argument {position + 1} of the function is {shown(arg)} ({type(arg).__name__})",
-                                hint="arguments are tensors, variables of te.var, and buffers of tir.decl_buffer")
+            raise LoweringError(f"argument {position + 1} of the function is {_not_an_argument(arg)}",
+                                hint="arguments are tensors, variables of te.var, and buffers of tir.decl_buffer" +
+                                     "; arrays are given when the built function is called" * hasattr(arg, "__array__"))
         if arg in seen:
             raise LoweringError(f"{arg.name} is given twice in the arguments: {_names(args)}", hint="list each argument once")
         seen.add(arg)
@@ -87,6 +88,12 @@ def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[
                                 hint=f"pass {tensor.name} or {buffer.name} too; memory between stages is laid out by "
                                      f"s[{tensor.name}].storage_align and transform_layout")
     return Arguments(tuple(params), buffer_map, tensors)
+
+
+def _not_an_argument(value: Any) -> str:
+    """A value that is no argument of a function, in words: an array by its shape, not by its elements."""
+    is_array = hasattr(value, "__array__") and hasattr(value, "shape")
+    return f"{f'an array of shape {tuple(value.shape)}' if is_array else shown(value)} ({type(value).__name__})"
 
 
 def dropped_outputs(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None) -> list[str]:

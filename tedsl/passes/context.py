@@ -10,7 +10,7 @@ from typing import Any
 from tedsl.errors import OptionError
 from tedsl.ir.instrument import PassInstrument, refuse_misfit
 from tedsl.passes.config import DoubleBufferConfig, HoistConfig, LoopPartitionConfig, PassConfig, UnrollConfig
-from tedsl.passes.selection import Selection, refuse_needed
+from tedsl.passes.selection import Selection, refuse_needed, warn_of_unknown
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,11 @@ class PassContext:
     def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None,
                  disabled_pass: Sequence[str] | None = None, instruments: Sequence[Any] | None = None,
                  config: Mapping[str, Any] | None = None) -> None:
-        self.opt_level = _level(opt_level)
+        self.opt_level = check_level(opt_level)
         self.required_pass = _names_of_passes("required_pass", required_pass)
         self.disabled_pass = _names_of_passes("disabled_pass", disabled_pass)
+        warn_of_unknown("required_pass", self.required_pass)
+        warn_of_unknown("disabled_pass", self.disabled_pass)
         refuse_needed(self.disabled_pass)
         for name in self.required_pass:
             if name in self.disabled_pass:
@@ -161,7 +163,8 @@ def _chosen(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
-def _level(value: Any) -> int:
+def check_level(value: Any) -> int:
+    """Returns the opt_level of a context or of a pass; OptionError if it is none of those that there are."""
     level = int(_typed("opt_level", value, int))
     if not 0 <= level <= 4:
         raise OptionError(f"opt_level is between 0 and 4, not {level}",

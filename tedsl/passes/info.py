@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NAMED: set[str] = set()  # the names of the passes that were made, for the warning of a PassContext about other names
+
 
 @dataclass(frozen=True)
 class PassInfo:
@@ -15,3 +17,6 @@ class PassInfo:
     opt_level: int
     name: str
     required: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        NAMED.add(self.name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tedsl.errors import ArgumentTypeError
+from tedsl.errors import ArgumentTypeError, type_in_words
 from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.passes.context import PassContext
+from tedsl.passes.context import PassContext, check_level
 from tedsl.passes.info import PassInfo
 
 
@@ -85,8 +85,13 @@ def module_pass(pass_func: Callable[..., Any] | None = None, opt_level: int = 2,
 def _decorator(pass_func: Callable[..., Any] | None, make: Callable[[PassInfo, Callable[..., Any]], ModulePass], method: str,
                opt_level: int, name: str | None, required: list[str] | None) -> Any:
     """Returns the pass that `make` creates from a function; for a class, a function that creates the pass from an instance."""
+    level = check_level(opt_level)
+
     def of(given: Any) -> Any:
-        info = PassInfo(opt_level, name or given.__name__, tuple(required or ()))
+        if not callable(given):
+            raise ArgumentTypeError(f"a pass is made of a function or of a class with a method {method}, not of "
+                                    f"{type_in_words(given)}", hint="def my_pass(func, mod, ctx): return func")
+        info = PassInfo(level, name or str(getattr(given, "__name__", type(given).__name__)), tuple(required or ()))
         if not isinstance(given, type):
             return make(info, given)
         return lambda *args, **options: make(info, getattr(given(*args, **options), method))

@@ -16,7 +16,7 @@ import numpy as np
 from tedsl.errors import ArgumentTypeError, OptionError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.source_line import user_level
-from tedsl.passes.info import PassInfo
+from tedsl.passes.info import NAMED, PassInfo
 from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name
 
@@ -146,15 +146,21 @@ def _skipped(info: PassInfo, mod: IRModule) -> IRModule:
 
 
 def refuse_needed(disabled: Iterable[str]) -> None:
-    """Raises OptionError for a step among `disabled` that correct code needs; warns of names that no step has."""
-    known = sorted(set(NAMES.values()))
+    """Raises OptionError for a step among `disabled` that correct code needs."""
     for name in disabled:
         if name in NEEDED:
+            rest = [other for other in sorted(set(NAMES.values())) if other not in NEEDED]
             raise OptionError(f"disabled_pass: {name} cannot be disabled: {NEEDED[name]}",
-                              hint=f"these can be: {', '.join(other for other in known if other not in NEEDED)}")
-        if name.startswith("tir.") and name not in known:
+                              hint=f"these can be: {', '.join(rest)}")
+
+
+def warn_of_unknown(option: str, names: Iterable[str]) -> None:
+    """Warns of names that no step of lowering has, and no pass that the program made. option: where they were given."""
+    known = {*NAMES.values(), *NAMED}
+    for name in names:
+        if name not in known:
             from difflib import get_close_matches  # the import of tedsl does without it
 
-            near = get_close_matches(name, known)
-            warnings.warn(f"disabled_pass: lowering has no pass {name!r}" + (f"; did you mean {near[0]}?" if near else ""),
-                          UserWarning, stacklevel=user_level())
+            near = get_close_matches(name, sorted(known)) or get_close_matches(f"tir.{name}", sorted(known), cutoff=0.8)
+            instead = f"did you mean {near[0]}?" if near else "names are as tir.UnrollLoop, or those of passes of the program"
+            warnings.warn(f"{option}: there is no pass {name!r}; {instead}", UserWarning, stacklevel=user_level())

@@ -49,7 +49,7 @@ if not TYPE_CHECKING:  # for type checkers a misspelled name is an error
         if name in _BELOW:
             return getattr(import_module(f"tedsl.ir.{_BELOW[name][0]}"), _BELOW[name][1])
         if name not in _NAMES:
-            raise missing_name(__name__, name, __dir__())
+            raise missing_name(__name__, name, _NAMES)
         value = getattr(import_module(f"tedsl.runtime.{_NAMES[name]}"), name)
         globals()[name] = public(value, __name__, name)
         return globals()[name]

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from tedsl.display.facts import facts_page
 from tedsl.display.markup import element
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError, entry, type_in_words
+from tedsl.errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError, entry, missing_attribute, type_in_words
 from tedsl.ir.dtype import KNOWN, DType, dtype
 from tedsl.runtime.device import CPU, Device, cpu
 
 _ALIGNMENT = 64  # a cache line, and the widest vector
 _LARGEST = 2**62  # bytes
+
+
+def _without_arithmetic(array: NDArray, other: Any = None) -> Any:
+    """An operator of an NDArray: numpy's arrays compute with it, it computes with nothing else."""
+    if isinstance(other, (numpy.ndarray, numpy.generic)):
+        return NotImplemented
+    raise ArgumentTypeError("an NDArray holds values for kernels, and has no operators",
+                            hint="compute with numpy, nd.array(x.numpy() + 1), or write a kernel of te.compute")
 
 
 class NDArray:
@@ -91,6 +99,20 @@ class NDArray:
 
     def __len__(self) -> int:
         return len(self._array)
+
+    if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
+        def __getattr__(self, name: str) -> Any:
+            if name == "_array":  # not yet: it is being copied
+                raise AttributeError(name)
+            instead = {one: f"x.numpy().{one}" for one in dir(numpy.ndarray)}
+            raise missing_attribute("an NDArray", name, dir(NDArray), instead)
+
+        for _operator in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",
+                          "rshift"):
+            locals()[f"__{_operator}__"] = locals()[f"__r{_operator}__"] = _without_arithmetic
+        __lt__ = __le__ = __gt__ = __ge__ = _without_arithmetic
+        __neg__ = __pos__ = __abs__ = __invert__ = _without_arithmetic
+        del _operator
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False and dtype is not None and self._array.dtype != dtype:
@@ -173,7 +195,11 @@ def _aligned(shape: tuple[int, ...], of: numpy.dtype[Any]) -> numpy.ndarray[Any,
         size *= n
     if size > _LARGEST:
         raise ArgumentError(f"an array of shape {tuple(shape)} and dtype {of} has {size} bytes, more than memory can have")
-    memory = numpy.empty(size + _ALIGNMENT, numpy.uint8)
+    try:
+        memory = numpy.empty(size + _ALIGNMENT, numpy.uint8)
+    except MemoryError:
+        raise AllocationError(f"an array of shape {tuple(shape)} and dtype {of} has {size} bytes, more than are free here",
+                              hint="compute it in parts, or in a smaller dtype") from None
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start:start + size].view(of).reshape(shape) if size else numpy.empty(shape, of)
 

@@ -197,6 +197,19 @@ class Schedule:
             output = self.state.stages[-1].written
             raise missing_attribute("a schedule", name, dir(Schedule), {one: f"{output}.{one}(...)" for one in OF_STAGES})
 
+        def __setitem__(self, key: object, value: object) -> None:
+            raise ArgumentTypeError("the stages of a schedule cannot be set or deleted: each operation has one",
+                                    hint="s[C].compute_inline() leaves a stage to its readers; s.undo() takes a directive back")
+
+        def __delitem__(self, key: object) -> None:
+            self.__setitem__(key, None)
+
+        def __len__(self) -> int:
+            raise ArgumentTypeError("a schedule has no len()", hint="its stages are s.stages")
+
+        def __bool__(self) -> bool:
+            return True
+
         def __call__(self, *args: Any, **named: Any) -> Any:
             raise ArgumentTypeError("a schedule cannot be called: it says how to compute, and is not compiled yet",
                                     hint="f = tedsl.build(s, [A, B]), then f(a, b)")

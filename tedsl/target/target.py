@@ -264,18 +264,28 @@ def _known(kind: TargetKind, option: str) -> bool:
                         hint=f"its options: {', '.join(sorted({*kind.options, *COMMON}))}")
 
 
+_EXAMPLES = {"mcpu": "haswell", "mattr": "+avx2,+fma", "mtriple": "aarch64-linux-gnu", "keys": "cpu", "libs": "cblas"}
+
+
 def _option_value(name: str, value: Any) -> Any:
     """Returns the value of an option: a tuple for lists of names, an int for whole numbers, else what is given."""
     words = value if isinstance(value, (list, tuple)) else (value,)
     if any(isinstance(word, str) and not is_text(word) for word in words):
         raise ArgumentError(f"the option {name} of a target is {value!r}, which has a lone surrogate",
                             hint="write text that can be encoded as UTF-8")
-    if name in ("mattr", "keys", "libs"):
+    lists = name in ("mattr", "keys", "libs")
+    if isinstance(value, str) and name not in COUNTS and (value == "" or (lists and "" in value.split(","))):
+        raise ArgumentError(f"the option {name} of a target is {value!r}, which {'has an empty name' if value else 'is empty'}",
+                            hint=f"leave it out, or write -{name}={_EXAMPLES.get(name, 'value')}")
+    if lists:
         words = value.split(",") if isinstance(value, str) else value
         if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
             raise ArgumentTypeError(f"the option {name} of a target is a list of names, not {value!r}",
                                     hint=f'for example {{"kind": "llvm", "{name}": ["..."]}}')
-        return tuple(word for word in words if word)
+        if "" in words:
+            raise ArgumentError(f"the option {name} of a target has an empty name: {list(words)}",
+                                hint=f"leave it out, or write -{name}={_EXAMPLES[name]}")
+        return tuple(words)
     if isinstance(value, str) and re.fullmatch("-?[0-9]{1,18}", value) and name not in ("mcpu", "arch", "model"):
         value = int(value)
     if name in COUNTS and (not isinstance(value, int) or isinstance(value, bool) or value < 1):

@@ -38,6 +38,8 @@ def scheduled():
     (two[1], ["Tensor two.v1", "output 1", "A[i, 1]"]),
     (te.scan(te.compute((1, 4), lambda _, i: 0.0), te.compute((3, 4), lambda t, i: two[0][i]), te.placeholder((3, 4))).op,
      ["Operation scan", "ScanOp"]),
+    (C.op.axis[0], ["Axis i", "0 to 16, exclusive", "int32", "data par"]),
+    (te.thread_axis((0, 32), "threadIdx.x"), ["Axis threadIdx.x", "0 to 32, exclusive", "thread index"]),
     (tedsl.nd.array(np.eye(2)), ["NDArray", "(2, 2)", "float64", "cpu(0)", "[[1. 0.]"]),
     (scheduled().journal, ["Journal of 2 directives", "vectorize", "(i_inner)", "# test_values.py:"]),
     (scheduled()[C], ["Stage C", "for i.inner in 0..4 (vectorized)", "2 directives on it", "split"]),

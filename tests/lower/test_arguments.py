@@ -33,6 +33,11 @@ def refuses(args, words, s=None, **more):
     refused(lambda: lower_schedule(s or schedule(), args, **more), *words, error=LoweringError)
 
 
+@pytest.mark.parametrize("value", [np.zeros((30, 40), "float32"), tedsl.nd.empty((30, 40))], ids=["numpy", "nd"])
+def test_an_array_among_the_parameters_is_told_by_its_shape(value):
+    refuses([value, C], ["argument 1 of the function is an array of shape (30, 40) (", "when the built function is called"])
+
+
 def test_an_input_that_is_not_an_argument_is_named():
     refuses([C], ["the program reads A, which is not among the arguments", "hint: pass it to lower or build too"])
 

@@ -12,6 +12,7 @@ from tedsl.passes.default import lowering_pipeline, target_pipeline
 from tedsl.passes.selection import NAMES, NEEDED, info_of
 from tedsl.target import Target
 from tests.one_stage import doubled
+from tests.refusing import refused
 
 LANES = 8
 
@@ -92,13 +93,6 @@ def test_a_pass_that_is_needed_cannot_be_disabled(name, reason):
     with pytest.raises(OptionError) as error:
         transform.PassContext(disabled_pass=["tir.Simplify", name])
     assert f"{name} cannot be disabled: {reason}" in str(error.value) and "tir.UnrollLoop" in str(error.value)
-
-
-def test_a_misspelt_pass_is_a_warning_and_a_pass_of_other_layers_none(recwarn):
-    transform.PassContext(disabled_pass=["AlterOpLayout"])
-    assert not recwarn
-    with pytest.warns(UserWarning, match=r"no pass 'tir\.UnrolLoop'; did you mean tir\.UnrollLoop"):
-        transform.PassContext(disabled_pass=["tir.UnrolLoop"])
 
 
 def test_levels_and_required_passes():
@@ -307,3 +301,29 @@ def test_a_pass_that_returns_nothing_is_named():
     context = tedsl.transform.PassContext(config={"tir.add_lower_pass": [(0, forgetful)]})
     with context, pytest.raises(ArgumentTypeError, match=r"forgetful of tir\.add_lower_pass returned None"):
         tedsl.lower(s, [a, c])
+
+
+@pytest.mark.parametrize("option", ["disabled_pass", "required_pass"])
+def test_a_name_that_no_pass_has_is_warned_of(option):
+    with pytest.warns(UserWarning, match=rf"{option}: there is no pass 'nope'; names are as tir.UnrollLoop"):
+        transform.PassContext(**{option: ["nope"]})
+    with pytest.warns(UserWarning, match=r"no pass 'UnrolLoop'; did you mean tir\.UnrollLoop\?"):
+        transform.PassContext(**{option: ["UnrolLoop"]})
+    with pytest.warns(UserWarning, match=r"no pass 'tir\.UnrolLoop'; did you mean tir\.UnrollLoop\?"):
+        transform.PassContext(**{option: ["tir.UnrolLoop"]})
+
+
+def test_a_pass_of_the_program_can_be_named(recwarn):
+    tir.transform.prim_func_pass(lambda func, mod, ctx: func, opt_level=0, name="my_own_pass")
+    transform.PassContext(disabled_pass=["my_own_pass"])
+    assert not recwarn.list
+
+
+def test_what_passes_are_made_of():
+    refused(lambda: tir.transform.prim_func_pass(lambda func, mod, ctx: func, opt_level=9), "between 0 and 4, not 9",
+            error=OptionError)
+    refused(lambda: transform.module_pass(opt_level=-1), "opt_level is between 0 and 4, not -1", error=OptionError)
+    refused(lambda: tir.transform.prim_func_pass(opt_level=0)(3), "a method transform_function, not of an int",
+            error=ArgumentTypeError)
+    refused(lambda: transform.Sequential(3), "Sequential takes a list of passes on modules, not 3", error=ArgumentTypeError)
+    refused(lambda: transform.Sequential([], opt_level=7), "opt_level is between 0 and 4, not 7", error=OptionError)

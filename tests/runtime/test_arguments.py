@@ -71,6 +71,12 @@ def test_too_few_arguments(add):
     refuses(add, (f32(8), f32(8)), r"add takes 3 arguments \(A, B, C\), 2 given", ArgumentTypeError)
 
 
+@pytest.mark.parametrize("memory", [bytearray, lambda data: memoryview(bytearray(data))], ids=["bytearray", "memoryview"])
+def test_memory_without_a_dtype(add, memory):
+    refuses(add, (f32(8), f32(8), memory(32)), r"hint: view its bytes as an array: numpy\.frombuffer\(C, 'float32'\)$")
+    refuses(add, (memory(32), f32(8), f32(8)), r"hint: view its bytes as an array: numpy\.frombuffer\(A, 'float32'\)$")
+
+
 def test_too_many_arguments(add):
     refuses(add, (f32(8),) * 4, "add takes 3 arguments .*4 given", TypeError)
 

@@ -9,8 +9,9 @@ import pytest
 
 import tedsl
 from tedsl import nd
-from tedsl.errors import ArgumentError, ArgumentTypeError, DTypeError
+from tedsl.errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError, OptionError
 from tedsl.runtime.foreign import array_from_dlpack
+from tests.refusing import refused
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64"])
@@ -132,9 +133,9 @@ def test_the_device_by_its_old_name():
     dev = device("cpu")
     assert nd.array([1.0, 2.0], ctx=dev).device == dev and nd.empty((2,), "int8", ctx=dev).shape == (2,)
     assert nd.array([1.0], dev, ctx=dev).device == dev
-    for refused in (lambda: nd.array([1.0], dev, ctx=device("cuda")), lambda: nd.empty((2,), device=dev, ctx=device("cpu", 1))):
+    for call in (lambda: nd.array([1.0], dev, ctx=device("cuda")), lambda: nd.empty((2,), device=dev, ctx=device("cpu", 1))):
         with pytest.raises(ArgumentError, match=r"device is cpu.* and ctx is"):
-            refused()
+            call()
     with pytest.raises(ArgumentError, match=r"there is no device cuda\(0\) here"):
         nd.empty((2,), ctx=device("cuda"))
 
@@ -148,3 +149,26 @@ def test_shapes_of_empty_are_ints():
 def test_arrays_that_cannot_be_made(made):
     with pytest.raises(tedsl.TedslError, match="hint"):
         made()
+
+
+@pytest.mark.parametrize("use", [lambda x: x + 1, lambda x: 1 - x, lambda x: x * x, lambda x: -x, lambda x: x < 1,
+                                 lambda x: x @ x, lambda x: x ** 2, lambda x: abs(x)])
+def test_an_array_of_ours_has_no_operators_and_says_who_has(use):
+    refused(lambda: use(nd.array([1.0, 2.0])), "an NDArray holds values for kernels", "x.numpy()", error=ArgumentTypeError)
+
+
+def test_arrays_of_numpy_compute_with_arrays_of_ours():
+    ours, theirs = nd.array([1.0, 2.0]), np.array([3.0, 4.0])
+    assert (ours + theirs).tolist() == (theirs + ours).tolist() == [4.0, 6.0]
+
+
+@pytest.mark.parametrize("name", ["reshape", "sum", "T", "astype"])
+def test_methods_of_numpys_arrays_are_named(name):
+    refused(lambda: getattr(nd.array([1.0]), name), f"an NDArray has no {name}", f"did you mean x.numpy().{name}?",
+            error=OptionError)
+
+
+def test_more_memory_than_there_is():
+    refused(lambda: nd.empty((2**60,)), "has 4611686018427387904 bytes, more than are free here", error=AllocationError)
+    with pytest.raises(MemoryError):
+        nd.empty((2**58,), "float64")

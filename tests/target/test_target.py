@@ -9,6 +9,7 @@ from tedsl.runtime.device import device
 from tedsl.target import Target, as_target, create, cuda, host_target, rocm
 from tedsl.target.features import X86_CPUS, apply_changes
 from tests.one_stage import added, doubled, runs
+from tests.refusing import refused
 
 F32, F64, I8, I16, BOOL = map(dtype, ("float32", "float64", "int8", "int16", "bool"))
 
@@ -17,6 +18,16 @@ def test_plain_llvm_is_this_machine():
     t = Target("llvm")
     assert t.is_host and t.runs_here and t == host_target()
     assert t.kind.name == "llvm" and str(t.kind) == "llvm" and t.keys == ("cpu",)
+
+
+@pytest.mark.parametrize("notation, words", [
+    ("llvm -mcpu=", "the option mcpu of a target is '', which is empty"),
+    ("llvm -mattr=,,,", "the option mattr of a target is ',,,', which has an empty name"),
+    ("llvm -mattr=+avx2,", "write -mattr=+avx2,+fma"),
+    ({"kind": "llvm", "mtriple": ""}, "the option mtriple of a target is '', which is empty"),
+    ({"kind": "llvm", "mattr": ["+avx2", ""]}, "the option mattr of a target has an empty name: ['+avx2', '']")])
+def test_an_option_has_a_value(notation, words):
+    refused(lambda: Target(notation), words, error=ArgumentError)
 
 
 def test_options_are_read_from_text_and_from_a_dict():

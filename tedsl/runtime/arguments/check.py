@@ -73,7 +73,7 @@ def _checked_array(sig: Signature, k: int, param: TensorParam, value: Any) -> Ar
     """Returns argument k as an array, verified in dtype, rank, alignment and writability."""
     array = as_array(value, words.argument(sig, k), remedies.of_values(sig, k))
     if not has_dtype(array, param.dtype):
-        raise _wrong_dtype(sig, k, array)
+        raise _wrong_dtype(sig, k, array, of_bytes=isinstance(value, (bytes, bytearray, memoryview)) and array.itemsize == 1)
     if array.ndim != len(param.shape):
         raise ArgumentError(words.wrong_rank(sig, k, param, str(array.ndim), str(array.shape)))
     if not array.flags.aligned:
@@ -83,11 +83,13 @@ def _checked_array(sig: Signature, k: int, param: TensorParam, value: Any) -> Ar
     return array
 
 
-def _wrong_dtype(sig: Signature, k: int, array: Array) -> ArgumentTypeError:
+def _wrong_dtype(sig: Signature, k: int, array: Array, *, of_bytes: bool) -> ArgumentTypeError:
+    """Returns the error of an array of another dtype, or of a byte order that is not the machine's. of_bytes: it is memory
+    without a dtype."""
     swapped = not array.dtype.isnative and has_dtype(numpy.empty(0, array.dtype.newbyteorder("=")), sig.params[k].dtype)
     problem = f"{words.argument(sig, k)} is byte-swapped ({array.dtype.str})" if swapped else \
         words.wrong_dtype(sig, k, str(array.dtype))
-    return ArgumentTypeError(problem, hint=remedies.converted(sig, k))
+    return ArgumentTypeError(problem, hint=remedies.viewed(sig, k) if of_bytes else remedies.converted(sig, k))
 
 
 # --- variables of shapes ----------------------------------------------------------------------------------------------

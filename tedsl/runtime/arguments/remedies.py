@@ -36,6 +36,13 @@ def converted(sig: Signature, k: int) -> str:
     return _copied_back(sig, k) if is_output(sig, k) else f"convert it: x.astype({str(sig.params[k].dtype)!r})"
 
 
+def viewed(sig: Signature, k: int) -> str:
+    """Returns the hint for memory without a dtype, such as a bytearray, which an array of numpy shares."""
+    param = sig.params[k]
+    shape = "" if isinstance(param, TensorParam) and len(param.shape) == 1 else ".reshape(shape)"
+    return f"view its bytes as an array: numpy.frombuffer({_name(sig, k)}, {str(param.dtype)!r}){shape}"
+
+
 def of_values(sig: Signature, k: int) -> str:
     """Returns the hint for values that are not an array."""
     dtype = str(sig.params[k].dtype)
