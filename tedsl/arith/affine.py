@@ -1,6 +1,7 @@
 """Sums of terms, the form in which integers are compared and cancelled: `3*i + n//4 - 2` is {i: 3, n//4: 1} and -2.
 
-A term is an expression that stands for all expressions of equal value (see canonical.py), so that terms meet by identity.
+A term is an expression that represents all expressions of equal value (see canonical.py), so that equal terms are the same
+object.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Sum:
 
     @property
     def splits(self) -> bool:
-        """Tells whether a term is a // or a %."""
+        """Tells whether a term is a // or a %, so that `merge_splits` may apply."""
         for term in self.terms:  # noqa: SIM110 - half the time of any()
             if type(term) is FloorDiv or type(term) is FloorMod:
                 return True

@@ -23,11 +23,10 @@ from tedsl.ir.iters import IterVar, Range
 
 
 class Analyzer:
-    """Simplifies and proves.
-    `bind` sets the range or value of a variable; `constraint_scope` adds a condition inside a `with`.
+    """Simplifies and proves. `bind` sets the range or value of a variable; `constraint_scope` adds a condition inside a `with`.
 
-    A variable is bound once, wherever it is used; that its loop runs at all (extent > 0) is known only where the
-    variable itself occurs: say `with constraint_scope(extent > 0)` inside the loop to use it elsewhere.
+    A variable is bound once, wherever it is used. That its loop runs at all (extent > 0) is known only for expressions in which
+    the variable itself occurs; elsewhere inside the loop add `with constraint_scope(extent > 0)`.
     """
 
     def __init__(self) -> None:

@@ -83,7 +83,7 @@ class Bounds(Canonical):
         return result
 
     def static_range(self, s: Sum) -> Range:
-        """Returns the range of a sum that follows from the ranges of variables alone, independent of conditions."""
+        """Returns the range of a sum that follows from the ranges of variables alone, whatever the conditions around it."""
         memo = self._static
         for term in s.terms:
             if term not in memo:
@@ -100,7 +100,7 @@ class Bounds(Canonical):
         return (low is not None and low > 0) or (high is not None and high < 0)
 
     def has_met(self, var: Var) -> bool:
-        """Tells whether an expression that uses `var` was looked at."""
+        """Tells whether an expression that uses `var` has been evaluated."""
         return var in self._values
 
     # --- ranges of terms --------------------------------------------------------------------------------------------
@@ -150,29 +150,29 @@ class Bounds(Canonical):
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def set_range(self, var: Var, low: int | None, high: int | None) -> None:
-        """Sets low <= var <= high from now on.
-        Forgets derived ranges if an expression with the variable was looked at before.
+        """Sets low <= var <= high from now on, and drops derived ranges if an expression with the variable was evaluated
+        before.
         """
         self._of_var[var] = (low, high)
         if var in self._values:
             self._static, self._here, self.answers = {}, {}, {}
 
     def mark_like(self, var: Var, value: Expr) -> None:
-        """Records that `var` stands for `value`: it is data if the value is.
-        (The variable keeps its value when memory changes.)
+        """Records that `var` is bound to `value`: it is data if the value is. (The variable keeps its value when memory
+        changes.)
         """
         if value.dtype.is_integer and value.dtype.lanes == 1 and not self.is_index(self.sum(value)):
             self.data.add(var)
 
     def enter_let(self, let: Let) -> None:
-        """Records what holds of the variable of a Let wherever it is used."""
+        """Records the known range of the variable of a Let, for all uses of the variable."""
         super().enter_let(let)
         if let.value.dtype.is_integer and let.value.dtype.lanes == 1 and let.var not in self._of_var:
             self._of_var[let.var] = self.static_range(self.sum(let.value))
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Context at whose end the facts learned inside are dropped."""
+        """Context manager that drops, on exit, the facts learned inside."""
         saved = self._here, self.answers, self.facts, self.truths, self.residues
         self._here, self.answers = {}, {}
         self.facts, self.truths, self.residues = dict(self.facts), dict(self.truths), dict(self.residues)
@@ -182,7 +182,7 @@ class Bounds(Canonical):
             self._here, self.answers, self.facts, self.truths, self.residues = saved
 
     def order(self, factor: Expr) -> int:
-        """Returns a sort key: expressions get ascending numbers as they are first met, in every run alike."""
+        """Returns a sort key: expressions are numbered in the order of first use, which is the same in every run."""
         return self._met.setdefault(factor, len(self._met))
 
     def learn(self, s: Sum, low: int | None, high: int | None) -> None:

@@ -50,7 +50,7 @@ _COMMUTATIVE = frozenset((Add, Mul, Min, Max, EQ, NE, And, Or))  # of integers a
 
 
 class Canonical:
-    """Maps each expression to the representative of its value. Facts of `bind` enter through `fits`; conditions never do."""
+    """Maps each expression to the representative of its value. It uses facts of `bind` (through `fits`), never conditions."""
 
     def __init__(self) -> None:
         self._values: dict[Expr, Value] = {}
@@ -181,8 +181,8 @@ class Canonical:
         return product if self.fits(product, dtype) else None
 
     def _product(self, a: Sum, b: Sum) -> Sum | None:
-        """Multiplies single terms: (x*2)*(y*3) is (x*y)*6.
-        None for a product of two terms, which is a term, or of longer sums.
+        """Multiplies single terms: (x*2)*(y*3) is (x*y)*6. Returns None for a product of two terms, which is a term itself, or
+        of longer sums.
         """
         if len(a.terms) > 1 or len(b.terms) > 1 or a.const or b.const or not self.is_index(a) or not self.is_index(b):
             return None
@@ -254,7 +254,8 @@ class Canonical:
     # --- making -----------------------------------------------------------------------------------------------------
 
     def build(self, s: Sum, dtype: DType) -> Expr | None:
-        """Returns `s` as an expression: positive terms in their order, then a positive constant, then what is subtracted.
+        """Returns `s` as an expression: positive terms in their order, then a positive constant, then the negative terms and
+        constant.
 
         None if a coefficient does not fit the dtype.
         """

@@ -9,7 +9,7 @@ from tedsl.ir.ops import LIKELY
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """Returns the conditions that must all hold: And is taken apart, `likely` removed, !(a || b) becomes !a, !b."""
+    """Returns the conditions that must all hold: And is split, `likely` removed, !(a || b) becomes !a, !b."""
     parts: list[Expr] = []
     stack = [condition]
     while stack:
@@ -28,7 +28,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def learn(known: Bounds, condition: Expr) -> None:
-    """Adds one conjunct to the facts of the place; nothing if it depends on memory."""
+    """Adds one conjunct to the facts of the place; does nothing if it depends on memory."""
     if isinstance(condition, IntImm) or condition.dtype.lanes != 1 or known.reads_memory(condition):
         return
     value = known.value(condition)

@@ -98,7 +98,7 @@ class _Proof:
         yield from self._by_quotients(s)
 
     def _by_facts(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """Reduces s = k * fact + rest to the rest plus k times the fact's bound."""
+        """Yields, for s = k * fact + rest, the rest plus k times the bound of the fact."""
         for terms, (low, high) in self.known.facts.items():
             if len(terms) < 2:
                 continue
@@ -113,7 +113,9 @@ class _Proof:
                 yield (s.plus(fact, -k).shifted(k * end),)
 
     def _by_ends(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """Replaces the variable bound last, alone or in products, by the end of its range that minimises the sum."""
+        """Yields the sum with the variable that was bound last replaced, alone or in products, by the end of its range that
+        minimises it.
+        """
         symbolic = self.known.symbolic
         if not symbolic:
             return
@@ -151,7 +153,9 @@ class _Proof:
         return s.plus(multiply(self.known, slope, self.known.sum(low), var))
 
     def _by_quotients(self, s: Sum) -> Iterator[tuple[Sum, ...]]:
-        """Replaces x // d by a bound: it lies in [(x - d + 1) / d, x / d], so that d*s + d - 1 >= 0 suffices for d > 0."""
+        """Yields the sum with x // d replaced by a bound: it lies in [(x - d + 1) / d, x / d], so that d*s + d - 1 >= 0
+        suffices for d > 0.
+        """
         for term, c in s.terms.items():
             kind = type(term)
             if (kind is not FloorDiv and kind is not FloorMod) or not self._divides(term):  # type: ignore[arg-type]
@@ -186,7 +190,7 @@ def is_factor_of_running_loop(known: Bounds, by: Expr, used_in: Sum) -> bool:
 
 
 def _sides(term: Any) -> tuple[Expr, Expr] | None:
-    """Returns the two values of which a min, max or choice is one; None for any other term."""
+    """Returns the two possible values of a min, max or choice; None for any other term."""
     kind = type(term)
     if kind is Min or kind is Max:
         return term.a, term.b

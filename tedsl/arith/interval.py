@@ -143,7 +143,9 @@ class Relaxation:
         return None if x is None or y is None else self._sum(build.binary(kind, x, y))
 
     def _min_max(self, kind: type[BinaryOp], a: Ends, b: Ends, like: Expr) -> Ends:
-        """Returns the ends of a min or max: for a min the least of both; where one greatest end is unknown, the other's."""
+        """Returns the ends of a min or max. For a min: the smaller low end and the smaller high end; if one high end is
+        unknown, the other one.
+        """
         ends: list[End] = []
         for x, y, needs_both in ((a[0], b[0], kind is Min), (a[1], b[1], kind is Max)):
             if x is None or y is None:
@@ -153,8 +155,8 @@ class Relaxation:
         return ends[0], ends[1]
 
     def _product(self, a: Ends, b: Ends, like: Expr) -> Ends:
-        """Returns the ends of a product.
-        If one operand is a point its sign decides, or both corners do; else both must be nonnegative.
+        """Returns the ends of a product. If an operand has a single value, its sign decides; otherwise both must be
+        nonnegative.
         """
         if b[0] is None or b[1] is None or b[0].key != b[1].key:
             a, b = b, a
@@ -170,7 +172,7 @@ class Relaxation:
         return low, high
 
     def _by_sign(self, low: End, high: End, point: Sum, like: Expr) -> Ends:
-        """Returns the ends under a function that is monotonic: rising if point >= 0, falling if point <= 0."""
+        """Returns the ends under a monotonic function, which is rising if point >= 0 and falling if point <= 0."""
         if nonnegative(self.known, point):
             return low, high
         if nonnegative(self.known, point.times(-1)):

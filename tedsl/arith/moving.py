@@ -1,6 +1,6 @@
-"""The movement of a loop body's region from one iteration to the next.
+"""How the region that a loop body accesses moves from one iteration to the next.
 
-    rows y .. y + 2 in iteration y:   dimension 0 moves by 1 and overlaps by 2
+rows y .. y + 2 in iteration y:   dimension 0 moves by 1 and overlaps by 2
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tedsl.ir.walk.visitor import post_order
 
 @dataclass(frozen=True, eq=False)
 class Moving:
-    """Dimension `dim` moves forward by `step` each iteration; the first `overlap` of its `extent` are in the previous region
-    too.
+    """Dimension `dim` of a region moves forward by `step` per iteration; the first `overlap` of its `extent` elements are in
+    the previous region too.
     """
 
     dim: int

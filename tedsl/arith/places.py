@@ -3,8 +3,8 @@
     float32[64, 100] at i*100 + j, with j known to lie in 0..99    ->    [i, j]
 
 An element of a compact array has exactly one tuple of indices within the shape. So indices that add up to the flat index, all
-but the first within their dimensions, are those of the original formula. Where several buffers share memory, or a proof is not
-found, an access has no entry.
+but the first within their dimensions, are those of the original formula. There is no entry for an access to memory that several
+buffers share, or without a proof.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Layout:
 
 
 class _Known:
-    """An analyzer that moves from place to place and knows the loops and conditions around the present one."""
+    """An analyzer that is moved from place to place and knows the loops and conditions around the present one."""
 
     def __init__(self) -> None:
         self.analyzer = Analyzer()
@@ -112,7 +112,7 @@ class _Reader:
                 self.analyzer.bind(dim, (0, None))
 
     def allocate(self, stmt: Allocate) -> None:
-        """Gives memory the shape that flattening noted, if its size still agrees."""
+        """Records the shape of an allocation that flattening noted, if its size still agrees."""
         shape: tuple[Expr, ...] = tuple(stmt.annotations.get(LOGICAL_SHAPE, stmt.extents))
         if shape is not stmt.extents:
             size, whole = (self.analyzer.simplify(build.cast("int64", _product(dims))) for dims in (shape, stmt.extents))
@@ -195,7 +195,9 @@ def _split(flat: Expr, layout: _Layout, analyzer: Analyzer) -> Indices | None:
 
 
 def _by_extents(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> Indices | None:
-    """Splits off the innermost dimension first: the terms that its extent does not divide are its index."""
+    """Returns the indices by the extents of the dimensions, innermost first: an index consists of the terms that the extent
+    does not divide. None if they are not proved.
+    """
     steps = _steps(layout)
     if steps is None:
         return None
@@ -217,8 +219,7 @@ def _by_extents(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> 
 
 
 def _steps(layout: _Layout) -> list[Expr] | None:
-    """Returns for each dimension but the first the ratio of the stride of the dimension around it to its own; None if unknown.
-    """
+    """Returns, for each dimension but the first, the stride of the dimension before it divided by its own; None if unknown."""
     if not layout.strides:
         return list(layout.shape[1:])
     strides = [build.as_int(stride) for stride in layout.strides]
@@ -299,7 +300,9 @@ def _within(index: Expr, extent: Expr, analyzer: Analyzer) -> bool:
 
 
 def _by_strides(total: Sum, layout: _Layout, flat: Expr, analyzer: Analyzer) -> Indices | None:
-    """Reads the indices off strides that are variables: each index is the coefficient of its stride."""
+    """Returns the indices by strides that are variables: each index is the coefficient of its stride. None if they are not
+    proved.
+    """
     known = analyzer.known
     indices: list[Expr] = []
     for stride in layout.strides:

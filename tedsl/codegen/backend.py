@@ -16,11 +16,13 @@ from tedsl.target.target import Target
 
 class Backend(Protocol):
     """The protocol of a backend: compiles lowered functions into a module.
+
     Stateless: all choices are in `target` and `config`.
     """
 
     def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
         """Compiles `funcs`, in the flat form that `lower` produces, into a Module.
+
         quick: prefer a short compile time to fast code.
         """
         ...

@@ -154,7 +154,7 @@ def _as_indices(index: Any) -> tuple[Expr, ...]:
 
 @with_entries
 class IRBuilder:
-    """Collects statements. What is written inside a `with` block of the builder becomes its body."""
+    """Collects statements. Statements emitted inside a `with` block of the builder become its body."""
 
     def __init__(self) -> None:
         self._blocks: list[list[Stmt | Wrap]] = [[]]
@@ -162,7 +162,9 @@ class IRBuilder:
     # --- statements ---
 
     def emit(self, stmt: Stmt | Expr | Wrap) -> None:
-        """Adds a statement; an expression is evaluated; a function gets what follows in the block and wraps it."""
+        """Adds a statement. An expression is evaluated; a function is called with the rest of the block and returns the
+        statement around it.
+        """
         if not isinstance(stmt, (Expr, Stmt)) and not callable(stmt):
             raise ArgumentTypeError(f"emit takes a statement or an expression, not {stmt!r}",
                                     hint="stores are statements: ib.emit(buffer.vstore([i], value)), or C[i] = value")

@@ -23,7 +23,7 @@ FUNCTIONS: dict[str, Registered] = {}  # filled by runtime/functions.py
 
 
 def listed() -> list[str]:
-    """The names of the functions registered by users, without those that checked mode registers for itself."""
+    """The names of the functions registered by users, without those of checked mode."""
     return sorted(name for name in FUNCTIONS if not name.startswith("tedsl.checked."))
 
 

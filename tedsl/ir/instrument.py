@@ -36,10 +36,10 @@ class PassInstrument:
         return True
 
     def run_before_pass(self, mod: IRModule, info: Any) -> None:
-        """Called before a pass with the module that it gets."""
+        """Called before a pass with its input module."""
 
     def run_after_pass(self, mod: IRModule, info: Any) -> None:
-        """Called after a pass with the module that it made."""
+        """Called after a pass with its output module."""
 
 
 # The methods of an instrument, each with its arguments beside self.

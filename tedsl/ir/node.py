@@ -93,7 +93,7 @@ def _misfit(made: Any, rest: tuple[Any, ...] = (), unknown: Mapping[str, Any] | 
 
 
 def _refused(made: Any, error: Exception) -> ArgumentTypeError:
-    """The error of a constructor whose checks failed on arguments of types that they do not expect."""
+    """The error for a constructor whose checks failed because an argument has an unexpected type."""
     cls = type(made)
     takes = ", ".join(f"{f.name}: {f.type}" for f in fields(cls) if f.init)
     given = ", ".join(type(getattr(made, f.name)).__name__ for f in fields(cls) if f.init)
@@ -101,7 +101,9 @@ def _refused(made: Any, error: Exception) -> ArgumentTypeError:
 
 
 def _make_walkers(cls: type) -> list[Callable[..., Any]]:
-    """`child_nodes` and `map_children` without a loop over the fields: passes spend their time in these."""
+    """The methods `child_nodes` and `map_children` of a class, generated without a loop over the fields, since passes spend
+    most of their time in them.
+    """
     base: Any = cls
     if not cls.children or base.child_nodes is not Node.child_nodes:  # type: ignore[attr-defined]
         return []
@@ -149,7 +151,7 @@ class Node:
             SCOPE[cls.__name__] = cls
 
     def adopt(self) -> None:
-        """Converts arguments of the constructor that depend on each other, such as a number on the dtype beside it.
+        """Converts constructor arguments that depend on each other, such as a number to the dtype of the other operand.
 
         Called only if some field is not of its annotated type. Expression fields that still hold other operands afterwards are
         converted one by one.
@@ -316,7 +318,7 @@ def _converted(value: Any, of: str) -> Any:
 
 
 def _with_expressions(value: Any, of: str) -> Any:
-    """`value` with the operands in it as expressions, for a field of that type."""
+    """`value` with the operands in it converted to expressions, for a field of type `of`."""
     if of in ("Expr", "Expr | None"):
         return value if value is None else SCOPE["operand"](value)
     if of == "tuple[Expr, ...]" and isinstance(value, tuple):
@@ -325,7 +327,7 @@ def _with_expressions(value: Any, of: str) -> Any:
 
 
 def _is(value: Any, of: str) -> bool:
-    """Whether `value` is of the type that an annotation says."""
+    """Whether `value` is of the type given by an annotation."""
     if of in _UNCHECKED:
         return True
     if of.endswith(" | None"):

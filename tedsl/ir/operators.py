@@ -79,7 +79,8 @@ _SAME = ("ceil", "copysign", "cos", "cosh", "exp", "exp2", "floor", "fmod", "hyp
 
 
 def from_numpy(what: str, module: str, ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The result of the operator that numpy's `ufunc` corresponds to; ArgumentTypeError names its counterpart in `module` else.
+    """The result of the operator that corresponds to numpy's `ufunc`; ArgumentTypeError names its counterpart in `module` if
+    there is none.
 
     what: the operand that is not an array, in words, for the message.
     """
@@ -248,7 +249,7 @@ class LazyEqual(ExprOperators):
 
 
 def _shown(value: Any) -> str:
-    """`value`, an operand that stands where a number is wanted, as errors show it."""
+    """`value`, an operand where a number is expected, as text for errors."""
     from tedsl.ir.script import shown
 
     return shown(value)

@@ -111,7 +111,9 @@ class AttrStmt(Stmt):
             self._check_threads()
 
     def _check_threads(self) -> None:
-        """Raise unless an attribute that launches threads has a thread axis as its node and an integer as its value."""
+        """Raise ArgumentTypeError if an attribute that launches threads does not have a thread axis as its node and an integer
+        as its value.
+        """
         if getattr(self.node, "thread_tag", None) is None:
             raise ArgumentTypeError(f"the attribute {self.attr_key!r} is about a thread axis, not {self.node!r}",
                                     hint='make one: te.thread_axis("threadIdx.x")')

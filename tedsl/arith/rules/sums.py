@@ -37,7 +37,7 @@ def _both_ends(e: Add, known: Bounds) -> Expr | None:
 
 
 def _has_all_terms(s: Sum, a: Sum, b: Sum) -> bool:
-    """Tells whether no term of the operands was merged with an equal one or with its other part."""
+    """Tells whether no term of the operands was merged with an equal term or the other part of a split index."""
     mine = s.terms.keys()
     return len(mine) == len(a.terms) + len(b.terms) and a.terms.keys() <= mine and b.terms.keys() <= mine
 

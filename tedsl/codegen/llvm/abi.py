@@ -80,7 +80,7 @@ def statements(root: Stmt) -> Iterator[Stmt]:
 
 
 def assertion_message(status: int, messages: list[str]) -> str:
-    """Returns the message of the failure that a kernel reports by the non-zero `status`."""
+    """Returns the message for the non-zero `status` with which a kernel failed."""
     if not 0 <= status - FIRST_ASSERTION < len(messages):
         raise InternalError(f"a kernel returned the unknown status {status}")
     return messages[status - FIRST_ASSERTION]

@@ -38,8 +38,7 @@ _LONG = 1 << 16  # iterations after which a kernel counts as long whatever the s
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function in the versions that are compiled: one for any strides allowed, and one for compact arrays where that differs.
-    """
+    """A function in the versions that are compiled: a general one, and one for compact arrays where that differs."""
 
     signature: Signature
     general: PrimFunc
@@ -160,7 +159,7 @@ def runs_long(func: PrimFunc) -> bool:
 
 
 def _iterations(node: Stmt) -> int:
-    """Returns the largest iteration count of a loop nest below `node`; loops of symbolic extent count as 1."""
+    """Returns the largest number of iterations of a loop nest in `node`; loops of symbolic extent count as 1."""
     inner = max((_iterations(child) for child in node.child_nodes() if isinstance(child, Stmt)), default=1)
     if isinstance(node, For):
         return inner * (node.extent.value if isinstance(node.extent, IntImm) else 1)

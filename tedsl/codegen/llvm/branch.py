@@ -1,6 +1,6 @@
 """Emits `if_then_else` and other values that are computed only under a condition.
 
-Each is written in three steps, so that the walk with an explicit stack can do other work between them.
+Each is emitted in three steps, so that a walk with an explicit stack can emit the operands in between.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ def steps_of(out: Emitter, e: Call) -> Branch | Masked:
 
 
 def compute_before(out: Emitter, e: Call) -> None:
-    """Computes what both sides come to, so that they find it."""
+    """Computes, before the branch, the values that both sides of `e` need, so that each side reuses them."""
     for shared in before(out, e):
         out.value(shared)
 
 
 def before(out: Emitter, e: Call) -> list[Call]:
-    """Returns the values that both sides of `e` certainly compute, of those that are themselves emitted as branches."""
+    """Returns the if_then_else calls that are emitted as branches and that both sides of `e` evaluate in any case."""
     if out.certain is None:
         out.certain = Certain(lambda choice: not is_cheap(choice))
     return out.certain.in_both(e.args[1], e.args[2])
@@ -119,7 +119,8 @@ def emit_if_then_else(out: Emitter, e: Call) -> str:
 
 
 def guarded(out: Emitter, condition: str, type_: str, otherwise: str, emit: str) -> str:
-    """Emits a branch that runs the instruction `emit` if the i1 `condition` holds, and yields the constant `otherwise` if not.
+    """Emits a branch that runs the instruction `emit` if the i1 `condition` holds; returns its value, or the constant
+    `otherwise`.
     """
     then, join = out.fresh("then"), out.fresh("join")
     before = out.block

@@ -1,6 +1,6 @@
-"""Emits expressions nested too deep for recursion: the same rules, driven by an explicit stack, operands first.
+"""Emits expressions nested too deep for recursion: with the same functions, driven by an explicit stack, operands first.
 
-When a node's turn comes its operands are known, so that its function finds them without descending.
+When a node is emitted, the values of its operands are known, so that its function does not recurse.
 """
 
 from __future__ import annotations

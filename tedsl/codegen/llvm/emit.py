@@ -68,7 +68,7 @@ def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
 
 
 def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
-    """Declares the kernel's arguments to `out` and returns their text for the function's header."""
+    """Declares the kernel's arguments to `out` and returns their text for the header of the function."""
     pointers = {b.data for b in func.buffers}
     sizes = {dim for b in func.buffers for dim in b.shape}
     parameters = []

@@ -1,7 +1,7 @@
 """The state of writing one LLVM function: its text (`sink`), the values already computed, the values of variables.
 
-Equal loads of a block with no store between that may alias them are written once. LLVM's own pass for this, NewGVN, ends the
-process on some programs (LLVM 22), and finds next to nothing beyond this.
+Equal loads in a block with no store in between that may alias them are emitted once. LLVM's own pass for this, NewGVN, crashes
+the process on some programs (LLVM 22), and finds hardly any others.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class BufferInfo:
 
     def may_meet(self, other: BufferInfo, noalias: bool) -> bool:
         """Tells whether this buffer may alias `other`, so that a store to one may change the other.
-        noalias: arrays of the user do not overlap.
+
+        noalias: arrays of the caller do not overlap.
         """
         return self is other or not (noalias or self.own or other.own)
 
@@ -163,8 +164,8 @@ class Emitter(Sink):
     # --- loads ------------------------------------------------------------------------------------------------------------
 
     def load(self, rhs: str, info: BufferInfo) -> str:
-        """Returns a register with the result of the load `rhs`; reuses an equal load of this block if no store since may alias
-        it.
+        """Returns a register with the result of the load `rhs`; reuses an equal load of this block if no store since then may
+        alias it.
         """
         known = self.loads.get(rhs)
         if known is None:
@@ -191,11 +192,11 @@ class Emitter(Sink):
         return self.known_values()
 
     def known_values(self) -> tuple[int, int]:
-        """Returns marks of the values known now, by which `forget` drops those computed later."""
+        """Returns marks of the values known now, with which `forget` drops those computed later."""
         return len(self.memo), len(self.index_memo)
 
     def next_side(self, marks: tuple[int, int]) -> None:
-        """Ends an inner region and begins the one beside it: the other side of a branch."""
+        """Ends an inner region and begins that of the other side of the branch."""
         self.forget(marks)
         self.region_beside()
 
@@ -232,7 +233,7 @@ class Emitter(Sink):
         return register
 
     def index(self, e: Expr) -> AnyIndex:
-        """Computes `e` as index arithmetic: in 64 bits, with its leaves extended to them."""
+        """Computes `e` as index arithmetic: in 64 bits, with its leaves extended to 64 bits."""
         kind = type(e)
         if kind is IntImm:  # the most frequent kinds, without a table
             return Index({}, e.value)  # type: ignore[attr-defined]

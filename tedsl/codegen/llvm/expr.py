@@ -91,7 +91,7 @@ def emit_division(out: Emitter, e: BinaryOp) -> str:
 
 
 def constant_of(e: Expr) -> int | None:
-    """Returns the integer that stands in every lane of `e`; None if `e` is not a constant."""
+    """Returns the integer value of every lane of `e`; None if `e` is not a constant."""
     while isinstance(e, Broadcast):
         e = e.value
     return e.value if isinstance(e, IntImm) else None
@@ -138,7 +138,7 @@ def emit_select(out: Emitter, e: Select) -> str:
 
 
 def bind(out: Emitter, var: Var, value: Expr) -> None:
-    """Binds `var` to `value` from here on: as index arithmetic if it is that, else as a register."""
+    """Binds `var` to `value`: as index arithmetic if `value` is that, else as a register."""
     if value.dtype.is_integer and value.dtype.lanes == 1 and is_index(out, value):
         out.scope.index[var] = out.scalar_index(value)
     elif value.dtype.is_handle and isinstance(value, Var) and value in out.scope.buffers:

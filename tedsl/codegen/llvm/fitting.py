@@ -1,6 +1,7 @@
-"""Verifies, last before code is written, that calls fit their operators, and loads and stores the memory that they access.
+"""Verifies, as the last step before code is emitted, the dtypes of calls against their operators, and of loads and stores
+against their memory.
 
-A value in a register of another width than the code around it takes would be written beyond its memory. `lang` and the verifier
+A value in a register of another width than the surrounding code expects would be stored out of bounds. `lang` and the verifier
 refuse that where the program is written; this refuses what a pass of the user adds later.
 """
 

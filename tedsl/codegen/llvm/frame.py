@@ -83,8 +83,8 @@ def _in_workspace(out: Emitter, s: Allocate, extents: list[Index], size: int) ->
 
 
 def _bytes_of(out: Emitter, extents: list[Index], size: int) -> str:
-    """Emits the number of bytes, an i64, of an array with those extents; 0 where an extent is negative, as loops that run
-    nothing may say.
+    """Emits the number of bytes, as i64, of an array with those extents; 0 where an extent is negative, as it may be in a loop
+    without iterations.
     """
     known, product, at = size, "", 0
     for extent in extents:
@@ -102,7 +102,9 @@ def _bytes_of(out: Emitter, extents: list[Index], size: int) -> str:
 
 
 def _refuse_overflow(out: Emitter, extents: tuple[Expr, ...], size: int) -> None:
-    """Leaves the function if the number of bytes does not fit 64 bits; it is computed again as doubles, which do not wrap."""
+    """Leaves the function with an error if the number of bytes does not fit 64 bits. The test computes it in doubles, which do
+    not wrap.
+    """
     if all(isinstance(e, (IntImm, Var)) and e.dtype.bits <= 32 for e in extents) and len(extents) < 2:
         return
     total = f"{float(size)!r}"
@@ -142,7 +144,7 @@ _DOUBLE: dict[type, str] = {Add: "fadd", Sub: "fsub", Mul: "fmul"}
 # --- leaving -----------------------------------------------------------------------------------------------------------
 
 def expected_to_hold(out: Emitter) -> str:
-    """Emits the metadata by which LLVM takes a guard made by lowering as nearly always true."""
+    """Emits the metadata that tells LLVM that a guard made by lowering is nearly always true."""
     cache = out.module.cache
     if "likely" not in cache:
         cache["likely"] = out.module.add_metadata('!{!"branch_weights", i32 1000, i32 1}')
@@ -194,5 +196,5 @@ def _in_argument_type(out: Emitter, value: Expr) -> str:
 
 
 def free_function(out: Emitter) -> str:
-    """Declares and returns the function that gives a workspace back."""
+    """Declares and returns the function that frees a workspace."""
     return out.module.declare("tedsl_workspace_free", "declare void @tedsl_workspace_free(ptr)")

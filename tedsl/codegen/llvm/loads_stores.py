@@ -26,8 +26,8 @@ def buffer_info(out: Emitter, var: Var) -> BufferInfo:
 
 
 def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: bool = False) -> str:
-    """Returns the pointer to element `index`.
-    Terms of outer loops are added first, the constant last, so that they are loop-invariant.
+    """Returns the pointer to element `index`. Terms of outer loops are added first, the constant last, so that partial sums are
+    loop-invariant.
 
     inside: the element is certainly accessed, so that the address and all partial sums lie in the buffer.
     """
@@ -42,7 +42,7 @@ def address(out: Emitter, info: BufferInfo, index: Index, element: str, inside: 
 
 
 def alignment(info: BufferInfo, index: Index, size: int) -> int:
-    """Returns a number of bytes that provably divides the address of element `index`, whose size is `size` bytes."""
+    """Returns a number of bytes that provably divides the address of element `index`; elements have `size` bytes."""
     return gcd(info.alignment, index.divisor() * size) if info.alignment else size
 
 
@@ -215,7 +215,9 @@ def _store_scalar(out: Emitter, info: BufferInfo, index: Index, value: str, d: D
 
 
 def _store_contiguous(out: Emitter, info: BufferInfo, index: Ramp, value: str, d: DType, mask: str | None, sure: int) -> None:
-    """Emits a store of consecutive elements. sure: the alignment in bytes for non-temporal stores, 0 for ordinary ones."""
+    """Emits a store of consecutive elements. sure: the proved alignment in bytes for a non-temporal store, 0 for an ordinary
+    one.
+    """
     lanes, t, element = d.lanes, memory_type(d), memory_type(d.element)
     first = index.base
     if index.stride == -1:

@@ -45,12 +45,12 @@ def target_machine(target: Target, effort: int = 3) -> Any:
 
 def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False,
              link: Callable[[Any], None] | None = None) -> Any:
-    """Verifies and optimises the module in `text`: with LLVM's loop vectorizer, or by the lean list (and its unroller).
+    """Verifies and optimises the module in `text`: with LLVM's loop vectorizer, or by a short list of passes (and its
+    unroller).
 
-    Code of more than VECTORIZED instructions, MOST_LOOPS loops or MOST_PATHS paths of an index gets the lean list, and of more
-    than INLINED calls its mathematical functions: LLVM's pipeline, and its selection of instructions for a large block, take
-    more than linear time.
-    link: links imported code into the module first.
+    Code of more than VECTORIZED instructions, MOST_LOOPS loops or MOST_PATHS paths of an index gets the short list. With more
+    than INLINED calls, its mathematical functions get it too: LLVM's pipeline, and its instruction selection for a large block,
+    take more than linear time. link: links imported code into the module first.
     """
     llvm = _binding()
     count = 0 if text.count("\n") < FEW_LINES else instructions(text)
@@ -76,7 +76,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
 
 
 def _drop_unused(llvm: Any, module: Any, builder: Any) -> None:
-    """Removes imported functions that nothing calls any more."""
+    """Removes imported functions that are no longer called."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)
@@ -122,7 +122,7 @@ def _free(llvm: Any, passes: Any) -> None:
 
 
 def object_code(module: Any, target: Target, effort: int = 3, imported: bool = False) -> bytes:
-    """Compiles an optimised module to an object. InternalError if it uses a symbol that the module did not declare.
+    """Compiles an optimised module to an object. InternalError if it uses a symbol that the module does not declare.
 
     imported: the module contains imported code, which may use operations that are library calls on this target.
     """
@@ -135,8 +135,8 @@ def object_code(module: Any, target: Target, effort: int = 3, imported: bool = F
 
 
 def check_symbols(image: bytes, declared: set[str]) -> None:
-    """Raises InternalError where the object calls functions not in `declared`, by which LLVM replaces instructions that the
-    target lacks.
+    """Raises InternalError if the object calls functions not in `declared`, as LLVM does for instructions that the target
+    lacks.
     """
     foreign = sorted(set(undefined_symbols(image)) - declared - _LIBC)
     if foreign:

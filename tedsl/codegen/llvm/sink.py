@@ -1,8 +1,8 @@
 """The text of one LLVM function while it is written: its blocks, regions, names, and the instructions that can be reused.
 
-A region is the body of a loop or the side of a branch. Each region has a place just before the region inside it that is
-being written; an instruction without effects is put into the outermost region that defines all its operands, so
-invariant address arithmetic leaves the loops as it is written. Within a region equal instructions are written once.
+A region is the body of a loop or the side of a branch. Each region has a place just before the inner region that is being
+written; an instruction without effects is put into the outermost region that defines all its operands, so that
+loop-invariant address arithmetic is emitted outside of the loops. Within a region equal instructions are emitted once.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Sink:
         self.known.append({})
 
     def region_beside(self) -> None:
-        """Ends an inner region and begins the one beside it: the other side of a branch."""
+        """Ends an inner region and begins that of the other side of the branch."""
         self._new_lines()
         self.places[self.level] = self.lines
         self.known[self.level] = {}

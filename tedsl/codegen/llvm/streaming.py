@@ -106,7 +106,7 @@ def find_stream(out: Emitter, loop: For) -> Stream | None:
 
 
 def _is_position_wise(loop: For, lets: list[LetStmt], store: Store, lanes: int) -> bool:
-    """Tells whether the loop variable occurs in ramps alone, which all advance by stride * lanes per iteration."""
+    """Tells whether the loop variable occurs only in ramps, all of which advance by stride * lanes per iteration."""
     moved: dict[Expr, int] = {loop.loop_var: 1}
     for let in lets:
         by = _coefficient(let.value, moved)

@@ -59,7 +59,7 @@ def int_suffix(bits: int, lanes: int) -> str:
 
 
 def float_text(value: float, bits: int) -> str:
-    """Returns a float constant, which LLVM writes as the bits of a double."""
+    """Returns a float constant in LLVM's notation: the bits of the equal double."""
     # Not cached: 0.0 and -0.0 are equal keys.
     if value != value:
         return "0x7FF8000000000000"
@@ -105,6 +105,6 @@ _PLAIN = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
 
 
 def expect(condition: bool, message: str) -> None:
-    """Raises InternalError unless `condition`: an earlier pass let a program through that must not reach this place."""
+    """Raises InternalError unless `condition`, which an earlier pass should have ensured."""
     if not condition:
         raise InternalError(message)

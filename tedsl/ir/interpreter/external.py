@@ -21,7 +21,7 @@ _C_TYPES: dict[str, Any] = {
 
 
 def caller(given: Mapping[str, External]) -> External:
-    """The function that interpreted programs call for an external one by name; it looks in `given` first."""
+    """The function by which interpreted programs call an external function by name; it looks in `given` first."""
     def call(name: str, kind: str, result: DType, dtypes: tuple[DType, ...], *args: Any) -> Any:
         if name in given:
             return given[name](*args)

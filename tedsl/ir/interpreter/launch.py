@@ -54,9 +54,10 @@ class Block:
 
 def run_kernel(make: Callable[..., Thread], blocks: Sequence[int], threads: Sequence[int], in_step: bool,
                reverse: bool, evaluate: Evaluate) -> None:
-    """Runs all threads of all blocks; `make(block, *block indices, *thread indices)` starts one as a generator.
+    """Runs all threads of all blocks.
 
-    evaluate: computes an expression from the values of its variables.
+    make: `make(block, *block indices, *thread indices)` returns a thread as a generator. evaluate: computes an expression from
+    the values of its variables.
     """
     run = _run_in_step if in_step else _run_freely
     for at in _all_of(blocks, reverse):

@@ -121,7 +121,7 @@ class SourceWriter:
             self.memo.pop(key, None)
 
     def begin_function(self) -> tuple[list[str], int]:
-        """Starts a nested function for the lines that follow, up to `end_function`; returns the state to pass to it."""
+        """Starts a nested function for the lines that follow, until `end_function`; returns the state to pass to that."""
         saved = self.lines, self.depth
         self.lines, self.depth = [], 1
         self.added.append([])

@@ -65,7 +65,7 @@ class StmtCompiler(ExprCompiler):
             self.apart([s])
 
     def apart(self, stmts: Sequence[Stmt]) -> None:
-        """Emits statements as a function of their own."""
+        """Emits statements as a nested function."""
         saved, nested = self.begin_function(), self.nested
         self.nested = 0
         if self.kernel is not None:
@@ -77,13 +77,13 @@ class StmtCompiler(ExprCompiler):
         self.line(call if self.kernel is None else f"yield from {call}")
 
     def parameter(self, buffer: Buffer) -> None:
-        """Declares the buffer of a parameter: the caller gives its memory and the variables of its shape."""
+        """Declares the buffer of a parameter: the caller passes its memory and the variables of its shape."""
         name = self.free.setdefault(buffer.data, self.local(buffer.name))
         self.memories[buffer.data] = Memory(name, self.named("length", f"len({name})"), buffer.dtype)
         self.place(buffer, ["0"] * len(buffer.shape), [self.value(d, True) for d in buffer.shape])
 
     def named(self, wanted: str, source: str) -> str:
-        """A local that outlives the statement, with the value of `source`."""
+        """The name of a local variable that outlives the statement, with the value of `source`."""
         name = self.local(wanted)
         self.line(f"{name} = {source}")
         return name

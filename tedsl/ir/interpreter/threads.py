@@ -65,7 +65,7 @@ class KernelScope:
 
 
 def _of_schedule(call: Call) -> bool:
-    """Whether the barrier separates the steps of a scan; those are present before the pass inserts the others."""
+    """Whether the barrier separates the steps of a scan; lowering emits those, a pass inserts all others."""
     return bool(call.args) and isinstance(call.args[0], StringImm) and call.args[0].value == "global"
 
 

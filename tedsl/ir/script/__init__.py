@@ -43,8 +43,9 @@ def script(node: Any, name: str | None = None) -> str:
 
 
 def shown(value: Any) -> str:
-    """`value` as the sentence of an error shows it: an expression, or those of a list or tuple, in the notation for eyes, on
-    one line; what is no expression (a number, a text in quotes, an axis with its range) as repr() writes it."""
+    """The text of `value` for the sentence of an error: an expression, or those of a list or tuple, in the readable notation on
+    one line; repr() of any other value (a number, a text in quotes, an axis with its range).
+    """
     if isinstance(value, LazyEqual):
         value = value.asobject()
     if type(value) is list:

@@ -162,7 +162,7 @@ def apart(index: Expr) -> tuple[Expr, int]:
 
 
 def named(index: Expr, p: ScriptPrinter) -> list[Part]:
-    """The text of `index`; if its statement names its variable part, that name plus the constant."""
+    """The text of `index`. If its statement has a name for the variable part, that name plus the constant."""
     base, constant = apart(index)
     alias = _alias(base, p)
     return [index] if alias is None else [alias, _plus(constant, " {} {}")]

@@ -23,8 +23,11 @@ STEP = 4  # columns of a block
 
 
 class ScriptPrinter(Printer):
-    """Prints one program. `places`: the indices of its flat accesses; `mask`: of the lanes of the statement being printed;
-    `aliases`: the names of the indices, as text, that it uses several times."""
+    """Prints one program.
+
+    places: the indices of its flat accesses. mask: the mask of the statement being printed. aliases: the names for indices that
+    this statement repeats, by their text.
+    """
 
     def __init__(self, table: Mapping[type, Handler], places: Places, function_name: str | None = None) -> None:
         super().__init__(table)
@@ -89,11 +92,11 @@ class ScriptPrinter(Printer):
         return [self.names[buffer]]
 
     def shape(self, memory: Node, extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The dimensions of what `memory`, an Allocate of `extents`, holds."""
+        """The dimensions of the memory `memory`, an Allocate of `extents`."""
         return self.places.get(memory, extents)
 
     def needs_mask(self, mask: Expr | None) -> bool:
-        """Whether `mask` of a load is not that of its whole statement."""
+        """Whether the mask of a load differs from that of its statement, so that it must be printed."""
         if mask is None or build.is_true(mask) or mask is self.mask:
             return False
         return self.mask is None or not structural_equal(mask, self.mask)
@@ -111,7 +114,7 @@ class ScriptPrinter(Printer):
         return move
 
     def setting(self, **values: Any) -> Callable[[], list[Part]]:
-        """A part that sets attributes of the printer from there on."""
+        """A part that prints nothing and sets attributes of the printer from that point on."""
         def assign() -> list[Part]:
             for name, value in values.items():
                 setattr(self, name, value)
@@ -120,7 +123,7 @@ class ScriptPrinter(Printer):
         return assign
 
     def at_name(self, number: int) -> str:
-        """The name of the index number `number` that a statement uses several times; no variable has it."""
+        """The name for index number `number` that a statement repeats; no variable has this name."""
         while len(self.at_names) <= number:
             self.at_names.append(self.name(Node(), "at", ""))
         return self.at_names[number]

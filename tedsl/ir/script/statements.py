@@ -139,7 +139,7 @@ def _buffer_store(s: BufferStore, p: ScriptPrinter) -> list[Part]:
 
 
 def _assignment(s: Store | BufferStore, value: Expr, mask: Expr | None, p: ScriptPrinter) -> list[Part]:
-    """The text of a store, below assignments of the values and indices that it names."""
+    """The text of a store, after assignments of the values and indices that get names."""
     parts: list[Part] = []
     while isinstance(value, Let) and mask is None:
         parts += [*_typed(value.var, p), " = ", value.value, LINE]
@@ -178,8 +178,9 @@ def _added(s: Store | BufferStore, value: Expr, mask: Expr | None) -> Expr | Non
 
 
 def _aliases(s: Store | BufferStore, right: Expr, mask: Expr | None, p: ScriptPrinter) -> dict[str, str]:
-    """Names for indices that a store repeats, keyed by text: long beginnings of slices, without constants; if the line is still
-    too long, other indices and those of its mask too."""
+    """Names for indices that a store repeats, by their text: first for long beginnings of slices, without constants; if the
+    line is still too long, also for other indices and those of its mask.
+    """
     seen: dict[Node, None] = {s: None}
     for root in (*s.child_nodes()[1:], right):
         seen.update(dict.fromkeys(post_order(root)))
@@ -255,7 +256,7 @@ def _attribute_value(value: Expr) -> list[Part]:
 
 
 def _about(node: Any, p: ScriptPrinter) -> list[Part]:
-    """The text of the node of an attribute, "" if it has none."""
+    """The text of the node that an attribute is about, "" if it has none."""
     if isinstance(node, IterVar):
         return [f" of {p.var(node.var)}"]
     if isinstance(node, CommReducer):
@@ -301,7 +302,7 @@ def _is_plain(buffer: Buffer) -> bool:
 
 
 def _layout_notes(buffer: Buffer, p: ScriptPrinter) -> list[list[Part]]:
-    """Notes on the layout of a buffer that dtype and shape do not tell: strides, offset, alignment."""
+    """Notes on properties of a buffer's layout that dtype and shape do not show: strides, offset, alignment."""
     facts: list[list[Part]] = []
     if buffer.strides:
         facts.append(["strides ", *listed(buffer.strides)])

@@ -3,8 +3,8 @@
     for (i: 0, 8) { if (i > 2) { B[i] = select(p, A[i], 0) } }      reads A[i]   in loop i, where i > 2 and p
                                                                     writes B[i]  in loop i, where i > 2
 
-Which nodes are evaluated under which conditions follows the head of `ir/expr.py`. A side of a Select, te.all or te.any counts
-as under the condition that chooses it; `Condition.chosen_by` tells that both sides are evaluated all the same.
+Which nodes are evaluated under which conditions is defined at the head of `ir/expr.py`. A side of a Select, te.all or te.any
+counts as under the condition that chooses it, although both sides are evaluated; `Condition.chosen_by` tells these apart.
 """
 
 from __future__ import annotations
@@ -117,12 +117,14 @@ class Access:
 
     @property
     def facts(self) -> Facts | None:
-        """The facts that hold where it is evaluated within its expression; None if it is always evaluated with that."""
+        """The facts that hold where the access is evaluated within its expression; None if it is evaluated whenever the
+        expression is.
+        """
         facts = Facts(self.around)
         return None if next(iter(facts), None) is None else facts
 
     def without_lets(self, written_out: WithoutLets) -> Access:
-        """The access with the values of lets in place of their variables."""
+        """The access with the values of lets substituted for their variables."""
         return Access(written_out.expr(self.node, self.around), written_out(self.around), self.statement)
 
 
@@ -143,11 +145,11 @@ MOST_PLACES = 16  # sets of conditions that are told apart at one node
 
 def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] = is_read,
           statement: Stmt | None = None, outside_in: bool = False, most_places: int | None = None) -> Iterator[Access]:
-    """The `wanted` nodes below expressions, in the order of evaluation: nodes in an index come before the load itself.
+    """The `wanted` nodes in expressions, in the order of evaluation: nodes in an index come before the load itself.
 
-    outside_in: nodes in an index come after the load. A shared node comes once for each set of conditions it is evaluated
-    under, leaving out sets that imply another one, and once if it is on both sides of a choice. most_places: a node with more
-    sets than that comes once, at the first place, under the disjunction of the sets, so that the work is linear in the nodes.
+    outside_in: nodes in an index come after the load. A shared node is returned once for each set of conditions it is evaluated
+    under, without sets that imply another one, and once if it is on both sides of a choice. most_places: a node with more sets
+    is returned once, at the first place, under the disjunction of the sets, so that the work is linear in the nodes.
     """
     walk = _Reads(roots, around, wanted, most_places)
     done: set[tuple[Node, Around]] = set()
@@ -170,7 +172,7 @@ def reads(roots: Sequence[Node], around: Around = OUTSIDE, *, wanted: Callable[[
 
 
 class _Reads:
-    """The places at which nodes are evaluated, for the wanted nodes and those above them."""
+    """The places at which the wanted nodes, and the nodes that contain them, are evaluated."""
 
     def __init__(self, roots: Sequence[Node], around: Around, wanted: Callable[[Node], bool], most_places: int | None) -> None:
         order = list(dict.fromkeys(node for root in roots for node in post_order(root)))
@@ -232,7 +234,7 @@ def _outermost(places: dict[Around, None]) -> list[Around]:
 
 
 def _either(node: Node, places: Sequence[Around]) -> Around:
-    """The common place of all, with the condition that the remaining steps of one of them hold."""
+    """The place around all of `places`, with the condition that the remaining steps of one of them hold."""
     common = functools.reduce(_common, places)
     beyond: dict[Around, None] = {}
     for place in places:
@@ -302,9 +304,9 @@ def stores(root: Stmt) -> Iterator[Access]:
 
 def accesses(root: Stmt, around: Around = OUTSIDE, *, wanted: Callable[[Node], bool] | None = is_read,
              until: Callable[[Stmt], bool] = never) -> Iterator[Access]:
-    """The accesses below a statement, in program order: a store comes after the loads that it needs.
+    """The accesses in a statement, in program order: a store comes after the loads that it needs.
 
-    wanted: which nodes of expressions to give; None: stores only. until: a sequence is followed up to the first statement
+    wanted: selects nodes of expressions; None: stores only. until: a sequence is followed up to the first statement
     for which this holds.
     """
     stack: list[_Item] = [(root, around)]
@@ -342,7 +344,7 @@ def _items(stmt: Stmt, around: Around, until: Callable[[Stmt], bool]) -> list[_I
 
 
 def inside_of(stmt: Stmt, around: Around) -> Around:
-    """The place of the body of `stmt`, which stands in `around` and is not a branch."""
+    """The place of the body of `stmt`, which is at `around` and is not a branch."""
     match stmt:
         case For(loop_var=var, min=low, extent=extent):
             return around.within(Loop(var, low, extent, stmt))

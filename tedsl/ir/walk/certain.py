@@ -1,7 +1,7 @@
-"""Subexpressions that both sides of a choice evaluate: they can be computed once, before the choice.
+"""Choices that both sides of an if_then_else evaluate: they can be computed once, before it.
 
-    if_then_else(p, f(e), g(e))     e is an if_then_else itself: within each side it would be written again, and what is in it
-                                    twice as often, and so on
+if_then_else(p, f(e), g(e))     e is an if_then_else itself: otherwise it is emitted within each side, and so on for the choices
+                                in it, which doubles the code at each level
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from tedsl.ir.ops import IF_THEN_ELSE
 
 
 class Certain:
-    """The choices that every evaluation of an expression reaches. A set of choices is an int with a bit for each.
+    """Computes the choices (if_then_else) that every evaluation of an expression evaluates. A set of choices is an int with a
+    bit for each.
 
-    is_branch: whether a choice is written as a branch with separate sides. Other choices count as ordinary nodes, since
-    they are written once within a block anyway.
+    is_branch: whether a choice is emitted as a branch with separate sides. Other choices count as ordinary nodes, since
+    they are emitted once within a block anyway.
     """
 
     def __init__(self, is_branch: Callable[[Call], bool]) -> None:
@@ -26,7 +27,7 @@ class Certain:
         self.effects: set[Expr] = set()  # what calls something that may have effects: it stays in its place
 
     def in_both(self, a: Expr, b: Expr) -> list[Call]:
-        """The outermost choices that both `a` and `b` reach."""
+        """The choices that every evaluation of `a` and every evaluation of `b` evaluates, without those inside another one."""
         left = self.of(a) & self.of(b)
         choices: list[Call] = []
         while left:
@@ -36,7 +37,7 @@ class Certain:
         return choices
 
     def of(self, root: Expr) -> int:
-        """The set of choices that every evaluation of `root` reaches."""
+        """The set of choices that every evaluation of `root` evaluates."""
         stack: list[Expr] = [root]
         while stack:
             node = stack[-1]

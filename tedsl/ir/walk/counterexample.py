@@ -61,7 +61,7 @@ def free_symbols(scopes: Sequence[Scope], *exprs: Expr) -> list[Var]:
 
 
 def find_outside(index: Expr, low: Expr, extent: Expr, scopes: Sequence[Scope]) -> SearchResult:
-    """Look for an iteration of the loops in `scopes` (outermost first), under their conditions, at which `index` is not in
+    """Searches for an iteration of the loops in `scopes` (outermost first), under their conditions, at which `index` is not in
     low .. low + extent - 1. None of the expressions reads memory.
     """
     symbols = free_symbols(scopes, index, low, extent)

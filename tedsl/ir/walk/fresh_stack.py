@@ -1,7 +1,7 @@
-"""Recursion beyond Python's limit, which is left as the user set it: a new thread starts with an empty stack.
+"""Recursion beyond Python's limit, without changing that limit: a new thread starts with an empty stack.
 
 Statements nest as deep as the number of live buffers: a chain of a thousand stages is a thousand nested allocations. Passes
-recurse over statements, and continue in a fresh thread every LEVELS levels.
+recurse over statements, and continue in a new thread every LEVELS levels.
 """
 
 from __future__ import annotations

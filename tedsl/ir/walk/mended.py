@@ -15,7 +15,7 @@ Loads: TypeAlias = Mapping[Any, Callable[[Any], Expr]]  # for loads: what to mak
 
 
 def mended(expr: Expr, loads: Loads, lazy: Container[Eager]) -> Expr:
-    """`expr` with the `loads` replaced, and each Select, te.all and te.any of `lazy` as an if_then_else."""
+    """`expr` with loads replaced as `loads` says, and each Select, te.all and te.any in `lazy` turned into an if_then_else."""
     if not loads and not lazy:
         return expr
     done: dict[Node, Any] = {}

@@ -1,7 +1,7 @@
 """Programs as data: nodes of the IR as JSON values and back, for files and for keys of caches.
 
-`to_data` writes every node once, those that it refers to before it: what is shared stays shared, and depth costs nothing.
-`from_data` makes the nodes by their constructors, which check what they are given: damaged data is an error, never a wrong
+`to_data` writes every node once, after those that it refers to: sharing is preserved, and depth is not limited.
+`from_data` creates the nodes by their constructors, which check their arguments: damaged data is an error, never a wrong
 program. Two programs have the same data if they agree in everything, names included.
 
     [3]             the node number 3            ["t", a, b]         a tuple
@@ -48,7 +48,7 @@ def to_data(value: Any) -> dict[str, Any]:
 
 
 def from_data(data: Any) -> Any:
-    """Returns the value that `to_data` wrote as `data`. Raises ArgumentError for anything that it does not write."""
+    """Returns the value that `to_data` wrote as `data`. Raises ArgumentError for data that it did not write."""
     try:
         nodes: list[Node] = []
         for record in data["nodes"]:
@@ -59,7 +59,7 @@ def from_data(data: Any) -> Any:
 
 
 def _fields_of(node: Node) -> list[Any]:
-    """The arguments by which the constructor of a node makes an equal one."""
+    """The arguments with which the constructor of the node's class creates an equal node."""
     if isinstance(node, Var):
         annotation = node.type_annotation
         return [node.name, annotation if isinstance(annotation, PointerType) else node.dtype]
@@ -67,7 +67,7 @@ def _fields_of(node: Node) -> list[Any]:
 
 
 def _nodes_in(value: Any) -> Iterator[Node]:
-    """The nodes that `value` holds directly."""
+    """Yields the nodes that are direct parts of `value`."""
     if isinstance(value, Node):
         yield value
     elif isinstance(value, tuple):
@@ -129,7 +129,7 @@ def _decoded(part: Any, nodes: list[Node]) -> Any:
 
 
 def _made(name: Any, arguments: list[Any]) -> Node:
-    """The node of the class called `name`."""
+    """A node of the class called `name`, created from its constructor's `arguments`."""
     cls = SCOPE.get(name)
     if not isinstance(cls, type) or not issubclass(cls, Node) or len(arguments) != len(cls.init_fields) or not cls.init_fields:
         raise ArgumentError(f"there is no node {name!r} of {len(arguments)} fields")

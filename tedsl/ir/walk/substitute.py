@@ -66,7 +66,7 @@ class Substitution(Rewriter):
 
 
 def only_read(root: N, memory: Collection[Var]) -> N:
-    """`root` with calls of Python functions that get read-only arrays on `memory`."""
+    """`root` with calls of Python functions changed to pass read-only arrays for the memory in `memory`."""
     return _OnlyRead(memory)(root)  # type: ignore[no-any-return]
 
 

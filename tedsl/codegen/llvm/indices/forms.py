@@ -1,8 +1,8 @@
 """Sums of products in which index arithmetic is kept, in 64 bits, until a register is needed.
 
-An `Index` is const + c1 * atom1 + c2 * atom2 + ...; an atom is an i64 register with the region in which it stands and
-the interval of its values. Sums are put together region by region, outermost first, so that what does not depend on the
-inner loops is computed before them, and copies of a statement that differ by a constant share everything else.
+An `Index` is const + c1 * atom1 + c2 * atom2 + ...; an atom is an i64 register with the region that defines it and the interval
+of its values. Sums are emitted region by region, outermost first, so that loop-invariant parts are computed outside of the
+inner loops, and copies of a statement that differ by a constant share everything else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 class Atom:
     """An i64 register: its text, the number of the region that defines it, and the bounds of its values.
 
-    unit: the atom stands for register / unit (a shift by a part of an iteration); its coefficients are multiples of it.
+    unit: the value of the atom is register / unit (for a shift by a part of an iteration); its coefficients are multiples of
+    it.
     """
 
     __slots__ = ("high", "level", "low", "name", "unit")

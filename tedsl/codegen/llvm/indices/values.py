@@ -11,9 +11,7 @@ from tedsl.ir.walk.index_arithmetic import is_index_arithmetic
 
 
 def is_index(out: Emitter, e: ir.Expr) -> bool:
-    """Tells whether `e` consists of constants, loop variables and sizes alone, in int32 or int64, so that no step of it can
-    wrap.
-    """
+    """Tells whether `e` consists of constants, loop variables and sizes alone, in int32 or int64, so that no step can wrap."""
     known = out.purity.get(e)
     return known if known is not None else is_index_arithmetic(e, out.scope.index.__contains__, out.purity)
 

@@ -1,1 +1,1 @@
-"""Machine code enters the process: objects are read, linked and become functions."""
+"""Linking of machine code into the process: objects are read, linked, and turned into functions."""

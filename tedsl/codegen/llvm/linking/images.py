@@ -1,6 +1,6 @@
-"""Images become modules: their code is linked into the process, and calls are made of its entry points.
+"""Images become modules: their code is linked into the process, and its entry points become callable.
 
-The one way from machine code to functions, for code that was compiled a moment ago and for code from a file.
+Both freshly compiled code and code from a file take this path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Sources = Mapping[str, Callable[[], str]]
 def linked_module(image: Image, sources: Sources, target: Target, again: Callable[[], Image]) -> Module:
     """Links `image` into the process and returns its functions.
 
-    sources: how to make the text of each format. again: makes the image for a file, with all its texts.
+    sources: functions that return the source text in each format. again: returns the image for a file, with all its texts.
     """
     layout = array_layout()
     has_entries = image.layout is not None and layout is not None and astuple(layout) == image.layout

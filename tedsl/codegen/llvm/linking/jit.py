@@ -1,8 +1,8 @@
-"""Links objects into the process and returns addresses: the one place where machine code enters it.
+"""Links objects into the process and returns addresses: the only place where machine code enters the process.
 
-Each module becomes one library of an LLJIT, unloaded when the last reference to its `Library` goes. LLVM keeps about 9 KB of
-every library it ever saw, so an LLJIT takes 64 libraries and the next one follows; it is disposed of with its last library.
-The runtime's own code (thread pool, workspaces, timer) is linked once and stays.
+Each module becomes one library of an LLJIT, unloaded when the last reference to its `Library` is dropped. LLVM retains about
+9 KB for every library it has linked, so an LLJIT takes 64 libraries, then a new one is created; it is disposed of with its last
+library. The runtime's own code (thread pool, workspaces, timer) is linked once and stays.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Library:
 
 
 class _Linker:
-    """An LLJIT with the numbers of libraries that it has taken and that are still alive."""
+    """An LLJIT with the number of libraries that it has linked and the number of those still alive."""
 
     def __init__(self) -> None:
         from llvmlite import binding
@@ -59,7 +59,7 @@ _runtime_linker: _Linker | None = None
 
 
 def initialize() -> None:
-    """Prepares LLVM for the host; returns at once when that was done before."""
+    """Initialises LLVM for the host, once."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -68,8 +68,8 @@ def initialize() -> None:
 
 def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), process: Collection[str] = ()) -> Library:
     """Links the object `image` into the process and returns a Library with the addresses of `exports`.
-    Raises before linking what cannot be linked.
 
+    Refuses code that cannot be linked before linking anything.
     beside: objects of other compilers. process: functions that imported code takes from the libraries of this process.
     """
     global _linker
@@ -125,7 +125,8 @@ def _load(linker: _Linker, image: bytes, exports: Iterable[str], bound: Mapping[
 
 def _drop(tracker: Any, linker: _Linker) -> None:
     """Marks a library as dropped once it is unreachable.
-    Never waits for the lock: garbage collection may run amid a call into LLVM.
+
+    Never waits for the lock, because garbage collection may run during a call into LLVM.
     """
     with whole_destructors():
         _dropped.append((tracker, linker))
@@ -137,7 +138,7 @@ def _drop(tracker: Any, linker: _Linker) -> None:
 
 
 def _unload_dropped() -> None:
-    """Unloads the libraries that were dropped; with the last library of a full linker, the linker."""
+    """Unloads the libraries that were dropped, and a full linker with its last library."""
     while _dropped:
         tracker, linker = _dropped.popleft()
         tracker.close()

@@ -1,7 +1,7 @@
-"""exp, exp2, exp10, expm1 and what is made of them: sigmoid, tanh, sinh, cosh.
+"""exp, exp2, exp10, expm1 and functions computed from them: sigmoid, tanh, sinh, cosh.
 
 Method (Cody and Waite 1980): x = n * ln2 + r with |r| <= ln2 / 2, exp(x) = 2**n * exp(r). The polynomials interpolate at
-Chebyshev nodes of the reduced interval; the error of each is stated beside it. 2**n is applied in two
+Chebyshev nodes of the reduced interval; the error of each is stated beside it. The result is multiplied by 2**n in two
 factors, so that results overflow and become denormal with one rounding.
 """
 
@@ -55,7 +55,7 @@ def power_of_two(n: Value) -> Value:
 
 
 def exp_minus_one(out: FunctionBody, r: Value) -> Value:
-    """exp(r) - 1 for |r| <= ln2 / 2 (and a little beyond), good beside 1."""
+    """exp(r) - 1 for |r| <= ln2 / 2 (and a little beyond), accurate only where it is added to 1."""
     return out.fma(out.horner(r, EXP[r.bits]) * r, r, r)
 
 
@@ -106,9 +106,9 @@ def exp_below_one(out: FunctionBody, x: Value) -> Value:
 
 
 def sigmoid(out: FunctionBody, x: Value) -> Value:
-    """1 / (1 + exp(-x)), with the exponential of a value that is not positive: no overflow, denormal results kept.
+    """1 / (1 + exp(-x)), computed with the exponential of -|x|: no overflow, denormal results kept.
 
-    For negative x it is e / (1 + e), and the rounding error of 1 + e is taken back out of the quotient: times
+    For negative x it is e / (1 + e); the rounding error of 1 + e is removed from the quotient: it is multiplied by
     1 / (1 + e), which is 1 - e / (1 + e). One division serves both signs.
     """
     e = exp_below_one(out, -x.abs())

@@ -71,7 +71,7 @@ class FunctionBody:
         return high, ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
 
     def _halves(self, a: Value) -> tuple[Value, Value]:
-        """a as a sum of two floats of half the bits: the low bits of the first are cut off."""
+        """`a` as a sum of two floats of half the bits each: the first is `a` with its low bits cut off."""
         mask = self.integer(-(1 << (27 if a.bits == 64 else 12)), a.bits)
         high = (a.as_bits() & mask).as_float()
         return high, a - high

@@ -72,7 +72,10 @@ def clamp_magnitude(y: Value, bound: float) -> Value:
 
 
 def special_cases(out: FunctionBody, x: Value, y: Value, a: Value, magnitude: Value) -> Value:
-    """The sign of odd powers, zeros, infinities, NaN; a is |x| and `magnitude` is right for ordinary x and y."""
+    """The value of pow(x, y) with the sign of odd powers and the special cases of zeros, infinities and NaN.
+
+    a: |x|. magnitude: pow(|x|, y), valid for ordinary x and y.
+    """
     ay = y.abs()
     whole = (ay >= 2.0**52) | nearest_below(ay).equals(ay)
     half = ay * 0.5
@@ -92,12 +95,12 @@ def special_cases(out: FunctionBody, x: Value, y: Value, a: Value, magnitude: Va
 
 
 def nearest_below(a: Value) -> Value:
-    """The integer nearest to a for 0 <= a < 2**51 (a itself beyond): equal to a only for integers."""
+    """The integer nearest to a, for 0 <= a < 2**51 (beyond that a itself): equal to a only if a is an integer."""
     return (a < 2.0**51).choose(a.nearest()[0], (a + 2.0**52) - 2.0**52)
 
 
 def hypot(out: FunctionBody, x: Value, y: Value) -> Value:
-    """sqrt(x*x + y*y) of float64 that came from float32: squares neither overflow nor vanish."""
+    """sqrt(x*x + y*y) in float64 for operands converted from float32: the squares neither overflow nor underflow."""
     total = (x * x + y * y).sqrt()
     infinite = x.abs().equals(INFINITY).choose(INFINITY, total)
     return y.abs().equals(INFINITY).choose(INFINITY, infinite)

@@ -191,7 +191,7 @@ def kernels(out: FunctionBody, high: Value, low: Value | None) -> tuple[Value, V
 
 
 def kernel_parts(out: FunctionBody, high: Value, low: Value | None) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
-    """sin and cos of high + low, each as a large part that is exact and a small one to be added to it."""
+    """sin and cos of high + low, each as an exact large part and a small one to be added to it."""
     z = high * high
     half = z * 0.5
     w = 1.0 - half

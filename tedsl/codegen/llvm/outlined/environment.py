@@ -1,4 +1,6 @@
-"""The environment of an outlined function: values of the enclosing function that it uses, in a struct on that one's stack."""
+"""The environment of an outlined function: the values of the enclosing function that it uses, in a struct on that function's
+stack.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The LLVM intrinsics that programs may call: those that compute with numbers and access memory only through their pointers.
 
-The others need privileges (llvm.x86.wbinvd), change how the thread computes from then on (llvm.x86.sse.ldmxcsr,
-llvm.set.rounding), end the process (llvm.trap), mean something only to the compiler (llvm.assume, whose condition is believed)
-or move the stack.
+The others need privileges (llvm.x86.wbinvd), change the floating-point state of the thread (llvm.x86.sse.ldmxcsr,
+llvm.set.rounding), end the process (llvm.trap), only inform the compiler (llvm.assume, whose condition it trusts) or move the
+stack.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def refusal(name: str) -> str:
 
 
 def _beginnings(short: str) -> Iterator[str]:
-    """Iterates over `short` with none, one, two, ... of its last parts removed, for these may be type suffixes."""
+    """Yields `short` without its last 0, 1, 2, ... parts, since these may be type suffixes."""
     while short:
         yield short
         short = short.rpartition(".")[0]

@@ -1,7 +1,7 @@
 """Compiles imported LLVM IR that contains assembler to an object, in a separate process.
 
-LLVM ends the process over assembler that it cannot read, and only a full run of its code generator finds that out. The object
-then stands beside the module, as that of a C compiler does, so that no inlining or unrolling can copy a label of it.
+LLVM ends the process over invalid assembler, which only a full run of its code generator detects. The object
+is then linked beside the module, as that of a C compiler is, so that inlining and unrolling cannot duplicate its labels.
 """
 
 from __future__ import annotations

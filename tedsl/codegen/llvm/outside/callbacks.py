@@ -1,7 +1,7 @@
 """Emits calls of Python functions: `tir.call_packed` (`runtime/callbacks.py` has the Python side).
 
-The arguments go into words on the stack; a status other than 0 leaves the function as a failed assertion does. All threads
-of a kernel share one frame of its stack, which holds the exception.
+The arguments are stored in words on the stack; a status other than 0 leaves the function as a failed assertion does. All
+threads of a kernel share one frame on its stack, which holds the exception.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLOAT64 = dtype("float64")
 
 @dataclass
 class _Arguments:
-    """The words in which a call passes its arguments, and the kinds of these."""
+    """The arguments of a call as 64-bit words, and the kind of each."""
 
     out: Emitter
     words: list[tuple[str, str]]  # LLVM type, value
@@ -133,5 +133,5 @@ def prepare_errors(out: Emitter) -> None:
 
 
 def calls_python(root: Node) -> bool:
-    """Tells whether a Python function may be called below `root`."""
+    """Tells whether `root` contains a call of a Python function."""
     return any(isinstance(n, Call) and n.op is CALL_PACKED for n in post_order(root))

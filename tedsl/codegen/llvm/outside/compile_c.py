@@ -17,7 +17,9 @@ SECONDS = 120  # after which a compiler is given up
 
 
 def compile_c(source: str, target: Target, readable: Callable[[str], bool]) -> str | bytes:
-    """Returns LLVM IR or an object with the functions of `source`. `readable` tells whether our LLVM can read that IR."""
+    """Returns LLVM IR or an object with the functions of `source`. readable: tells whether our LLVM can read a given IR
+    text.
+    """
     clang = shutil.which("clang")
     if clang is not None:
         text = _run(clang, source, ("-S", "-emit-llvm", *_machine(target, clang=True)), "module.ll").decode()

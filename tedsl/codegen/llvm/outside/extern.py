@@ -1,6 +1,6 @@
 """Emits calls of C functions by their symbols, `tir.call_extern`; the linker resolves them in the libraries of the process.
 
-Their names carry a prefix in the object, so that a function of the program never stands for one of ours or of LLVM's.
+Their names carry a prefix in the object, so that a function of the program is never confused with one of tedsl or LLVM.
 """
 
 from __future__ import annotations

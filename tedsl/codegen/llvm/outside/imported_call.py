@@ -12,7 +12,7 @@ from tedsl.ir.expr import Call
 
 
 def emit_imported(out: Emitter, e: Call, name: str, prototype: Prototype | None) -> str:
-    """Emits the call. A function that returns nothing yields 0, as calls for their effect are often declared int32."""
+    """Emits the call. A function without a result yields 0, since calls for their effect are often declared int32."""
     args = e.args[1:]
     if prototype is None:  # an object of a C compiler
         types = [" ".join(c_type(a.dtype, name)) for a in args]

@@ -1,9 +1,9 @@
 """Adds code of other languages to a module: `pragma import_llvm` (LLVM IR) and `pragma import_c` (C or C++).
 
-IR is parsed, verified and linked into the module before it is optimised, its functions then local to it; C is compiled to IR if
-clang is installed and writes IR that our LLVM can read; otherwise, as IR with assembler is, to an object that is linked beside
-ours. Code that cannot be parsed, is for another machine or needs functions that no library has is refused before LLVM compiles
-it; what the code does at run time is not checked.
+IR is parsed, verified and linked into the module before it is optimised; its functions then have local linkage. C is compiled
+to IR if clang is installed and emits IR that our LLVM can read. Otherwise C, and IR with assembler, is compiled to an object
+that is linked beside the module. Code that cannot be parsed, is for another machine or needs functions that no library has is
+refused before LLVM compiles it; what the code does at run time is not checked.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ class Imports:
 
 @dataclass(frozen=True)
 class _Code:
-    """One imported text: the functions that it exports, those that it needs, and those that are local to it, with their
-    linkage.
+    """One imported text: the functions that it exports, those that it needs, and its local ones, with their linkage.
 
-    text: LLVM IR to be linked into the module, or image: the object that stands beside it, and source: its C.
+    text: LLVM IR to be linked into the module; or image: the object to be linked beside it, and source: its C.
     """
 
     functions: dict[str, Prototype | None]
@@ -110,7 +109,7 @@ def _of_object(image: bytes, source: str) -> _Code:
 
 
 def _refused_or(image: bytes) -> bytes:
-    """Returns the object if it can join a running process without a loader of programs, else raises."""
+    """Returns the object if it can be linked into a running process without a program loader, else raises LoweringError."""
     of_threads = thread_local_variables(image)
     if of_threads:
         raise thread_local_refused(of_threads[0])
@@ -121,7 +120,7 @@ def _refused_or(image: bytes) -> bytes:
 
 @contextmanager
 def _about(code: StringImm) -> Iterator[None]:
-    """Context that adds the pragma which imported this code to errors raised inside."""
+    """Context manager that adds the pragma with this code to errors raised inside."""
     try:
         yield
     except LoweringError as error:
@@ -195,8 +194,8 @@ def _check_calls(funcs: Sequence[PrimFunc], codes: Sequence[_Code], functions: C
 
 
 def process_functions(imports: Imports, image: bytes) -> tuple[str, ...]:
-    """Lists the functions of this process's libraries that the imported code needs, with those that LLVM calls for operations
-    that the target lacks.
+    """Lists the functions of this process's libraries that the imported code needs, including those that LLVM calls for
+    operations that the target lacks.
     """
     if not imports:
         return ()

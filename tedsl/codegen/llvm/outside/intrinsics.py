@@ -1,8 +1,8 @@
 """Emits LLVM intrinsics by name: `tir.call_llvm_intrin`.
 
-Those that may be called are listed in `allowed.py`. LLVM ends the process over an intrinsic that has another signature, or that
-the target lacks. So those with a simple signature stand in a table; every other call is tried in a process of its own first,
-once for each signature and target.
+`allowed.py` lists those that may be called. LLVM ends the process over an intrinsic with a wrong signature, or one that
+the target lacks. Therefore those with a simple signature are in a table; every other call is first compiled in a separate
+process, once for each signature and target.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _check(out: Emitter, name: str, e: Call) -> None:
 
 
 def _constant(arg: Expr) -> str:
-    """Returns a constant argument as text, for some parameters must be constants; "" for a value that is computed."""
+    """Returns the text of a constant argument, which some parameters require; "" for a computed value."""
     if not isinstance(arg, IntImm):
         return ""
     return str(bool(arg.value)).lower() if arg.dtype.is_bool else str(arg.value)

@@ -1,4 +1,4 @@
-"""Parses and verifies imported LLVM IR, refuses what cannot work in a running process, and links it into a module."""
+"""Parses and verifies imported LLVM IR, refuses code that cannot work in a running process, and links it into a module."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Prototype:
 
 @dataclass(frozen=True)
 class Contents:
-    """The functions of an imported text: those it exports, those it calls elsewhere, and its local ones, each with its linkage.
+    """The functions of an imported text: those it exports, those it needs from elsewhere, and its local ones, each with its
+    linkage.
 
     assembler: the text as LLVM prints it for the target, if it contains assembler; else "".
     """
@@ -64,7 +65,9 @@ def contents(text: str, target: Target) -> Contents:
 
 
 def _check_loader(module: Any, whole: str, target: Target) -> None:
-    """Refuses code that needs a loader of programs, for none runs when code joins a running process. Optimises `module`."""
+    """Refuses code that needs a program loader, since none runs when code is linked into a running process. Optimises
+    `module`.
+    """
     for g in module.global_variables:
         if re.search(r"\bthread_local\b", _STRING.sub("", str(g)).partition(" = ")[2]):
             raise thread_local_refused(g.name)
@@ -127,7 +130,7 @@ def parsed(text: str, target: Target) -> Any:
 
 
 def _check_features(module: Any, target: Target) -> None:
-    """Refuses intrinsics of instructions that the target lacks, over which LLVM would end the process."""
+    """Refuses intrinsics of instructions that the target lacks, which would make LLVM end the process."""
     if '"target-features"' in str(module) or '"target-cpu"' in str(module):
         return  # functions that say themselves for which machine they are
     for function in module.functions:

@@ -128,7 +128,7 @@ def _times_power(out: Emitter, x: str, n: str, d: DType, ints: DType) -> str:
 
 
 def emit_nextafter(out: Emitter, e: Call) -> str:
-    """Emits nextafter: the bits of a float, read as an integer, count through the floats in order."""
+    """Emits nextafter by adding 1 to or subtracting 1 from the bits of the float, which are ordered as integers."""
     d = e.dtype
     x, y = (out.value(a) for a in e.args)
     t, i, mask = register_type(d), vector_of(f"i{d.bits}", d.lanes), vector_of("i1", d.lanes)

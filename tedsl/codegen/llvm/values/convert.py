@@ -77,8 +77,8 @@ def _float_to_int(out: Emitter, value: str, source: DType, target: DType) -> str
 
 
 def _lanes_to_int(out: Emitter, value: str, source: DType, target: DType) -> str:
-    """Emits vectors of floats as integers like `_float_to_int`; of the saturating intrinsic LLVM makes branches per lane on
-    x86.
+    """Emits vectors of floats as integers like `_float_to_int`, but without the saturating intrinsic, which LLVM compiles to
+    branches per lane on x86.
     """
     kind = "fptosi" if target.is_int else "fptoui"
     argument, mask = register_type(source), vector_of("i1", target.lanes)

@@ -25,8 +25,8 @@ def never_nan(e: Expr) -> bool:
 
 
 def emit_minmax(out: Emitter, e: Min | Max) -> str:
-    """Emits min or max: NaN if either operand is NaN, the second of two equal ones.
-    One comparison where an operand cannot be NaN.
+    """Emits min or max: NaN if either operand is NaN, the second of two equal ones. One comparison suffices where an operand
+    cannot be NaN.
     """
     t, mask = register_type(e.dtype), vector_of("i1", e.dtype.lanes)
     a, b = out.value(e.a), out.value(e.b)
@@ -42,9 +42,9 @@ def emit_minmax(out: Emitter, e: Min | Max) -> str:
 
 
 def _of_registers(out: Emitter, e: Min | Max, a: str, b: str) -> str | None:
-    """Emits x86's minimum or maximum instruction, register by register; None for vectors that do not fit registers.
+    """Emits x86's minimum or maximum instruction, register by register; None for vectors that do not fill registers.
 
-    LLVM selects the instruction for a comparison and a select too, but merges those with the following select of NaN into two
+    LLVM also selects the instruction for a comparison and a select, but merges those with the following select of NaN into two
     comparisons.
     """
     bits, lanes = e.dtype.bits, e.dtype.lanes
@@ -112,8 +112,8 @@ def _round_half_away(out: Emitter, d: DType, x: str) -> str:
 
 
 def _emulated(out: Emitter, name: str, d: DType, x: str) -> str:
-    """Emits a rounding without the instruction: adding and subtracting 2**23 (2**52 for doubles) rounds; 1 corrects the
-    direction.
+    """Emits a rounding without the instruction: adding and subtracting 2**23 (2**52 for doubles) rounds to nearest; the result
+    is then corrected by 1 in the required direction.
     """
     t, mask = register_type(d), vector_of("i1", d.lanes)
     limit = float_splat(d, 2.0**52 if d.bits == 64 else 2.0**23)

@@ -1,7 +1,7 @@
 """float16 and bfloat16 without library calls: helper functions in integer arithmetic, or the instruction where there is one.
 
-A value in a register is a float that the narrow type represents; `round` makes it so (to nearest even, NaN stays NaN,
-denormals are right), `pack` and `unpack` go to memory and back.
+A value in a register is a float that the narrow type represents; `round` rounds to such values (to nearest even, NaN stays NaN,
+denormals are exact), `pack` and `unpack` convert to and from memory.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def round_to(out: Emitter, d: DType, value: str) -> str:
 
 
 def _fenced(out: Emitter, value: str, lanes: int) -> str:
-    """Emits the float `value` behind a fence that keeps LLVM from merging two roundings in a row.
+    """Emits the float `value` behind a fence that keeps LLVM from merging two successive roundings.
 
-    On x86-64 LLVM moves two roundings in a row inside a copysign of doubles, and then rounds the operand that gives the sign, a
-    double, to half: by a library call. The fence costs no instruction; vectors are not moved.
+    On x86-64 LLVM moves two successive roundings into a copysign of doubles, and then rounds the operand that gives the sign, a
+    double, to half by a library call. The fence costs no instruction; for vectors LLVM does not do this, and none is emitted.
     """
     if lanes > 1 or out.target.arch != "x86-64":
         return value

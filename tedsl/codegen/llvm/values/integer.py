@@ -1,7 +1,7 @@
 """Emits integer operations whose LLVM instructions are undefined for some operands: division, modulo, shifts.
 
-Each function takes `put`, which writes an instruction and gives its register: data puts it here, index arithmetic into
-the region of its operands. Nothing written here traps, whatever the operands.
+Each function takes `put`, which emits an instruction and returns its register: for data in the present block, for index
+arithmetic in the region of its operands. No emitted code traps, whatever the operands.
 """
 
 from __future__ import annotations
