@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tedsl.errors import InternalError, type_in_words
+from tedsl.errors import ArgumentError, InternalError, type_in_words
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.expr import Expr, Var
@@ -67,16 +69,35 @@ def evaluate(expr: Expr, env: Mapping[Any, Any] | None = None) -> Any:
 
 
 def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
-        external: Mapping[str, External] | None = None) -> Any:
+        external: Mapping[str, External] | None = None, module: Mapping[str, PrimFunc] | None = None) -> Any:
     """Runs `func` on numpy arrays and Python scalars in the order of its parameters; outputs are written in place.
 
     Returns the number that `func` returns, as a Python number; None if it returns nothing.
     reverse_parallel: iterations of parallel loops run backwards. external: functions by name, found by call_extern
-    and call_packed before registered functions and C symbols.
+    and call_packed before registered functions and C symbols. module: the functions that `func` is built with, found first.
     """
+    own: dict[str, External] = {}
+    call = caller(external or {}, own)
+    for name, function in (module or {}).items():
+        own[name] = partial(_called, function, call, reverse_parallel)
+    return _executed(func, {**bind_arguments(func, args), "external": call}, reverse_parallel)
+
+
+def _called(func: PrimFunc, call: External, reverse_parallel: bool, kind: str, *args: Any) -> Any:
+    """Runs `func` for a call in another function: of its raw form, or, if `kind` is "call_packed", with arrays."""
+    if kind == "call_packed":
+        try:
+            env = bind_arguments(func, args)
+        except InternalError as misfit:
+            raise ArgumentError(f"{func.name}: {misfit}") from misfit
+    else:
+        env = dict(zip(raw_arguments(func), args, strict=True))
+    return _executed(func, {**env, "external": call}, reverse_parallel)
+
+
+def _executed(func: PrimFunc, env: Mapping[Any, Any], reverse_parallel: bool) -> Any:
+    """Runs `func` with the values `env` of its variables and buffers, and returns the number that it returns."""
     compiled = _compiled(func, reverse_parallel)
-    env = bind_arguments(func, args)
-    env["external"] = caller(external or {})
     values = [_value_of(need, env) for need in compiled.needs]
     with np.errstate(all="ignore"):
         try:

@@ -67,12 +67,20 @@ def _bits(short: str, of: DType, args: tuple[Expr, ...]) -> Expr:
 
 
 def call_extern(dtype: object, func_name: str, *args: Any) -> Expr:
-    """A call of the C function `func_name`, which may have side effects; its value has the dtype `dtype`."""
+    """A call of the C function `func_name`, which may have side effects; its value has the dtype `dtype`.
+
+    A function of the module that is built goes before one of C: `build([f, g])`, in f `tir.call_extern("int32", "g",
+    A.access_ptr("rw"), n)` with the data pointers of its arrays and then every number that it takes, also of shapes and
+    strides. Nothing but their number, kinds and dtypes is checked. The value is what g returns (`tir.ret`), else 0; a failure
+    of g is one of f. Recursion is refused.
+    """
     return _named("tir.call_extern", dtype, func_name, args)
 
 
 def call_pure_extern(dtype: object, func_name: str, *args: Any) -> Expr:
-    """A call of the C function `func_name` without side effects: its value depends on its arguments alone."""
+    """A call of the C function `func_name`, or of one of the module, without side effects: its value depends on its arguments
+    alone.
+    """
     return _named("tir.call_pure_extern", dtype, func_name, args)
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from tedsl.errors import LoweringError
 from tedsl.ir.buffer import Buffer
+from tedsl.ir.calls.raw import scalar_variables
 from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Call, Expr, FloatImm, IntImm, Var
@@ -118,22 +119,6 @@ def signature_of(func: PrimFunc) -> Signature:
     scalars = scalar_variables(func)
     noalias = bool(func.attrs.get("tir.noalias", False))
     return Signature(func.name, tuple(params), _solve(func.name, params, scalars), scalars, noalias, result_of(func))
-
-
-def scalar_variables(func: PrimFunc) -> tuple[Var, ...]:
-    """Returns the scalar parameters and the variables in shapes, strides and offsets of arguments, in order of first
-    appearance.
-    """
-    scalars: dict[Var, None] = {}
-    for var in func.params:
-        buffer = func.buffer_map.get(var)
-        if buffer is None:
-            scalars.setdefault(var)
-            continue
-        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            for used in variables(expr):
-                scalars.setdefault(used)
-    return tuple(scalars)
 
 
 def _written(func: PrimFunc) -> set[Var]:

@@ -8,14 +8,14 @@ last argument: there it stores the number, in the type in which a scalar of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tedsl.errors import InternalError
+from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AssertStmt, Stmt
-from tedsl.ir.walk.visitor import variables
 
 # What a kernel and the body of a parallel loop return. Anything else but OK ends the kernel at once.
 OK = 0
@@ -39,17 +39,7 @@ def kernel_arguments(func: PrimFunc) -> list[Var]:
 
     Scalars are the scalar parameters and the variables in shapes, strides and offsets of the buffers.
     """
-    pointers = [func.buffer_map[p].data for p in func.params if p in func.buffer_map]
-    scalars: dict[Var, None] = {}
-    for param in func.params:
-        if param not in func.buffer_map:
-            scalars.setdefault(param)
-            continue
-        buffer = func.buffer_map[param]
-        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            for var in variables(expr):
-                scalars.setdefault(var)
-    return [*pointers, *scalars]
+    return raw_arguments(func)
 
 
 def argument_type(dtype: DType) -> str:
@@ -68,6 +58,12 @@ def assertion_messages(func: PrimFunc) -> list[str]:
         if isinstance(s, AssertStmt):
             messages.setdefault(s.message.value if isinstance(s.message, StringImm) else str(s.message))
     return list(messages)
+
+
+def own_status(func: PrimFunc) -> Callable[[str], int]:
+    """Returns the function that gives the status of each of the `assertion_messages` of `func`."""
+    messages = assertion_messages(func)
+    return lambda message: FIRST_ASSERTION + messages.index(message)
 
 
 def statements(root: Stmt) -> Iterator[Stmt]:

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
+from tedsl.codegen.calls.check import check_calls
+from tedsl.codegen.calls.graph import CallGraph
 from tedsl.codegen.llvm import entry
 from tedsl.codegen.llvm.abi import COMPACT, assertion_messages, kernel_arguments, kernel_name
+from tedsl.codegen.llvm.calls.callees import Messages, ModuleCalls, module_calls
 from tedsl.codegen.llvm.effort import has_short_loops, needs_vectorizer
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.fitting import check_fitting
@@ -43,18 +46,26 @@ class Kernel:
     signature: Signature
     general: PrimFunc
     compact: PrimFunc | None
+    shared: Messages | None = None  # of the functions of the module that it calls, or that call it
 
     @property
     def messages(self) -> list[str]:
-        """Lists the distinct assertion messages of all versions, those of the general version first."""
+        """Lists the distinct assertion messages of all versions, those of the general version first; or `shared`."""
+        if self.shared is not None:
+            return self.shared.seen_from(self.general.name)
         return [message for func in self.versions() for message in assertion_messages(func)]
+
+    @property
+    def runs_long(self) -> bool:
+        """Tells whether the GIL is released in every call; where functions call each other, one may call Python for another."""
+        return self.shared is not None or runs_long(self.general)
 
     def versions(self) -> list[PrimFunc]:
         return [self.general] if self.compact is None else [self.general, self.compact]
 
     def symbol(self, func: PrimFunc) -> entry.KernelSymbol:
         pointers = len(list(self.signature.tensors()))
-        before = 0 if func is self.general else len(assertion_messages(self.general))
+        before = 0 if func is self.general or self.shared is not None else len(assertion_messages(self.general))
         return entry.KernelSymbol(kernel_name(func), tuple(kernel_arguments(func)[pointers:]), before, self.signature.result)
 
 
@@ -65,10 +76,12 @@ class LLVMBackend:
         _check_names([func.name for func in funcs])
         for func in funcs:
             check_fitting(func)
-        kernels = [make_kernel(func, target, config) for func in funcs]
+        graph = CallGraph({func.name: func for func in funcs})
+        check_calls(graph)
+        calls, kernels = _with_calls(graph, [make_kernel(func, target, config) for func in funcs])
         versions = [func for kernel in kernels for func in kernel.versions()]
         imports = imports_of(versions, target)
-        source = emit_module(versions, target, imports.functions)
+        source = emit_module(versions, target, imports.functions, calls)
         optimized = functools.partial(optimize, target=target, vectorize=not quick and any(map(needs_vectorizer, versions)),
                                       unroll=not quick and any(map(has_short_loops, versions)),
                                       link=functools.partial(link_into, texts=imports.texts, target=target) if imports.texts
@@ -113,6 +126,15 @@ def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
     return Kernel(signature, general, compact)
 
 
+def _with_calls(graph: CallGraph, kernels: Sequence[Kernel]) -> tuple[ModuleCalls, list[Kernel]]:
+    """Returns the calls among the functions, and the kernels; those that call each other share their messages."""
+    connected, messages = graph.connected(), Messages()
+    kernels = [replace(k, shared=messages) if k.general.name in connected else k for k in kernels]
+    return module_calls(graph, messages, [
+        (k.signature, k.general, k.symbol(k.general), None if k.compact is None else k.symbol(k.compact)) for k in kernels
+    ]), kernels
+
+
 def _refusing(kernels: Sequence[Kernel], target: Target, sources: Sources, image: Callable[[], Image]) -> Module:
     why = f"this machine lacks {', '.join(target.missing_here)}"
     if target.platform != host_target().platform:
@@ -129,7 +151,7 @@ def _image(kernels: Sequence[Kernel], source: str, target: Target, optimized: Ca
     layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
-                           release=runs_long(k.general)) for k in kernels]
+                           release=k.runs_long) for k in kernels]
     whole = "\n".join([source, entry.DECLARATIONS if entries else "", *calls, *entries])
     code = object_code(optimized(whole), target, effort=0 if quick else 3, imported=bool(imports))
     process = process_functions(imports, code)
@@ -144,7 +166,7 @@ def _record(kernel: Kernel) -> KernelRecord:
         raise InternalError(f"the kernel {kernel.general.name} and its signature disagree on the order of its arguments")
     compact = None if kernel.compact is None else kernel.symbol(kernel.compact)
     return KernelRecord(kernel.signature, None if compact is None else compact.scalars, tuple(kernel.messages),
-                        0 if compact is None else compact.messages_before, runs_long(kernel.general))
+                        0 if compact is None else compact.messages_before, kernel.runs_long)
 
 
 def runs_long(func: PrimFunc) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tedsl.codegen.llvm import abi, deep, expr, frame, loads_stores, stmt, streaming
+from tedsl.codegen.llvm.calls.callees import BODY, ModuleCalls, plain_name
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.indices import division, rules
 from tedsl.codegen.llvm.indices import forms as ix
@@ -40,26 +42,34 @@ _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
 TABLES = Tables(_DATA, _INDEX, rules.index_leaf, {**stmt.STATEMENTS, Store: loads_stores.emit_store}, deep.emit_deep)
 
 
-def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None) -> str:
+def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None,
+                calls: ModuleCalls = ModuleCalls()) -> str:  # noqa: B008 - frozen
     """Returns the LLVM IR of the kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need.
 
-    imports: the functions that pragmas import, with their types if they are known.
+    imports: the functions that pragmas import, with their types if they are known. calls: those among `funcs`.
     """
-    module = ModuleText(target, TABLES, imports=imports or {})
+    module = ModuleText(target, TABLES, imports=imports or {}, callees=calls.callees)
     if target.arch == "x86-64":
         module.attributes = f'nounwind "prefer-vector-width"="{target.vector_bits}"'
-    kernels = [_emit_kernel(func, module) for func in funcs]
+    kernels = [_emit_kernel(func, module, calls) for func in funcs]
     parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *module.definitions.values(),
              *module.functions, *kernels, *(f"!{k} = {text}" for k, text in enumerate(module.metadata))]
     return "\n\n".join(parts) + "\n"
 
 
-def _emit_kernel(func: PrimFunc, module: ModuleText) -> str:
-    facts = FunctionFacts(abi.kernel_name(func), frame.arrays_on_stack(func.body), bool(func.attrs.get("tir.noalias")),
-                          tuple(abi.assertion_messages(func)), result=result_of(func))
+def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
+    name, symbol = plain_name(func), abi.kernel_name(func)
+    status = functools.partial(calls.messages.status, name) if name in calls.connected else abi.own_status(func)
+    takes_frame = name in calls.callees and calls.callees[name].takes_frame
+    facts = FunctionFacts(symbol + BODY if takes_frame else symbol, frame.arrays_on_stack(func.body),
+                          bool(func.attrs.get("tir.noalias")), status, result=result_of(func), takes_frame=takes_frame)
     out = Emitter(module, facts)
     parameters = _bind_arguments(func, out)
-    if callbacks.calls_python(func.body):
+    if takes_frame:
+        module.functions.append(callbacks.with_own_frame(out, symbol, parameters))
+        out.scope.data[frame.ERROR] = text = "%" + out.fresh("error")
+        parameters.append(f"ptr {text}")
+    elif name in calls.python or callbacks.calls_python(func.body):
         callbacks.prepare_errors(out)
     out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)

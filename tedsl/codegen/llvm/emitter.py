@@ -67,6 +67,7 @@ class ModuleText:
     attributes: str = "nounwind"
     count: int = 0
     imports: Mapping[str, Any] = field(default_factory=dict)  # functions of other languages, with their types if known
+    callees: Mapping[str, Any] = field(default_factory=dict)  # functions of this module that others of it call
 
     def declare(self, name: str, text: str) -> str:
         """Declares the symbol `@name` by `text`, once for the module, and returns the symbol."""
@@ -101,16 +102,19 @@ class ModuleText:
 class FunctionFacts:
     """Facts about a function that are collected before it is written.
 
-    on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. messages: those of its assertions.
-    in_parallel: whether it is the body of a parallel loop. result: the dtype of the number that it returns.
+    on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. status: of a message of
+    its assertions.
+    in_parallel: whether it is the body of a parallel loop. result: the dtype of the number that it returns. takes_frame: its
+    caller in the module keeps the exceptions of Python functions, and hands them on.
     """
 
     name: str
     on_stack: frozenset[Allocate]
     noalias: bool
-    messages: tuple[str, ...]
+    status: Callable[[str], int]
     in_parallel: bool = False
     result: DType | None = None
+    takes_frame: bool = False
 
 
 @dataclass

@@ -10,7 +10,7 @@ from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
 from tedsl.codegen.llvm.types import memory_type, register_type
 from tedsl.codegen.llvm.values.convert import convert
-from tedsl.ir.dtype import FLOAT32, HANDLE
+from tedsl.ir.dtype import FLOAT32, HANDLE, DType
 from tedsl.ir.expr import Add, Cast, Expr, IntImm, Mul, Sub, Var
 from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
 
@@ -167,7 +167,7 @@ def leave(out: Emitter, status: str) -> None:
     if out.stores_nontemporal and out.target.arch == "x86-64":
         symbol = out.module.declare("llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
         out.line(f"call void {symbol}()")
-    if status != str(abi.OK) and ERROR in out.scope.data and not out.function.in_parallel:
+    if status != str(abi.OK) and ERROR in out.scope.data and not out.function.in_parallel and not out.function.takes_frame:
         symbol = out.module.declare("tedsl_publish_error", "declare void @tedsl_publish_error(ptr)")
         out.line(f"call void {symbol}(ptr {out.scope.data[ERROR]})")
     out.line(f"ret i32 {status}")
@@ -179,15 +179,14 @@ def emit_return(out: Emitter, value: Expr | None) -> None:
         of = out.function.result
         assert of is not None
         t = abi.argument_type(of)
-        stored = _in_argument_type(out, value) if value is not None else "0.0" if of.is_float else "0"
+        stored = in_argument_type(out, out.value(value), of) if value is not None else "0.0" if of.is_float else "0"
         out.line(f"store {t} {stored}, ptr {out.scope.data[RESULT]}, align 8")
     out.stores_nontemporal |= bool(out.streams)  # an earlier iteration may have made such stores
     leave(out, str(abi.OK))
 
 
-def _in_argument_type(out: Emitter, value: Expr) -> str:
-    """Emits `value` in the type in which scalars are passed and returned."""
-    d, register = value.dtype, out.value(value)
+def in_argument_type(out: Emitter, register: str, d: DType) -> str:
+    """Emits the scalar of dtype `d` in `register` in the type in which scalars are passed and returned."""
     if d.is_float:
         return convert(out, register, d, FLOAT32) if d.bits < 32 else register
     if d.bits == 64:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tedsl.codegen.llvm import abi
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.frame import emit_allocate, emit_return, expected_to_hold, fail_unless
@@ -125,9 +124,7 @@ def emit_if(out: Emitter, s: IfThenElse) -> None:
 
 def emit_assert(out: Emitter, s: AssertStmt) -> None:
     message = s.message.value if isinstance(s.message, StringImm) else str(s.message)
-    if message not in out.function.messages:
-        raise InternalError(f"the message {message!r} is not listed")
-    fail_unless(out, out.value(s.condition), str(abi.FIRST_ASSERTION + out.function.messages.index(message)))
+    fail_unless(out, out.value(s.condition), str(out.function.status(message)))
     out.statement(s.body)
 
 

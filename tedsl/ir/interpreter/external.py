@@ -20,9 +20,15 @@ _C_TYPES: dict[str, Any] = {
     **{f"{sign}int{bits}": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 
 
-def caller(given: Mapping[str, External]) -> External:
-    """The function by which interpreted programs call an external function by name; it looks in `given` first."""
+def caller(given: Mapping[str, External], own: Mapping[str, External]) -> External:
+    """The function by which interpreted programs call another one by name.
+
+    It looks in `own` first, the functions of the same module, which take the kind of the call before its arguments, then in
+    `given`.
+    """
     def call(name: str, kind: str, result: DType, dtypes: tuple[DType, ...], *args: Any) -> Any:
+        if name in own:
+            return _number(own[name](kind, *args) or 0, result)
         if name in given:
             return given[name](*args)
         if kind == "call_packed":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import ERROR, fail_unless
 from tedsl.codegen.llvm.loads_stores import address, buffer_info
-from tedsl.codegen.llvm.types import memory_type, register_type
+from tedsl.codegen.llvm.types import global_name, memory_type, register_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError
 from tedsl.ir.build import as_int, mul
@@ -130,6 +130,20 @@ def prepare_errors(out: Emitter) -> None:
     symbol = out.module.declare("tedsl_begin_callbacks", "declare void @tedsl_begin_callbacks(ptr)")
     out.entry.append(f"  call void {symbol}(ptr {frame})")
     out.scope.data[ERROR] = frame
+
+
+def with_own_frame(out: Emitter, symbol: str, parameters: list[str]) -> str:
+    """Returns the function `symbol`, which runs the body that `out` writes with a frame of its own and hands exceptions on."""
+    types = [parameter.split()[0] for parameter in parameters]
+    begin = out.module.declare("tedsl_begin_callbacks", "declare void @tedsl_begin_callbacks(ptr)")
+    publish = out.module.declare("tedsl_publish_error", "declare void @tedsl_publish_error(ptr)")
+    passed = ", ".join([*(f"{t} %a{k}" for k, t in enumerate(types)), "ptr %frame"])
+    return "\n".join([
+        f"define i32 {global_name(symbol)}({', '.join(f'{t} %a{k}' for k, t in enumerate(types))}) {out.module.attributes} {{",
+        f"  %frame = alloca {FRAME}, align 8", f"  call void {begin}(ptr %frame)",
+        f"  %status = call i32 {global_name(out.function.name)}({passed})", "  %fine = icmp eq i32 %status, 0",
+        "  br i1 %fine, label %done, label %failed", "failed:", f"  call void {publish}(ptr %frame)", "  br label %done",
+        "done:", "  ret i32 %status", "}"])
 
 
 def calls_python(root: Node) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tedsl.codegen.llvm.branch import emit_if_then_else
+from tedsl.codegen.llvm.calls.raw import emit_raw
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import constant_of
 from tedsl.codegen.llvm.indices.forms import scale
@@ -217,8 +218,12 @@ def emit_access_ptr(out: Emitter, e: Call) -> str:
 
 
 def emit_extern(out: Emitter, e: Call) -> str:
-    """Emits a C function: as the operator of the language that has its name, else by its symbol, lane by lane."""
+    """Emits a function of the module, else a C function: as the operator of the language that has its name, else by its symbol,
+    lane by lane.
+    """
     name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
+    if name in out.module.callees:
+        return emit_raw(out, e, out.module.callees[name])
     if name in out.module.imports:
         return emit_imported(out, e, name, out.module.imports[name])
     op = C_MATH.get(name)

@@ -1,0 +1,1 @@
+"""Calls between functions of one module, for every backend: which function calls which, and whether the arguments fit."""

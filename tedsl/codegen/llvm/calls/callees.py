@@ -1,0 +1,77 @@
+"""The functions of a module as others of it call them: their symbols, and the statuses by which their failures come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tedsl.codegen.calls.graph import CallGraph
+from tedsl.codegen.llvm.abi import COMPACT, FIRST_ASSERTION
+from tedsl.codegen.llvm.entry.symbol import KernelSymbol
+from tedsl.codegen.llvm.outside.callbacks import calls_python
+from tedsl.ir.func import PrimFunc
+from tedsl.runtime.signature import Signature
+
+BODY = ".body"  # after the symbol of a kernel: the same without a frame for exceptions of its own, which the caller gives
+
+
+class Messages:
+    """The messages of all functions that call each other, numbered as one: a status means the same in each of them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def status(self, owner: str, message: str) -> int:
+        """Returns the status with which the function `owner` fails by `message`."""
+        return FIRST_ASSERTION + self._numbers.setdefault((owner, message), len(self._numbers))
+
+    def seen_from(self, name: str) -> list[str]:
+        """Lists the messages as the caller of the function `name` reads them; those of others say in which function."""
+        return [message if owner == name else f"in {owner}: {message}" for owner, message in self._numbers]
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A function that others of its module may call. compact: the version for compact arrays, if there is one.
+
+    takes_frame: it may call Python, and takes the frame of its caller for exceptions as its last argument.
+    """
+
+    signature: Signature
+    func: PrimFunc
+    general: KernelSymbol
+    compact: KernelSymbol | None
+    takes_frame: bool
+
+
+@dataclass(frozen=True)
+class ModuleCalls:
+    """The calls among the functions of a module.
+
+    connected: those that call others or are called. python: those that may call Python, directly or through others.
+    """
+
+    callees: Mapping[str, Callee] = field(default_factory=dict)
+    connected: frozenset[str] = frozenset()
+    python: frozenset[str] = frozenset()
+    messages: Messages = field(default_factory=Messages)
+
+
+def plain_name(func: PrimFunc) -> str:
+    """Returns the name of the function of which `func` is a version."""
+    return func.name.removesuffix(COMPACT)
+
+
+def module_calls(graph: CallGraph, messages: Messages,
+                 kernels: Sequence[tuple[Signature, PrimFunc, KernelSymbol, KernelSymbol | None]]) -> ModuleCalls:
+    """Returns the calls in `graph` for code. kernels: signature, function and symbols of each function of the module."""
+    python = graph.reached({name for name, func in graph.functions.items() if calls_python(func.body)})
+    callees = {}
+    for signature, func, general, compact in kernels:
+        if func.name in graph.calling:
+            takes_frame = func.name in python
+            if takes_frame:
+                general = replace(general, symbol=general.symbol + BODY)
+                compact = None if compact is None else replace(compact, symbol=compact.symbol + BODY)
+            callees[func.name] = Callee(signature, func, general, compact, takes_frame)
+    return ModuleCalls(callees, frozenset(graph.connected()), frozenset(python), messages)

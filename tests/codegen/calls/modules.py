@@ -1,0 +1,30 @@
+"""Modules of functions that call each other, and what running them does."""
+
+import numpy as np
+
+import tedsl
+from tedsl.ir.builder import create
+from tedsl.ir.evaluate import run
+from tedsl.lower.lower import check_function
+from tests.lower.written.programs import function
+
+
+def written(name, write, *buffers, scalars=()):
+    """The function `name`, whose body `write(ib, *pointers)` writes."""
+    ib = create()
+    write(ib, *map(ib.buffer_ptr, buffers))
+    return function(ib.get(), *buffers, scalars=scalars, name=name)
+
+
+def both(funcs, *args):
+    """What the first of `funcs`, built as one module, returns and leaves in its arrays: compiled, as by the interpreter."""
+    checked = {func.name: check_function(func) for func in funcs}
+    first = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
+    expected = run(checked[funcs[0].name], first, module=checked)
+    compiled = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
+    answer = tedsl.build(list(funcs))(*compiled)
+    assert answer == expected and type(answer) is type(expected)
+    for a, b in zip(first, compiled):
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b)
+    return answer, *[a for a in compiled if isinstance(a, np.ndarray)]
