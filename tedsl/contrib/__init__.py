@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from tedsl.errors import missing_name
 
 if TYPE_CHECKING:
+    from tedsl.contrib import cc as cc
     from tedsl.contrib import clang as clang
     from tedsl.contrib import intrinsics as intrinsics
     from tedsl.contrib import utils as utils
 
-_MODULES = ("clang", "intrinsics", "utils")
+_MODULES = ("cc", "clang", "intrinsics", "utils")
 
 
 if not TYPE_CHECKING:  # for type checkers a misspelled name is an error

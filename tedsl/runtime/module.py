@@ -151,10 +151,19 @@ class Module:
         """Writes the module to a file that another process, or a program in another language, can use; by its suffix:
 
         - `.tedsl`: for `tedsl.runtime.load_module`, with no linker on either side.
+        - `.so`: a shared library for programs in C, and for `load_module`. linker: "ld", "cc" or "ziglang", by default the
+          first that is there.
+        - `.h`: the C header; `.o`, `.ll`, `.s`: the library as an object, LLVM IR or assembly; `.tar`: objects and header.
 
-        Raises ModuleError for other suffixes, and for what cannot leave the process.
+        prefix: how all symbols of a library begin, by default the name of the file without its "lib". fcompile: a function
+        (file name, names of objects, **options) that makes the file instead, as of `tedsl.contrib.cc`.
+
+        Raises ModuleError for other suffixes, for what cannot leave the process, and where a linker is missing or fails.
         """
-        write_module(self, file_name, "", {**options, **({} if fcompile is None else {"fcompile": fcompile})})
+        if fcompile is not None:
+            write_module(self, file_name, "so", {**options, "fcompile": fcompile})
+        else:
+            write_module(self, file_name, "", options)
 
     export = export_library
 

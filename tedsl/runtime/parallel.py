@@ -21,8 +21,12 @@ from tedsl.errors import ArgumentError, TedslError
 MAX_THREADS = 255  # eight bits of the generation word
 _CALLER, _WORKERS = 384, 512  # offsets in the memory of the pool
 _STATE_BYTES = _WORKERS + 8 * (MAX_THREADS + 1)
-_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
-_PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32 1)"}
+# Of each architecture: the number of the system call futex; how to pause in a loop that waits, and the declaration for that.
+_MACHINES = {
+    "x86_64": (202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+    "riscv64": (98, 'fence syncscope("singlethread") seq_cst', ""),  # `pause` needs an extension
+}
 _state = 0  # address of the pool's memory; see the layout in the IR below
 _wanted: int | None = None
 _torn = ""  # see torn_from_region
@@ -110,13 +114,21 @@ def torn_from_region() -> str:
 
 
 def pool_source() -> str:
-    """Returns the IR of the pool for this machine."""
-    machine = platform.machine()
-    if machine not in _SYS_FUTEX:
-        raise TedslError(f"parallel loops run on x86-64 and AArch64, not on {machine}", hint="leave `parallel` out here")
-    pause = _PAUSE[machine]
-    declared = pause.replace("i32 1", "i32")
-    return f"declare {declared}\n" + _POOL.replace("PAUSE", f"call {pause}").replace("SYS_FUTEX", f"i64 {_SYS_FUTEX[machine]}")
+    """Returns the IR of the pool of this process: `i32 @tedsl_parallel_launch(ptr body, ptr env, i64 count)`."""
+    return pool_code(platform.machine(), "external global %State", "define i32 @tedsl_parallel_launch")
+
+
+def pool_code(machine: str, state: str, launch: str) -> str:
+    """Returns the IR of a pool for `machine`, an architecture as triples name it; TedslError for one that has no pool.
+
+    state: how its memory is declared, of the type %State; launch: the head of the function that runs a loop.
+    """
+    if machine not in _MACHINES:
+        raise TedslError(f"parallel loops run on x86-64, AArch64 and 64-bit RISC-V, not on {machine}",
+                         hint="leave `parallel` out here")
+    futex, pause, declared = _MACHINES[machine]
+    return declared + _POOL.replace("PAUSE", pause).replace("SYS_FUTEX", f"i64 {futex}").replace("MEMORY", state) \
+        .replace("LAUNCH", launch)
 
 
 # Layout of the state, one cache line for what changes together:
@@ -133,7 +145,7 @@ def pool_source() -> str:
 _POOL = """
 %State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], ptr, ptr, i64, i32, [9 x i32],
                 [16 x i64], i64, [15 x i64], [256 x i64] }
-@tedsl_pool_state = external global %State
+@tedsl_pool_state = MEMORY
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
@@ -321,7 +333,7 @@ done:
 }
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
-define i32 @tedsl_parallel_launch(ptr %body, ptr %env, i64 %count) {
+LAUNCH(ptr %body, ptr %env, i64 %count) {
 entry:
   %busy_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 1
   %empty = icmp sle i64 %count, 0

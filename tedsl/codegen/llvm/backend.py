@@ -82,8 +82,8 @@ class LLVMBackend:
         versions = [func for kernel in kernels for func in kernel.versions()]
         imports = imports_of(versions, target)
         source = emit_module(versions, target, imports.functions, calls)
-        optimized = functools.partial(optimize, target=target, vectorize=not quick and any(map(needs_vectorizer, versions)),
-                                      unroll=not quick and any(map(has_short_loops, versions)),
+        vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))
+        optimized = functools.partial(optimize, target=target, vectorize=vectorize, unroll=unroll,
                                       link=functools.partial(link_into, texts=imports.texts, target=target) if imports.texts
                                       else None)
         sources = {
@@ -94,8 +94,9 @@ class LLVMBackend:
         if not target.runs_here:
             target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
             return _refusing(kernels, target, sources,
-                             lambda: _image(kernels, source, target, optimized, sources, quick, imports))
-        image = _image(kernels, source, target, optimized, {}, quick, imports)
+                             lambda: replace(_image(kernels, source, target, optimized, sources, quick, imports),
+                                             vectorize=vectorize, unroll=unroll))
+        image = replace(_image(kernels, source, target, optimized, {}, quick, imports), vectorize=vectorize, unroll=unroll)
         return linked_module(image, sources, target,
                              lambda: replace(image, source=sources["ll"](), loops=sources["tir"]()))
 
@@ -157,7 +158,7 @@ def _image(kernels: Sequence[Kernel], source: str, target: Target, optimized: Ca
     process = process_functions(imports, code)
     return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,
                  None if layout is None else astuple(layout), imports.objects, process,
-                 *[sources[form]() if form in sources else "" for form in ("ll", "tir")])
+                 source=sources["ll"]() if sources else "", loops=sources["tir"]() if sources else "")
 
 
 def _record(kernel: Kernel) -> KernelRecord:

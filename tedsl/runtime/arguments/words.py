@@ -19,9 +19,10 @@ def argument(sig: Signature, k: int) -> str:
     return f"{sig.name}: argument {k + 1} ({sig.params[k].name})"
 
 
-def wrong_count(sig: Signature, given: str) -> str:
-    n = len(sig.params)
-    return f"{sig.name} takes {n} {'argument' if n == 1 else 'arguments'} ({sig.names}), {given} given"
+def wrong_count(sig: Signature, given: str, more: Sequence[str] = ()) -> str:
+    """more: the names of arguments that callers of this kind give after those of the signature."""
+    names = [*(param.name for param in sig.params), *more]
+    return f"{sig.name} takes {len(names)} {'argument' if len(names) == 1 else 'arguments'} ({', '.join(names)}), {given} given"
 
 
 def wrong_dtype(sig: Signature, k: int, given: str) -> str:

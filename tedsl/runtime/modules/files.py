@@ -28,10 +28,17 @@ if TYPE_CHECKING:
 # By format: a function (module, path, options) that writes the file.
 WRITERS: dict[str, str] = {
     "tedsl": "tedsl.runtime.modules.files:write_archive",
+    "so": "tedsl.codegen.llvm.export.write:write_shared",
+    "o": "tedsl.codegen.llvm.export.write:write_object",
+    "tar": "tedsl.codegen.llvm.export.write:write_tar",
+    "h": "tedsl.codegen.llvm.export.write:write_header",
+    "ll": "tedsl.codegen.llvm.export.write:write_llvm",
+    "s": "tedsl.codegen.llvm.export.write:write_assembly",
 }
 # By format: a function (path) that loads the file.
 READERS: dict[str, str] = {
     "tedsl": "tedsl.runtime.modules.files:read_archive",
+    "so": "tedsl.codegen.llvm.export.load:load_shared",
 }
 # By type_key: a function (data, where) that makes a module of the bytes of its `save_to_bytes`.
 BINARY: dict[str, str] = {

@@ -46,7 +46,7 @@ class Image:
     target: its notation; triple, cpu, features: what that meant on the machine that compiled. code: the object, with the entry
     points for numpy arrays of `layout` (offsets of fields; None: there are none). beside: objects of imported code.
     process: C functions that the code takes from libraries of the process. source: LLVM IR before optimisation, with the
-    imported texts. loops: in TVM's notation.
+    imported texts; vectorize, unroll: with which passes it was optimised. loops: in TVM's notation.
     """
 
     target: str
@@ -60,13 +60,16 @@ class Image:
     process: tuple[str, ...] = ()
     source: str = ""
     loops: str = ""
+    vectorize: bool = True
+    unroll: bool = False
 
     def parts(self) -> dict[str, bytes]:
         """Returns the image as named pieces of bytes, from which `image_of` makes it again."""
         manifest = {
             "format": FORMAT, "tedsl": VERSION, "target": self.target, "triple": self.triple, "cpu": self.cpu,
             "features": list(self.features), "layout": self.layout, "process": list(self.process),
-            "beside": len(self.beside), "kernels": to_data(tuple(map(_kernel_to_value, self.kernels)))}
+            "beside": len(self.beside), "vectorize": self.vectorize, "unroll": self.unroll,
+            "kernels": to_data(tuple(map(_kernel_to_value, self.kernels)))}
         return {_MANIFEST: json.dumps(manifest, separators=(",", ":")).encode(), _CODE: self.code,
                 **{_BESIDE.format(k): image for k, image in enumerate(self.beside)},
                 _SOURCE: self.source.encode(), _LOOPS: self.loops.encode()}
@@ -96,7 +99,8 @@ def image_of(parts: Mapping[str, bytes], where: str) -> Image:
             layout=None if layout is None else tuple(_as(int, offset) for offset in layout),
             beside=tuple(parts[_BESIDE.format(k)] for k in range(_as(int, manifest["beside"]))),
             process=tuple(_as(str, name) for name in manifest["process"]),
-            source=parts[_SOURCE].decode(), loops=parts[_LOOPS].decode())
+            source=parts[_SOURCE].decode(), loops=parts[_LOOPS].decode(),
+            vectorize=_as(bool, manifest["vectorize"]), unroll=_as(bool, manifest["unroll"]))
     except ModuleError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError, TedslError) as error:

@@ -48,7 +48,7 @@ def loaded_module(image: Image, where: str) -> Module:
                           hint="load the library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
     target = Target(image.target)
     sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
-               "asm": lambda: assembly(optimize(image.source, target, vectorize=True), target)}
+               "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
     try:
         return linked_module(image, sources, target, lambda: image)
     except (InternalError, LoweringError) as error:

@@ -1,0 +1,70 @@
+"""What stands behind the content of a shared library: the image of its module without the code, and a CRC of the whole file.
+
+    ELF | archive | magic, 8 bytes | bytes of the archive, 8 | CRC-32 of everything before, 4
+
+Loaders of programs do not look there. It is compared before a library is loaded: to load a damaged one can end the process.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass, replace
+
+from tedsl.errors import ModuleError
+from tedsl.runtime.modules.container import pack, unpack
+from tedsl.runtime.modules.image import Image, image_of
+
+_MAGIC = b"tedslso1"
+_END = struct.Struct("<8sQ")
+_CRC = struct.Struct("<I")
+_LIBRARY = "library.json"
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a shared library says about itself. symbols: by which a loader calls the versions of each kernel.
+    build: what stands at `build_symbol` in its memory.
+    """
+
+    image: Image
+    symbols: dict[str, list[str]]
+    needed: tuple[str, ...]
+    build: str
+    build_symbol: str
+
+
+def sealed(content: bytes, described: Described) -> bytes:
+    """Returns the shared library `content` with its trailer."""
+    about = {"symbols": described.symbols, "needed": list(described.needed), "build": described.build,
+             "build_symbol": described.build_symbol}
+    archive = pack({**replace(described.image, code=b"").parts(), _LIBRARY: json.dumps(about).encode()})
+    whole = content + archive + _END.pack(_MAGIC, len(archive))
+    return whole + _CRC.pack(zlib.crc32(whole))
+
+
+def described(data: bytes, where: str) -> Described:
+    """Returns what the shared library `data` says about itself. ModuleError, which names the file `where`, says why it is none
+    of tedsl's, or that it is damaged.
+    """
+    again = "copy the file again, or export the module again"
+    if data[:4] != b"\x7fELF":
+        raise ModuleError(f"{where} is {f'not a shared library: it begins with {data[:4]!r}' if data else 'empty'}", hint=again)
+    end = len(data) - _END.size - _CRC.size
+    magic, length = _END.unpack_from(data, end) if end > 0 else (b"", 0)
+    if magic != _MAGIC or length > end:
+        raise ModuleError(f"{where} has no trailer of tedsl: it is cut off, stripped, or the library of somebody else",
+                          hint="call functions of other libraries with tir.call_extern or ctypes; strip a library before "
+                               "export_library writes it, by fcompile")
+    if _CRC.unpack_from(data, len(data) - _CRC.size)[0] != zlib.crc32(memoryview(data)[:-_CRC.size]):
+        raise ModuleError(f"{where} is damaged: its content and its CRC differ", hint=again)
+    pieces = unpack(data[end - length:end], where)
+    image = image_of(pieces, where)
+    try:
+        about = json.loads(pieces[_LIBRARY])
+        symbols = {str(name): [str(symbol) for symbol in given] for name, given in about["symbols"].items()}
+        return Described(image, symbols, tuple(map(str, about["needed"])), str(about["build"]),
+                         str(about["build_symbol"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModuleError(f"{where} is not a module that tedsl wrote: {error}", hint=again) from error
