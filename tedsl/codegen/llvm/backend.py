@@ -153,7 +153,7 @@ def _image(kernels: Sequence[Kernel], source: str, target: Target, optimized: Ca
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=k.runs_long) for k in kernels]
-    whole = "\n".join([source, entry.DECLARATIONS if entries else "", *calls, *entries])
+    whole = "\n".join([source, entry.declarations(source) if entries else "", *calls, *entries])
     code = object_code(optimized(whole), target, effort=0 if quick else 3, imported=bool(imports))
     process = process_functions(imports, code)
     return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,

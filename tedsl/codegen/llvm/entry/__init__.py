@@ -3,7 +3,7 @@
 `checks.py` emits the checks, for any kind of caller; `numpy_arrays.py` the entry point for Python, which reads numpy arrays.
 """
 
-from tedsl.codegen.llvm.entry.numpy_arrays import DECLARATIONS, entry_source
+from tedsl.codegen.llvm.entry.numpy_arrays import declarations, entry_source
 from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source
 
-__all__ = ["DECLARATIONS", "KernelSymbol", "call_source", "entry_source"]
+__all__ = ["KernelSymbol", "call_source", "declarations", "entry_source"]

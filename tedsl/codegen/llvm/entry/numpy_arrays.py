@@ -44,13 +44,17 @@ declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
-declare double @llvm.fabs.f64(double)
-declare double @llvm.copysign.f64(double, double)
 """
+_INTRINSICS = ("declare double @llvm.fabs.f64(double)", "declare double @llvm.copysign.f64(double, double)")
 
 # How a number of the type in which it travels becomes a Python object.
 _FROM_NUMBER = {"i64": "PyLong_FromLongLong", "u64": "PyLong_FromUnsignedLongLong", "bool": "PyBool_FromLong",
                 "double": "PyFloat_FromDouble"}
+
+
+def declarations(source: str) -> str:
+    """Returns the declarations that entry points need beside the module `source`, which may declare intrinsics of LLVM too."""
+    return DECLARATIONS + "\n".join(line for line in _INTRINSICS if line not in source) + "\n"
 
 
 def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout, *, release: bool) -> str:
