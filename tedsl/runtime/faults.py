@@ -16,6 +16,14 @@ def provide_faults() -> None:
     register_func(FAULT, _fault, override=True)
 
 
+class _Number(int):
+    """A signed 64-bit integer that `{:u}` prints as the unsigned one of the same bits, and `{}` as "one of several" if it is
+    `ANY`."""
+
+    def __format__(self, spec: str) -> str:
+        return str(self % 2**64) if spec == "u" else "one of several" if self == ANY else str(self)
+
+
 def _fault(template: str, *values: int) -> NoReturn:
     """Raises AccessError with the integers `values` in the gaps of `template`."""
-    raise AccessError(template.format(*["one of several" if value == ANY else value for value in values]))
+    raise AccessError(template.format(*map(_Number, values)))

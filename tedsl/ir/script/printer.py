@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
 from typing import Any, TypeAlias
@@ -67,6 +68,7 @@ class ScriptPrinter(Printer):
     def name(self, node: Node, wanted: str, prefix: str) -> str:
         """A unique name for `node`: `wanted`, or with a number appended. Consecutive loops may share a name."""
         plain = wanted if wanted and wanted[0].isalpha() else prefix + wanted
+        plain += "_" * keyword.iskeyword(plain)
         unique = next(name for name in chain((plain,), (f"{plain}_{n}" for n in count(1))) if name not in self.active)
         self.active.add(unique)
         self.names[node] = unique

@@ -332,7 +332,13 @@ class AccessChecker(ScopedRewriter):
 
     def message(self, access: Node, place: BoundedIndex) -> str:
         return f"{self.placed(access)} leaves its memory: {place.where} has the indices {_range_text(place)} and the index " \
-               f"is {shown(place.index)}"
+               f"is {shown(place.index)}{self.by_data(access, place)}"
+
+    def by_data(self, access: Node, place: BoundedIndex) -> str:
+        """What to do about a store whose index depends on data, which is not clamped as that of a read; "" for others."""
+        stores = isinstance(access, (Store, BufferStore)) and self.depends_on_data(place.index)
+        instead = "pass indices in range, or store under a condition"
+        return f"; it depends on data, and stores are not clamped: {instead}" if stores else ""
 
     def refusal(self, access: Node, place: BoundedIndex, example: SearchResult) -> LoweringError:
         low, high = self.analyzer.bounds(place.index) if place.index.dtype.lanes == 1 else (None, None)
@@ -377,9 +383,9 @@ def _need(facts: Facts | None, lazy: dict[Eager, None]) -> None:
 def _access_text(access: Node) -> str:
     """Words for `access`: "the store to A[i + 1]", "the read of A[i]"."""
     if isinstance(access, BufferStore):
-        return f"the store to {access.buffer.name}[{', '.join(map(shown, access.indices))}]"
+        return f"the store to {shown(BufferLoad(access.buffer, access.indices))}"
     if isinstance(access, Store):
-        return f"the store to {access.buffer_var.name}[{shown(access.index)}]"
+        return f"the store to {shown(Load(access.value.dtype, access.buffer_var, access.index))}"
     return f"the read of {shown(access)}"
 
 

@@ -396,7 +396,9 @@ class Checker(ScopedRewriter):
         where = self.line or (f"stage {self.stage}" if self.stage else "")
         where = "\n  in " + where.replace("{", "{{").replace("}", "}}") if where else ""
         loops = "\n  loops: " + ", ".join(f"{var.name} = {{}}" for var in self.loops) if self.loops else ""
-        values = [build.cast(INT64, value) for value in (*place, *more, *self.loops)]
+        given = (*place, *more, *self.loops)
+        values = [build.cast(INT64, value) for value in given]
+        problem = _with_unsigned_gaps(problem, given)
         call = build.call("tir.call_packed", StringImm(FAULT), StringImm(problem + where + loops), *values, dtype_="int32")
         return IfThenElse(condition, Evaluate(call))
 
@@ -405,6 +407,12 @@ class Checker(ScopedRewriter):
 
 def _named(memory: CheckedMemory) -> str:
     return f"{memory.name}[{', '.join('{}' for _ in memory.extents)}]"
+
+
+def _with_unsigned_gaps(problem: str, values: Sequence[Expr]) -> str:
+    """Returns the template with the gaps of unsigned 64-bit values marked: they are passed as signed ones."""
+    head, *tails = problem.split("{}")
+    return head + "".join(("{:u}" if value.dtype == "uint64" else "{}") + tail for tail, value in zip(tails, values))
 
 
 def _under(conditions: Sequence[Expr], stmt: Stmt) -> Stmt:

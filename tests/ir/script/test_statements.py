@@ -142,6 +142,12 @@ def test_names_of_one_spelling_get_numbers():
     assert script(SeqStmt((Evaluate(Var("at")), long))) == "at\nat_1 = x*16384 + y*16\nP[at_1 : at_1+16] = Q[at_1 : at_1+16]"
 
 
+def test_a_name_that_is_a_word_of_python_gets_an_underscore():
+    first, second = Var("for", "int32"), Var("for", "int32")
+    text = script(PrimFunc([first, second], Evaluate(build.add(first, second))))
+    assert "def main(for_: int32, for__1: int32)" in text and "for_ + for__1" in text
+
+
 def test_show_prints_in_colour_where_it_is_wanted():
     func = PrimFunc((), loop(i, 4, Evaluate(i)))
     plain, colour = io.StringIO(), io.StringIO()

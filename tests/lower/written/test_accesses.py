@@ -84,7 +84,7 @@ def test_a_vector_that_reaches_beyond():
     @built(B)
     def f(ib, b):
         b[tir.Ramp(6, 1, 4)] = 0.0
-    refuses(f, r"the store to B\[6 \+ arange\(4\)\] is outside: .* it is 9")
+    refuses(f, r"the store to B\[6:10\] is outside: .* it is 9")
 
 
 def test_local_memory_has_its_own_size():
@@ -231,7 +231,7 @@ def test_a_read_by_data_is_clamped_and_a_write_is_checked():
     kernel(b, np.array([1, 1, 7], "int32"))
     assert b.tolist() == [0, 2, 0, 0, 0, 0, 0, 1]
     for bad in (8, -1, 2**31 - 1, -(2**31)):
-        with pytest.raises(ArgumentError, match=r"the store to B\[I\[i\]\] leaves its memory"):
+        with pytest.raises(ArgumentError, match=r"the store to B\[I\[i\]\] leaves its memory.*stores are not clamped"):
             kernel(b, np.array([bad], "int32"))
 
     @built(A, B, I)

@@ -50,6 +50,15 @@ def test_a_wrong_index_is_found_with_its_stage_and_value(kind):
             kernel(*arrays(i11=value))
 
 
+def test_an_unsigned_index_is_shown_unsigned():
+    where = te.placeholder((4,), "uint64", name="K")
+    out = te.compute((4,), lambda i: TABLE[where[i]], name="C")
+    kernel = built("check", te.create_schedule(out.op), [TABLE, where, out])
+    for value in (2**63 + 1, 2**63, 2**64 - 1):
+        with pytest.raises(AccessError, match=rf"reads A\[{value}\]: index {value} of dimension 0 is not in \[0, 8\)"):
+            kernel(np.zeros(8, "float32"), np.full(4, value, "uint64"), np.zeros(4, "float32"))
+
+
 def test_clamped_trusted_and_checked_loops():
     for mode, clamps, faults in (("clamp", True, False), ("check", False, True), ("trust", False, False)):
         with data_index(mode):
