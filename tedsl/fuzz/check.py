@@ -260,11 +260,16 @@ def machine_code(case: Case, lowered: PrimFunc, target: Target, options: PassCon
 def same_bits(case: Case, ready: PrimFunc, outcome: Run, expected: Expected, way: str) -> None:
     interpreter = Run(case, expected)
     run(ready, interpreter.arguments)
+    same_outputs(case, outcome, interpreter, f"{way}: machine code and the interpreter")
+
+
+def same_outputs(case: Case, one: Run, other: Run, ways: str) -> None:
+    """Raise Disagreement unless two runs have equal outputs to the bit; NaN equals NaN. ways: both, in words."""
     for name in case.outputs:
-        a, b = outcome.output(name), interpreter.output(name)
+        a, b = one.output(name), other.output(name)
         same = (a == b) | ((a != a) & (b != b))
         if not same.all():
-            raise Disagreement(way, f"{name}: machine code and the interpreter differ in {(~same).sum()} elements")
+            raise Disagreement(ways, f"{name} differs in {(~same).sum()} elements")
 
 
 def show(case: Case) -> None:

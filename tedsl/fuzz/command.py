@@ -14,6 +14,7 @@ import itertools
 import sys
 import time
 
+from tedsl.fuzz.in_c import run_in_c
 from tedsl.fuzz.malformed.nodes import PRELUDE
 from tedsl.fuzz.malformed.run import outcome_of as malformed_outcome
 from tedsl.fuzz.malformed.run import run_script, script_of, summary
@@ -29,7 +30,10 @@ def run(options: argparse.Namespace) -> int:
     seeds = itertools.count(options.seed) if options.count is None else range(options.seed, options.seed + options.count)
     seconds = options.seconds if options.seconds is not None else (60.0 if options.count is None else float("inf"))
     progress = _Progress() if sys.stderr.isatty() else None
-    if options.malformed:
+    if options.target:
+        report = run_in_c(seeds, options.target, jobs=options.jobs, seconds=seconds, progress=progress)
+        print(report.text(every=False))
+    elif options.malformed:
         report = run_many(seeds, step=run_script, jobs=options.jobs, seconds=seconds, progress=progress)
         print(summary(report))
     else:
@@ -45,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--malformed", action="store_true", help="malformed input instead of programs")
+    parser.add_argument("--target", help='programs for a target of kind c, as "c -cc=clang", many in one file')
     parser.add_argument("--seconds", type=float, help="how long to go on; 60 unless --count is given")
     parser.add_argument("--count", type=int, help="how many sequences")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first sequence")

@@ -70,10 +70,11 @@ Outcome = tuple[str, str]  # the kind of what happened, and its words
 
 def outcome_of(case: Case, **options: Any) -> Outcome | None:
     """None if all ways agree, else the kind of failure and its details."""
-    return _outcome(lambda: check(case, **options))
+    return outcome_of_step(lambda: check(case, **options))
 
 
-def _outcome(step: Callable[[], Any]) -> Outcome | None:
+def outcome_of_step(step: Callable[[], Any]) -> Outcome | None:
+    """None if `step` does what it should, else the kind of failure and its details."""
     try:
         step()
     except Refused as refusal:
@@ -120,11 +121,11 @@ def run_seed(seed: int, report: Report, group: Group | None = None) -> Group | N
             return None
     made: list[tuple[Case, Scheduler]] = []
     drawn = group
-    outcome = _outcome(lambda: made.append(drawn.sequence(seed)))
+    outcome = outcome_of_step(lambda: made.append(drawn.sequence(seed)))
     if outcome is None:
         case, scheduler = made[0]
         report.drawn(case, scheduler)
-        outcome = _outcome(lambda: _check(seed, case, scheduler, drawn.expected))
+        outcome = outcome_of_step(lambda: _check(seed, case, scheduler, drawn.expected))
         report.outcome(seed, case, outcome)
     else:
         report.findings.append(Finding(seed, f"while drawing: {outcome[0]}", outcome[1]))

@@ -14,8 +14,8 @@ from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.protocol import RuntimeModule
 from tedsl.runtime.timing import TimingResult
 
-_FORMATS = {"": "ll", "ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir": "tir"}
-TITLES = {"ll": "LLVM IR", "asm": "Assembly", "tir": "Loops"}  # of the formats, in a notebook
+_FORMATS = {"ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir": "tir", "c": "c", "h": "h"}
+TITLES = {"ll": "LLVM IR", "asm": "Assembly", "tir": "Loops", "c": "C", "h": "Header"}  # of the formats, in a notebook
 
 
 @with_entries
@@ -79,13 +79,15 @@ class Module:
         return self._target
 
     def get_source(self, fmt: str = "") -> Text:
-        """Returns the module as text: "ll" (LLVM IR, the default), "asm" (assembly) or "tir" (the loops, in TVM's notation).
+        """Returns the module as text: "ll" (LLVM IR), "asm" (assembly) or "tir" (the loops, in TVM's notation); for the target
+        "c" it is "c", "h" (the header) or "tir". The first of them is the default.
 
         A str that a console prints as it is, and a notebook shows as a block. Raises ArgumentError for any other format.
         """
-        if not isinstance(fmt, str) or fmt not in _FORMATS:
-            raise ArgumentError(f"get_source: there is no format {fmt!r}", hint='choose "ll", "asm" or "tir"')
-        form = _FORMATS[fmt]
+        form = next(iter(self._sources)) if fmt == "" else _FORMATS.get(fmt, "") if isinstance(fmt, str) else ""
+        if form not in self._sources:
+            *some, last = (f'"{name}"' for name in self._sources)
+            raise ArgumentError(f"get_source: there is no format {fmt!r}", hint=f"choose {', '.join(some)} or {last}")
         return Text(self._sources[form](), TITLES[form])
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
@@ -184,7 +186,7 @@ class Module:
         from tedsl.display.page import folded, fragment
 
         return fragment(repr(self), folded("Loops", self.get_source("tir"), is_open=True),
-                        folded("LLVM IR", self.get_source("ll")))
+                        folded(TITLES[next(iter(self._sources))], self.get_source()))
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{name}({self._calls[name].signature.names})" if name in self._calls else name

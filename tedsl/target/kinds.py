@@ -17,6 +17,7 @@ class TargetKind:
 
     keys: what schedules ask for ("cpu", "gpu"); options: those it takes beside the common ones.
     backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported on first use; "" for a kind without a backend.
+    portable: a target that names no processor means any, not this machine.
     """
 
     name: str
@@ -25,6 +26,7 @@ class TargetKind:
     max_num_threads: int | None = None  # in a block of threads, and side by side in a warp: of devices, if nothing else is said
     thread_warp_size: int | None = None
     backend: str = ""
+    portable: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -37,7 +39,8 @@ _GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_
         "registers_per_block", "max_shared_memory_per_block", "libs")
 KINDS = {k.name: k for k in (
     TargetKind("llvm", ("cpu",), _CPU, backend="tedsl.codegen.llvm.backend:LLVMBackend"),
-    TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:])),
+    TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:], "cc", "math", "parallel", "vectors"),
+               backend="tedsl.codegen.c.backend:CBackend", portable=True),
     TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32),
     TargetKind("nvptx", ("cuda", "gpu"), (*_GPU, "mtriple"), 1024, 32),
     TargetKind("rocm", ("rocm", "gpu"), (*_GPU, "mtriple", "mattr"), 256, 64),

@@ -65,12 +65,21 @@ class Target:
     @property
     def is_host(self) -> bool:
         """Tells whether the notation names no processor, so that it means the machine it runs on."""
+        return self._names_none and not self.kind.portable
+
+    @property
+    def _names_none(self) -> bool:
         return self._is_cpu and not (self.mcpu or self.mattr or self.mtriple)
+
+    @property
+    def is_portable(self) -> bool:
+        """Tells whether the notation means any processor, so that nothing is known of it."""
+        return self._names_none and self.kind.portable
 
     @functools.cached_property
     def triple(self) -> str:
-        """Architecture, vendor and system, as LLVM writes them."""
-        return self.mtriple or host().triple
+        """Architecture, vendor and system, as LLVM writes them; "unknown" for code that runs on any."""
+        return "unknown" if self.is_portable else self.mtriple or host().triple
 
     @functools.cached_property
     def arch(self) -> str:
@@ -144,7 +153,7 @@ class Target:
         """Tells whether this machine can run the code: same architecture, and no feature that it lacks."""
         if not self._is_cpu or self.kind.name not in ("llvm", "c"):
             return False
-        if self.is_host:
+        if self._names_none:
             return True
         have = host().features | {"sse", "sse2", "neon", "fp-armv8"}
         return self.platform == _platform(host().triple) and self.features <= have
@@ -302,7 +311,7 @@ def _option_text(value: Any) -> str:
 
 def _check_features(target: Target) -> None:
     """Refuses names that LLVM would ignore in silence."""
-    if target.kind.name != "llvm":
+    if target.kind.name not in ("llvm", "c") or target.is_portable:
         return
     wrong = [f for f in target.mattr if f[:1] not in ("+", "-")]
     if wrong:

@@ -78,7 +78,7 @@ class LLVMBackend:
             check_fitting(func)
         graph = CallGraph({func.name: func for func in funcs})
         check_calls(graph)
-        calls, kernels = _with_calls(graph, [make_kernel(func, target, config) for func in funcs])
+        calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
         versions = [func for kernel in kernels for func in kernel.versions()]
         imports = imports_of(versions, target)
         source = emit_module(versions, target, imports.functions, calls)
@@ -127,7 +127,7 @@ def make_kernel(func: PrimFunc, target: Target, config: PassConfig) -> Kernel:
     return Kernel(signature, general, compact)
 
 
-def _with_calls(graph: CallGraph, kernels: Sequence[Kernel]) -> tuple[ModuleCalls, list[Kernel]]:
+def with_calls(graph: CallGraph, kernels: Sequence[Kernel]) -> tuple[ModuleCalls, list[Kernel]]:
     """Returns the calls among the functions, and the kernels; those that call each other share their messages."""
     connected, messages = graph.connected(), Messages()
     kernels = [replace(k, shared=messages) if k.general.name in connected else k for k in kernels]

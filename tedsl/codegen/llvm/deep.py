@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tedsl.codegen.llvm.branch import before, is_cheap, steps_of
-from tedsl.codegen.llvm.emitter import Emitter, wraps
+from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.indices.values import is_index
 from tedsl.ir.expr import Call, Cast, CompareOp, Expr, Let, Load, Ramp, Select, StringImm
 from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, IF_THEN_ELSE
+from tedsl.ir.walk.index_arithmetic import wraps
 
 Task = tuple[Expr, bool] | Callable[[], Any]
 

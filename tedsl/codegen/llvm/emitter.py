@@ -15,10 +15,11 @@ from tedsl.codegen.llvm.sink import Sink
 from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError, type_in_words
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Add, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Mul, Sub, Var
+from tedsl.ir.expr import Expr, IntImm, Var
 from tedsl.ir.stmt import Allocate
 from tedsl.ir.walk.certain import Certain
 from tedsl.ir.walk.fresh_stack import Descent
+from tedsl.ir.walk.index_arithmetic import wraps
 from tedsl.target import Target
 
 DEEP = 60  # nested calls of `value` after which `deep` takes over; each takes three Python frames
@@ -132,14 +133,6 @@ class Mask:
 
     register: str
     lanes: int
-
-
-_ARITHMETIC = frozenset((Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod))
-
-
-def wraps(e: Expr) -> bool:
-    """Tells whether `e` must be computed as data even inside an index: narrow and unsigned arithmetic wraps there too."""
-    return type(e) in _ARITHMETIC and not (e.dtype.is_int and e.dtype.bits >= 32)
 
 
 class Emitter(Sink):

@@ -99,3 +99,11 @@ def widens(source: DType, target: DType) -> bool:
     """Whether a cast from integer dtype `source` to `target` preserves every value."""
     return source.is_integer and target.is_integer and (
         (source.code == target.code and source.bits <= target.bits) or (source.is_uint and source.bits < target.bits))
+
+
+def wraps(e: Expr) -> bool:
+    """Tells whether `e` must be computed as data even inside an index: narrow and unsigned arithmetic wraps there too."""
+    return type(e) in _WRAPPING and not (e.dtype.is_int and e.dtype.bits >= 32)
+
+
+_WRAPPING = frozenset((Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod))

@@ -1,0 +1,91 @@
+"""Compiles lowered functions into a module of C: its text at once, its machine code when it is first called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tedsl.codegen.c.dialect import dialect_of
+from tedsl.codegen.c.emit import CFunction, c_function, emit_module
+from tedsl.codegen.c.running.program import Program, SourceCall
+from tedsl.codegen.c.text.header import header_text
+from tedsl.codegen.c.text.names import is_identifier
+from tedsl.codegen.calls.check import check_calls
+from tedsl.codegen.calls.graph import CallGraph
+from tedsl.codegen.llvm.abi import FIRST_ASSERTION, assertion_messages
+from tedsl.codegen.llvm.backend import Kernel, make_kernel, with_calls
+from tedsl.codegen.llvm.calls.callees import ModuleCalls
+from tedsl.codegen.llvm.fitting import check_fitting
+from tedsl.errors import ArgumentError
+from tedsl.ir.func import IRModule, PrimFunc
+from tedsl.ir.text import text as loops_text
+from tedsl.passes.config import PassConfig
+from tedsl.runtime.module import Module
+from tedsl.target.target import Target
+
+COMPACT = "_compact"  # after the name of a function: its version for compact arrays
+
+
+class CBackend:
+    """The backend of targets of kind `c`."""
+
+    def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
+        _check_names([func.name for func in funcs])
+        for func in funcs:
+            check_fitting(func)
+        graph = CallGraph({func.name: func for func in funcs})
+        check_calls(graph)
+        calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
+        return module_of(kernels, target, calls, quick=quick)
+
+
+def module_of(kernels: Sequence[Kernel], target: Target, calls: ModuleCalls | None = None, *, quick: bool = False) -> Module:
+    """Returns the module of `kernels`, which are lowered for `target`. calls: those among them."""
+    functions = [function for kernel in kernels for function in versions(kernel)]
+    source = emit_module(functions, dialect_of(target), () if calls is None else calls.callees)
+    program = Program(source, functions, target, quick)
+    checked = {kernel.general.name: _call(kernel, program) for kernel in kernels}
+    sources: dict[str, Callable[[], str]] = {
+        "c": lambda: source,
+        "h": lambda: header_text(functions, source),
+        "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in kernels})),
+    }
+    return Module(checked, checked, sources, target)
+
+
+def versions(kernel: Kernel) -> list[CFunction]:
+    """Returns the functions of a kernel in C: that for compact arrays first, if there is one."""
+    general = c_function(kernel.general.name, kernel.general, kernel.signature, _statuses(kernel, kernel.general))
+    if kernel.compact is None:
+        return [general]
+    compact = c_function(kernel.general.name + COMPACT, kernel.compact, kernel.signature, _statuses(kernel, kernel.compact))
+    return [compact, general]
+
+
+def _statuses(kernel: Kernel, func: PrimFunc) -> dict[str, int]:
+    """Returns the status of each message of `func`, a version of `kernel`."""
+    messages = assertion_messages(func)
+    if kernel.shared is not None:
+        return {message: kernel.shared.status(kernel.general.name, message) for message in messages}
+    before = FIRST_ASSERTION if func is kernel.general else FIRST_ASSERTION + len(assertion_messages(kernel.general))
+    return {message: before + k for k, message in enumerate(messages)}
+
+
+def _call(kernel: Kernel, program: Program) -> SourceCall:
+    name, compact = kernel.general.name, ""
+    scalars: tuple[object, ...] = ()
+    if kernel.compact is not None:
+        compact = name + COMPACT
+        scalars = kernel.symbol(kernel.compact).scalars
+    return SourceCall(kernel.signature, program, name, compact, scalars, kernel.messages)  # type: ignore[arg-type]
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuses names of functions that C cannot have, or that clash with each other."""
+    for name in names:
+        if not is_identifier(name):
+            raise ArgumentError(f"a function in C cannot be named {name!r}: a name has letters, digits and single underscores, "
+                                "and is neither a word of C or C++ nor one of their library",
+                                hint='build(..., name="fused_add")')
+        if name + COMPACT in names:
+            raise ArgumentError(f"one module cannot hold {name!r} and {name + COMPACT!r}: so the version of {name!r} for "
+                                "compact arrays is called", hint="rename one of them")

@@ -1,0 +1,43 @@
+"""The dialect of C that is written: how vectors, parallel loops and mathematical functions are spelled.
+
+All that a language of the C family says in its own way is asked here, so that a second language is a second Dialect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tedsl.errors import ArgumentError
+from tedsl.target.target import Target
+
+CHOICES = {"vectors": ("loops", "gcc"), "math": ("libm", "own"), "parallel": ("launcher", "omp", "serial")}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """C99 that a C++ compiler takes too.
+
+    vectors: "loops" of a fixed number of lanes, or vector types of "gcc" (which clang has too). math: functions of "libm", or
+    our "own" ones. parallel: parallel loops call a "launcher", are annotated for "omp", or run "serial".
+    fma: whether fused multiply-adds are an instruction of the machine.
+    """
+
+    vectors: str = "loops"
+    math: str = "libm"
+    parallel: str = "launcher"
+    fma: bool = False
+
+    helper: str = "static inline"  # before a function that is used in this file only
+    restrict: str = "TEDSL_RESTRICT"  # of a pointer whose memory no other pointer reaches
+
+
+def dialect_of(target: Target) -> Dialect:
+    """Returns the dialect that the options of `target` choose; ArgumentError for a choice that there is not."""
+    chosen = {}
+    for option, known in CHOICES.items():
+        choice = str(target.attrs.get(option, known[0]))
+        if choice not in known:
+            raise ArgumentError(f"the option {option} of target {target} is {choice!r}",
+                                hint=f"choose {' or '.join(f'-{option}={name}' for name in known)}")
+        chosen[option] = choice
+    return Dialect(**chosen, fma=target.has_fma)

@@ -1,0 +1,1 @@
+"""The C compiler of this machine, and modules that it has compiled."""

@@ -1,0 +1,1 @@
+"""Statements in C: loops, parallel loops, allocations, assertions."""

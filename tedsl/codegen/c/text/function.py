@@ -1,0 +1,38 @@
+"""The text of one function: its header, and its lines without what nothing uses."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from tedsl.codegen.c.emitter import Emitter
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CONSTANT = re.compile(r"\s*(?:(?:static )?const [\w ]*?(?:\*(?:\w+ )?const )?|\w+ \*(?:\w+ )?const )(\w+)(?:\[\d+\])? = (.*);")
+_ARRAY = re.compile(r"\s*(?:TEDSL_ALIGNED )?(\w+) (\w+)\[\d+\](?: = \{0\})?;")
+
+
+def finished(out: Emitter, header: str, parameters: list[str]) -> list[str]:
+    """Returns the lines of the function `header` that `out` has written; compilers have nothing to warn of in them.
+
+    parameters: their names, of which those that are not used are said to be so.
+    """
+    lines = out.blocks[0].lines
+    counts = Counter(word for line in lines for word in _WORD.findall(line))
+    lines = _without_unused(lines, counts)
+    unused = [f"    (void){name};" for name in parameters if not counts[name]]
+    return [header, "{", *unused, *("    " + line if line else line for line in lines), "}"]
+
+
+def _without_unused(lines: list[str], counts: Counter[str]) -> list[str]:
+    """Drops constants that no other line uses, and then those that only they used."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        match = _CONSTANT.fullmatch(line) or _ARRAY.fullmatch(line)
+        name = match.group(match.lastindex if match.re is _ARRAY else 1) if match and match.lastindex else ""
+        words = Counter(_WORD.findall(line))
+        if name and counts[name] == words[name] and "tedsl_parallel_launch" not in line:
+            counts.subtract(words)
+            continue
+        kept.append(line)
+    return kept[::-1]

@@ -1,0 +1,75 @@
+"""The text of modules in C, which needs no compiler."""
+
+import pytest
+
+import tedsl
+from tedsl import te
+from tests.codegen.c import programs
+
+
+def test_a_sum_is_loops_with_the_names_of_the_schedule(golden):
+    golden(programs.text(programs.added()))
+
+
+def test_a_tiled_product_in_parallel_calls_a_launcher(golden):
+    golden(programs.text(programs.product()))
+
+
+def test_the_header_declares_kernels_and_launcher(golden):
+    golden.sections(added=programs.text(programs.added(), fmt="h"), product=programs.text(programs.product(), fmt="h"))
+
+
+def test_arithmetic_of_every_kind(golden):
+    """Wrapping sums, floor divisions, shifts, casts and 16-bit floats are calls of small functions."""
+    a, b = te.placeholder((8,), "int32", name="A"), te.placeholder((8,), "int8", name="B")
+    h = te.placeholder((8,), "float16", name="H")
+    outs = [te.compute((8,), lambda i: a[i] * 3 + a[i] // (a[i] - 1), name="sums"),
+            te.compute((8,), lambda i: (a[i] << 3) ^ (b[i].astype("int32") >> a[i]), name="bits"),
+            te.compute((8,), lambda i: h[i] * h[i] + h[i], name="halves"),
+            te.compute((8,), lambda i: (h[i].astype("float32") * 2.5).astype("int8") + b[i], name="casts"),
+            te.compute((8,), lambda i: te.if_then_else(i > 2, a[a[i] % 8], te.clz(a[i])), name="choices")]
+    golden(programs.text((te.create_schedule([out.op for out in outs]), [a, b, h, *outs])))
+
+
+def test_large_and_symbolic_memory_is_a_workspace(golden):
+    n = te.var("n")
+    a = te.placeholder((n, n), name="A")
+    b = te.compute((n, n), lambda i, j: a[j, i] + 1.0, name="B")
+    c = te.compute((n, n), lambda i, j: b[j, i] * 2.0, name="C")
+    golden(programs.text((te.create_schedule(c.op), [a, c])))
+
+
+def test_text_does_not_depend_on_this_machine():
+    assert "fmaf(" not in programs.text(programs.product())
+    assert "fmaf(" in programs.text(programs.product(), "c -mcpu=haswell")
+
+
+def test_get_source_says_which_formats_there_are():
+    s, args = programs.added()
+    mod = tedsl.build(s, args, "c")
+    assert mod.get_source() == mod.get_source("c")
+    assert mod.type_key == "c"
+    assert "for (C" in str(mod.get_source("tir")) or "C" in str(mod.get_source("tir"))
+    with pytest.raises(tedsl.TedslError, match="no format 'll'") as error:
+        mod.get_source("ll")
+    assert 'choose "c", "h" or "tir"' in str(error.value)
+
+
+def test_lower_prints_the_same_loops_for_c():
+    s, args = programs.added()
+    with tedsl.target.Target("c"):
+        inside = str(tedsl.lower(s, args, simple_mode=True))
+    assert inside == str(tedsl.lower(*programs.added(), simple_mode=True))
+
+
+def test_expressions_of_any_depth_are_written():
+    a = te.placeholder((4,), "int32", name="A")
+
+    def deep(i):
+        value = a[i]
+        for k in range(3000):
+            value = te.max(value + (k % 7), a[i])
+        return value
+
+    b = te.compute((4,), deep, name="B")
+    assert programs.text((te.create_schedule(b.op), [a, b])).count("\n") > 300
