@@ -22,7 +22,7 @@ def inner_loops(text):
     for line in text.splitlines():
         if match := re.match(r"(\.L\w+):", line):
             label, lines = match[1], []
-        elif label is not None:
+        elif label is not None and not line.startswith("#"):  # a line of the loops
             lines.append(line.strip())
             if re.match(rf"\s*j\w+\s+{re.escape(label)}$", line):
                 found.append(lines)

@@ -62,6 +62,7 @@ class PassConfig:
     data_index: how an index that is read from data is kept inside its tensor. "clamp": the nearest element is read; "check":
     an AccessError names stage, index and value; "trust": not at all.
     offset_factor, data_alignment: of the buffers of arguments, as in tir.decl_buffer.
+    line_tables: objects say which printed loop each instruction belongs to. perf_map: perf is told the names of functions.
     add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
     selection: which passes run at all.
     """
@@ -80,6 +81,8 @@ class PassConfig:
     data_index: str = "clamp"
     offset_factor: int = 0
     data_alignment: int = -1
+    line_tables: bool = False
+    perf_map: bool = False
     add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())
     selection: Selection = field(default_factory=Selection)
 

@@ -40,6 +40,8 @@ KEYS = {
     "tir.offset_factor": _Key("offset_factor", wanted=int),
     "tir.data_alignment": _Key("data_alignment", wanted=int),
     "tir.add_lower_pass": _Key("add_lower_pass"),
+    "tedsl.line_tables": _Key("line_tables"),
+    "tedsl.perf_map": _Key("perf_map"),
 }
 
 _CURRENT: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextVar("tedsl_pass_contexts", default=())

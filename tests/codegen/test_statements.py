@@ -177,7 +177,7 @@ def parallel_function(start=0):
 @pytest.mark.parametrize("vectorize", [False, True])
 def test_parallel_loops_run_on_the_pool(vectorize, start):
     kernel = Kernel(parallel_function(start), vectorize=vectorize)
-    assert "define internal i32 @f.kernel.parallel0(ptr noalias %env, i64 %begin, i64 %end)" in kernel.text
+    assert "define internal i32 @f.kernel.b.parallel0(ptr noalias %env, i64 %begin, i64 %end)" in kernel.text
     assert "!noalias" in kernel.text
     for n, w in ((1, 5), (37, 11), (0, 4), (100, 64)):
         x = np.random.default_rng(0).random((n, w)).astype("f")

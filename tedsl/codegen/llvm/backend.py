@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tedsl.codegen.calls.check import check_calls
@@ -12,6 +13,9 @@ from tedsl.codegen.calls.graph import CallGraph
 from tedsl.codegen.llvm import entry
 from tedsl.codegen.llvm.abi import COMPACT, assertion_messages, kernel_arguments, kernel_name
 from tedsl.codegen.llvm.calls.callees import Messages, ModuleCalls, module_calls
+from tedsl.codegen.llvm.debug.lines import PrintedLoops, print_loops, write_loops
+from tedsl.codegen.llvm.debug.listing import listing
+from tedsl.codegen.llvm.debug.watchers import Watchers
 from tedsl.codegen.llvm.effort import has_short_loops, needs_vectorizer
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.fitting import check_fitting
@@ -81,14 +85,16 @@ class LLVMBackend:
         calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
         versions = [func for kernel in kernels for func in kernel.versions()]
         imports = imports_of(versions, target)
-        source = emit_module(versions, target, imports.functions, calls)
+        loops = print_loops(versions) if config.line_tables else None
+        emit = functools.partial(emit_module, versions, target, imports.functions, calls)
+        source = emit(None if loops is None else (loops, write_loops(loops.text, funcs[0].name)))
         vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))
         optimized = functools.partial(optimize, target=target, vectorize=vectorize, unroll=unroll,
                                       link=functools.partial(link_into, texts=imports.texts, target=target) if imports.texts
                                       else None)
         sources = {
             "ll": lambda: linked_text(source, imports.texts, target) if imports.texts else source,
-            "asm": lambda: assembly(optimized(source), target),
+            "asm": lambda: _listing(versions, target, emit, optimized),
             "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in kernels})),
         }
         if not target.runs_here:
@@ -97,8 +103,15 @@ class LLVMBackend:
                              lambda: replace(_image(kernels, source, target, optimized, sources, quick, imports),
                                              vectorize=vectorize, unroll=unroll))
         image = replace(_image(kernels, source, target, optimized, {}, quick, imports), vectorize=vectorize, unroll=unroll)
-        return linked_module(image, sources, target,
-                             lambda: replace(image, source=sources["ll"](), loops=sources["tir"]()))
+        return linked_module(image, sources, target, lambda: replace(image, source=sources["ll"](), loops=sources["tir"]()),
+                             Watchers(config.perf_map))
+
+
+def _listing(versions: Sequence[PrimFunc], target: Target, emit: Callable[[tuple[PrintedLoops, Path]], str],
+             optimized: Callable[[str], Any]) -> str:
+    """Returns the assembly of the functions that `emit` writes as LLVM IR, with the printed loops between the instructions."""
+    loops = print_loops(versions)
+    return listing(assembly(optimized(emit((loops, Path("loops")))), target), loops.text, target.arch)
 
 
 def _check_names(names: Sequence[str]) -> None:

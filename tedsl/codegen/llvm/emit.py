@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tedsl.codegen.llvm import abi, deep, expr, frame, loads_stores, stmt, streaming
 from tedsl.codegen.llvm.calls.callees import BODY, ModuleCalls, plain_name
+from tedsl.codegen.llvm.debug.lines import PrintedLoops
+from tedsl.codegen.llvm.debug.table import LineTable
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.indices import division, rules
 from tedsl.codegen.llvm.indices import forms as ix
@@ -43,17 +46,23 @@ TABLES = Tables(_DATA, _INDEX, rules.index_leaf, {**stmt.STATEMENTS, Store: load
 
 
 def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None,
-                calls: ModuleCalls = ModuleCalls()) -> str:  # noqa: B008 - frozen
+                calls: ModuleCalls = ModuleCalls(),  # noqa: B008 - frozen
+                lines: tuple[PrintedLoops, Path] | None = None) -> str:
     """Returns the LLVM IR of the kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need.
 
-    imports: the functions that pragmas import, with their types if they are known. calls: those among `funcs`.
+    imports: the functions that pragmas import, with their types if they are known. calls: those among `funcs`. lines: the
+    printed loops and their file, for a line table.
     """
     module = ModuleText(target, TABLES, imports=imports or {}, callees=calls.callees)
     if target.arch == "x86-64":
         module.attributes = f'nounwind "prefer-vector-width"="{target.vector_bits}"'
+    if lines is not None:
+        module.line_table = LineTable(*lines, module.add_metadata)
     kernels = [_emit_kernel(func, module, calls) for func in funcs]
     parts = [f'target triple = "{target.triple}"', *module.declarations.values(), *module.definitions.values(),
              *module.functions, *kernels, *(f"!{k} = {text}" for k, text in enumerate(module.metadata))]
+    if module.line_table is not None:
+        parts.append(module.line_table.named_metadata())
     return "\n\n".join(parts) + "\n"
 
 

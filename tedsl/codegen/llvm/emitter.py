@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tedsl.codegen.llvm.debug.table import LineTable
 from tedsl.codegen.llvm.indices.forms import AnyIndex, Atom, Index
 from tedsl.codegen.llvm.sink import Sink
 from tedsl.codegen.llvm.types import expect
@@ -69,6 +70,7 @@ class ModuleText:
     count: int = 0
     imports: Mapping[str, Any] = field(default_factory=dict)  # functions of other languages, with their types if known
     callees: Mapping[str, Any] = field(default_factory=dict)  # functions of this module that others of it call
+    line_table: LineTable | None = None
 
     def declare(self, name: str, text: str) -> str:
         """Declares the symbol `@name` by `text`, once for the module, and returns the symbol."""
@@ -157,6 +159,11 @@ class Emitter(Sink):
         self.stores_nontemporal = False  # whether an sfence must precede the return
         self.depth = 0
         self.descent = Descent()
+        self.subprogram = ""  # the function in the line table
+        if module.line_table is not None:
+            line = module.line_table.line_of(function.name)
+            self.subprogram = module.line_table.subprogram(function.name, line)
+            self.location = module.line_table.at(self.subprogram, line)
 
     # --- loads ------------------------------------------------------------------------------------------------------------
 
@@ -284,7 +291,21 @@ class Emitter(Sink):
         write = self.tables.statements.get(type(s))
         if write is None:
             raise InternalError(f"{type_in_words(s)} reached machine code: an earlier pass should have replaced it")
+        if self.module.line_table is None:
+            self.descent(write, self, s)
+            return
+        around = self.location
+        self.begin_at(s)
         self.descent(write, self, s)
+        self.location = around
+
+    def begin_at(self, s: Any) -> None:
+        """Sets the place in the line table of the instructions that follow to that of the statement `s`."""
+        if self.module.line_table is not None:
+            self.location = self.module.line_table.location(self.subprogram, s, self.location)
+
+    def text(self, header: str) -> str:
+        return super().text(f"{header} !dbg {self.subprogram}" if self.subprogram else header)
 
 
 def _by_level(term: tuple[Atom, int]) -> int:

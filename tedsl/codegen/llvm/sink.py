@@ -23,6 +23,7 @@ class Sink:
         self.known: list[dict[str, str]] = [{}]  # by region: instruction -> register
         self.level = 0
         self.block = "entry"
+        self.location = ""  # what ends each instruction: its place in the line table, if there is one
         self._count = 0
         self._names: set[str] = {"entry"}
 
@@ -43,7 +44,7 @@ class Sink:
         """Writes the instruction `rhs` here and returns its register."""
         self._count += 1
         name = f"%v{self._count}"
-        self.lines.append(f"  {name} = {rhs}")
+        self.lines.append(f"  {name} = {rhs}{self.location}")
         return name
 
     def pure(self, rhs: str, level: int) -> str:
@@ -55,7 +56,7 @@ class Sink:
         if name is None:
             self._count += 1
             name = known[rhs] = f"%v{self._count}"
-            self.places[level].append(f"  {name} = {rhs}")
+            self.places[level].append(f"  {name} = {rhs}{self.location}")
         return name
 
     def here(self, rhs: str) -> str:
@@ -65,7 +66,7 @@ class Sink:
         return self.pure(rhs, self.level)
 
     def line(self, text: str) -> None:
-        self.lines.append("  " + text)
+        self.lines.append(f"  {text}{self.location}")
 
     def start_block(self, label: str) -> None:
         self.lines.append(f"{label}:")

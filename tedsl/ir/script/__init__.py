@@ -31,6 +31,7 @@ from tedsl.ir.node import Node
 from tedsl.ir.operators import LazyEqual
 from tedsl.ir.script.printer import Places, ScriptPrinter
 from tedsl.ir.script.statements import SCRIPT
+from tedsl.ir.stmt import Stmt
 
 
 def script(node: Any, name: str | None = None) -> str:
@@ -40,6 +41,11 @@ def script(node: Any, name: str | None = None) -> str:
     if not isinstance(node, Node):
         return str(node)  # a number that stands for an expression
     return ScriptPrinter(SCRIPT, _places(node), name).text(node)
+
+
+def script_with_lines(func: PrimFunc, name: str | None = None) -> tuple[str, dict[Stmt, int]]:
+    """What `script` returns for a function, and the line of each of its statements, counted from 0."""
+    return ScriptPrinter(SCRIPT, _places(func), name).text_with_lines(func)
 
 
 def shown(value: Any) -> str:

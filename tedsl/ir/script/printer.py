@@ -12,6 +12,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.node import Node
 from tedsl.ir.script.wrap import wrapped
+from tedsl.ir.stmt import Stmt
 from tedsl.ir.text import Part, Printer
 from tedsl.ir.walk.equal import structural_equal
 
@@ -39,21 +40,34 @@ class ScriptPrinter(Printer):
         self.aliases: dict[str, str] = {}
         self.at_names: list[str] = []
         self.column = 0  # of the block that is being printed
+        self.lines: dict[Stmt, int] = {}  # where each statement begins, counted from 0, before long lines are wrapped
 
     def text(self, root: Node) -> str:
         """`root` with lines of at most 110 columns."""
-        return "\n".join([part for line in self.print(root).split("\n") for part in wrapped(line)])
+        return self.text_with_lines(root)[0]
+
+    def text_with_lines(self, root: Node) -> tuple[str, dict[Stmt, int]]:
+        """`root` with lines of at most 110 columns, and the line of each statement in it, counted from 0."""
+        parts: list[str] = []
+        begins: list[int] = []  # of each line before it is wrapped
+        for line in self.print(root).split("\n"):
+            begins.append(len(parts))
+            parts += wrapped(line)
+        return "\n".join(parts), {statement: begins[line] for statement, line in self.lines.items()}
 
     def print(self, root: Node) -> str:
         out: list[str] = []
         stack: list[Part] = [root]
-        nodes = 0
+        nodes = line = 0
         while stack:
             part = stack.pop()
             if isinstance(part, str):
                 out.append(part)
+                line += part.count("\n")
             elif isinstance(part, Node):
                 nodes += 1
+                if isinstance(part, Stmt):
+                    self.lines[part] = line
                 if nodes > LONGEST_LINE and isinstance(part, Expr):
                     out.append("...")
                 else:
@@ -61,6 +75,7 @@ class ScriptPrinter(Printer):
             elif isinstance(part, int):
                 out.append("\n" + " " * self.column)
                 nodes = 0
+                line += 1
             else:
                 stack.extend(reversed(part()))
         return "".join(out)

@@ -112,21 +112,15 @@ class Checks(Writer, ABC):
         normal = self.assign(f"bitcast i64 {self.assign(f'and i64 {up}, {-(1 << drop)}')} to double")
         magic = 1.5 * 2.0 ** (52 + lowest - mantissa)  # whose last bit is that of the smallest values
         small = self.assign(f"fsub double {self.assign(f'fadd double {value}, {double(magic)}')}, {double(magic)}")
-        size = self.magnitude(bits)
+        size = self.assign(f"call double @llvm.fabs.f64(double {value})")
         is_small = self.assign(f"fcmp olt double {size}, {double(2.0 ** lowest)}")
         result = self.assign(f"select i1 {is_small}, double {small}, double {normal}")
-        reach = self.magnitude(self.assign(f"bitcast double {result} to i64"))
+        reach = self.assign(f"call double @llvm.fabs.f64(double {result})")
         over = self.assign(f"fcmp oge double {reach}, {double(2.0 ** limit)}")
         finite = self.assign(f"select i1 {over}, double 0x7FF0000000000000, double {reach}")
-        sign = self.assign(f"and i64 {bits}, {-1 << 63}")
-        both = self.assign(f"or i64 {self.assign(f'bitcast double {finite} to i64')}, {sign}")
-        signed = self.assign(f"bitcast i64 {both} to double")
+        signed = self.assign(f"call double @llvm.copysign.f64(double {finite}, double {value})")
         is_nan = self.assign(f"fcmp uno double {value}, {value}")
         return self.assign(f"select i1 {is_nan}, double {value}, double {signed}")
-
-    def magnitude(self, bits: str) -> str:
-        """Emits the double whose bits are `bits` without their sign. No intrinsic is called: kernels beside declare those."""
-        return self.assign(f"bitcast i64 {self.assign(f'and i64 {bits}, {(1 << 63) - 1}')} to double")
 
     def bind(self, kind: str, given: dict[int, list[str]] | None = None) -> None:
         """Computes the variables that dimensions (or strides) of the arguments determine, and requires that they fit their

@@ -11,9 +11,11 @@ from dataclasses import astuple
 from typing import Any
 
 from tedsl.codegen.llvm.abi import COMPACT
+from tedsl.codegen.llvm.debug.watchers import NOBODY, Watchers
 from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, optimize
 from tedsl.errors import InternalError, LoweringError, ModuleError
+from tedsl.passes.context import PassContext
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
@@ -24,16 +26,19 @@ from tedsl.target.target import Target
 Sources = Mapping[str, Callable[[], str]]
 
 
-def linked_module(image: Image, sources: Sources, target: Target, again: Callable[[], Image]) -> Module:
+def linked_module(image: Image, sources: Sources, target: Target, again: Callable[[], Image],
+                  watchers: Watchers = NOBODY) -> Module:
     """Links `image` into the process and returns its functions.
 
     sources: functions that return the source text in each format. again: returns the image for a file, with all its texts.
+    watchers: who is told about the code.
     """
     layout = array_layout()
     has_entries = image.layout is not None and layout is not None and astuple(layout) == image.layout
     exports = [f"{name}.call" for k in image.kernels for name in _versions(k)]
     exports += [f"{k.name}.entry" for k in image.kernels] if has_entries else []
     library = jit.link(image.code, exports, beside=image.beside, process=image.process)
+    watchers.tell(image.code, exports[0], library.address(exports[0]))
     checked = {k.name: _checked_call(k, library) for k in image.kernels}
     functions: dict[str, Callable[..., Any]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
@@ -50,7 +55,8 @@ def loaded_module(image: Image, where: str) -> Module:
     sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
                "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
     try:
-        return linked_module(image, sources, target, lambda: image)
+        config = PassContext.current().options
+        return linked_module(image, sources, target, lambda: image, Watchers(config.perf_map))
     except (InternalError, LoweringError) as error:
         raise ModuleError(f"{where} cannot be linked here: {error}",
                           hint="load it with the version of tedsl that wrote it") from error

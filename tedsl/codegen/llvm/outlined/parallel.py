@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tedsl.codegen.llvm.debug.lines import stage_of
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import arrays_on_stack, fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
@@ -24,7 +25,7 @@ def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
     if extent.bounds()[0] < 0:
         symbol = out.module.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
         count = out.assign(f"call i64 {symbol}(i64 {count}, i64 0)")
-    name = f"{out.function.name}.parallel{out.module.next_number()}"
+    name = ".".join(filter(None, (out.function.name, stage_of(s.body), f"parallel{out.module.next_number()}")))
     launch = out.module.declare("tedsl_parallel_launch", "declare i32 @tedsl_parallel_launch(ptr, ptr, i64)")
     status = out.assign(f"call i32 {launch}(ptr {global_name(name)}, ptr {env}, i64 {count})")
     fail_unless(out, out.assign(f"icmp eq i32 {status}, 0"), status)
@@ -34,6 +35,7 @@ def emit_parallel(out: Emitter, s: For, first: Index, extent: Index) -> None:
 def _emit_body(out: Emitter, s: For, name: str, fields: list[Field], first: Index, extent: Index) -> None:
     on_stack = arrays_on_stack(s.body, in_parallel=True)
     inner = Emitter(out.module, replace(out.function, name=name, on_stack=on_stack, in_parallel=True))
+    inner.begin_at(s)
     for parameter in ("env", "begin", "end"):
         inner.fresh(parameter)  # variables of these names get others
     registers = unpack(inner, out, fields)

@@ -1,0 +1,81 @@
+"""The printed loops of a module and the line of each statement, for line tables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tedsl.codegen.llvm.abi import statements
+from tedsl.errors import ModuleError
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.script import script_with_lines
+from tedsl.ir.stmt import Stmt, Store
+
+
+@dataclass(frozen=True)
+class PrintedLoops:
+    """The text of functions, the line of each statement in it counted from 1, and the line of each function by its name.
+
+    stages: the stage that a statement belongs to, by the buffer that it writes; none where it writes several.
+    """
+
+    text: str
+    lines: dict[Stmt, int] = field(default_factory=dict)
+    functions: dict[str, int] = field(default_factory=dict)
+    stages: dict[Stmt, str] = field(default_factory=dict)
+
+
+def print_loops(funcs: Sequence[PrimFunc]) -> PrintedLoops:
+    """Prints functions one below the other."""
+    loops = PrintedLoops("\n\n".join(script_with_lines(func, func.name)[0] for func in funcs) + "\n")
+    first = 1
+    for func in funcs:
+        text, lines = script_with_lines(func, func.name)
+        loops.functions[func.name] = first
+        loops.lines.update({statement: first + line for statement, line in lines.items()})
+        loops.stages.update(_stages(func.body))
+        first += text.count("\n") + 2
+    return loops
+
+
+def stage_of(body: Stmt) -> str:
+    """Returns the name of the buffer that the last store in `body` writes, the stage that the loops around it are for; "" if
+    there is none.
+    """
+    stores = [statement for statement in statements(body) if isinstance(statement, Store)]
+    return stores[-1].buffer_var.name if stores else ""
+
+
+def _stages(body: Stmt) -> dict[Stmt, str]:
+    """The name of the one buffer that each statement writes, of those that write one."""
+    written: dict[Stmt, str | None] = {}
+    for statement in reversed(list(statements(body))):
+        names = {written[child] for child in statement.child_nodes() if isinstance(child, Stmt) and child in written}
+        if isinstance(statement, Store):
+            names.add(statement.buffer_var.name)
+        if names:
+            written[statement] = names.pop() if len(names) == 1 else None
+    return {statement: name for statement, name in written.items() if name is not None}
+
+
+def write_loops(text: str, name: str) -> Path:
+    """Writes printed loops to a file for debuggers and returns its path: a folder of this user below that for temporary files,
+    one file for each text. Raises ModuleError if it cannot be written.
+    """
+    folder = Path(tempfile.gettempdir()) / f"tedsl-{os.getuid()}"
+    safe = "".join(c if c.isalnum() else "_" for c in name)[:40]
+    path = folder / f"{safe}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}.py"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise PermissionError(13, "it belongs to another user")
+        if not path.exists():
+            path.write_text(text)
+    except OSError as error:
+        raise ModuleError(f"the printed loops cannot be written to {folder}: {error.strerror}",
+                          hint="set TMPDIR to a folder where files can be written") from error
+    return path

@@ -1,0 +1,42 @@
+"""Tells profilers about machine code that was linked into this process.
+
+perf reads `/tmp/perf-PID.map`: a line `address size name` for each function.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from tedsl.codegen.llvm.linking.elf import function_ranges
+from tedsl.errors import TedslError
+
+
+@dataclass(frozen=True)
+class Watchers:
+    """Who is told about code that is linked into the process. perf: Linux's profiler."""
+
+    perf: bool = False
+
+    def tell(self, image: bytes, symbol: str, address: int) -> None:
+        """Tells about the object `image`, whose function `symbol` was linked at `address`."""
+        if self.perf:
+            code = address - next(begin for name, begin, _ in function_ranges(image) if name == symbol)
+            add_to_perf_map(image, code)
+
+
+NOBODY = Watchers()
+
+
+def add_to_perf_map(image: bytes, code: int) -> None:
+    """Appends the functions of the object `image`, whose code section was linked at address `code`, to perf's map of this
+    process. Raises TedslError if the map cannot be written.
+    """
+    lines = [f"{code + begin:x} {size:x} {name}\n" for name, begin, size in function_ranges(image)]
+    path = f"/tmp/perf-{os.getpid()}.map"
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("".join(lines))
+    except OSError as error:
+        raise TedslError(f"tedsl.perf_map: {path} cannot be written: {error.strerror}",
+                         hint="perf looks for it there; build without the option") from error
