@@ -1,4 +1,4 @@
-"""Modules that tests export, one of each kind: each is built once."""
+"""Programs that tests export, one of each kind: each is lowered and built once."""
 
 import functools
 
@@ -9,30 +9,33 @@ from tests.codegen.export.tensors import Library
 from tests.lower.written.programs import function
 
 
-def _built(name, args, *outputs, change=None):
+def _lowered(name, args, *outputs, change=None):
     s = te.create_schedule([t.op for t in outputs])
     if change is not None:
         change(s)
-    return tedsl.build(s, [*args, *outputs], name=name)
+    return tedsl.lower(s, [*args, *outputs], name=name)
 
 
 @functools.cache
+def module(*names):
+    """The module of the programs of these names."""
+    return tedsl.build([globals()[name]() for name in names])
+
+
 def add():
     """C[8] = A[8] + B[8]."""
     A, B = te.placeholder((8,), name="A"), te.placeholder((8,), name="B")
-    return _built("add", [A, B], te.compute((8,), lambda i: A[i] + B[i], name="C"))
+    return _lowered("add", [A, B], te.compute((8,), lambda i: A[i] + B[i], name="C"))
 
 
-@functools.cache
 def symbolic():
     """C[n, m] = A[n, m] * k + B[m], any strides, parallel rows."""
     n, m, k = te.size_var("n"), te.var("m"), te.var("k", "int8")
     A, B = te.placeholder((n, m), "int32", name="A"), te.placeholder((m,), "int32", name="B")
     C = te.compute((n, m), lambda i, j: A[i, j] * k.astype("int32") + B[j], name="C")
-    return _built("scale", [A, B, k], C, change=lambda s: s[C].parallel(C.op.axis[0]))
+    return _lowered("scale", [A, B, k], C, change=lambda s: s[C].parallel(C.op.axis[0]))
 
 
-@functools.cache
 def sums():
     """C[2 * n] with a row of sums as a temporary buffer on the heap."""
     n = te.var("n")
@@ -40,27 +43,24 @@ def sums():
     k, j = te.reduce_axis((0, 70)), te.reduce_axis((0, 2 * n))
     rows = te.compute((2 * n,), lambda i: te.sum(A[i, k], axis=k), name="rows")
     C = te.compute((2 * n,), lambda i: te.sum(rows[j] * rows[i], axis=j), name="C")
-    return _built("sums", [A], C)
+    return _lowered("sums", [A], C)
 
 
-@functools.cache
 def large():
     """C[0] = the sum of n numbers that a temporary array on the heap holds."""
     n = te.var("n", "int64")
     A, k = te.placeholder((1,), name="A"), te.reduce_axis((0, n), "k")
     numbers = te.compute((n,), lambda i: A[0] * i, name="numbers")
-    return _built("large", [A, n], te.compute((1,), lambda i: te.sum(numbers[k], axis=k), name="C"))
+    return _lowered("large", [A, n], te.compute((1,), lambda i: te.sum(numbers[k], axis=k), name="C"))
 
 
-@functools.cache
 def halves():
     """C[n] = exp(A[n]) * x in float16, x a number of float16."""
     n, x = te.var("n"), te.var("x", "float16")
     A = te.placeholder((n,), "float16", name="A")
-    return _built("halves", [A, x], te.compute((n,), lambda i: te.exp(A[i]) * x, name="C"))
+    return _lowered("halves", [A, x], te.compute((n,), lambda i: te.exp(A[i]) * x, name="C"))
 
 
-@functools.cache
 def first_above():
     """Returns the position of the first element of A above x, asserting that x is positive: in float32, any strides."""
     n, x = te.var("n"), te.var("x", "float32")
@@ -71,11 +71,11 @@ def first_above():
     with ib.for_range(0, n, "i") as i, ib.if_scope(a[i] > x):
         ib.emit(tir.ret(i))
     ib.emit(tir.ret(-1))
-    return tedsl.build(function(ib.get(), A, scalars=(x,), name="first_above"))
+    return function(ib.get(), A, scalars=(x,), name="first_above")
 
 
-def library_of(module, folder, name="k", **options):
-    """The shared library of `module`, for calls as from C."""
+def library_of(folder, name):
+    """The shared library of the program `name`, for calls as from C."""
     path = folder / f"lib{name}.so"
-    module.export_library(path, **options)
-    return Library(path, options.get("prefix", name))
+    module(name).export_library(path)
+    return Library(path, name)

@@ -1,0 +1,98 @@
+"""Programs in C and C++ that include the header of a library and are linked with it."""
+
+import pathlib
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from tedsl.contrib import cc
+from tests.codegen.export import programs
+
+SOURCE = pathlib.Path(__file__).with_name("kernels.c")
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+C99, CPP = ["-std=c99", "-D_POSIX_C_SOURCE=200112L"], ["-x", "c++"]
+PRINTED = """\
+threads set: 0, refused: 4, now 3
+scale: 0 no message 1918902 4617804
+refused: 4 scale: argument 3 (k) is 200, which does not fit int8 (-128 to 127)
+refused: 4 scale: argument 4 (C) is an output and overlaps argument 1 (A)
+launched: 0 1000 6536706
+child: 0 4617804 of 3
+ended: 0
+raw: 0 2 14
+halves: 0 3800
+first: 0 3, asserted: 1
+"""
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the libraries `one` and `two` in every form, and their headers."""
+    here = tmp_path_factory.mktemp("c")
+    for name, module in (("one", programs.module("symbolic", "halves", "first_above")), ("two", programs.module("add"))):
+        for form in (f"{name}.h", f"lib{name}.so", f"{name}.o", f"{name}.s", f"{name}.tar"):
+            module.export_library(here / form)
+    with tarfile.open(here / "two.tar") as archive:
+        archive.extractall(here / "of_tar")
+    return here
+
+
+def compiled_and_run(folder, name, *options):
+    cc.create_executable(folder / name, [], [*STRICT, f"-I{folder}", *options], cc="cc")
+    return subprocess.run([folder / name], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@pytest.mark.parametrize("name, options", [
+    ("shared", [*C99, str(SOURCE), "-L.", "-lone", "-ltwo", "-Wl,-rpath,$ORIGIN"]),
+    ("objects", [*C99, str(SOURCE), "one.o", "of_tar/two.o"]),
+    ("assembly", [*C99, str(SOURCE), "one.s", "two.s"]),
+    ("cpp", [*CPP, str(SOURCE), "-x", "none", "one.o", "-L.", "-ltwo", "-Wl,-rpath,$ORIGIN"])])
+def test_programs_print_the_right_numbers(folder, name, options, monkeypatch):
+    monkeypatch.chdir(folder)
+    linked = ["-pthread", "-lm"]
+    assert compiled_and_run(folder, name, *options, *linked) == PRINTED
+
+
+def test_the_header_stands_beside_that_of_dlpack(folder, monkeypatch):
+    """dlpack.h, included first, has the types; the header takes them."""
+    (folder / "dlpack.h").write_text("""
+#ifndef DLPACK_DLPACK_H_
+#define DLPACK_DLPACK_H_
+#include <stddef.h>
+#include <stdint.h>
+typedef enum { kDLCPU = 1 } DLDeviceType;
+typedef struct { DLDeviceType device_type; int32_t device_id; } DLDevice;
+typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
+typedef struct {
+    void *data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t *shape; int64_t *strides; uint64_t byte_offset;
+} DLTensor;
+#endif
+""")
+    (folder / "beside.c").write_text("""
+#include "dlpack.h"
+#include "one.h"
+#include "two.h"
+int main(void) {
+    DLTensor t;
+    t.device.device_type = kDLCPU;
+    return two_add(NULL, 0, NULL, 0) == TWO_BAD_TYPE && t.device.device_type == 1 ? 0 : 1;
+}
+""")
+    monkeypatch.chdir(folder)
+    assert compiled_and_run(folder, "beside", *C99, "beside.c", "two.o", "-lm") == ""
+
+
+def test_numbers_of_threads_come_from_the_environment(folder, monkeypatch):
+    (folder / "threads.c").write_text("""
+#include <stdio.h>
+#include "one.h"
+int main(void) { printf("%d\\n", (int)one_get_num_threads()); return 0; }
+""")
+    monkeypatch.chdir(folder)
+    for given, expected in (("5", "5"), ("0", None), ("7 threads", None), ("", None), ("256", None)):
+        monkeypatch.setenv("TEDSL_NUM_THREADS", given)
+        printed = compiled_and_run(folder, "threads", *C99, "threads.c", "one.o", "-pthread", "-lm").strip()
+        assert printed == expected if expected else printed not in ("0", "7", "256")

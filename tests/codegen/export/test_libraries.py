@@ -1,0 +1,273 @@
+"""Shared libraries: what is in them, the linkers, loading them again, and what is refused."""
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te, tir
+from tedsl.codegen.llvm.linking.elf import undefined_symbols
+from tedsl.contrib import cc
+from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError
+from tedsl.runtime import load_module
+from tedsl.runtime.symbols import PROCESS
+from tedsl.target.host import host
+from tests.codegen.export import programs
+from tests.codegen.export.tensors import Library
+from tests.refusing import refused
+
+ALL = ("add", "symbolic", "sums", "halves", "large", "first_above")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("library") / "libkernels.so"
+    programs.module(*ALL).export_library(path)
+    return path
+
+
+def refused_file(path, words):
+    refused(lambda: load_module(path), error=ModuleError, match=words)
+
+
+# --- content ------------------------------------------------------------------------------------------------------------
+
+def test_an_object_needs_the_c_library_alone_and_shows_its_interface(tmp_path):
+    programs.module(*ALL).export_library(tmp_path / "kernels.o")
+    image = (tmp_path / "kernels.o").read_bytes()
+    assert set(undefined_symbols(image)) <= PROCESS | {"snprintf", "getenv", "strtol", "__register_atfork", "pthread_atfork"}
+    assert not [name for name in undefined_symbols(image) if "tedsl" in name or name.startswith("Py")]
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="there is no nm here")
+def test_a_library_shows_only_symbols_with_its_prefix(library):
+    shown = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    assert shown and all(line.split()[2].startswith("kernels_") for line in shown.splitlines())
+
+
+def test_a_kernel_without_parallel_loops_brings_no_pool(tmp_path):
+    programs.module("add").export_library(tmp_path / "add.o")
+    assert undefined_symbols((tmp_path / "add.o").read_bytes()) == ["snprintf"]
+    programs.module("add").export_library(tmp_path / "add.h")
+    assert "set_num_threads" not in (tmp_path / "add.h").read_text()
+
+
+def test_the_header_says_what_functions_take(tmp_path):
+    programs.module(*ALL).export_library(tmp_path / "kernels.h")
+    text = (tmp_path / "kernels.h").read_text()
+    assert " *   A: int32 (n, m), input, any strides\n" in text and " *   k: a number of dtype int8\n" in text
+    assert " *   result: int32, a tensor of rank 0 that takes the number that is returned\n" in text
+    assert " * Status 16: x must be above 0, at 100 %\n" in text
+    assert "int32_t kernels_first_above_raw(const float *A, int64_t n, int64_t s, float x, int64_t *result);" in text
+    assert "int32_t kernels_halves_raw_compact(const uint16_t *A, uint16_t *C, int64_t n, float x);" in text
+    assert re.findall("#include .*", text) == ["#include <stddef.h>", "#include <stdint.h>"]
+
+
+def test_names_that_c_does_not_have_are_changed_or_refused(tmp_path):
+    n = te.var("int")
+    A = te.placeholder((n,), name="new")
+    s = te.create_schedule(te.compute((n,), lambda i: A[i] + 1, name="*/ class").op)
+    module = tedsl.build(s, [A, s.outputs[0].output(0)], name="an operator")
+    module.export_library(tmp_path / "1st-try.h")
+    text = (tmp_path / "1st-try.h").read_text()
+    assert "int32_t _1st_try_an_operator_raw_compact(const float *new_, float *___class, int64_t int_);" in text
+    assert "*/ class" not in text
+    refused(lambda: module.export_library(tmp_path / "x.h", prefix="a-b"), error=ModuleError, match="'a-b' is no name in C")
+    refused(lambda: module.export_library(tmp_path / "x.h", prefix=1), error=ArgumentTypeError, match="prefix is a str")
+    both = tedsl.build([tedsl.lower(s, [A, s.outputs[0].output(0)], name=name) for name in ("f g", "f_g")])
+    refused(lambda: both.export_library(tmp_path / "x.o"), error=ModuleError, match="x_f_g in C would be of .* 'f_g' and")
+
+
+def test_two_libraries_of_one_program_do_not_meet(tmp_path):
+    calls = []
+    for name in ("one", "two"):
+        programs.module("symbolic").export_library(tmp_path / f"{name}.so")
+        calls.append(Library(tmp_path / f"{name}.so", name))
+    calls[0].loaded.one_set_num_threads(2)
+    calls[1].loaded.two_set_num_threads(3)
+    a, b = np.arange(12, dtype=np.int32).reshape(3, 4), np.ones(4, np.int32)
+    for call in calls:
+        c = np.zeros((3, 4), np.int32)
+        assert call("scale", a, b, 2, c) == (0, "untouched")
+        np.testing.assert_array_equal(c, a * 2 + 1)
+    assert (calls[0].loaded.one_get_num_threads(), calls[1].loaded.two_get_num_threads()) == (2, 3)
+
+
+# --- linkers --------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("linker", ["ld", "cc", "ziglang"])
+def test_every_linker_makes_a_library(linker, tmp_path):
+    if find_spec(linker) is None if linker == "ziglang" else shutil.which(linker) is None:
+        pytest.skip(f"{linker} is not installed")
+    programs.module("symbolic", "sums").export_library(tmp_path / "k.so", linker=linker)
+    again = load_module(tmp_path / "k.so")
+    a, c = np.arange(280, dtype=np.float32).reshape(4, 70), np.zeros(4, np.float32)
+    again["sums"](a, c)
+    np.testing.assert_allclose(c, a.sum(1) * a.sum(), rtol=1e-5)
+
+
+def test_without_a_linker_all_that_would_do_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    module = programs.module("add")
+    refused(lambda: module.export_library(tmp_path / "k.so"), error=ModuleError,
+            match=r"no linker for .*: looked for ld, cc, ziglang\n.*apt install binutils")
+    refused(lambda: module.export_library(tmp_path / "k.so", linker="cc"), error=ModuleError, match="looked for cc\n")
+    refused(lambda: module.export_library(tmp_path / "k.so", linker="gold"), error=ModuleError, match="one of ld, cc, ziglang")
+    module.export_library(tmp_path / "k.o")  # needs none
+
+
+def test_a_linker_that_fails_is_quoted(tmp_path, monkeypatch):
+    (tmp_path / "ld").write_text("#!/bin/sh\necho this linker is broken >&2\nexit 3\n")
+    (tmp_path / "ld").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    refused(lambda: programs.module("add").export_library(tmp_path / "k.so"), error=ModuleError,
+            match="ld failed: this linker is broken")
+    assert not (tmp_path / "k.so").exists()
+
+
+def test_fcompile_gets_the_objects_and_its_options(tmp_path):
+    seen = {}
+
+    def fcompile(file_name, files, **options):
+        seen.update(name=file_name, files=[Path(file).read_bytes()[:4] for file in files], options=options)
+
+    programs.module("add").export_library(tmp_path / "k.so", fcompile, level=3)
+    assert seen == {"name": str(tmp_path / "k.so"), "files": [b"\x7fELF"], "options": {"level": 3}}
+    fcompile.object_format = "ll"
+    programs.module("add").export_library(str(tmp_path / "k.anything"), fcompile=fcompile)
+    assert seen["files"] != [b"\x7fELF"]
+    refused(lambda: programs.module("add").export_library(tmp_path / "k.so", fcompile=3), error=ArgumentTypeError,
+            match="fcompile is a function")
+
+
+@pytest.mark.skipif(cc.get_cc() is None, reason="there is no C compiler here")
+@pytest.mark.parametrize("fcompile", [
+    cc.create_shared, cc.cross_compiler("cc", options=["-s"]), cc.cross_compiler(cc.create_shared)],
+                         ids=["create_shared", "cross_compiler", "cross_compiler of a function"])
+def test_compilers_link_as_in_tvm(fcompile, tmp_path):
+    programs.module("add").export_library(tmp_path / "k.so", fcompile=fcompile)
+    a, c = np.ones(8, np.float32), np.zeros(8, np.float32)
+    load_module(tmp_path / "k.so")(a, a, c)
+    assert (c == 2).all()
+
+
+def test_compilers_that_are_not_there_or_fail(tmp_path, monkeypatch):
+    (tmp_path / "bad.o").write_bytes(b"no object")
+    refused(lambda: cc.create_shared(tmp_path / "k.so", [tmp_path / "bad.o"], cc="no-such-compiler"), error=ModuleError,
+            match="there is no compiler 'no-such-compiler'")
+    refused(lambda: cc.create_shared(tmp_path / "k.so", [], options="-O2"), error=ArgumentTypeError, match="is a list of str")
+    refused(lambda: cc.cross_compiler(3), error=ArgumentTypeError, match="a compiler's name or a function")
+    if cc.get_cc() is not None:
+        refused(lambda: cc.create_shared(tmp_path / "k.so", [tmp_path / "bad.o"]), error=ModuleError, match="bad.o.* failed: ")
+        assert "-" in cc.cross_compiler("cc").get_target_triple()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv("CXX", raising=False)
+    refused(lambda: cc.create_executable(tmp_path / "k", []), error=ModuleError, match="there is no C compiler here")
+
+
+# --- loading --------------------------------------------------------------------------------------------------------------
+
+def test_a_library_that_is_loaded_computes_what_the_module_computes(library):
+    module, again = programs.module(*ALL), load_module(library)
+    assert again.function_names == module.function_names and again.target == module.target
+    assert again.get_source("tir") == module.get_source("tir") and again.get_source("ll") == module.get_source("ll")
+    a = np.random.RandomState(0).uniform(-1, 1, (6, 70)).astype(np.float32)
+    first, second = np.zeros(6, np.float32), np.zeros(6, np.float32)
+    module["sums"](a[:, ::-1], first)
+    again["sums"](a[:, ::-1], second)
+    np.testing.assert_array_equal(first, second)
+    halves = [np.zeros(70, np.float16) for _ in range(2)]
+    module["halves"](a[0].astype("float16"), 0.3, halves[0])
+    again["halves"](a[0].astype("float16"), 0.3, halves[1])
+    np.testing.assert_array_equal(*halves)
+    assert again["first_above"](a[0], 0.5) == module["first_above"](a[0], 0.5)
+    assert again.time_evaluator("sums", number=2)(a, first).mean > 0
+    refused(lambda: again["first_above"](a[0], -0.5), error=ArgumentError, match="x must be above 0, at 100 %")
+    refused(lambda: again["sums"](a[:5], first), error=ArgumentError, match="dimension 0 is 5, which no n makes equal to")
+
+
+def test_a_library_that_is_loaded_is_exported_again(library, tmp_path):
+    for form in ("tedsl", "so"):
+        load_module(library).export_library(tmp_path / f"again.{form}")
+        again = load_module(tmp_path / f"again.{form}")
+        c = np.zeros(8, np.float32)
+        again["add"](np.ones(8, np.float32), np.ones(8, np.float32), c)
+        assert (c == 2).all() and again["first_above"](c, 1.0) == 0
+
+
+def test_a_file_that_is_written_again_is_loaded_again(tmp_path):
+    A, c = te.placeholder((3,), name="A"), np.zeros(3, np.float32)
+    for number in (1.0, 2.0, 3.0):
+        C = te.compute((3,), lambda i, number=number: A[i] + number, name="C")
+        tedsl.build(te.create_schedule(C.op), [A, C]).export_library(tmp_path / "k.so")
+        load_module(tmp_path / "k.so")(np.zeros(3, np.float32), c)
+        assert (c == number).all()
+
+
+def test_files_of_others_are_refused(library, tmp_path):
+    path = tmp_path / "k.so"
+    path.write_bytes(b"")
+    refused_file(path, "k.so is empty")
+    path.write_bytes(b"PK\x03\x04 and more")
+    refused_file(path, "k.so is not a shared library: it begins with")
+    import numpy.linalg._umath_linalg as foreign
+
+    path.write_bytes(Path(foreign.__file__).read_bytes())
+    refused_file(path, "k.so has no trailer of tedsl: it is cut off, stripped, or the library of somebody else")
+    refused_file(tmp_path / "none.so", "there is no file")
+
+
+def test_random_damage_is_always_found(library, tmp_path):
+    """Nothing that a damaged file holds reaches the loader of programs."""
+    good, path = library.read_bytes(), tmp_path / "damaged.so"
+    draw = random.Random(1)
+    for k in range(1000):
+        data = bytearray(good)
+        if k % 2:
+            del data[draw.randrange(len(data)):]
+        else:
+            for _ in range(draw.choice((1, 1, 1, 2, 20))):
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        if data != good:
+            path.write_bytes(data)
+            with pytest.raises(ModuleError):
+                load_module(path)
+
+
+def test_code_for_another_machine_is_refused(tmp_path, monkeypatch):
+    programs.module("add").export_library(tmp_path / "k.so")
+    monkeypatch.setattr("tedsl.runtime.modules.image.host", lambda: host()._replace(features=frozenset()))
+    refused_file(tmp_path / "k.so", "k.so was compiled for .*, and this machine lacks")
+
+
+# --- functions of the program -----------------------------------------------------------------------------------------------
+
+def test_a_kernel_that_calls_python_is_refused_by_name(tmp_path):
+    tedsl.register_func("tests.export.double", lambda x: 2 * x, override=True)
+    A = te.placeholder((4,), name="A")
+    C = te.extern((4,), [A], lambda ins, outs: tir.call_packed("tests.export.double", ins[0], outs[0]), name="C")
+    module = tedsl.build(te.create_schedule(C.op), [A, C], name="asks")
+    refused(lambda: module.export_library(tmp_path / "k.so"), error=ModuleError, match=r"asks calls Python \(tir.call_packed\)")
+
+
+def test_c_functions_are_taken_from_the_program(tmp_path):
+    """abs of the C library stays a function of the program: it is named in the header, and found when the library is loaded."""
+    A = te.placeholder((4,), "int32", name="A")
+    C = te.compute((4,), lambda i: tir.call_extern("int32", "abs", A[i]), name="C")
+    module = tedsl.build(te.create_schedule(C.op), [A, C])
+    module.export_library(tmp_path / "k.so")
+    module.export_library(tmp_path / "k.h")
+    assert " * The program provides: abs.\n" in (tmp_path / "k.h").read_text()
+    c = np.zeros(4, np.int32)
+    load_module(tmp_path / "k.so")(np.array([-1, 2, -3, 4], np.int32), c)
+    assert c.tolist() == [1, 2, 3, 4]
