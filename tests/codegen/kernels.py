@@ -1,6 +1,7 @@
 """Compiling and calling kernels without the rest of the house: numpy arrays in and out."""
 
 import ctypes
+import functools
 
 import numpy as np
 
@@ -45,25 +46,47 @@ def storage(a):
     return a
 
 
+class Compiled:
+    """Functions of different names, compiled together for a target."""
+
+    def __init__(self, funcs, target, vectorize=None):
+        self.funcs, self.target = funcs, target
+        self.text = emit_module(funcs, target)
+        vectorize = any(map(needs_vectorizer, funcs)) if vectorize is None else vectorize
+        self.module = optimize(self.text, target, vectorize=vectorize)
+        self.image = object_code(self.module, target)
+
+    @functools.cached_property
+    def library(self):
+        return jit.link(self.image, [abi.kernel_name(func) for func in self.funcs])
+
+
+def kernels(funcs, target=HOST, vectorize=None):
+    """A Kernel for each function, all of them compiled together: sooner than one by one."""
+    named = [func.with_attr("global_symbol", f"f{k}") for k, func in enumerate(funcs)]
+    together = Compiled(named, target, vectorize)
+    return [Kernel(func, compiled=together) for func in named]
+
+
 class Kernel:
     """A compiled function: call it with arrays and scalars in the order of `kernel_arguments`; gives the status.
 
     `result` is the number that the last call returned, as a 64-bit slot.
     """
 
-    def __init__(self, func, target=HOST, vectorize=None):
-        self.func, self.target = func, target
-        self.text = emit_module([func], target)
-        self.module = optimize(self.text, target, vectorize=needs_vectorizer(func) if vectorize is None else vectorize)
-        self.image = object_code(self.module, target)
-        self.library = None
+    def __init__(self, func, target=HOST, vectorize=None, compiled=None):
+        self.func = func
+        self.compiled = compiled or Compiled([func], target, vectorize)
+        self.text, self.module, self.image = self.compiled.text, self.compiled.module, self.compiled.image
+
+    @property
+    def library(self):
+        return self.compiled.library
 
     def assembly(self):
-        return assembly(self.module, self.target)
+        return assembly(self.module, self.compiled.target)
 
     def __call__(self, *args):
-        if self.library is None:
-            self.library = jit.link(self.image, [abi.kernel_name(self.func)])
         types, values = [], []
         for var, arg in zip(abi.kernel_arguments(self.func), args, strict=True):
             if isinstance(arg, np.ndarray):

@@ -10,7 +10,7 @@ from tedsl.ir.dtype import dtype
 from tedsl.ir.evaluate import evaluate, run
 from tedsl.ir.expr import Call, Div, FloorDiv, FloorMod, Max, Min, Mod, Mul, Sub, Var
 from tedsl.ir.ops import Op
-from tests.codegen.kernels import HOST, PLAIN, Kernel, elementwise, splat
+from tests.codegen.kernels import HOST, PLAIN, Kernel, elementwise, kernels, splat
 
 
 def op(name):
@@ -58,13 +58,16 @@ def test_constant_operands(name, of):
     info = np.iinfo(of)
     a = np.arange(info.min, info.max + 1).astype(of)
     x = Var("x", of)
-    for value in (0, 1, 2, 3, 7, 8, 16, info.max, *((-1, -2, -3, -8, info.min) if info.min else (128, 255))):
-        expected = np.array([evaluate(OPS[name](x, build.const(value, of)), {x: int(v)}) for v in a], of)
-        for lanes in (1, 16):
-            got = np.zeros_like(a)
-            formula = lambda v, value=value, lanes=lanes: OPS[name](v, splat(value, of, lanes))
-            assert Kernel(elementwise(formula, [of], of, lanes, len(a)))(a, got) == 0
-            np.testing.assert_array_equal(got, expected, err_msg=f"{name} by {value}")
+    values = (0, 1, 2, 3, 7, 8, 16, info.max, *((-1, -2, -3, -8, info.min) if info.min else (128, 255)))
+    cases = list(itertools.product(values, (1, 16)))
+    formulas = [lambda v, value=value, lanes=lanes: OPS[name](v, splat(value, of, lanes)) for value, lanes in cases]
+    together = kernels([elementwise(formula, [of], of, lanes, len(a)) for formula, (_, lanes) in zip(formulas, cases)])
+    by = {value: OPS[name](x, build.const(value, of)) for value in values}
+    expected = {value: np.array([evaluate(formula, {x: int(v)}) for v in a], of) for value, formula in by.items()}
+    for kernel, (value, lanes) in zip(together, cases):
+        got = np.zeros_like(a)
+        assert kernel(a, got) == 0
+        np.testing.assert_array_equal(got, expected[value], err_msg=f"{name} by {value} in {lanes} lanes")
 
 
 @pytest.mark.parametrize("of", ["int8", "uint8", "int32", "int64", "uint64"])
