@@ -95,6 +95,17 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("Intrinsics of LLVM that a kernel may not run.", 'ib = tir.ir_builder.create()\n'
          'ib.emit(tir.call_llvm_intrin("int32", "llvm.x86.wbinvd", tir.const(0, "uint32")))\n'
          "tedsl.build(tir.PrimFunc([], ib.get()))"),
+        ("A return where iterations run together.", 'ib = tir.ir_builder.create()\n'
+         'with ib.for_range(0, 8, "i", kind="parallel") as i:\n    ib.emit(tir.ret(i))\n'
+         "tedsl.build(tir.PrimFunc([], ib.get()))"),
+        ("A function of the module that is called with too little.",
+         'B, k = tir.decl_buffer((n,), "float32", "B"), te.var("k")\n'
+         'g = tir.PrimFunc([B, k], tir.Store(B.data, tir.const(1.0), k)).with_attr("global_symbol", "g")\n'
+         'call = tir.call_extern("int32", "g", B.access_ptr("w"))\n'
+         'f = tir.PrimFunc([B], tir.Evaluate(call)).with_attr("global_symbol", "f")\n'
+         "tedsl.build([f, g])"),
+        ("A function that calls itself.",
+         'f = tir.PrimFunc([], tir.Evaluate(tir.call_packed("f"))).with_attr("global_symbol", "f")\ntedsl.build(f)'),
         ("A name that no text can hold.", 'te.placeholder((n,), name="\\ud800")'),
         ("A journal that was damaged.", 'tedsl.Journal.from_json(\'{"version": "x", "directives": 3}\')'),
     ],

@@ -10,7 +10,7 @@ from tedsl.ir.buffer import Buffer, array_of
 from tedsl.ir.builder import BufferVar
 from tedsl.ir.dtype import INT32, VOID, DType, dtype_of_call
 from tedsl.ir.expr import Call, Expr, IntImm, StringImm
-from tedsl.ir.ops import BITS_BINARY, MATH_BINARY, MATH_UNARY, OPS, Op
+from tedsl.ir.ops import BITS_BINARY, CALL_PACKED, MATH_BINARY, MATH_UNARY, OPS, Op
 from tedsl.lang.value import as_value, check_call
 
 # Where the arguments begin that have the dtype of the result: a number there takes it.
@@ -28,7 +28,8 @@ def call_intrin(dtype: object, func_name: Any, *args: Any) -> Expr:
         raise ArgumentTypeError(f"{op.name} takes {op.arity} argument{'s' * (op.arity != 1)}, not {len(args)}")
     of = dtype_of_call(dtype)
     short = op.short
-    operands = tuple([_operand(a, op, short, place, of) for place, a in enumerate(args)])
+    given = [_packed(a) for a in args] if op is CALL_PACKED else args
+    operands = tuple([_operand(a, op, short, place, of) for place, a in enumerate(given)])
     if short in (*BITS_BINARY, "bitwise_not") and _one_width(of, operands):
         return _bits(short, of, operands)
     call = Call(of, op, operands)
@@ -91,6 +92,10 @@ def call_packed(func_name: str, *args: Any) -> Expr:
     statement ignores the value. `call_intrin("float32", "tir.call_packed", name, ...)` takes another dtype.
 
     args: numbers, strings, and buffers, which it gets as NDArrays on the same memory.
+
+    A function of the module that is built goes before a Python function of that name: it is called directly, its shapes and
+    strides are bound by the arrays, and its arguments are checked as in a call from Python. What constants decide is refused by
+    build, the rest is an ArgumentError of the call.
     """
     return _named("tir.call_packed", INT32, func_name, tuple([_packed(a) for a in args]))
 

@@ -13,7 +13,7 @@ from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import VOID, DType
 from tedsl.ir.expr import Call, Expr, Load, StringImm, Var
 from tedsl.ir.func import PrimFunc
-from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, MAKE_ARRAY
+from tedsl.ir.ops import ACCESS_PTR, ADDRESS_OF, CALL_PACKED, MAKE_ARRAY
 from tedsl.ir.script import shown
 from tedsl.ir.stmt import Evaluate
 from tedsl.ir.types import PointerType
@@ -37,14 +37,17 @@ def _check_calls_of(func: PrimFunc, graph: CallGraph) -> None:
         assert isinstance(node, Call)
         if id(node) not in unused:
             _check_value(func, node, called)
-        _check_arguments(func, node, called)
+        if node.op is not CALL_PACKED:
+            _check_arguments(func, node, called)
 
 
 def _check_value(func: PrimFunc, call: Call, called: PrimFunc) -> None:
     result = result_of(called)
     if result is not None and call.dtype.element is not result:
+        written = f"tir.call_intrin('{result}', 'tir.call_packed', '{called.name}', ...)" if call.op is CALL_PACKED else \
+            f"tir.call_extern('{result}', '{called.name}', ...)"
         raise LoweringError(f"{func.name}: {called.name} returns {result}, and the call of it is {call.dtype}",
-                            hint=f"write tir.call_extern('{result}', '{called.name}', ...)")
+                            hint=f"write {written}")
 
 
 def _check_arguments(func: PrimFunc, call: Call, called: PrimFunc) -> None:
@@ -69,7 +72,8 @@ def _check_arguments(func: PrimFunc, call: Call, called: PrimFunc) -> None:
 def _refusal(func: PrimFunc, called: PrimFunc, problem: str) -> LoweringError:
     return LoweringError(f"{func.name} calls {called.name} with {problem}; in its raw form that is\n"
                          f"    {raw_signature(called)}",
-                         hint="pass the data pointers, A.access_ptr('rw'), then every number, also of shapes and strides")
+                         hint="pass the data pointers, A.access_ptr('rw'), then every number, also of shapes and strides; "
+                              f"tir.call_packed({called.name!r}, A, ...) takes buffers and checks them")
 
 
 def _misfit_of_number(var: Var, arg: Expr, lanes: int) -> str:

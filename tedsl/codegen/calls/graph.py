@@ -8,10 +8,10 @@ from tedsl.errors import LoweringError
 from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.node import Node
-from tedsl.ir.ops import CALL_EXTERN, CALL_PURE_EXTERN
+from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED, CALL_PURE_EXTERN
 from tedsl.ir.walk.visitor import post_order
 
-BY_NAME = (CALL_EXTERN, CALL_PURE_EXTERN)
+BY_NAME = (CALL_EXTERN, CALL_PURE_EXTERN, CALL_PACKED)
 DEEPEST = 64  # functions that call each other in a row: each may hold 64 KiB of arrays on the stack
 
 

@@ -71,14 +71,15 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
     status = functools.partial(calls.messages.status, name) if name in calls.connected else abi.own_status(func)
     takes_frame = name in calls.callees and calls.callees[name].takes_frame
     facts = FunctionFacts(symbol + BODY if takes_frame else symbol, frame.arrays_on_stack(func.body),
-                          bool(func.attrs.get("tir.noalias")), status, result=result_of(func), takes_frame=takes_frame)
+                          bool(func.attrs.get("tir.noalias")), status, owner=name, result=result_of(func),
+                          takes_frame=takes_frame)
     out = Emitter(module, facts)
     parameters = _bind_arguments(func, out)
     if takes_frame:
         module.functions.append(callbacks.with_own_frame(out, symbol, parameters))
         out.scope.data[frame.ERROR] = text = "%" + out.fresh("error")
         parameters.append(f"ptr {text}")
-    elif name in calls.python or callbacks.calls_python(func.body):
+    elif name in calls.python or callbacks.calls_python(func.body, calls.callees):
         callbacks.prepare_errors(out)
     out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)

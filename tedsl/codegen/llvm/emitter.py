@@ -105,10 +105,9 @@ class ModuleText:
 class FunctionFacts:
     """Facts about a function that are collected before it is written.
 
-    on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. status: of a message of
-    its assertions.
-    in_parallel: whether it is the body of a parallel loop. result: the dtype of the number that it returns. takes_frame: its
-    caller in the module keeps the exceptions of Python functions, and hands them on.
+    on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. status: of a message of its assertions.
+    in_parallel: whether it is the body of a parallel loop. owner: the function of the program. result: the dtype of the number
+    that it returns. takes_frame: its caller in the module keeps the exceptions of Python functions, and hands them on.
     """
 
     name: str
@@ -116,6 +115,7 @@ class FunctionFacts:
     noalias: bool
     status: Callable[[str], int]
     in_parallel: bool = False
+    owner: str = ""
     result: DType | None = None
     takes_frame: bool = False
 

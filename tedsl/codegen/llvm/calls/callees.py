@@ -65,7 +65,8 @@ def plain_name(func: PrimFunc) -> str:
 def module_calls(graph: CallGraph, messages: Messages,
                  kernels: Sequence[tuple[Signature, PrimFunc, KernelSymbol, KernelSymbol | None]]) -> ModuleCalls:
     """Returns the calls in `graph` for code. kernels: signature, function and symbols of each function of the module."""
-    python = graph.reached({name for name, func in graph.functions.items() if calls_python(func.body)})
+    own = graph.functions
+    python = graph.reached({name for name, func in own.items() if calls_python(func.body, own)})
     callees = {}
     for signature, func, general, compact in kernels:
         if func.name in graph.calling:

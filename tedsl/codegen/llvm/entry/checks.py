@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tedsl.codegen.llvm.abi import FIRST_ASSERTION, argument_type
@@ -61,6 +61,10 @@ class Checks(Writer, ABC):
     @abstractmethod
     def load_strides(self, k: int) -> list[str]:
         """Emits the strides of array `k`, in elements. Requires of an output that no two of its elements overlap."""
+
+    def may_meet(self, k: int, other: int) -> bool:
+        """Tells whether the memory of two arrays may overlap; a subclass may know that it does not."""
+        return True
 
     @abstractmethod
     def call(self, kernel: KernelSymbol) -> None:
@@ -213,7 +217,7 @@ class Checks(Writer, ABC):
         bounds = {k: self.bounds(k, p, strides.get(k)) for k, p in tensors.items()}
         for k, param in tensors.items():
             for other, beside in tensors.items():
-                if param.written and other != k and (other > k or not beside.written):
+                if param.written and other != k and (other > k or not beside.written) and self.may_meet(k, other):
                     self.require(self.apart(bounds[k], bounds[other]), self.overlap_words(k, other, strides))
 
     def overlap_words(self, k: int, other: int, strides: dict[int, list[str]]) -> Words:
@@ -252,12 +256,12 @@ class Checks(Writer, ABC):
             return str(constant)
         return total if constant == 1 else self.assign(f"mul i64 {total}, {constant}")
 
-    def run(self, kernel: KernelSymbol) -> str:
-        """Returns the instruction that calls `kernel` on the arguments."""
+    def run(self, kernel: KernelSymbol, more: Sequence[str] = ()) -> str:
+        """Returns the instruction that calls `kernel` on the arguments; `more` stand behind them."""
         values = [f"ptr {self.data[k]}" for k, _ in self.sig.tensors()]
         values += [f"{argument_type(v.dtype)} {self.values[v]}" for v in kernel.scalars]
         values += ["ptr %result"] if kernel.result is not None else []
-        return f"call i32 {global_name(kernel.symbol)}({', '.join(values)}) noinline"
+        return f"call i32 {global_name(kernel.symbol)}({', '.join([*values, *more])}) noinline"
 
     def leave(self, status: str, kernel: KernelSymbol) -> None:
         """Emits the jump to `finish` with the status that `kernel` returned."""

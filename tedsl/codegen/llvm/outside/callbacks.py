@@ -6,19 +6,20 @@ threads of a kernel share one frame on its stack, which holds the exception.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
+from tedsl.codegen.calls.arrays import ArrayArgument, array_argument
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import ERROR, fail_unless
 from tedsl.codegen.llvm.loads_stores import address, buffer_info
 from tedsl.codegen.llvm.types import global_name, memory_type, register_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError
-from tedsl.ir.build import as_int, mul
 from tedsl.ir.dtype import VOID, DType, dtype
 from tedsl.ir.expr import Call, Expr, StringImm, Var
 from tedsl.ir.node import Node
-from tedsl.ir.ops import ACCESS_PTR, CALL_PACKED, MAKE_ARRAY
+from tedsl.ir.ops import CALL_PACKED
 from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.callbacks import FRAME, describe
 
@@ -38,28 +39,17 @@ class _Arguments:
             case StringImm(value=text):
                 self.kinds.append("s")
                 self.words.append(("ptr", constant_text(self.out, text)))
-            case Call(op=op) if op is MAKE_ARRAY:
-                self.array(arg)
-            case Call(op=op, args=(marker, Var() as data, offset, extent, mask)) if op is ACCESS_PTR:
-                access = "rw" if (as_int(mask) or 0) & 2 else "r"
-                lanes = marker.dtype.lanes
-                self.region(data, marker.dtype.element, mul(offset, lanes), (mul(extent, lanes),), (), access)
             case _:
-                self.scalar(arg)
+                array = array_argument(arg)
+                self.scalar(arg) if array is None else self.array(array)
 
-    def array(self, call: Call) -> None:
-        data, shape, strides, _, marker, offset = call.args
-        assert isinstance(data, Var) and isinstance(shape, Call)
-        steps = strides.args if isinstance(strides, Call) else ()
-        self.region(data, marker.dtype, offset, shape.args, steps, "r" if getattr(marker, "value", 0) == 1 else "rw")
-
-    def region(self, data: Var, of: DType, offset: Expr, shape: tuple[Expr, ...], strides: tuple[Expr, ...],
-               access: str) -> None:
-        out = self.out
-        pointer = address(out, buffer_info(out, data), out.scalar_index(offset), memory_type(of))
-        self.kinds.append(f"a/{of}/{len(shape)}/{access}/{'strided' if strides else ''}")
+    def array(self, array: ArrayArgument) -> None:
+        out, of = self.out, array.dtype
+        pointer = address(out, buffer_info(out, array.data), out.scalar_index(array.offset), memory_type(of))
+        access = "r" if array.read_only else "rw"
+        self.kinds.append(f"a/{of}/{len(array.shape)}/{access}/{'strided' if array.strides else ''}")
         self.words.append(("ptr", pointer))
-        self.words += [("i64", out.register(out.scalar_index(e))[0]) for e in (*shape, *strides)]
+        self.words += [("i64", out.register(out.scalar_index(e))[0]) for e in (*array.shape, *array.strides)]
 
     def scalar(self, arg: Expr) -> None:
         d = arg.dtype
@@ -146,6 +136,7 @@ def with_own_frame(out: Emitter, symbol: str, parameters: list[str]) -> str:
         "done:", "  ret i32 %status", "}"])
 
 
-def calls_python(root: Node) -> bool:
-    """Tells whether `root` contains a call of a Python function."""
-    return any(isinstance(n, Call) and n.op is CALL_PACKED for n in post_order(root))
+def calls_python(root: Node, own: Container[str] = ()) -> bool:
+    """Tells whether `root` contains a call of a Python function. own: names of functions of the module, which are none."""
+    return any(isinstance(n, Call) and n.op is CALL_PACKED and getattr(n.args[0], "value", "") not in own
+               for n in post_order(root))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tedsl.codegen.llvm.branch import emit_if_then_else
+from tedsl.codegen.llvm.calls.packed import emit_own_packed
 from tedsl.codegen.llvm.calls.raw import emit_raw
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import constant_of
@@ -236,6 +237,14 @@ def emit_extern(out: Emitter, e: Call) -> str:
     return emit_c_function(out, e, name)
 
 
+def emit_packed_call(out: Emitter, e: Call) -> str:
+    """Emits a function of the module, else a Python function."""
+    name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
+    if name in out.module.callees:
+        return emit_own_packed(out, e, out.module.callees[name])
+    return emit_packed(out, e)
+
+
 def emit_prefetch(out: Emitter, e: Call) -> str:
     """Emits a prefetch of an address. Further constant arguments: 1 for a write; the locality, 0 to 3; 1 for data."""
     numbers = ", ".join(f"i32 {as_int(arg)}" for arg in e.args[1:4])
@@ -261,6 +270,6 @@ CALLS: dict[str, Callable[[Emitter, Call], str]] = {
     "if_then_else": emit_if_then_else, "reinterpret": emit_reinterpret, "address_of": emit_address_of,
     "tvm_access_ptr": emit_access_ptr,
     "call_llvm_pure_intrin": emit_llvm_intrinsic, "call_llvm_intrin": emit_llvm_intrinsic,
-    "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed,
+    "call_pure_extern": emit_extern, "call_extern": emit_extern, "call_packed": emit_packed_call,
     "tvm_storage_sync": emit_nothing, "prefetch": emit_prefetch,
 }
