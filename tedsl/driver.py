@@ -45,6 +45,8 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
 
     args: the tensors, variables and buffers that a call passes, in order. simple_mode: without loop partitioning, shorter
     to read. Options come from the current PassContext.
+
+    Raises ArgumentTypeError for what is not a schedule or a function; LoweringError for a schedule that cannot become loops.
     """
     with _blaming(inp):
         config = PassContext.current().options

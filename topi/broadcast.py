@@ -170,7 +170,10 @@ def bitwise_not(data: Any) -> Any:
 
 
 def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
-    """`data` repeated to `shape`, as numpy.broadcast_to: dimensions of extent 1 and missing leading ones are repeated."""
+    """`data` repeated to `shape`, as numpy.broadcast_to: dimensions of extent 1 and missing leading ones are repeated.
+
+    Raises ShapeError for a shape to which the data does not broadcast.
+    """
     opening("broadcast_to", data)
     like = te.placeholder(shape, data.dtype, name="like")
     if like.ndim < data.ndim:

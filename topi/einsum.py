@@ -22,6 +22,8 @@ def einsum(subscripts: str, *operand: te.Tensor) -> te.Tensor:
     subscripts: "ij,jk->ik", one letter for each dimension, in each operand; without "->" the result has the letters that occur
     once, in alphabetical order. "..." stands for further leading or inner dimensions, which broadcast. A letter twice in one
     operand is its diagonal. The dtype is that of the product; float16 and bfloat16 are summed in float32.
+
+    Raises ArgumentError for subscripts that are malformed, ShapeError for operands that do not fit them.
     """
     tensors = list(operand[0]) if len(operand) == 1 and isinstance(operand[0], (list, tuple)) else list(operand)
     inputs, result = _parsed(subscripts, tensors)

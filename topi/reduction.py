@@ -52,12 +52,17 @@ def argmax(data: te.Tensor, axis: Axis = None, keepdims: bool = False, select_la
     """The place of the largest element as int32, counted over the reduced dimensions in row-major order.
 
     Of several equal ones the first, or the last with select_last_index. NaN counts as the largest, as in numpy.argmax.
+
+    Raises DTypeError for bool, ShapeError for a dimension without elements.
     """
     return _place_of("argmax", data, axis, keepdims, select_last_index)
 
 
 def argmin(data: te.Tensor, axis: Axis = None, keepdims: bool = False, select_last_index: bool = False) -> te.Tensor:
-    """The place of the smallest element; the rest as in `argmax`. NaN counts as the smallest, as in numpy.argmin."""
+    """The place of the smallest element; the rest as in `argmax`. NaN counts as the smallest, as in numpy.argmin.
+
+    Raises DTypeError for bool, ShapeError for a dimension without elements.
+    """
     return _place_of("argmin", data, axis, keepdims, select_last_index)
 
 

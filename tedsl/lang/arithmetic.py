@@ -149,6 +149,8 @@ def if_then_else(cond: Any, t: Any, f: Any) -> Expr:
     """`t` where `cond` holds, else `f`. Only the chosen side is evaluated: the other may read out of range.
 
     tir.Select evaluates both sides, which is cheaper where both are safe.
+
+    Raises DTypeError for a condition that is not a bool.
     """
     return build.if_then_else(as_condition(cond, "if_then_else"), *_sides("if_then_else", t, f))
 
@@ -173,7 +175,10 @@ def cast(value: Any, dtype: object) -> Expr:
 
 
 def reinterpret(x: Any, dtype: Any) -> Expr:
-    """The bits of `x` as a value of `dtype`, which has the same width. The arguments may also be given in the other order."""
+    """The bits of `x` as a value of `dtype`, which has the same width. The arguments may also be given in the other order.
+
+    Raises DTypeError if the widths differ.
+    """
     if isinstance(x, (str, DType)):
         x, dtype = dtype, x
     value, of = as_value(x, "reinterpret"), as_dtype(dtype)
@@ -185,7 +190,10 @@ def reinterpret(x: Any, dtype: Any) -> Expr:
 
 
 def select(cond: Any, t: Any, f: Any) -> Expr:
-    """`t` where `cond` holds, else `f`; both sides are evaluated, so both must be safe."""
+    """`t` where `cond` holds, else `f`; both sides are evaluated, so both must be safe.
+
+    Raises DTypeError for a condition that is not a bool.
+    """
     return build.select(as_condition(cond, "select"), *_sides("select", t, f))
 
 

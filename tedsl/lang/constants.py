@@ -20,19 +20,28 @@ _LARGEST = {
 
 
 def max_value(dtype: object) -> Expr:
-    """The largest finite value of `dtype`."""
+    """The largest finite value of `dtype`.
+
+    Raises DTypeError for a dtype without numbers.
+    """
     of = _number(dtype, "max_value")
     return build.const(_LARGEST[of.code, of.bits] if of.is_float else of.max_value, of)
 
 
 def min_value(dtype: object) -> Expr:
-    """The smallest finite value of `dtype`: for floats the most negative one."""
+    """The smallest finite value of `dtype`: for floats the most negative one.
+
+    Raises DTypeError for a dtype without numbers.
+    """
     of = _number(dtype, "min_value")
     return build.const(-_LARGEST[of.code, of.bits] if of.is_float else of.min_value, of)
 
 
 def infinity(dtype: object) -> Expr:
-    """Positive infinity of a float dtype."""
+    """Positive infinity of a float dtype.
+
+    Raises DTypeError for a dtype that has no infinity.
+    """
     of = _number(dtype, "infinity")
     if not of.is_float:
         raise DTypeError(f"{of} has no infinity", hint=f"te.max_value({str(of)!r}) is its largest value")

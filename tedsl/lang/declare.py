@@ -59,6 +59,8 @@ def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> 
     """A tensor that the caller passes. shape: a sequence of ints and integer expressions, or one of them; () is a scalar.
 
     dtype None is float32.
+
+    Raises ShapeError for a dimension that is not an integer from 0 on, DTypeError for an unknown dtype.
     """
     where = opening("placeholder", name)
     of = FLOAT32 if dtype is None else as_dtype(dtype)
@@ -69,7 +71,11 @@ def placeholder(shape: Any, dtype: object = None, name: str = "placeholder") -> 
 
 @entry
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
-    """An axis to reduce over, for `axis=` of te.sum and its kin. dom: (begin, end), or a Range."""
+    """An axis to reduce over, for `axis=` of te.sum and its kin. dom: (begin, end), or a Range.
+
+    Raises ArgumentTypeError for a domain that is not a pair, DTypeError for bounds that are not integers, ShapeError for an end
+    before the begin.
+    """
     where = opening("reduce_axis", name)
     if isinstance(dom, Range):
         domain = dom
@@ -93,7 +99,10 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "") -> IterVar:
 
 @entry
 def thread_axis(dom: Any = None, tag: Any = "", name: str = "") -> IterVar:
-    """An axis of threads, to bind loops to: te.thread_axis("threadIdx.x"), or with its range first. A str first is the tag."""
+    """An axis of threads, to bind loops to: te.thread_axis("threadIdx.x"), or with its range first. A str first is the tag.
+
+    Raises ArgumentError without a tag, ArgumentTypeError for a domain that is not a pair.
+    """
     if isinstance(dom, str):
         dom, tag = None, dom
     if not isinstance(tag, str) or not isinstance(name, str):

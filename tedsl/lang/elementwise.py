@@ -139,7 +139,10 @@ def is_comparison(tensor: Tensor) -> bool:
 
 
 def broadcast_shape(a: Tensor, b: Tensor, where: str) -> tuple[Expr, ...]:
-    """The shape that both shapes broadcast to, aligned at the last dimension."""
+    """The shape that both shapes broadcast to, aligned at the last dimension.
+
+    Raises ShapeError for shapes that do not broadcast.
+    """
     rank = max(a.ndim, b.ndim)
     shape = []
     for position in range(rank):

@@ -39,6 +39,8 @@ def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], na
         argmax = te.comm_reducer(lambda x, y: (tir.Select(x[1] >= y[1], x[0], y[0]), tir.Select(x[1] >= y[1], x[1], y[1])),
                                  lambda t0, t1: (te.const(-1, t0), te.min_value(t1)), name="argmax")
         index, value = te.compute((n,), lambda i: argmax((k, A[i, k]), axis=k))
+
+    Raises ArgumentTypeError for what is not a function.
     """
     if not callable(fcombine) or not callable(fidentity) or not isinstance(name, str):
         raise ArgumentTypeError(f"comm_reducer takes two functions and a name, got {fcombine!r}, {fidentity!r} and {name!r}",

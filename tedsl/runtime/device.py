@@ -40,7 +40,10 @@ class Device:
 
 
 def cpu(dev_id: int = 0) -> Device:
-    """Returns the CPU as a device."""
+    """Returns the CPU as a device.
+
+    Raises ArgumentError for a number below 0.
+    """
     return device("cpu", dev_id)
 
 

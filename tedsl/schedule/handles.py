@@ -69,6 +69,8 @@ class Schedule:
         Example (matmul):
             AA = s.cache_read(A, "global", [C])
             s[AA].compute_at(s[C], y)
+
+        Raises ScheduleError for a tensor of another schedule, or a reader that does not read it.
         """
         source = stage_of(self.state, tensor, "cache_read", "the first argument")
         listed = list(readers) if isinstance(readers, (list, tuple)) else [readers]
@@ -84,6 +86,8 @@ class Schedule:
         Example (matmul):
             CC = s.cache_write(C, "global")
             s[CC].compute_at(s[C], y)
+
+        Raises ScheduleError for a tensor of another schedule, or one without a formula.
         """
         several = isinstance(tensor, (list, tuple))
         given: list[Any] = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
@@ -103,6 +107,8 @@ class Schedule:
         Example (rowsum):
             ko, ki = s[B].split(k, factor=16)
             BF = s.rfactor(B, ki)
+
+        Raises ScheduleError for an axis that is not a reduction axis of the stage.
         """
         stage = stage_of(self.state, tensor, "rfactor", "the first argument")
         factored = rfactor(stage, tensor, axis, factor_axis)
@@ -115,6 +121,8 @@ class Schedule:
         Example (chain):
             group = s.create_group(outputs=B, inputs=A)
             group.compute_at(s[C], y)
+
+        Raises ScheduleError for a tensor of another schedule.
         """
         ends = []
         for what, given in (("outputs", outputs), ("inputs", inputs)):
@@ -155,7 +163,10 @@ class Schedule:
         return self.state.recorder.journal(self.state)
 
     def undo(self, n: int = 1) -> Journal:
-        """Take back the last `n` directives and return them. Tensors and loops from before are valid again."""
+        """Take back the last `n` directives and return them. Tensors and loops from before are valid again.
+
+        Raises ArgumentError for more directives than there are, ArgumentTypeError for what is not an integer.
+        """
         recorder = self.state.recorder
         count = whole_number(n)
         if count is None:
@@ -248,7 +259,10 @@ def stage_of(state: ScheduleState, key: Any, directive: str, argument: str = "th
 
 @entry
 def create_schedule(ops: Any) -> Schedule:
-    """A schedule for the outputs `ops`: an operation, a tensor, or a list of them. Every stage starts with plain loops."""
+    """A schedule for the outputs `ops`: an operation, a tensor, or a list of them. Every stage starts with plain loops.
+
+    Raises ArgumentTypeError for what is neither an operation nor a tensor.
+    """
     given = list(ops) if isinstance(ops, (list, tuple)) else [ops]
     if not given:
         raise ArgumentTypeError("create_schedule of nothing", hint="give the operations to compute: te.create_schedule(C.op)")

@@ -19,6 +19,8 @@ def take(a: te.Tensor, indices: te.Tensor, axis: int | None = None, batch_dims: 
     indices: integers of any shape, which replaces the extent of `axis` in the result. batch_dims: that many leading dimensions
     belong to both and are walked together; the result is a.shape[:axis] + indices.shape[batch_dims:] + a.shape[axis + 1:].
     mode: "clip" to the first or last element, "wrap" around, "fast": all indices lie inside.
+
+    Raises ArgumentError for an unknown mode, ShapeError for batch dimensions that differ.
     """
     where = opening("take", a)
     require_integers(indices, where)
@@ -59,6 +61,8 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
 
     indices: integers of the rank of `data`, with extents no larger than its (but along `axis`); negative ones count from the
     end.
+
+    Raises ShapeError for indices that do not fit the data.
     """
     where = opening("gather", data)
     along = axis_of(axis, data.ndim, where)
@@ -80,6 +84,8 @@ def gather_nd(a: te.Tensor, indices: te.Tensor) -> te.Tensor:
 
     a: (X_0, ..., X_{N-1}); indices: (M, Y_0, ...) of integers with M <= N. Returns (Y_0, ..., X_M, ..., X_{N-1}). Negative
     indices count from the end. Same as a[tuple(indices)] of numpy.
+
+    Raises ShapeError for indices that do not fit the data.
     """
     where = opening("gather_nd", a)
     require_integers(indices, where)

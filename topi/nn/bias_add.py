@@ -17,6 +17,8 @@ def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
     """data + bias, one value of `bias` for each index of dimension `axis`.
 
     data: any shape. bias: (data.shape[axis],). Returns: the shape of `data`, the dtype that `data + bias` has.
+
+    Raises ShapeError for a bias that is not as long as the axis.
     """
     where = opening("bias_add", data)
     along = axis_of(axis, data.ndim, where)

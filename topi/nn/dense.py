@@ -19,6 +19,8 @@ def dense(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out
 
     data: (batch, in_dim). weight: (out_dim, in_dim). bias: (out_dim,) or None. Returns: (batch, out_dim) of out_dtype, by
     default that of `data`. Float16 and bfloat16 add up in float32. Same as torch.nn.functional.linear.
+
+    Raises ShapeError if the inner dimensions differ.
     """
     return _matmul("dense", data, weight, bias, out_dtype, False, True, "T_dense", DENSE)
 
@@ -30,6 +32,8 @@ def matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, bias: te.Tensor | None = No
 
     tensor_a: (M, K), or (K, M) with transpose_a. tensor_b: (K, N), or (N, K) with transpose_b. bias: (N,) or None.
     Returns: (M, N) of out_dtype, by default that of `tensor_a`.
+
+    Raises ShapeError if the inner dimensions differ.
     """
     name = f"T_matmul_{'T' if transpose_a else 'N'}{'T' if transpose_b else 'N'}"
     return _matmul("matmul", tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b, name, MATMUL)
@@ -43,6 +47,8 @@ def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, oshape: Extents | Non
     tensor_a: (B, M, K), or (B, K, M) with transpose_a. tensor_b: (B, N, K), or (B, K, N) without transpose_b. A batch of 1 is
     used for all of the other. oshape: the shape of the result, where it is known better than from the arguments.
     Returns: (B, M, N) of out_dtype, by default that of `tensor_a`.
+
+    Raises ShapeError if the batches or the inner dimensions differ.
     """
     where = opening("batch_matmul", tensor_a, tensor_b)
     for name, tensor in (("tensor_a", tensor_a), ("tensor_b", tensor_b)):

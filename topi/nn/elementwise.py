@@ -13,7 +13,10 @@ from topi.tag import BROADCAST
 
 
 def relu(x: te.Tensor) -> te.Tensor:
-    """max(x, 0); NaN stays NaN."""
+    """max(x, 0); NaN stays NaN.
+
+    Raises ArgumentTypeError for what is not a tensor.
+    """
     opening("relu", x)
     output: te.Tensor = te.map_elements("relu", lambda e: te.max(e, te.const(0, x.dtype)), x)
     return output
@@ -21,7 +24,10 @@ def relu(x: te.Tensor) -> te.Tensor:
 
 @checked
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
-    """x where x > 0, else x * alpha, in the dtype of `x`."""
+    """x where x > 0, else x * alpha, in the dtype of `x`.
+
+    Raises ArgumentTypeError for what is not a tensor.
+    """
     slope = constant(alpha, x.dtype, opening("leaky_relu", x), "alpha")
     output: te.Tensor = te.map_elements("leaky_relu", lambda e: te.select(e > 0, e, e * slope), x)
     return output
@@ -31,6 +37,8 @@ def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
     """x where x > 0, else x * slope[i[axis]]: leaky_relu with one slope for each channel.
 
     slope: (x.shape[axis],) of the dtype of `x`.
+
+    Raises DTypeError if the dtypes differ.
     """
     where = opening("prelu", x)
     along = axis_of(axis, x.ndim, where)

@@ -18,6 +18,8 @@ def layer_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor | None, axis: 
     data: any shape, a float dtype. gamma, beta: the shape of those dimensions; beta may be None. Returns: the shape and
     dtype of `data`. The variance is that of data - mean, in a second look at the row: the mean of squares less the square
     of the mean would cancel. Narrow floats are computed in float32. Formula: Ba, Kiros and Hinton, 2016.
+
+    Raises ShapeError for axes or a gamma and beta that do not fit the data, DTypeError for dtypes that are not floats.
     """
     where = opening("layer_norm", data)
     axes = tuple(sorted(axes_of(axis, data.ndim, where)))

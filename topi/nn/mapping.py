@@ -28,7 +28,10 @@ def scale_shift_nchwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> t
 
 
 def flatten(data: te.Tensor) -> te.Tensor:
-    """(batch, the rest in one dimension), in row-major order."""
+    """(batch, the rest in one dimension), in row-major order.
+
+    Raises ShapeError for data of rank 0.
+    """
     where = opening("flatten", data)
     if data.ndim < 1:
         raise ShapeError(f"{where}: a scalar has no batch")

@@ -24,6 +24,8 @@ def batch_norm(data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, moving_mean: 
 
     axis: that of the channels, None is 1. epsilon None is 1e-5. center, scale: whether beta, gamma are used, None is yes.
     Returns [normalized, moving_mean, moving_var], the last two unchanged. Ioffe and Szegedy, Batch Normalization (2015).
+
+    Raises ShapeError for statistics that are not as many as the channels.
     """
     where = opening("batch_norm", data)
     channel = axis_of(1 if axis is None else axis, data.ndim, where)

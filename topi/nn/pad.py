@@ -18,6 +18,8 @@ def pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | N
     """`data` with `pad_before[d]` and `pad_after[d]` elements of `pad_value` around each dimension d.
 
     pad_after None is pad_before. Same as numpy.pad of mode "constant".
+
+    Raises ShapeError for lists that do not have the length of the rank.
     """
     where = opening("pad", data)
     after = pad_before if pad_after is None else pad_after
@@ -46,6 +48,8 @@ def mirror_pad(data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[A
     """`data` mirrored at its borders, as far as `pad_before[d]` and `pad_after[d]` say.
 
     mode "SYMMETRIC": the elements at the border come twice; "REFLECT": once. Same as numpy.pad of these modes.
+
+    Raises ArgumentError for an unknown mode, ShapeError for a margin wider than the data.
     """
     where, after = f"mirror_pad of {data.name}", pad_before if pad_after is None else pad_after
     if mode not in ("SYMMETRIC", "REFLECT"):

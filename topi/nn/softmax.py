@@ -30,6 +30,8 @@ def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
     """x - max(x) - log(sum(exp(x - max(x)))) along `axis`.
 
     x: any shape, a float dtype. Returns: the shape and dtype of `x`. Same formula as scipy.special.log_softmax.
+
+    Raises DTypeError for dtypes that are not floats.
     """
     along, outer, without, within = _places(x, axis, "log_softmax")
     peak = _reduced(x, along, outer, lambda i, k: _wide(x(*within(i, k))), te.max, "T_softmax_maxelem")

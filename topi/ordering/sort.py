@@ -77,6 +77,8 @@ def topk(data: te.Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is
 
     ret_type: "both" gives a list of values and places, "values" or "indices" one tensor. The places are of `dtype`. k: an int
     or an integer expression; less than 1 means all. Of equal elements the first comes first. Same as torch.topk.
+
+    Raises ArgumentError for an unknown ret_type, ShapeError for a k beyond the extent.
     """
     where = opening("topk", data)
     data, along = _row(data, axis, "topk")

@@ -18,6 +18,8 @@ def expand_dims(a: te.Tensor, axis: int, num_newaxis: int = 1) -> te.Tensor:
     """`a` with `num_newaxis` dimensions of extent 1 before dimension `axis` (negative: counted from the end of the result).
 
     a: any shape and dtype. For one new dimension the same as numpy.expand_dims.
+
+    Raises ShapeError for an axis that the result does not have.
     """
     where = opening("expand_dims", a)
     place = axis_of(axis, a.ndim + 1, where)
@@ -48,7 +50,10 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: int | Sequence[int]) 
 
 @checked
 def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
-    """`a` with its dimensions in the order `axes`; reversed where axes is None or empty. Same as numpy.transpose."""
+    """`a` with its dimensions in the order `axes`; reversed where axes is None or empty. Same as numpy.transpose.
+
+    Raises ShapeError for axes that are not a permutation of the dimensions.
+    """
     where = opening("transpose", a)
     order = axes_of(tuple(axes), a.ndim, where, "axes") if axes else tuple(reversed(range(a.ndim)))
     if len(order) != a.ndim:
@@ -57,7 +62,10 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
 
 
 def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
-    """`a` without the dimensions `axis`, which have extent 1; without all that are the constant 1 where axis is None."""
+    """`a` without the dimensions `axis`, which have extent 1; without all that are the constant 1 where axis is None.
+
+    Raises ShapeError for an axis whose extent is not 1.
+    """
     where = opening("squeeze", a)
     gone = [d for d in range(a.ndim) if as_int(a.shape[d]) == 1] if axis is None else list(axes_of(axis, a.ndim, where))
     for d in gone:
@@ -74,6 +82,8 @@ def reshape(a: te.Tensor, newshape: int | Sequence[Any]) -> te.Tensor:
 
     newshape: an int or a sequence of ints and integer expressions; one of them may be -1, which is what remains. Constant
     numbers of elements must be equal; symbolic ones are taken to be.
+
+    Raises ShapeError if the numbers of elements differ.
     """
     where = opening("reshape", a)
     shape = _completed(a, list(newshape) if isinstance(newshape, (tuple, list)) or hasattr(newshape, "__iter__")

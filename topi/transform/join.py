@@ -17,6 +17,8 @@ def concatenate(a_tuple: te.Tensor | Sequence[te.Tensor], axis: int = 0) -> te.T
     """The tensors one after the other along `axis`. Same as numpy.concatenate; all of one dtype.
 
     The other dimensions are equal; the extent of `axis` is the sum.
+
+    Raises ShapeError for shapes that differ beside the axis, ArgumentError for no tensors.
     """
     tensors = _given(a_tuple, "concatenate")
     along = axis_of(axis, tensors[0].ndim, "concatenate")
@@ -38,7 +40,10 @@ def concatenate(a_tuple: te.Tensor | Sequence[te.Tensor], axis: int = 0) -> te.T
 
 @checked
 def stack(a: te.Tensor | Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
-    """Tensors of one shape and dtype along a new dimension `axis`. Same as numpy.stack."""
+    """Tensors of one shape and dtype along a new dimension `axis`. Same as numpy.stack.
+
+    Raises ShapeError for shapes that differ, ArgumentError for no tensors.
+    """
     tensors = _given(a, "stack")
     along = axis_of(axis, tensors[0].ndim + 1, "stack")
     _check_shapes(tensors, "stack", None)
@@ -59,6 +64,8 @@ def split(ary: te.Tensor, indices_or_sections: int | Sequence[Any], axis: int = 
     """`ary` cut along `axis`: into that many equal parts, or before each of the ascending positions of a sequence.
 
     Same as numpy.split: parts behind the end of a constant extent are empty. Returns a list.
+
+    Raises ShapeError for sections that do not divide the dimension.
     """
     where = opening("split", ary)
     along = axis_of(axis, ary.ndim, where)

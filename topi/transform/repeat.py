@@ -26,7 +26,10 @@ def repeat(a: te.Tensor, repeats: int, axis: int) -> te.Tensor:
 
 @checked
 def tile(a: te.Tensor, reps: int | Sequence[Any]) -> te.Tensor:
-    """The whole of `a` reps[d] times along dimension d, aligned at the last dimension. Same as numpy.tile."""
+    """The whole of `a` reps[d] times along dimension d, aligned at the last dimension. Same as numpy.tile.
+
+    Raises ShapeError for a count below 0.
+    """
     given: list[Any] = list(reps) if hasattr(reps, "__iter__") else [reps]
     if any((as_int(times) or 0) < 0 for times in given):
         raise ShapeError(f"tile of {a.name}: reps is {tuple(given)}, a count is below 0")

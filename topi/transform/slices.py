@@ -21,6 +21,8 @@ def strided_slice(a: te.Tensor, begin: Places, end: Places, strides: Places = No
     dimensions if None); what is missing at their end is None. A stride may be a negative int.
     slice_mode "size": `end` holds the extents of the result, -1 for all that remain, and strides are ignored.
     Tensors instead of begin, end or strides are read when the kernel runs; the extents of the result are new variables then.
+
+    Raises ShapeError for positions or strides that do not fit the shape, ArgumentError for an unknown slice_mode.
     """
     where = opening("strided_slice", a)
     if slice_mode not in ("end", "size"):

@@ -107,6 +107,8 @@ def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tenso
     fcompute takes buffers and returns a statement or a call, or three of them: (body, reduce_init, reduce_update), None for a
     part that does not exist. binds: buffers that the caller declared for some tensors, to use their strides and offsets;
     default_buffer_params: arguments of tir.decl_buffer for the others. scalar_params: `fcompute(ins, outs, scalars)`.
+
+    Raises ArgumentTypeError for an fcompute that is not a function.
     """
     where = f"decl_tensor_intrin {name}"
     if not isinstance(name, str):

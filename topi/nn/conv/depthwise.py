@@ -21,13 +21,19 @@ _REDUCED = {"H": "di", "W": "dj"}
 
 def depthwise_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
                           out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, channel, height, width), Filter (channel, multiplier, height, width) -> channel * multiplier channels."""
+    """Input (batch, channel, height, width), Filter (channel, multiplier, height, width) -> channel * multiplier channels.
+
+    Raises ShapeError for ranks or channels that differ.
+    """
     return _depthwise("depthwise_conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, "NCHW", "CMHW")
 
 
 def depthwise_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
                           out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, height, width, channel), Filter (height, width, channel, multiplier) -> channel * multiplier channels."""
+    """Input (batch, height, width, channel), Filter (height, width, channel, multiplier) -> channel * multiplier channels.
+
+    Raises ShapeError for ranks or channels that differ.
+    """
     return _depthwise("depthwise_conv2d_nhwc", Input, Filter, stride, padding, dilation, out_dtype, "NHWC", "HWCM")
 
 

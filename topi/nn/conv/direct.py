@@ -25,6 +25,8 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
 
     data_layout: the name of `layout` in later versions of TVM. kernel_layout: that of `filter`, which is the one that belongs
     to the layout of the data ("": this one): "OIHW" to "NCHW", "HWIO" to "NHWC" and "HWCN".
+
+    Raises ArgumentError for an unknown layout, ShapeError for channels that differ.
     """
     layout = _one_layout(f"conv2d of {input.name}", layout, data_layout, "NCHW")
     _check_kernel(f"conv2d of {input.name}", layout, kernel_layout, {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"})
@@ -77,6 +79,8 @@ def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = 
     """The convolution for `layout` "NCW" (if none is given) or "NWC".
 
     data_layout, kernel_layout ("OIW", "WIO"): as of conv2d.
+
+    Raises ArgumentError for an unknown layout.
     """
     layout = _one_layout(f"conv1d of {data.name}", layout, data_layout, "NCW")
     _check_kernel(f"conv1d of {data.name}", layout, kernel_layout, {"NCW": "OIW", "NWC": "WIO"})
