@@ -47,7 +47,7 @@ class Op:
         return Op.get, (self.name,)
 
 
-# Functions of floats, float to the same float; `math_unary` are what codegen/llvm/math must provide.
+# Functions of floats, float to the same float; `math_unary` are what codegen/formulas must provide.
 MATH_UNARY = ("exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "sqrt", "rsqrt",
               "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
               "floor", "ceil", "trunc", "round", "nearbyint", "fabs")

@@ -7,8 +7,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import scipy.special
 
+from tedsl.codegen.formulas.table import BINARY
 from tedsl.codegen.llvm.math import math_function
-from tedsl.codegen.llvm.math.table import BINARY
 from tedsl.ir.dtype import dtype
 
 LOOP = """

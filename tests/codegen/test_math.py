@@ -5,7 +5,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from tedsl.codegen.llvm.math.table import DOUBLE, MAX_ULP, TRIGONOMETRIC, documentation
+from tedsl.codegen.formulas.table import DOUBLE, MAX_ULP, TRIGONOMETRIC
+from tedsl.codegen.llvm.math.table import documentation
 from tests.codegen.math_harness import SPECIAL, compiled, floats32, floats64, reference, worst_ulp
 
 UNARY = sorted({*DOUBLE, *TRIGONOMETRIC, "rsqrt"} - {"pow", "atan2", "hypot"})

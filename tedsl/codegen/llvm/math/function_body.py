@@ -1,25 +1,32 @@
-"""A small language for numeric formulas in LLVM IR: each `Value` is a scalar or a vector of `lanes` equal elements.
-
-Formulas are written once with Python operators and work for any number of lanes, with and without fused multiply-add.
-"""
+"""The operations of formulas as LLVM IR, on scalars and vectors."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 
+from tedsl.codegen.formulas.language import FunctionBody, Value
 from tedsl.ir.dtype import FLOAT32, round_float
 
 _FLOAT_NAMES = {32: "float", 64: "double"}
+_CONVERSIONS = frozenset(("bitcast", "fpext", "fptrunc", "sext", "trunc"))
 
 
-class FunctionBody:
-    """Collects the lines of one function body. `fma`: whether the target has the instruction."""
+class LLVMBody(FunctionBody):
+    """Collects the lines of one function body in LLVM IR."""
 
-    def __init__(self, lanes: int, fma: bool) -> None:
-        self.lanes = lanes
-        self.has_fma = fma
-        self.lines: list[str] = []
+    def operation(self, name: str, kind: str, bits: int, *operands: Value) -> Value:
+        of, (first, *rest) = self.type_of(operands[0].kind, operands[0].bits), operands
+        if name.startswith("llvm."):
+            args = ", ".join(f"{of} {v.name}" for v in operands)
+            return self.emit(f"call {of} @{name}.{self.suffix(kind, bits)}({args})", kind, bits)
+        if name in _CONVERSIONS:
+            return self.emit(f"{name} {of} {first.name} to {self.type_of(kind, bits)}", kind, bits)
+        if name == "select":
+            chosen = self.type_of(kind, bits)
+            return self.emit(f"select {of} {first.name}, {chosen} {rest[0].name}, {chosen} {rest[1].name}", kind, bits)
+        if name == "not":
+            return self.emit(f"xor {of} {first.name}, {'true' if self.lanes == 1 else 'splat (i1 true)'}", kind, bits)
+        return self.emit(f"{name} {of} {', '.join(v.name for v in operands)}", kind, bits)
 
     def type_of(self, kind: str, bits: int) -> str:
         element = {"f": _FLOAT_NAMES.get(bits, "half"), "i": f"i{bits}", "b": "i1"}[kind]
@@ -30,6 +37,7 @@ class FunctionBody:
         return f"{kind}{bits}" if self.lanes == 1 else f"v{self.lanes}{kind}{bits}"
 
     def emit(self, text: str, kind: str, bits: int) -> Value:
+        """Writes an instruction and returns its result."""
         name = f"%v{len(self.lines)}"
         self.lines.append(f"  {name} = {text}")
         return Value(self, name, kind, bits)
@@ -45,182 +53,3 @@ class FunctionBody:
     def integer(self, value: int, bits: int) -> Value:
         value &= (1 << bits) - 1
         return self._splat(f"i{bits}", str(value - (1 << bits) if value >> (bits - 1) else value), "i", bits)
-
-    def fma(self, a: Value, b: Value | float, c: Value | float) -> Value:
-        """a * b + c, rounded once where the target can, else twice."""
-        if not self.has_fma:
-            return a * b + c
-        t = self.type_of("f", a.bits)
-        operands = ", ".join(f"{t} {v.name}" for v in (a, a.lift(b), a.lift(c)))
-        return self.emit(f"call {t} @llvm.fma.{self.suffix('f', a.bits)}({operands})", "f", a.bits)
-
-    def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
-        """coefficients[0] + coefficients[1] * x + ..., from the highest power down."""
-        result: Value = self.real(coefficients[-1], x.bits)
-        for c in coefficients[-2::-1]:
-            result = self.fma(result, x, c)
-        return result
-
-    def product(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """a * b as an unevaluated sum of two floats: exact (Dekker 1971, or one fma)."""
-        high = a * b
-        if self.has_fma:
-            return high, self.fma(a, b, -high)
-        a1, a2 = self._halves(a)
-        b1, b2 = self._halves(b)
-        return high, ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
-
-    def _halves(self, a: Value) -> tuple[Value, Value]:
-        """`a` as a sum of two floats of half the bits each: the first is `a` with its low bits cut off."""
-        mask = self.integer(-(1 << (27 if a.bits == 64 else 12)), a.bits)
-        high = (a.as_bits() & mask).as_float()
-        return high, a - high
-
-    def total(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """a + b as an unevaluated sum of two floats, exact for any a and b (Knuth)."""
-        high = a + b
-        part = high - a
-        return high, (a - (high - part)) + (b - part)
-
-    def quick_total(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """a + b as an unevaluated sum of two floats, exact for |a| >= |b| (Dekker 1971)."""
-        high = a + b
-        return high, b - (high - a)
-
-
-class Value:
-    """An SSA value or a constant: kind f(loat), i(nteger) or b(ool), and the bits of an element."""
-
-    __slots__ = ("bits", "kind", "name", "out")
-
-    def __init__(self, out: FunctionBody, name: str, kind: str, bits: int) -> None:
-        self.out, self.name, self.kind, self.bits = out, name, kind, bits
-
-    @property
-    def type(self) -> str:
-        return self.out.type_of(self.kind, self.bits)
-
-    def lift(self, other: Value | float) -> Value:
-        """Returns a Python number as a constant of this value's type."""
-        if isinstance(other, Value):
-            return other
-        return self.out.real(other, self.bits) if self.kind == "f" else self.out.integer(int(other), self.bits)
-
-    def _binary(self, float_op: str, int_op: str, other: Value | float, *, swap: bool = False) -> Value:
-        a, b = (self.lift(other), self) if swap else (self, self.lift(other))
-        return self.out.emit(f"{float_op if self.kind == 'f' else int_op} {self.type} {a.name}, {b.name}", self.kind, self.bits)
-
-    def __add__(self, other: Value | float) -> Value:
-        return self._binary("fadd", "add", other)
-
-    def __sub__(self, other: Value | float) -> Value:
-        return self._binary("fsub", "sub", other)
-
-    def __mul__(self, other: Value | float) -> Value:
-        return self._binary("fmul", "mul", other)
-
-    def __truediv__(self, other: Value | float) -> Value:
-        return self._binary("fdiv", "sdiv", other)
-
-    def __radd__(self, other: float) -> Value:
-        return self._binary("fadd", "add", other, swap=True)
-
-    def __rsub__(self, other: float) -> Value:
-        return self._binary("fsub", "sub", other, swap=True)
-
-    def __rmul__(self, other: float) -> Value:
-        return self._binary("fmul", "mul", other, swap=True)
-
-    def __rtruediv__(self, other: float) -> Value:
-        return self._binary("fdiv", "sdiv", other, swap=True)
-
-    def __and__(self, other: Value | float) -> Value:
-        return self._binary("", "and", other)
-
-    def __or__(self, other: Value | float) -> Value:
-        return self._binary("", "or", other)
-
-    def __xor__(self, other: Value | float) -> Value:
-        return self._binary("", "xor", other)
-
-    def __lshift__(self, other: Value | float) -> Value:
-        return self._binary("", "shl", other)
-
-    def __rshift__(self, other: Value | float) -> Value:
-        return self._binary("", "ashr", other)
-
-    def __neg__(self) -> Value:
-        return self.out.emit(f"fneg {self.type} {self.name}", self.kind, self.bits) if self.kind == "f" else 0 - self
-
-    def _compare(self, float_op: str, int_op: str, other: Value | float) -> Value:
-        operation = f"fcmp {float_op}" if self.kind == "f" else f"icmp {int_op}"
-        return self.out.emit(f"{operation} {self.type} {self.name}, {self.lift(other).name}", "b", 1)
-
-    def __lt__(self, other: Value | float) -> Value:
-        return self._compare("olt", "slt", other)
-
-    def __le__(self, other: Value | float) -> Value:
-        return self._compare("ole", "sle", other)
-
-    def __gt__(self, other: Value | float) -> Value:
-        return self._compare("ogt", "sgt", other)
-
-    def __ge__(self, other: Value | float) -> Value:
-        return self._compare("oge", "sge", other)
-
-    def equals(self, other: Value | float) -> Value:
-        return self._compare("oeq", "eq", other)
-
-    def is_nan(self) -> Value:
-        return self._compare("uno", "", self)
-
-    def invert(self) -> Value:
-        return self.out.emit(f"xor {self.type} {self.name}, {'true' if self.out.lanes == 1 else 'splat (i1 true)'}", "b", 1)
-
-    def choose(self, if_true: Value | float, if_false: Value | float) -> Value:
-        """if_true where this bool holds, else if_false; one of them is a Value."""
-        model = if_true if isinstance(if_true, Value) else if_false
-        assert isinstance(model, Value)
-        t, f = model.lift(if_true), model.lift(if_false)
-        return self.out.emit(f"select {self.type} {self.name}, {t.type} {t.name}, {f.type} {f.name}", model.kind, model.bits)
-
-    def _convert(self, operation: str, kind: str, bits: int) -> Value:
-        return self.out.emit(f"{operation} {self.type} {self.name} to {self.out.type_of(kind, bits)}", kind, bits)
-
-    def as_bits(self) -> Value:
-        return self._convert("bitcast", "i", self.bits)
-
-    def as_float(self) -> Value:
-        return self._convert("bitcast", "f", self.bits)
-
-    def widen(self) -> Value:
-        """float32 to float64, i32 to i64."""
-        return self._convert("fpext" if self.kind == "f" else "sext", self.kind, 64)
-
-    def narrow(self) -> Value:
-        return self._convert("fptrunc" if self.kind == "f" else "trunc", self.kind, 32)
-
-    def intrinsic(self, name: str) -> Value:
-        """A unary LLVM intrinsic that every target has as an instruction: sqrt, fabs."""
-        return self.out.emit(f"call {self.type} @llvm.{name}.{self.out.suffix(self.kind, self.bits)}({self.type} {self.name})",
-                             self.kind, self.bits)
-
-    def abs(self) -> Value:
-        return self.intrinsic("fabs")
-
-    def sqrt(self) -> Value:
-        return self.intrinsic("sqrt")
-
-    def with_sign_of(self, other: Value) -> Value:
-        sign = self.out.integer(1 << (self.bits - 1), self.bits)
-        magnitude = self.as_bits() & self.out.integer((1 << (self.bits - 1)) - 1, self.bits)
-        return (magnitude | (other.as_bits() & sign)).as_float()
-
-    def nearest(self) -> tuple[Value, Value]:
-        """(n, its bits as an integer) for the integer n nearest to this float, |n| < 2**21 (float32) or 2**50.
-
-        Adding 1.5 * 2**23 (2**52) leaves the integer in the low bits: no instruction beyond SSE2 is needed.
-        """
-        magic = 1.5 * 2.0 ** (23 if self.bits == 32 else 52)
-        shifted = self + magic
-        return shifted - magic, shifted.as_bits() - self.out.real(magic, self.bits).as_bits()

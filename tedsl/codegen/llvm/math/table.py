@@ -6,40 +6,14 @@ in `MAX_ULP` are held by tests/codegen/test_math.py; docs/math.md is `documentat
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm.math import exponential, logarithm, power, special, trigonometric
-from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
+from tedsl.codegen.formulas.language import Value
+from tedsl.codegen.formulas.table import BINARY, DOUBLE, LIBM, MAX_ULP, SINGLE, TRIGONOMETRIC, formula
+from tedsl.codegen.llvm.math import trigonometric
+from tedsl.codegen.llvm.math.function_body import LLVMBody
 from tedsl.errors import InternalError
 from tedsl.ir.dtype import DType
-
-Formula = Callable[..., Value]
-
-# float32 formulas of their own; what is missing here is computed in float64 and rounded once.
-SINGLE: dict[str, Formula] = {
-    "exp": exponential.exp, "exp2": exponential.exp2, "log": logarithm.log, "tanh": exponential.tanh,
-    "sigmoid": exponential.sigmoid, "erf": special.erf,
-}
-DOUBLE: dict[str, Formula] = {
-    "exp": exponential.exp, "exp2": exponential.exp2, "exp10": exponential.exp10, "log": logarithm.log,
-    "log2": logarithm.log2, "log10": logarithm.log10, "log1p": logarithm.log1p, "tanh": exponential.tanh,
-    "sigmoid": exponential.sigmoid, "erf": special.erf, "sinh": exponential.sinh, "cosh": exponential.cosh,
-    "asinh": logarithm.asinh, "acosh": logarithm.acosh, "atanh": logarithm.atanh, "asin": special.asin,
-    "acos": special.acos, "atan": special.atan, "pow": power.power, "atan2": special.atan2, "hypot": power.hypot,
-}
-TRIGONOMETRIC = ("sin", "cos", "tan")
-BINARY = ("pow", "atan2", "hypot", "fmod")
-# Scalar calls of the C library, lane by lane: (function, dtype). Their symbols are provided at link time.
-LIBM: dict[tuple[str, int], str] = {("fmod", 64): "fmod", ("fmod", 32): "fmodf", ("hypot", 64): "hypot"}
-# The largest error in ulp that the tests allow, a little above what was measured: (float32, float64)
-MAX_ULP: dict[str, tuple[float, float]] = {
-    "acos": (0.6, 1.3), "acosh": (0.6, 1.9), "asin": (0.6, 0.8), "asinh": (0.6, 2.0), "atan": (0.6, 1.8),
-    "atanh": (0.6, 2.0), "cos": (1.6, 0.9), "cosh": (0.6, 1.6), "erf": (1.3, 1.3), "exp": (1.1, 1.1), "exp10": (0.6, 1.5),
-    "exp2": (1.1, 1.1), "log": (0.9, 0.9), "log10": (0.6, 0.8), "log1p": (0.6, 1.0), "log2": (0.6, 0.8),
-    "rsqrt": (1.6, 1.6), "sigmoid": (2.0, 2.0), "sin": (1.6, 0.9), "sinh": (0.6, 1.8), "tan": (0.6, 1.7),
-    "tanh": (1.4, 1.6), "pow": (0.6, 1.2), "atan2": (0.6, 2.0), "hypot": (0.6, 1.0), "fmod": (0.0, 0.0),
-}
 
 
 @dataclass(frozen=True)
@@ -62,30 +36,20 @@ def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:
     if dtype.code != "float" or dtype.bits not in (32, 64):
         raise InternalError(f"math functions work on float32 and float64, not {dtype}: convert before")
     bits, lanes = dtype.bits, dtype.lanes
-    symbol = f"tedsl.{name}.{FunctionBody(lanes, fma).suffix('f', bits)}"
+    symbol = f"tedsl.{name}.{LLVMBody(lanes, fma).suffix('f', bits)}"
     if (name, bits) in LIBM:
         return _libm(name, lanes, bits, symbol)
     if name in TRIGONOMETRIC:
         return MathFunction(symbol, trigonometric.body(name, lanes, bits, fma, symbol),
                             ((trigonometric.LARGE, trigonometric.large_reduction()),))
-    out = FunctionBody(lanes, fma)
+    out = LLVMBody(lanes, fma)
     arguments = [Value(out, f"%{letter}", "f", bits) for letter in ("x", "y")[:2 if name in BINARY else 1]]
-    result = _formula(name, bits, out, arguments)
-    t = arguments[0].type
+    result = formula(name, bits, out, arguments)
+    t = out.type_of("f", bits)
     parameters = ", ".join(f"{t} {a.name}" for a in arguments)
     lines = "\n".join(out.lines)
     return MathFunction(symbol, f"define internal {t} @{symbol}({parameters}) alwaysinline nounwind {{\n{lines}\n"
                                 f"  ret {t} {result.name}\n}}\n")
-
-
-def _formula(name: str, bits: int, out: FunctionBody, arguments: list[Value]) -> Value:
-    if name == "rsqrt":
-        return 1.0 / arguments[0].sqrt()
-    if bits == 64:
-        return DOUBLE[name](out, *arguments)
-    if name in SINGLE:
-        return SINGLE[name](out, *arguments)
-    return DOUBLE[name](out, *(a.widen() for a in arguments)).narrow()
 
 
 def _libm(name: str, lanes: int, bits: int, symbol: str) -> MathFunction:

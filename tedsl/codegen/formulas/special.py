@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.math.exponential import exp
-from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
+from tedsl.codegen.formulas.exponential import exp
+from tedsl.codegen.formulas.language import FunctionBody, Value
 
 # erf(x) / x - 1 in x**2 on |x| < 1: errors 1.3e-9 and 2.2e-21
 ERF = {
@@ -110,5 +110,5 @@ def atan2(out: FunctionBody, y: Value, x: Value) -> Value:
     angle = steep.choose(HALF_PI[0] - (angle - HALF_PI[1]), angle)
     left = (x.as_bits() < 0)
     angle = left.choose(2.0 * HALF_PI[0] - (angle - 2.0 * HALF_PI[1]), angle)
-    unordered = out.emit(f"fcmp uno {x.type} {x.name}, {y.name}", "b", 1)
+    unordered = x.is_unordered(y)
     return unordered.choose(x + y, angle.with_sign_of(y))

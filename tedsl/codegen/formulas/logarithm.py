@@ -6,8 +6,8 @@ log(1 + f) = f - f*f/2 + s * (f*f/2 + R), R = s**2 * P(s**2): the large terms ar
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.math.exponential import LN2
-from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
+from tedsl.codegen.formulas.exponential import LN2
+from tedsl.codegen.formulas.language import FunctionBody, Value
 
 # (2 atanh(s) / s - 2) / s**2 as a polynomial in s**2 on s**2 < 0.0295: errors 1.9e-7 and 2.1e-18
 LOG = {

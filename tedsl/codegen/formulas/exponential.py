@@ -7,7 +7,7 @@ factors, so that results overflow and become denormal with one rounding.
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
+from tedsl.codegen.formulas.language import FunctionBody, Value
 
 # (exp(r) - 1 - r) / r**2 on [-ln2/2, ln2/2]: errors 6.5e-8 and 1.4e-18
 EXP = {

@@ -6,9 +6,9 @@ logarithm as an unevaluated sum of two doubles (about 68 bits), for y multiplies
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.math.exponential import LN2, LOG2_E, reduced_exp, scale
-from tedsl.codegen.llvm.math.function_body import FunctionBody, Value
-from tedsl.codegen.llvm.math.logarithm import split
+from tedsl.codegen.formulas.exponential import LN2, LOG2_E, reduced_exp, scale
+from tedsl.codegen.formulas.language import FunctionBody, Value
+from tedsl.codegen.formulas.logarithm import split
 
 # (2 atanh(s) / s - 2 - 2/3 s**2) / s**4 in s**2 on s**2 < 0.0295: error 1.3e-20
 ATANH_TAIL = (0.4, 0.28571428571428564, 0.22222222222228424, 0.18181818179658246, 0.15384615760977463, 0.13333296549572363,
@@ -89,7 +89,7 @@ def special_cases(out: FunctionBody, x: Value, y: Value, a: Value, magnitude: Va
     result = infinite_y.choose(limit, result)
     result = (negative & odd).choose(-result, result)
     complex_result = (x < 0.0) & whole.invert() & a.equals(INFINITY).invert()
-    unordered = out.emit(f"fcmp uno {x.type} {x.name}, {y.name}", "b", 1)
+    unordered = x.is_unordered(y)
     result = (complex_result | unordered).choose(float("nan"), result)
     return (x.equals(1.0) | y.equals(0.0)).choose(1.0, result)
 

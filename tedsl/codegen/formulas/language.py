@@ -1,0 +1,205 @@
+"""A small language for numeric formulas: each `Value` is a scalar, or a vector of `lanes` equal elements.
+
+Formulas are written once with Python operators and work for any number of lanes, with and without fused multiply-add, and
+for every backend that writes the operations as its text.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+
+class FunctionBody(ABC):
+    """Collects the lines of one function body. `fma`: whether the target has the instruction."""
+
+    def __init__(self, lanes: int, fma: bool) -> None:
+        self.lanes = lanes
+        self.has_fma = fma
+        self.lines: list[str] = []
+
+    @abstractmethod
+    def operation(self, name: str, kind: str, bits: int, *operands: Value) -> Value:
+        """Writes an operation and returns its result, of that kind (see Value) and width. name: as LLVM calls it, one of
+
+        fadd fsub fmul fdiv fneg, add sub shl ashr sdiv, and or xor (also of bools), not (of bools), select,
+        "fcmp olt" ole ogt oge oeq uno, "icmp slt" sle sgt sge eq, bitcast fpext fptrunc sext trunc,
+        llvm.fma llvm.fabs llvm.sqrt
+        """
+
+    @abstractmethod
+    def real(self, value: float, bits: int) -> Value:
+        """Returns a float constant."""
+
+    @abstractmethod
+    def integer(self, value: int, bits: int) -> Value:
+        """Returns an integer constant, which is `value` wrapped to its width."""
+
+    def fma(self, a: Value, b: Value | float, c: Value | float) -> Value:
+        """a * b + c, rounded once where the target can, else twice."""
+        if not self.has_fma:
+            return a * b + c
+        return self.operation("llvm.fma", "f", a.bits, a, a.lift(b), a.lift(c))
+
+    def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """coefficients[0] + coefficients[1] * x + ..., from the highest power down."""
+        result: Value = self.real(coefficients[-1], x.bits)
+        for c in coefficients[-2::-1]:
+            result = self.fma(result, x, c)
+        return result
+
+    def product(self, a: Value, b: Value) -> tuple[Value, Value]:
+        """a * b as an unevaluated sum of two floats: exact (Dekker 1971, or one fma)."""
+        high = a * b
+        if self.has_fma:
+            return high, self.fma(a, b, -high)
+        a1, a2 = self._halves(a)
+        b1, b2 = self._halves(b)
+        return high, ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
+
+    def _halves(self, a: Value) -> tuple[Value, Value]:
+        """`a` as a sum of two floats of half the bits each: the first is `a` with its low bits cut off."""
+        mask = self.integer(-(1 << (27 if a.bits == 64 else 12)), a.bits)
+        high = (a.as_bits() & mask).as_float()
+        return high, a - high
+
+    def total(self, a: Value, b: Value) -> tuple[Value, Value]:
+        """a + b as an unevaluated sum of two floats, exact for any a and b (Knuth)."""
+        high = a + b
+        part = high - a
+        return high, (a - (high - part)) + (b - part)
+
+    def quick_total(self, a: Value, b: Value) -> tuple[Value, Value]:
+        """a + b as an unevaluated sum of two floats, exact for |a| >= |b| (Dekker 1971)."""
+        high = a + b
+        return high, b - (high - a)
+
+
+class Value:
+    """A value or a constant under its name in the text: kind f(loat), i(nteger) or b(ool), and the bits of an element."""
+
+    __slots__ = ("bits", "kind", "name", "out")
+
+    def __init__(self, out: FunctionBody, name: str, kind: str, bits: int) -> None:
+        self.out, self.name, self.kind, self.bits = out, name, kind, bits
+
+    def lift(self, other: Value | float) -> Value:
+        """Returns a Python number as a constant of this value's type."""
+        if isinstance(other, Value):
+            return other
+        return self.out.real(other, self.bits) if self.kind == "f" else self.out.integer(int(other), self.bits)
+
+    def _binary(self, float_op: str, int_op: str, other: Value | float, *, swap: bool = False) -> Value:
+        a, b = (self.lift(other), self) if swap else (self, self.lift(other))
+        return self.out.operation(float_op if self.kind == "f" else int_op, self.kind, self.bits, a, b)
+
+    def __add__(self, other: Value | float) -> Value:
+        return self._binary("fadd", "add", other)
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self._binary("fsub", "sub", other)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self._binary("fmul", "mul", other)
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return self._binary("fdiv", "sdiv", other)
+
+    def __radd__(self, other: float) -> Value:
+        return self._binary("fadd", "add", other, swap=True)
+
+    def __rsub__(self, other: float) -> Value:
+        return self._binary("fsub", "sub", other, swap=True)
+
+    def __rmul__(self, other: float) -> Value:
+        return self._binary("fmul", "mul", other, swap=True)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self._binary("fdiv", "sdiv", other, swap=True)
+
+    def __and__(self, other: Value | float) -> Value:
+        return self._binary("", "and", other)
+
+    def __or__(self, other: Value | float) -> Value:
+        return self._binary("", "or", other)
+
+    def __xor__(self, other: Value | float) -> Value:
+        return self._binary("", "xor", other)
+
+    def __lshift__(self, other: Value | float) -> Value:
+        return self._binary("", "shl", other)
+
+    def __rshift__(self, other: Value | float) -> Value:
+        return self._binary("", "ashr", other)
+
+    def __neg__(self) -> Value:
+        return self.out.operation("fneg", self.kind, self.bits, self) if self.kind == "f" else 0 - self
+
+    def _compare(self, float_op: str, int_op: str, other: Value | float) -> Value:
+        operation = f"fcmp {float_op}" if self.kind == "f" else f"icmp {int_op}"
+        return self.out.operation(operation, "b", 1, self, self.lift(other))
+
+    def __lt__(self, other: Value | float) -> Value:
+        return self._compare("olt", "slt", other)
+
+    def __le__(self, other: Value | float) -> Value:
+        return self._compare("ole", "sle", other)
+
+    def __gt__(self, other: Value | float) -> Value:
+        return self._compare("ogt", "sgt", other)
+
+    def __ge__(self, other: Value | float) -> Value:
+        return self._compare("oge", "sge", other)
+
+    def equals(self, other: Value | float) -> Value:
+        return self._compare("oeq", "eq", other)
+
+    def is_nan(self) -> Value:
+        return self._compare("uno", "", self)
+
+    def is_unordered(self, other: Value) -> Value:
+        """Whether this float or the other one is NaN."""
+        return self._compare("uno", "", other)
+
+    def invert(self) -> Value:
+        return self.out.operation("not", "b", 1, self)
+
+    def choose(self, if_true: Value | float, if_false: Value | float) -> Value:
+        """if_true where this bool holds, else if_false; one of them is a Value."""
+        model = if_true if isinstance(if_true, Value) else if_false
+        assert isinstance(model, Value)
+        t, f = model.lift(if_true), model.lift(if_false)
+        return self.out.operation("select", model.kind, model.bits, self, t, f)
+
+    def as_bits(self) -> Value:
+        return self.out.operation("bitcast", "i", self.bits, self)
+
+    def as_float(self) -> Value:
+        return self.out.operation("bitcast", "f", self.bits, self)
+
+    def widen(self) -> Value:
+        """float32 to float64, i32 to i64."""
+        return self.out.operation("fpext" if self.kind == "f" else "sext", self.kind, 64, self)
+
+    def narrow(self) -> Value:
+        return self.out.operation("fptrunc" if self.kind == "f" else "trunc", self.kind, 32, self)
+
+    def abs(self) -> Value:
+        return self.out.operation("llvm.fabs", self.kind, self.bits, self)
+
+    def sqrt(self) -> Value:
+        return self.out.operation("llvm.sqrt", self.kind, self.bits, self)
+
+    def with_sign_of(self, other: Value) -> Value:
+        sign = self.out.integer(1 << (self.bits - 1), self.bits)
+        magnitude = self.as_bits() & self.out.integer((1 << (self.bits - 1)) - 1, self.bits)
+        return (magnitude | (other.as_bits() & sign)).as_float()
+
+    def nearest(self) -> tuple[Value, Value]:
+        """(n, its bits as an integer) for the integer n nearest to this float, |n| < 2**21 (float32) or 2**50.
+
+        Adding 1.5 * 2**23 (2**52) leaves the integer in the low bits: no instruction beyond SSE2 is needed.
+        """
+        magic = 1.5 * 2.0 ** (23 if self.bits == 32 else 52)
+        shifted = self + magic
+        return shifted - magic, shifted.as_bits() - self.out.real(magic, self.bits).as_bits()

@@ -1,0 +1,46 @@
+"""The mathematical functions that have formulas, and the error that each may have. docs/math.md shows the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tedsl.codegen.formulas import exponential, logarithm, power, special
+from tedsl.codegen.formulas.language import FunctionBody, Value
+
+Formula = Callable[..., Value]
+
+# float32 formulas of their own; what is missing here is computed in float64 and rounded once.
+SINGLE: dict[str, Formula] = {
+    "exp": exponential.exp, "exp2": exponential.exp2, "log": logarithm.log, "tanh": exponential.tanh,
+    "sigmoid": exponential.sigmoid, "erf": special.erf,
+}
+DOUBLE: dict[str, Formula] = {
+    "exp": exponential.exp, "exp2": exponential.exp2, "exp10": exponential.exp10, "log": logarithm.log,
+    "log2": logarithm.log2, "log10": logarithm.log10, "log1p": logarithm.log1p, "tanh": exponential.tanh,
+    "sigmoid": exponential.sigmoid, "erf": special.erf, "sinh": exponential.sinh, "cosh": exponential.cosh,
+    "asinh": logarithm.asinh, "acosh": logarithm.acosh, "atanh": logarithm.atanh, "asin": special.asin,
+    "acos": special.acos, "atan": special.atan, "pow": power.power, "atan2": special.atan2, "hypot": power.hypot,
+}
+TRIGONOMETRIC = ("sin", "cos", "tan")
+BINARY = ("pow", "atan2", "hypot", "fmod")
+# Scalar calls of the C library, lane by lane: (function, dtype). Their symbols are provided at link time.
+LIBM: dict[tuple[str, int], str] = {("fmod", 64): "fmod", ("fmod", 32): "fmodf", ("hypot", 64): "hypot"}
+# The largest error in ulp that the tests allow, a little above what was measured: (float32, float64)
+MAX_ULP: dict[str, tuple[float, float]] = {
+    "acos": (0.6, 1.3), "acosh": (0.6, 1.9), "asin": (0.6, 0.8), "asinh": (0.6, 2.0), "atan": (0.6, 1.8),
+    "atanh": (0.6, 2.0), "cos": (1.6, 0.9), "cosh": (0.6, 1.6), "erf": (1.3, 1.3), "exp": (1.1, 1.1), "exp10": (0.6, 1.5),
+    "exp2": (1.1, 1.1), "log": (0.9, 0.9), "log10": (0.6, 0.8), "log1p": (0.6, 1.0), "log2": (0.6, 0.8),
+    "rsqrt": (1.6, 1.6), "sigmoid": (2.0, 2.0), "sin": (1.6, 0.9), "sinh": (0.6, 1.8), "tan": (0.6, 1.7),
+    "tanh": (1.4, 1.6), "pow": (0.6, 1.2), "atan2": (0.6, 2.0), "hypot": (0.6, 1.0), "fmod": (0.0, 0.0),
+}
+
+
+def formula(name: str, bits: int, out: FunctionBody, arguments: list[Value]) -> Value:
+    """Writes the function `name` of float32 or float64, by its own formula or that of float64, and returns its value."""
+    if name == "rsqrt":
+        return 1.0 / arguments[0].sqrt()
+    if bits == 64:
+        return DOUBLE[name](out, *arguments)
+    if name in SINGLE:
+        return SINGLE[name](out, *arguments)
+    return DOUBLE[name](out, *(a.widen() for a in arguments)).narrow()
