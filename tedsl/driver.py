@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tedsl.codegen.backend import backend_for
+from tedsl.codegen.recall import recall, remember
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
 from tedsl.ir import build as build_expr
 from tedsl.ir.expr import Expr
@@ -22,6 +23,7 @@ from tedsl.lower.explained.report import Report
 from tedsl.lower.explained.report import report as report_of
 from tedsl.lower.inputs import FunctionOptions, functions_of
 from tedsl.lower.lower import check_function
+from tedsl.lower.schedule_key import lowers_in_silence, schedule_key
 from tedsl.lower.written.function import vouch_for
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import PassContext
@@ -75,14 +77,23 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     machine = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
+    quick = config.selection.opt_level == 0
     with _blaming(inputs), whole_destructors():
-        functions = functions_of(inputs, args, name, binds, FunctionOptions(True, accesses, _buffers(config)))
+        options = FunctionOptions(True, accesses, _buffers(config))
+        seen = schedule_key(inputs, args, name, binds, options, config, machine)
+        known = recall(seen, machine, config, quick)
+        if known is not None:
+            return known
+        functions = functions_of(inputs, args, name, binds, options)
         pipeline = lowering_pipeline(config, accesses=accesses)
         lowered = {key: _after(pipeline, func, accesses) for key, func in functions.items()}
         if not lowered:
             raise ArgumentError("build: the module has no functions")
         funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
-        return backend_for(machine).compile(funcs, machine, config, quick=config.selection.opt_level == 0)
+        module = backend_for(machine).compile(funcs, machine, config, quick=quick)
+        if seen is not None and lowers_in_silence(inputs, args, binds):
+            remember(seen, module)
+        return module
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:

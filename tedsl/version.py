@@ -1,3 +1,6 @@
 """The version of tedsl: the one place that says it."""
 
+import time
+
 VERSION = "0.1.0"
+IMPORTED = time.time()  # when this process began to load tedsl: files that changed since may not be the code that runs

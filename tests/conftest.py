@@ -1,9 +1,10 @@
 """What all tests share: golden files, and machine code that is made soon where only values are checked.
 
 `--update-golden` writes the golden files anew, to be reviewed as a difference. `--optimized` has LLVM optimise in every
-test; the mark `optimized` asks for it in one.
+test; the mark `optimized` asks for it in one. Compiled code is not kept: tests of the cache on disk name a folder of their own.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tests.golden_files import Golden
 VALUES = ("ir", "lang", "lower", "passes", "schedule", "topi")  # tests of results; what LLVM optimises is tested in codegen
 
 ROOT = Path(__file__).parent
+
+os.environ["TEDSL_CACHE_DIR"] = "off"  # also of processes that tests start: what is tested is compiled, and no file is left
 
 
 def pytest_addoption(parser):

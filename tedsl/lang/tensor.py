@@ -8,7 +8,7 @@ Operators on whole tensors broadcast like numpy; they are in `lang/elementwise.p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, cast
 
 from tedsl.display.facts import facts_page
 from tedsl.errors import (
@@ -70,6 +70,7 @@ class Tensor(Generic[Op]):
     """
 
     __slots__ = ("__weakref__", "dtype", "op", "shape", "value_index")
+    identity_fields: ClassVar[tuple[str, ...]] = ("op", "value_index")  # the rest follows from these
 
     op: Op
     value_index: int

@@ -24,17 +24,19 @@ class Module:
 
     functions: name -> callable; calls: name -> the checked call behind it, for the timer; sources: format -> a function that
     makes the text; refusal: why the module cannot run here, or ""; image: makes the compiled functions as data.
+    code_key: of the code in the cache on disk; "" if it is not kept there.
     """
 
     # `__call__` is a slot of the object, not a method: the interpreter then goes from `mod(a, b)` to the compiled entry point
     # without running any Python.
     __slots__ = ("__call__", "__weakref__", "_calls", "_functions", "_image", "_imported", "_refusal", "_sources", "_target",
-                 "entry_name")
+                 "code_key", "entry_name")
     __call__: Callable[..., Any]
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]], calls: Mapping[str, CheckedCall],
                  sources: Mapping[str, Callable[[], str]], target: object, refusal: str = "",
-                 image: Callable[[], Image] | None = None) -> None:
+                 image: Callable[[], Image] | None = None, code_key: str = "") -> None:
+        self.code_key = code_key
         self.entry_name = next(iter(functions))
         self._functions, self._calls, self._sources = dict(functions), dict(calls), dict(sources)
         self._target, self._refusal, self._image = target, refusal, image

@@ -1,4 +1,4 @@
-"""python -m tedsl info: versions, the target of this machine, threads, caches and environment variables."""
+"""python -m tedsl info: versions, the target of this machine, threads, the cache and environment variables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy
 
 from tedsl.errors import TedslError
 from tedsl.runtime.parallel import get_num_threads
+from tedsl.shell.cache import summary
 from tedsl.target.host import host, llvm_binding
 from tedsl.target.target import Target
 from tedsl.version import VERSION
@@ -19,6 +20,8 @@ from tedsl.version import VERSION
 VARIABLES = {  # environment variables that tedsl reads
     "TEDSL_NUM_THREADS": "threads of parallel loops",
     "TEDSL_CHECKED": "1: build with checks of every access",
+    "TEDSL_CACHE_DIR": "folder of compiled kernels, or off",
+    "TEDSL_CACHE_SIZE": "the most that the folder may hold, such as 500M",
     "TEDSL_TRACEBACK": "full: tracebacks of refusals with the frames of tedsl",
     "NO_COLOR": "set: no colours on a terminal",
 }
@@ -46,7 +49,7 @@ def facts() -> dict[str, str]:
         "sympy": _installed("sympy"),
     }
     threads = {"threads": f"{get_num_threads()} for parallel loops; {os.cpu_count()} processors"}
-    caches = {"caches": "none on disk: kernels live as long as their process"}
+    caches = {"cache": summary()}
     variables = {name: f"{os.environ.get(name, 'not set')} ({meaning})" for name, meaning in VARIABLES.items()}
     return versions | _machine() | threads | caches | variables
 

@@ -82,5 +82,6 @@ def test_the_hash_is_that_of_every_process():
     code = ("from tests.ir.programs import row_sum; from tedsl.ir.walk.equal import structural_hash\n"
             "print(structural_hash(row_sum()))")
     found = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."}).stdout for seed in ("1", "2")}
+                            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ".", "TEDSL_CACHE_DIR": "off"}).stdout
+             for seed in ("1", "2")}
     assert found == {f"{structural_hash(row_sum())}\n"}

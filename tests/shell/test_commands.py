@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import tedsl
+from tedsl.runtime.cache.store import CODE, Store
 from tedsl.shell.table import COMMANDS, main
 
 PROGRAM = """
@@ -120,7 +121,25 @@ def test_info_names_the_machine_and_its_variables(capsys, monkeypatch):
     assert status == 0
     assert facts["tedsl"].strip() == tedsl.__version__
     assert facts["TEDSL_NUM_THREADS"].split()[0] == "2"
-    assert {"Python", "numpy", "LLVM", "target", "features", "vectors", "threads", "caches", "TEDSL_CHECKED"} <= facts.keys()
+    assert {"Python", "numpy", "LLVM", "target", "features", "vectors", "threads", "cache", "TEDSL_CHECKED"} <= facts.keys()
+
+
+def test_the_cache_is_shown_and_cleared(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TEDSL_CACHE_SIZE", "2M")
+    assert run(capsys, "cache") == (0, "the cache is off: kernels live as long as their process\n", "")
+    monkeypatch.setenv("TEDSL_CACHE_DIR", str(tmp_path / "kernels"))
+    _, out, _ = run(capsys, "cache")
+    assert out.splitlines()[1:] == ["entries:   0 modules, 0 schedules that lead to them", "size:      0 bytes of 2.0 MB",
+                                    "hits:      0"]
+    store = Store(str(tmp_path / "kernels"), 1 << 21)
+    store.save("1" * 48, CODE, {"code": bytes(3000)})
+    store.load("1" * 48, CODE)
+    _, out, _ = run(capsys, "cache", "show")
+    assert out.splitlines() == [f"folder:    {tmp_path / 'kernels'}", "entries:   1 modules, 0 schedules that lead to them",
+                                "size:      3.0 kB of 2.0 MB", "hits:      1"]
+    assert f"{tmp_path / 'kernels'}: 1 entries, 3.0 kB of 2.0 MB" in run(capsys, "info")[1].replace("\n" + " " * 20, " ")
+    assert run(capsys, "cache", "clear") == (0, f"1 entry removed from {tmp_path / 'kernels'}\n", "")
+    assert store.contents().size == store.contents().hits == 0
 
 
 @pytest.mark.parametrize("name", COMMANDS)

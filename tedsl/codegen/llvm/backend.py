@@ -12,6 +12,7 @@ from tedsl.codegen.calls.check import check_calls
 from tedsl.codegen.calls.graph import CallGraph
 from tedsl.codegen.llvm import entry
 from tedsl.codegen.llvm.abi import COMPACT, assertion_messages, kernel_arguments, kernel_name
+from tedsl.codegen.llvm.cached import keep, program_of, recalled, with_texts
 from tedsl.codegen.llvm.calls.callees import Messages, ModuleCalls, module_calls
 from tedsl.codegen.llvm.debug.lines import PrintedLoops, print_loops, write_loops
 from tedsl.codegen.llvm.debug.listing import listing
@@ -73,45 +74,81 @@ class Kernel:
         return entry.KernelSymbol(kernel_name(func), tuple(kernel_arguments(func)[pointers:]), before, self.signature.result)
 
 
+@dataclass(frozen=True)
+class Written:
+    """A module on the way to machine code: its kernels, and their LLVM IR with what it imports.
+
+    emit: writes the IR, with line tables of printed loops in a file if they are given. vectorize, unroll: the passes of LLVM
+    with which it is optimised.
+    """
+
+    kernels: tuple[Kernel, ...]
+    source: str
+    emit: Callable[[tuple[PrintedLoops, Path]], str]
+    imports: Imports
+    target: Target
+    vectorize: bool
+    unroll: bool
+
+    def optimized(self, text: str) -> Any:
+        """Returns the module of LLVM that its passes make of `text`, with the imported code."""
+        link = functools.partial(link_into, texts=self.imports.texts, target=self.target) if self.imports.texts else None
+        return optimize(text, self.target, vectorize=self.vectorize, unroll=self.unroll, link=link)
+
+    @property
+    def texts(self) -> Sources:
+        """The functions that return the text of each format."""
+        source, texts = self.source, self.imports.texts
+        return {"ll": lambda: linked_text(source, texts, self.target) if texts else source,
+                "asm": self.listing,
+                "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in self.kernels}))}
+
+    def listing(self) -> str:
+        """Returns the assembly with the printed loops between the instructions."""
+        loops = print_loops([func for kernel in self.kernels for func in kernel.versions()])
+        optimized = self.optimized(self.emit((loops, Path("loops"))))
+        return listing(assembly(optimized, self.target), loops.text, self.target.arch)
+
+
 class LLVMBackend:
     """The backend of targets of kind `llvm`."""
 
     def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
-        _check_names([func.name for func in funcs])
-        for func in funcs:
-            check_fitting(func)
-        graph = CallGraph({func.name: func for func in funcs})
-        check_calls(graph)
-        calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
-        versions = [func for kernel in kernels for func in kernel.versions()]
-        imports = imports_of(versions, target)
-        loops = print_loops(versions) if config.line_tables else None
-        emit = functools.partial(emit_module, versions, target, imports.functions, calls)
-        source = emit(None if loops is None else (loops, write_loops(loops.text, funcs[0].name)))
-        vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))
-        optimized = functools.partial(optimize, target=target, vectorize=vectorize, unroll=unroll,
-                                      link=functools.partial(link_into, texts=imports.texts, target=target) if imports.texts
-                                      else None)
-        sources = {
-            "ll": lambda: linked_text(source, imports.texts, target) if imports.texts else source,
-            "asm": lambda: _listing(versions, target, emit, optimized),
-            "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in kernels})),
-        }
+        program = program_of(funcs, target, config, quick)
+        known = None if program is None else self.recall(program.key, target, config, quick=quick)
+        if known is not None:
+            return known
+        written = _written(funcs, target, config, quick)
         if not target.runs_here:
             target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
-            return _refusing(kernels, target, sources,
-                             lambda: replace(_image(kernels, source, target, optimized, sources, quick, imports),
-                                             vectorize=vectorize, unroll=unroll))
-        image = replace(_image(kernels, source, target, optimized, {}, quick, imports), vectorize=vectorize, unroll=unroll)
-        return linked_module(image, sources, target, lambda: replace(image, source=sources["ll"](), loops=sources["tir"]()),
-                             Watchers(config.perf_map))
+            return _refusing(written, lambda: with_texts(_image(written, quick), written.texts))
+        image = _image(written, quick)
+        module = linked_module(image, written.texts, target, lambda: with_texts(image, written.texts),
+                               Watchers(config.perf_map), "" if program is None else program.key)
+        if program is not None:
+            keep(program, image)
+        return module
+
+    def recall(self, code_key: str, target: Target, config: PassConfig, *, quick: bool = False) -> Module | None:
+        """Returns the module whose code the cache on disk has under `code_key`, from a build with these options; or None."""
+        return recalled(code_key, target, lambda funcs: _written(funcs, target, config, quick).texts, Watchers(config.perf_map))
 
 
-def _listing(versions: Sequence[PrimFunc], target: Target, emit: Callable[[tuple[PrintedLoops, Path]], str],
-             optimized: Callable[[str], Any]) -> str:
-    """Returns the assembly of the functions that `emit` writes as LLVM IR, with the printed loops between the instructions."""
-    loops = print_loops(versions)
-    return listing(assembly(optimized(emit((loops, Path("loops")))), target), loops.text, target.arch)
+def _written(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool) -> Written:
+    """Returns lowered functions fitted to the machine, as LLVM IR; raises errors about what cannot be compiled."""
+    _check_names([func.name for func in funcs])
+    for func in funcs:
+        check_fitting(func)
+    graph = CallGraph({func.name: func for func in funcs})
+    check_calls(graph)
+    calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
+    versions = [func for kernel in kernels for func in kernel.versions()]
+    imports = imports_of(versions, target)
+    loops = print_loops(versions) if config.line_tables else None
+    emit = functools.partial(emit_module, versions, target, imports.functions, calls)
+    source = emit(None if loops is None else (loops, write_loops(loops.text, funcs[0].name)))
+    vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))
+    return Written(tuple(kernels), source, emit, imports, target, vectorize, unroll)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -149,29 +186,29 @@ def with_calls(graph: CallGraph, kernels: Sequence[Kernel]) -> tuple[ModuleCalls
     ]), kernels
 
 
-def _refusing(kernels: Sequence[Kernel], target: Target, sources: Sources, image: Callable[[], Image]) -> Module:
+def _refusing(written: Written, image: Callable[[], Image]) -> Module:
+    target = written.target
     why = f"this machine lacks {', '.join(target.missing_here)}"
     if target.platform != host_target().platform:
         why = f"this machine lacks {target.platform}: it is {host_target().platform}"
     reason = f"it was compiled for {target}, and {why}"
-    functions = {k.general.name: refused(k.general.name, reason) for k in kernels}
-    return Module(functions, {}, sources, target, reason, image)
+    functions = {k.general.name: refused(k.general.name, reason) for k in written.kernels}
+    return Module(functions, {}, written.texts, target, reason, image)
 
 
-def _image(kernels: Sequence[Kernel], source: str, target: Target, optimized: Callable[[str], Any], sources: Sources,
-           quick: bool, imports: Imports) -> Image:
-    """Compiles the LLVM IR `source` of the kernels with their entry points. sources: the texts that the image holds."""
+def _image(written: Written, quick: bool) -> Image:
+    """Returns the compiled kernels with their entry points, without texts."""
+    kernels, target = written.kernels, written.target
     calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
     layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=k.runs_long) for k in kernels]
-    whole = "\n".join([source, entry.declarations(source) if entries else "", *calls, *entries])
-    code = object_code(optimized(whole), target, effort=0 if quick else 3, imported=bool(imports))
-    process = process_functions(imports, code)
+    whole = "\n".join([written.source, entry.declarations(written.source) if entries else "", *calls, *entries])
+    code = object_code(written.optimized(whole), target, effort=0 if quick else 3, imported=bool(written.imports))
     return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,
-                 None if layout is None else astuple(layout), imports.objects, process,
-                 source=sources["ll"]() if sources else "", loops=sources["tir"]() if sources else "")
+                 None if layout is None else astuple(layout), written.imports.objects, process_functions(written.imports, code),
+                 vectorize=written.vectorize, unroll=written.unroll)
 
 
 def _record(kernel: Kernel) -> KernelRecord:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import ScheduleError
 from tedsl.ir.expr import Expr, Var
@@ -39,6 +39,8 @@ class Recorder:
     pending: names for the arguments of the present directive, with the object to be kept; they become valid when it is
     recorded.
     """
+
+    identity_fields: ClassVar[tuple[str, ...]] = ("names",)  # what messages of kernels quote; the rest is for errors and undo
 
     directives: list[Directive] = field(default_factory=list)
     names: dict[Any, str] = field(default_factory=dict)

@@ -89,7 +89,7 @@ def test_a_fresh_process_runs_it(content, tmp_path):
         print(b.tolist(), "sympy" in sys.modules, any(m.startswith(("tedsl.lower", "tedsl.schedule")) for m in sys.modules))
     """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
-                          env={"PYTHONPATH": str(Path(tedsl.__file__).parent.parent), "PATH": ""})
+                          env={"PYTHONPATH": str(Path(tedsl.__file__).parent.parent), "PATH": "", "TEDSL_CACHE_DIR": "off"})
     assert done.stdout == "[4.0, 4.0, 4.0] False False\n", done.stderr
 
 

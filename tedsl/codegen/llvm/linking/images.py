@@ -27,11 +27,11 @@ Sources = Mapping[str, Callable[[], str]]
 
 
 def linked_module(image: Image, sources: Sources, target: Target, again: Callable[[], Image],
-                  watchers: Watchers = NOBODY) -> Module:
+                  watchers: Watchers = NOBODY, code_key: str = "") -> Module:
     """Links `image` into the process and returns its functions.
 
     sources: functions that return the source text in each format. again: returns the image for a file, with all its texts.
-    watchers: who is told about the code.
+    watchers: who is told about the code. code_key: of the image in the cache on disk.
     """
     layout = array_layout()
     has_entries = image.layout is not None and layout is not None and astuple(layout) == image.layout
@@ -42,7 +42,7 @@ def linked_module(image: Image, sources: Sources, target: Target, again: Callabl
     checked = {k.name: _checked_call(k, library) for k in image.kernels}
     functions: dict[str, Callable[..., Any]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
-    return Module(functions, checked, sources, target, image=again)
+    return Module(functions, checked, sources, target, image=again, code_key=code_key)
 
 
 def loaded_module(image: Image, where: str) -> Module:

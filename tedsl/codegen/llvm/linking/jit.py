@@ -17,9 +17,13 @@ from typing import Any
 
 from tedsl.codegen.llvm.linking.elf import defined_functions, undefined_symbols
 from tedsl.errors import InternalError, TedslError
+from tedsl.ir.walk.identity import digest
 from tedsl.runtime import symbols
+from tedsl.runtime.cache.store import RUNTIME, current_store
+from tedsl.runtime.cache.versions import versions
 from tedsl.runtime.fork import guarded_lock
 from tedsl.runtime.interrupts import whole_destructors
+from tedsl.target.host import host
 
 _LIBRARIES_PER_JIT = 64
 _lock = guarded_lock()  # re-entered: a library of the runtime is linked while one that needs it is
@@ -167,10 +171,23 @@ def runtime_address(name: str) -> int:
         if source not in _runtime:
             if _runtime_linker is None:
                 _runtime_linker = _Linker()
-            image = _compile(symbols.provider(source)())
+            image = _compiled(symbols.provider(source)())
             bound = {n: symbols.address_of(n) for n in _checked(undefined_symbols(image))}
             _runtime[source] = _load(_runtime_linker, image, [n for n, s in symbols.RUNTIME.items() if s == source], bound)
         return _runtime[source].address(name)
+
+
+def _compiled(text: str) -> bytes:
+    """Returns the object of a text of the runtime, from the cache on disk if it is there."""
+    store, environment = current_store(), versions()
+    if store is None or environment is None:
+        return _compile(text)
+    key = digest(f"{environment}{host().triple} {text}".encode())
+    pieces = store.load(key, RUNTIME)
+    if pieces is None or "object" not in pieces:
+        pieces = {"object": _compile(text)}
+        store.save(key, RUNTIME, pieces)
+    return pieces["object"]
 
 
 def _compile(text: str) -> bytes:

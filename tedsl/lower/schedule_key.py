@@ -1,0 +1,34 @@
+"""The key of a schedule in the cache on disk: all that lowering reads, so that a schedule seen before is not lowered again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tedsl.ir.walk.identity import identity
+from tedsl.lower.arguments import dropped_outputs
+from tedsl.lower.inputs import FunctionOptions
+from tedsl.runtime.cache.store import current_store
+from tedsl.runtime.cache.versions import machine, versions
+from tedsl.schedule.handles import Schedule
+from tedsl.target.target import Target
+
+
+def schedule_key(sch: object, args: object, name: str, binds: object, options: FunctionOptions, config: object,
+                 target: Target) -> str | None:
+    """Returns the key for a build of `sch` with these arguments and options; None if it has none.
+
+    There is none without a cache, for anything but a schedule with a list of arguments, for code that cannot run here, and if
+    an argument, an option or a part of the schedule is an object whose meaning another process could not compare: a function,
+    as passes of `tir.add_lower_pass` are, an instrument, an object of another package.
+    """
+    if not isinstance(sch, Schedule) or not isinstance(args, (list, tuple)) or current_store() is None:
+        return None
+    environment = versions() if target.runs_here else None
+    return None if environment is None else identity((
+        environment, machine(target), sch.state, tuple(args), name, binds, options, config))
+
+
+def lowers_in_silence(sch: object, args: Any, binds: Mapping[Any, Any] | None) -> bool:
+    """Tells whether a build of `sch` gives no warnings: one that does is lowered every time, so that it does so every time."""
+    return isinstance(sch, Schedule) and not dropped_outputs(sch.state, args, binds)

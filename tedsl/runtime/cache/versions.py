@@ -1,0 +1,82 @@
+"""What compiled code depends on beside the program and the target: the source of tedsl, its libraries, the layout of arrays.
+
+A version number would not do: in a checkout passes are edited from one run to the next. The names, sizes and times of all files
+of the package stand for its source; where one of them changed after this process began to load them, the code that runs may be
+older than the files, and there is no digest.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+
+import numpy
+
+from tedsl.ir.walk.identity import digest, identity
+from tedsl.runtime.layout import array_layout
+from tedsl.runtime.modules.image import FORMAT
+from tedsl.target.host import llvm_binding
+from tedsl.target.target import Target
+from tedsl.version import IMPORTED, VERSION
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_SLACK = 0.1  # seconds by which clocks of file systems lag
+
+
+@cache
+def versions() -> str | None:
+    """Returns the digest of everything on this machine that compiled code depends on; None if that cannot be told.
+
+    It is made once in a process.
+    """
+    source = source_of(PACKAGE, IMPORTED)
+    if source is None:
+        return None
+    import llvmlite
+
+    llvm = llvm_binding()
+    return identity((VERSION, FORMAT, source, llvmlite.__version__, llvm.llvm_version_info, numpy.__version__, sys.version,
+                     _file_of("sympy"), array_layout()))
+
+
+def machine(target: Target) -> str:
+    """Returns what `target` means here, as text."""
+    return f"{target} | {target.host} | {target.triple} | {target.cpu} | {target.feature_string}"
+
+
+def source_of(folder: str, since: float) -> str | None:
+    """Returns the digest of the names, sizes and times of the files of Python below `folder`; None if one of them changed after
+    the time `since`, or if they cannot be listed.
+    """
+    try:
+        files = sorted(_files(folder))
+    except OSError:
+        return None
+    if not files or max(changed for *_, changed in files) > (since - _SLACK) * 1e9:
+        return None
+    return digest(repr([file[:3] for file in files]).encode())
+
+
+def _files(folder: str) -> Iterator[tuple[str, int, int, int]]:
+    """The files of Python below `folder`: path, size, time of the content, time of any change; times in nanoseconds."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".pyc", ".so")):
+                known = entry.stat()
+                yield entry.path, known.st_size, known.st_mtime_ns, known.st_ctime_ns
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _files(entry.path)
+
+
+def _file_of(package: str) -> str:
+    """The place of an installed package and the time of its file, which stand for its version: importing it takes long."""
+    spec = find_spec(package)
+    if spec is None or not spec.origin:
+        return ""
+    try:
+        return f"{spec.origin} {os.stat(spec.origin).st_mtime_ns}"
+    except OSError:
+        return spec.origin

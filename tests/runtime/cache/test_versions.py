@@ -1,0 +1,68 @@
+"""What compiled code depends on beside the program: an edited source is another source."""
+
+import os
+import time
+
+import pytest
+
+from tedsl.runtime.cache import versions
+from tedsl.runtime.cache.versions import PACKAGE, source_of
+
+
+@pytest.fixture
+def package(tmp_path):
+    (tmp_path / "passes").mkdir()
+    for name in ("a.py", "passes/b.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    return tmp_path
+
+
+def of(package):
+    return source_of(str(package), time.time() + 60)
+
+
+def test_the_same_files_are_the_same_source(package):
+    assert of(package) == of(package) is not None
+    (package / "notes.txt").write_text("no code")
+    (package / "__pycache__").mkdir()
+    (package / "__pycache__" / "a.pyc").write_bytes(b"made of a.py")
+    assert of(package) == of(package)
+
+
+def edited(file):
+    known = file.stat()
+    file.write_text("x = 2\n")  # of the same size
+    os.utime(file, ns=(known.st_atime_ns, known.st_mtime_ns + 4_000_000))
+
+
+@pytest.mark.parametrize("change", [
+    lambda package: edited(package / "passes" / "b.py"),
+    lambda package: (package / "a.py").write_text("x = 10\n"),
+    lambda package: (package / "passes" / "c.py").write_text(""),
+    lambda package: (package / "a.py").unlink(),
+    lambda package: (package / "passes" / "b.py").rename(package / "passes" / "d.py"),
+], ids=["edited", "longer", "added", "removed", "renamed"])
+def test_a_changed_file_makes_another_source(change, package):
+    before = of(package)
+    change(package)
+    assert of(package) not in (None, before)
+
+
+def test_files_changed_since_the_process_began_are_not_its_code(package):
+    began = time.time()
+    assert source_of(str(package), began + 60) is not None
+    assert source_of(str(package), began - 60) is None
+    known = (package / "a.py").stat()
+    (package / "a.py").write_text("x = 7\n")
+    os.utime(package / "a.py", ns=(known.st_atime_ns, known.st_mtime_ns))  # as copying tools do
+    assert source_of(str(package), began) is None
+
+
+def test_what_cannot_be_listed_has_no_source(tmp_path):
+    assert source_of(str(tmp_path / "absent.zip" / "tedsl"), time.time() + 60) is None
+    assert source_of(str(tmp_path), time.time() + 60) is None, "no files: they are elsewhere"
+
+
+def test_the_package_is_tedsl():
+    assert os.path.basename(PACKAGE) == "tedsl" and os.path.isfile(os.path.join(PACKAGE, "version.py"))
+    assert versions.source_of(PACKAGE, time.time() + 60) is not None
