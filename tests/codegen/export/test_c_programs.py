@@ -1,6 +1,7 @@
 """Programs in C and C++ that include the header of a library and are linked with it."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -96,3 +97,14 @@ int main(void) { printf("%d\\n", (int)one_get_num_threads()); return 0; }
         monkeypatch.setenv("TEDSL_NUM_THREADS", given)
         printed = compiled_and_run(folder, "threads", *C99, "threads.c", "one.o", "-pthread", "-lm").strip()
         assert printed == expected if expected else printed not in ("0", "7", "256")
+
+
+def test_the_program_of_the_page_prints_sums(tmp_path, monkeypatch):
+    """docs/shipping.md: its Python writes the files that its C is compiled with."""
+    page = (pathlib.Path(__file__).parents[3] / "docs" / "shipping.md").read_text()
+    python, c = (re.search(f"```{language}\n(.*?)```", page, re.S)[1] for language in ("python", "c"))
+    monkeypatch.chdir(tmp_path)
+    exec(python, {})
+    (tmp_path / "main.c").write_text(c)
+    options = ["-std=c99", "main.c", "-L.", "-lkernels", "-lm", "-pthread", "-Wl,-rpath,$ORIGIN"]
+    assert compiled_and_run(tmp_path, "main", *options) == "11 22 33\n"
