@@ -1,4 +1,4 @@
-"""What is measured: each case gives its contenders (calls on ordinary numpy arrays) and the work that one call does."""
+"""The core benchmarks: each case has its contenders (calls on ordinary numpy arrays) and the work that one call does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ MILLIONS = 16 * 2**20
 
 @dataclass(frozen=True)
 class Case:
-    """`work` counts operations or bytes of one call; `unit` is "FMA" (operations against the FMA limit) or "read" (bytes)."""
+    """A benchmark. `work`: operations or bytes of one call; `unit`: "FMA" (operations, compared with the FMA limit) or "read"
+    (bytes).
+    """
 
     name: str
     contenders: dict[str, Contender]
@@ -53,7 +55,7 @@ def matmul(size: int, threads: int) -> Case:
 
 
 def lane_schedule(stage: te.Tensor, chunk: int = 16 * 1024) -> Any:
-    """Chunks in parallel, vectors inside: what every flat element-wise kernel wants."""
+    """Splits the elements of `stage` into parallel chunks of vectors, as suits every flat element-wise kernel."""
     s = te.create_schedule(stage.op)
     outer, inner = s[stage].split(stage.op.axis[0], factor=chunk)
     _, lanes = s[stage].split(inner, factor=16)
@@ -109,9 +111,10 @@ def exponential(threads: int) -> Case:
 
 
 def reduce_in_lanes(s: Any, reduction: te.Tensor, lanes: int = 64, vector: int = 16) -> list[te.Tensor]:
-    """Partial results in `lanes` lanes, those in one vector, its elements last: a serial end must not hold up the reading.
+    """Factors `reduction` into partial results in `lanes` lanes, these into one vector, and that into its elements, so that the
+    serial end does not delay the loads.
 
-    The stages of the partial results, to be computed where the reduction is.
+    Returns the tensors of the partial results, to be computed at the reduction.
     """
     partial = []
     for width in (lanes, vector):
@@ -134,7 +137,9 @@ def row_sum_schedule(B: te.Tensor) -> Any:
 
 
 def column_sum_schedule(B: te.Tensor, threads: int, rows: int = 8, lanes: int = 256) -> Any:
-    """Sums of `lanes` columns stay in registers for `rows` rows, which are read along; each thread has its columns."""
+    """A schedule that sums columns in parallel parts, one per thread: the partial sums of `lanes` columns stay in registers
+    over `rows` rows.
+    """
     s = te.create_schedule(B.op)
     share, inner = s[B].split(B.op.axis[0], nparts=threads)
     middle, lane = s[B].split(inner, factor=lanes)
@@ -216,7 +221,7 @@ def vector_add_program(size: Any = 1024) -> tuple[Any, list[Any]]:
 
 
 def symbolic(threads: int) -> list[Case]:
-    """Programs compiled once for any size (te.var), beside the same for one size."""
+    """Cases of programs compiled once for any size (te.var), beside the same programs for one size."""
     rng = np.random.default_rng(0)
     vectors = [rng.random(100_000, dtype="float32") for _ in range(3)]
     matrices = [rng.random((512, 512), dtype="float32") for _ in range(3)]
@@ -230,7 +235,7 @@ def symbolic(threads: int) -> list[Case]:
 
 
 def compile_times() -> list[Case]:
-    """Schedule, lower and build, each from the start; and the import, in a process of its own."""
+    """Cases that time schedule, lower and build, each from the start; and the import, in a process of its own."""
     programs = {"vector add": vector_add_program, "packed matmul 512": lambda: packed_matmul(512)}
     cases = []
     for name, program in programs.items():
@@ -260,7 +265,7 @@ def chain_program(stages: int, tiled: bool) -> tuple[Any, list[Any]]:
 
 
 def lowering_times() -> list[Case]:
-    """How the time of `lower` grows with the number of stages: it should be linear."""
+    """Cases that time `lower` for a growing number of stages, in which it should be linear."""
     cases = []
     for tiled in (True, False):
         for stages in (50, 100, 200):
@@ -271,7 +276,7 @@ def lowering_times() -> list[Case]:
 
 
 def import_seconds() -> float:
-    """`import tedsl` beyond `import numpy`: the best of five."""
+    """Seconds that `import tedsl` takes after `import numpy`: the best of five."""
     code = "import time, numpy; t = time.perf_counter(); import tedsl; print(time.perf_counter() - t)"
     return min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
                for _ in range(5))

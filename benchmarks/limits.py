@@ -1,6 +1,6 @@
-"""What this machine can do at most, measured: fused multiply-adds per second from registers, bytes per second from memory.
+"""The limits of this machine, measured: fused multiply-adds per second from registers, bytes per second from memory.
 
-The kernels are LLVM IR written here, compiled by llvmlite alone: nothing of tedsl is measured with itself. A kernel is compared
+The kernels are LLVM IR written here, compiled by llvmlite alone: tedsl is not measured with its own code. A kernel is compared
 with a probe on as many threads that ran beside it, the best of each with the best: clocks change from second to second.
 """
 
@@ -30,10 +30,11 @@ class Vectors:
 
     @property
     def chains(self) -> int:
-        """Independent accumulators: more than latency times throughput of any current core, and all of them in registers.
+        """The number of independent accumulators: more than latency times throughput of any current core, and all of them in
+        registers.
 
         With more chains than registers the probe would measure memory; two registers hold the factor and the summand, one
-        what was multiplied before it is added.
+        the product before it is added.
         """
         return min(24, self.registers - 4)
 
@@ -126,7 +127,7 @@ def _kernels() -> tuple[object, object, object]:
 
 
 def _together(works: Sequence[Callable[[], object]]) -> Callable[[], object]:
-    """A call that does all `works` side by side."""
+    """A call that runs all `works` at the same time."""
     if len(works) == 1:
         return works[0]
 

@@ -1,4 +1,4 @@
-"""The matrix multiplication that the tutorial ends with: a register tile, B packed inside the kernel, all threads."""
+"""The matrix product that the tutorial ends with: a register tile, B packed inside the kernel, all threads."""
 
 from __future__ import annotations
 

@@ -13,21 +13,21 @@ AGAIN = 50  # measurements of a probe that a kernel seems to beat
 
 @dataclass(frozen=True)
 class Probe:
-    """A call that does nothing but what the machine does fastest, and how much of it: operations or bytes."""
+    """A call that does nothing but the fastest operation of the machine, and its work: operations or bytes."""
 
     call: Contender
     work: float
 
     def rate(self, rounds: int = 7) -> float:
-        """Operations or bytes per second: the best of some measurements, for a limit is what the machine does undisturbed."""
+        """Operations or bytes per second: the best of some measurements, since a limit is what an undisturbed machine does."""
         self.call()
         return self.work / min(seconds_of(self.call) for _ in range(rounds))
 
 
 def share(work: float, seconds: Sequence[float], probe: Probe, probe_seconds: Sequence[float]) -> float:
-    """How much of the machine's limit a kernel reaches, at most 1: the best of its samples beside the best of the probe's.
+    """The part of the machine's limit that a kernel reaches, at most 1: its best sample beside the best of the probe.
 
-    Nothing multiplies faster than the probe: a kernel that seems to was luckier, and the probe is measured again.
+    No code multiplies faster than the probe: if a kernel seems to, the probe was disturbed and is measured again.
     """
     rate, best = work / min(seconds), min(probe_seconds)
     for _ in range(AGAIN):
@@ -46,10 +46,10 @@ def seconds_of(call: Contender) -> float:
 
 def samples_of(contenders: dict[str, Contender], *, rounds: int = 20, at_least: float = 2e-3,
                settle: float = 0.0) -> dict[str, list[float]]:
-    """The seconds of one call of each in `rounds` rounds of all in turn.
+    """The seconds per call of each contender, in `rounds` rounds of one sample each.
 
     A fast call is repeated so that one sample takes `at_least` seconds. Each round has an order of its own: in a fixed one,
-    the slices of a busy machine always hit the same contender.
+    periodic load on the machine would always hit the same contender.
     settle: seconds of rest before each sample, then one call that is not counted. The threads of other libraries spin for a
     while after their last call; without a rest they take the cores from the next contender.
     """

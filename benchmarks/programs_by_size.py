@@ -1,4 +1,4 @@
-"""Kinds of programs of any size, from ordinary ones to those whose size lies in one place: what build time is measured on."""
+"""Kinds of programs of any size, ordinary ones and ones with one very large part, on which build time is measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = 1024
 
 @dataclass(frozen=True)
 class Family:
-    """Programs of one kind: `make(n)` is the one of size n. `first` and `largest` are the sizes that make sense."""
+    """A kind of program: `make(n)` returns the one of size n. `first` and `largest` are the sensible sizes."""
 
     make: Callable[[int], Program]
     first: int = 25
@@ -22,7 +22,9 @@ class Family:
 
 
 def nested(step: Callable[..., Any], *, dtype: str = "float32") -> Callable[[int], Program]:
-    """A formula that is `step` of itself and the level (and of the array and the index if it asks), n times."""
+    """Programs of one formula: starting from A[i], `value = step(value, level, A, i)` n times; `step` may take fewer
+    parameters.
+    """
     count = step.__code__.co_argcount
 
     def make(size: int) -> Program:
@@ -163,7 +165,7 @@ def _wide_sum(size: int) -> Program:
 
 
 def _if_chain(size: int) -> Program:
-    """One value per range of the index: a cascade of if_then_else on the index."""
+    """A cascade of n if_then_else on the index, with one value for each range."""
     a = te.placeholder((COLUMNS,), "float32", name="A")
 
     def formula(i: Any) -> Any:

@@ -19,7 +19,9 @@ MILLIONS = 16 * 2**20
 
 def against_torch(name: str, shapes: Sequence[Sequence[int]], ours: Callable[..., te.Tensor], theirs: Callable[..., Any],
                   threads: int, work: float = 0.0, unit: str = "") -> Case:
-    """`ours` of tensors of `shapes` under the schedule of this machine, `theirs` of torch, the result and inputs."""
+    """The case of an operator `ours` on tensors of `shapes`, scheduled for this machine, beside `theirs`, which is called with
+    torch, the result and the inputs.
+    """
     rng = np.random.default_rng(0)
     inputs = [te.placeholder(shape, name=f"x{at}") for at, shape in enumerate(shapes)]
     out = ours(*inputs)
@@ -44,7 +46,7 @@ def _without_gradients(torch: Any, function: Callable[..., Any], given: Sequence
 
 
 def rows(threads: int) -> list[Callable[[], Case]]:
-    """Operators that look at rows."""
+    """Cases of operators on rows, such as softmax."""
     made: list[Callable[[], Case]] = []
     for shape in ((512, 512), (4096, 1024)):
         size = f"{shape[0]}x{shape[1]}"
@@ -60,7 +62,7 @@ def rows(threads: int) -> list[Callable[[], Case]]:
 
 
 def sums(threads: int) -> list[Callable[[], Case]]:
-    """Reductions along every axis."""
+    """Cases of reductions along every axis."""
     made: list[Callable[[], Case]] = []
     for axis in (0, 1, None):
         made.append(lambda axis=axis: against_torch(f"topi sum 4096x4096, axis {axis}", [(4096, 4096)],
@@ -78,7 +80,7 @@ def sums(threads: int) -> list[Callable[[], Case]]:
 
 
 def elementwise(threads: int) -> list[Callable[[], Case]]:
-    """Maps of large arrays."""
+    """Cases of element-wise operators and broadcasts on large arrays."""
     flat = (MILLIONS,)
     return [
         lambda: against_torch("topi add, 16 M", [flat, flat], topi.add,
@@ -94,7 +96,7 @@ def elementwise(threads: int) -> list[Callable[[], Case]]:
 
 
 def products(threads: int) -> list[Callable[[], Case]]:
-    """Products of matrices."""
+    """Cases of matrix products."""
     made: list[Callable[[], Case]] = []
     for m, k, n in ((1, 1024, 1000), (32, 512, 512), (128, 768, 3072), (512, 512, 512), (1024, 1024, 1024)):
         made.append(lambda m=m, k=k, n=n: against_torch(
@@ -108,7 +110,7 @@ def products(threads: int) -> list[Callable[[], Case]]:
 
 
 def images(threads: int) -> list[Callable[[], Case]]:
-    """Of the sizes in networks, without convolutions."""
+    """Cases of operators on images of the sizes in networks, without convolutions."""
     image = (1, 64, 56, 56)
     return [
         lambda: against_torch("topi relu(x * 2 + 1) 1x64x56x56", [image], lambda x: topi.nn.relu(x * 2.0 + 1.0),
@@ -127,7 +129,7 @@ def images(threads: int) -> list[Callable[[], Case]]:
 
 
 def contractions(threads: int) -> list[Callable[[], Case]]:
-    """Sums of products by Einstein's convention."""
+    """Cases of topi.einsum."""
     made: list[Callable[[], Case]] = []
     for subscripts, a, b in (("ij,jk->ik", (256, 256), (256, 256)), ("ij,kj->ik", (256, 256), (256, 256)),
                              ("bhid,bhjd->bhij", (2, 4, 64, 32), (2, 4, 64, 32)),
@@ -139,7 +141,7 @@ def contractions(threads: int) -> list[Callable[[], Case]]:
 
 
 def build_times() -> list[Callable[[], Case]]:
-    """Schedule, lower and build of whole operators."""
+    """Cases that time schedule, lower and build of whole operators."""
     def softmax() -> None:
         x = te.placeholder((512, 512), name="x")
         y = topi.nn.softmax(x)

@@ -113,7 +113,7 @@ def attachment() -> Markup:
 
 
 def scope() -> Markup:
-    """Where the tensors of the schedule lie, with a copy of what is read and a sum of its own in local memory."""
+    """The scopes in which the tensors of the schedule are kept, with a copy of the input and a partial sum in local memory."""
     _, B, C = program()
     s = te.create_schedule(C.op)
     total = s.cache_write(C, "local")
@@ -127,7 +127,7 @@ DRAWINGS = {"tensor": tensor, "operation": operation, "stage": stages, "axis": a
 
 
 def standing_alone(drawing: Markup) -> str:
-    """The drawing as a file: with its style."""
+    """The drawing as a file of its own, with its style sheet."""
     return drawing.replace("<title>", f"<style>{STYLE}</style><title>", 1) + "\n"
 
 

@@ -3,8 +3,8 @@
     python docs/directives.py            writes the page
     python docs/directives.py --check    fails if the page is not what the code says
 
-A docstring shows its directive in a block `Example (PROGRAM):`. PROGRAM is one of the functions below; what stands before the
-first statement that uses the directive prepares.
+A docstring shows its directive in a block `Example (PROGRAM):`. PROGRAM is one of the functions below; the lines before the
+first statement that uses the directive are preparation.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def program_source(made: Callable[..., Any]) -> str:
 
 
 def section(name: str, method: Callable[..., Any], doc: str, examples: list[re.Match[str]], programs: Names) -> str:
-    """One directive: its signature, what its docstring says, its examples."""
+    """One directive: its signature, the text of its docstring, its examples."""
     given = [p for p in inspect.signature(method).parameters.values() if p.name != "self"]
     signature = inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in given])
     said = textwrap.dedent(EXAMPLE.sub("", doc + "\n")).strip()

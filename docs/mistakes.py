@@ -1,7 +1,7 @@
-"""Writes docs/mistakes.md: common mistakes with the message that each gets, by running them.
+"""Writes docs/mistakes.md: common mistakes with their messages, by running them.
 
-    python docs/mistakes.py            writes the page
-    python docs/mistakes.py --check    fails if the page is not what the code says
+python docs/mistakes.py            writes the page
+python docs/mistakes.py --check    fails if the page is not what the code says
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def page() -> str:
 
 
 def message_of(program: str) -> str:
-    """The error or warning of `program`, which stands in program.py below the lines of SETUP."""
+    """The error or warning of `program`, which is run as program.py after the lines of SETUP."""
     source = SETUP + program
     linecache.cache["program.py"] = (len(source), None, source.splitlines(keepends=True), "program.py")
     names: dict[str, object] = {"__name__": "program"}
@@ -139,7 +139,7 @@ def message_of(program: str) -> str:
 
 
 def wrapped(message: str) -> str:
-    """The message with long lines broken, and without what differs from machine to machine."""
+    """The message with long lines broken, and without parts that differ between machines."""
     message = re.sub(r"0x[0-9a-f]{6,}", "0x...", message)
     return "\n".join(textwrap.fill(line, 110, subsequent_indent="    ", drop_whitespace=True, break_on_hyphens=False)
                      for line in message.splitlines())

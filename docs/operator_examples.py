@@ -1,7 +1,7 @@
 """A small call of every operator of topi, for docs/operators.py.
 
-Each takes `new`, which makes a tensor of the dtype under trial from a shape; with a second parameter, a layout, its tensors
-have the rank of that layout. Operators that are not named here are called with matrices alone.
+Each example takes `new`, a function from a shape to a tensor of the dtype that is tried. An example with a second parameter
+takes a layout, and its tensors have the rank of that layout. Operators that are not listed here are called with matrices only.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ def integers(*shape: int) -> te.Tensor:
 
 
 def plain(operator: Callable[..., Any], tensors: int) -> Callable[[New], Any]:
-    """The call with that many matrices."""
+    """The call of an operator with `tensors` matrices."""
     return lambda new: operator(*[new(2, 3) for _ in range(tensors)])
 
 
 def cube(new: New, layout: str, last: int = 4) -> te.Tensor:
-    """A tensor with an extent of 4 for each dimension of the layout; `last`: that of a block of channels."""
+    """A tensor with extent 4 in each dimension of the layout. last: the extent of a block of channels."""
     letters = [letter for letter in layout if letter.isalpha()]
     return new(*[4] * (len(letters) - 1), last if layout[-1].islower() else 4)
 
 
 def blocked(new: New, layout: str) -> te.Tensor:
-    """As cube, for layouts that say how long a block is."""
+    """Like `cube`, for layouts that contain the size of a block."""
     return cube(new, layout, 2)
 
 

@@ -3,7 +3,8 @@
     python docs/operators.py            writes the page
     python docs/operators.py --check    fails if the page is not what the code says
 
-What a signature does not say is tried: each operator is called as in docs/operator_examples.py, for each dtype and layout.
+Properties that a signature does not show are tried: each operator is called as in docs/operator_examples.py, for each dtype and
+layout.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def line(cells: Iterable[str]) -> str:
 
 
 def operators(room: ModuleType) -> list[tuple[str, Callable[..., Any]]]:
-    """The operators that a module exports, by the names that they were defined with; its tools (topi.nn.utils) are none."""
+    """The operators that a module exports, by the names that they were defined with, without the helpers of topi.nn.utils."""
     found = [(name, getattr(room, name)) for name in sorted(room.__all__)]
     return [(name, one) for name, one in found
             if inspect.isfunction(one) and one.__name__ == name and not one.__module__.endswith(".utils")]
@@ -76,7 +77,7 @@ def aliases(room: ModuleType, name: str, operator: Callable[..., Any]) -> list[s
 
 
 class Trial:
-    """An operator, and what calls of it say."""
+    """An operator, and its properties as found by calling it."""
 
     def __init__(self, name: str, operator: Callable[..., Any], prefix: str) -> None:
         self.name, self.operator = name, operator
@@ -112,7 +113,7 @@ class Trial:
                 ", ".join(self.layouts()), *[self.rules(target) for target in TARGETS]]
 
     def layouts(self) -> list[str]:
-        """What `layout` can be, or the one that the operator is named after."""
+        """The accepted values of `layout`, or the layout in the operator's name."""
         given = inspect.signature(self.example).parameters
         if "layout" in given:
             candidates = LAYOUTS[given["layout"].default]
@@ -121,7 +122,7 @@ class Trial:
         return [layout for family in LAYOUTS.values() for layout in family if layout.lower() == suffix and self.name != layout]
 
     def rules(self, target: str) -> str:
-        """The schedules that its stages get."""
+        """The schedules that its stages get on `target`."""
         used: list[str] = []
 
         def watched(rule: Rule) -> Rule:
@@ -138,12 +139,12 @@ class Trial:
 
 
 def matrices(operator: Callable[..., Any]) -> int:
-    """How many parameters of an operator have to be given."""
+    """The number of required parameters of an operator."""
     return sum(one.default is inspect.Parameter.empty for one in inspect.signature(operator).parameters.values())
 
 
 def first_sentence(operator: Callable[..., Any]) -> str:
-    """What its docstring says first."""
+    """The first sentence of an operator's docstring."""
     opening = " ".join((inspect.getdoc(operator) or "").split("\n\n")[0].split())
     return re.split(r"(?<=[^.]\.)\s", opening)[0]
 

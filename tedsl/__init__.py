@@ -89,7 +89,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Importing the package `tedsl.lower` does not hide the function `tedsl.lower`, which is what programs mean."""
+    """The module class of `tedsl`: importing the package `tedsl.lower` does not hide the function `tedsl.lower`."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name == "lower" and isinstance(value, ModuleType)):

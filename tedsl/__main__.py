@@ -1,4 +1,4 @@
-"""`python -m tedsl COMMAND`: what can be done from a shell; `python -m tedsl --help` lists the commands."""
+"""`python -m tedsl COMMAND`: the command line; `python -m tedsl --help` lists the commands."""
 
 from __future__ import annotations
 

@@ -97,12 +97,12 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:
-    """Errors from inside name the directive of the schedule that they come from."""
+    """Context manager that adds, to errors raised inside, the directive of the schedule that caused them."""
     return blaming(inp.state) if isinstance(inp, Schedule) else nullcontext()
 
 
 def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:
-    """`func` after the passes; what passes of the user's made of it is checked again."""
+    """`func` after the passes of `pipeline`; it is checked again if passes of the user's changed it."""
     lowered = pipeline(func)
     if not PassContext.current().options.add_lower_pass:
         return vouch_for(lowered)
@@ -115,7 +115,7 @@ def report(sch: Schedule) -> Report:
 
 
 def _allocated(func: PrimFunc) -> dict[str, Expr]:
-    """The number of elements of each buffer that `func` allocates, of those whose name says which one it is."""
+    """The number of elements of each buffer that `func` allocates, by name; buffers whose name is not unique are left out."""
     sizes: dict[str, list[Expr]] = {}
     for node in post_order(memory_pipeline()(func).body):
         if isinstance(node, Allocate):
@@ -125,13 +125,13 @@ def _allocated(func: PrimFunc) -> dict[str, Expr]:
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",
                        binds: Mapping[Any, Any] | None = None) -> IRModule:
-    """The loops of a schedule over multi-dimensional buffers, before any pass."""
+    """A module with the loops of a schedule over multi-dimensional buffers, before any pass."""
     with _blaming(sch):
         return IRModule(functions_of(sch, args, name, binds, FunctionOptions(False)))
 
 
 def _accesses(config: PassConfig, checked: bool | None = None) -> Accesses:
-    """How accesses are kept inside their memory; `checked`, where it is said, goes before the option."""
+    """How accesses are kept inside their memory; `checked`, unless None, takes precedence over the option."""
     if checked is not None:
         config = replace(config, instrument_bound_checkers=checked)
     accesses = config.accesses
@@ -145,7 +145,7 @@ def _buffers(config: PassConfig) -> BufferOptions:
 
 
 def _whether_checked(given: object) -> bool | None:
-    """The argument `checked` of build, or what the environment says where it is None; None if neither says anything."""
+    """The argument `checked` of build, or the setting of the environment if it is None; None if neither is given."""
     if given is not None:
         if given not in (True, False):
             raise ArgumentTypeError(f"build: checked is True, False or None, not {given!r}")

@@ -1,14 +1,12 @@
-"""Every error that tedsl raises. A message says what was asked, where, why not, what is there now, what to try.
+"""Every error that tedsl raises. A message says what was requested, where, why it is not possible, what the present state is,
+and what to try.
 
 Mistakes of users are `TedslError`s; they also derive from the built-in class that fits, so that
-`except ValueError` written for another library keeps working. `InternalError` is a bug of ours.
+`except ValueError` written for another library keeps working. `InternalError` is a bug of tedsl.
 
-The traceback of a `TedslError` shows the lines of the user's program: `entry`, on the functions that programs call, takes the
-frames of tedsl out of it, and notebooks show it so in any case. The environment variable TEDSL_TRACEBACK=full keeps them all.
+The traceback of a `TedslError` shows the lines of the user's program: `entry`, on the functions that programs call, removes the
+frames of tedsl from it, and notebooks do so in any case. The environment variable TEDSL_TRACEBACK=full keeps them all.
 An `InternalError` and every other exception keeps its frames.
-
-Wrong numbers and names of arguments are refused by `entry` too. Modules of names call `entries` on themselves, so that every
-function and class that programs find there is an entry.
 """
 
 from __future__ import annotations
@@ -31,11 +29,7 @@ OURS = tuple(str(Path(__file__).parents[1] / package) + "/" for package in PACKA
 
 
 def entry(function: Callable[P, R], name: str = "") -> Callable[P, R]:
-    """Returns `function` as programs call it: what it refuses has a traceback without the frames of tedsl that it went
-    through, and arguments that it does not take are an ArgumentTypeError that shows how it is called.
-
-    name: what programs call it, "topi.nn.dense"; by default its own name.
-    """
+    """Decorator of functions that programs call: tracebacks of the errors that they raise lack the frames of tedsl."""
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True  # pytest and IPython leave this frame out
@@ -157,7 +151,7 @@ def arguments_that_misfit(called: str, signature: Signature, args: Sequence[Any]
 
 
 def shortened(refusal: TedslError) -> TedslError:
-    """`refusal` and what caused it, with tracebacks of the frames outside of tedsl alone unless TEDSL_TRACEBACK=full."""
+    """`refusal` and its causes, with tracebacks that contain no frames of tedsl, unless TEDSL_TRACEBACK=full."""
     if os.environ.get("TEDSL_TRACEBACK", "").strip().lower() == "full":
         return refusal
     error: BaseException | None = refusal
@@ -170,7 +164,7 @@ def shortened(refusal: TedslError) -> TedslError:
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
-    """The frames of `trace` that run files of others."""
+    """`trace` without the frames of tedsl."""
     frames = []
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(OURS):
@@ -191,7 +185,7 @@ class TedslError(RuntimeError):
         self.hint = hint
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: its own form, without the frames of tedsl also where no `entry` stood between."""
+        """The traceback as IPython shows it, without the frames of tedsl, also where the error did not pass through `entry`."""
         shell: Any = sys.modules["IPython"].get_ipython()
         formatter = shell.InteractiveTB
         shortened(self)
@@ -199,11 +193,11 @@ class TedslError(RuntimeError):
 
 
 class DTypeError(TedslError, TypeError):
-    """A value of a dtype that does not fit where it is used."""
+    """A value whose dtype does not fit where it is used."""
 
 
 class ExpressionError(TedslError, ValueError):
-    """An expression that Python allows to be written and that cannot mean what it says."""
+    """An expression that is legal Python but has no meaning in the language."""
 
 
 class ShapeError(TedslError, ValueError):
@@ -229,7 +223,7 @@ class ScheduleError(TedslError, ValueError):
 class LoweringError(TedslError):
     """The program is well-formed but cannot be turned into loops or machine code.
 
-    about: what of the schedule it speaks of, or a loop: who knows the journal finds the directive behind it.
+    about: the part of the schedule, or the loop, that it refers to, by which the journal finds the directive behind it.
     """
 
     def __init__(self, problem: str, *, hint: str = "", about: object = None) -> None:
@@ -237,13 +231,14 @@ class LoweringError(TedslError):
         self.about = about
 
     def blame(self, directive: str) -> None:
-        """Adds the directive that it comes from, with its line, to the message."""
+        """Adds the directive that caused it, with its line, to the message."""
         TedslError.__init__(self, f"{self.problem}\n  from: {directive}", hint=self.hint)
 
 
 class AccessError(TedslError, IndexError):
-    """What `build(..., checked=True)` found while a kernel ran: an access outside of its tensor, a read of what was never
-    written, iterations of a parallel loop that meet."""
+    """An error that `build(..., checked=True)` found while a kernel ran: an access out of bounds, a read of an element that was
+    never written, or iterations of a parallel loop that touch one element.
+    """
 
 
 class ArgumentError(TedslError, ValueError):
@@ -276,18 +271,17 @@ def type_in_words(value: object) -> str:
 
 
 def with_article(name: str) -> str:
-    """Returns the name of a type after its indefinite article, which names that begin with an abbreviation choose as it is
-    spoken: "an NDArray", "a GPU"."""
+    """Returns the name of a type with its indefinite article, "a" or "an" as the name is pronounced: "an NDArray", "a GPU"."""
     abbreviated = name[:2].isupper() or name.startswith("nd")
     vowel = name[:1].upper() in ("AEFHILMNORSX" if abbreviated else "AEIO")
     return f"an {name}" if vowel else f"a {name}"
 
 
 def missing_attribute(owner: str, name: str, known: Iterable[str], instead: Mapping[str, str]) -> AttributeError:
-    """The error for an attribute that a value does not have; of a private name, and for tedsl itself, Python's.
+    """The error for an attribute that a value does not have; for a private name, that of Python.
 
-    It is called by the `__getattr__` of the value. owner: what the value is, "a stage". known: its attributes. instead: what
-    to write for names that belong elsewhere.
+    owner: a description of the value, "a stage". known: its attributes. instead: the text to write for names that belong
+    elsewhere.
     """
     if name.startswith("_") or sys._getframe(2).f_code.co_filename.startswith(OURS):
         return AttributeError(name)
@@ -314,4 +308,4 @@ def _other_name(name: str, known: Iterable[str], instead: Mapping[str, str]) -> 
 
 
 class InternalError(RuntimeError):
-    """A broken invariant inside tedsl: please report it. No input should lead here."""
+    """A broken invariant inside tedsl: please report it. No input should cause one."""

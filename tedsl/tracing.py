@@ -53,7 +53,7 @@ def trace(sch: Schedule, args: Sequence[Any], name: str = "main", binds: Mapping
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops after a step: their lines and the function, or the reason why there are none."""
+    """The loops after a step, as lines and as a function, or the reason why there are none."""
 
     lines: tuple[str, ...]
     problem: str = ""

@@ -1,4 +1,4 @@
-"""The version of tedsl: the one place that says it."""
+"""The version of tedsl, defined only here."""
 
 import time
 

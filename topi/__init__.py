@@ -1,8 +1,8 @@
-"""topi: an inventory of operators on top of tedsl. An operator is a formula; it takes tensors and returns tensors.
+"""topi: operators on top of tedsl. An operator is a formula; it takes tensors and returns tensors.
 
 Names are those of TVM's topi. `nn/` holds the operators of neural networks, `image/` those of images, `transform/` those that
-move elements, `indexing/` those that read and write at positions, `ordering/` sorting and searching; the others stand here.
-Loops and targets live in `schedules/`, of which `generic/` has TVM's names; `testing/` holds numpy references.
+move elements, `indexing/` those that read and write at positions, `ordering/` sorting and searching; the others are in this
+folder. Schedules are in `schedules/`, with TVM's names in `generic/`; `testing/` holds numpy references.
 """
 
 from tedsl.errors import entries

@@ -56,7 +56,7 @@ def mod(lhs: Any, rhs: Any) -> Any:
 
 
 def floor_mod(lhs: Any, rhs: Any) -> Any:
-    """lhs % rhs: the sign of rhs."""
+    """lhs % rhs, with the sign of rhs."""
     return te.combine_elements("floor_mod", lhs, rhs)
 
 
@@ -125,17 +125,17 @@ def less_equal(lhs: Any, rhs: Any) -> Any:
 
 
 def logical_and(lhs: Any, rhs: Any) -> Any:
-    """Whether both hold, of bool."""
+    """Whether both operands are true; of bool."""
     return te.combine_elements("logical_and", lhs, rhs)
 
 
 def logical_or(lhs: Any, rhs: Any) -> Any:
-    """Whether at least one holds, of bool."""
+    """Whether at least one operand is true; of bool."""
     return te.combine_elements("logical_or", lhs, rhs)
 
 
 def logical_xor(lhs: Any, rhs: Any) -> Any:
-    """Whether exactly one holds, of bool."""
+    """Whether exactly one operand is true; of bool."""
     return te.combine_elements("logical_xor", lhs, rhs)
 
 
@@ -155,7 +155,7 @@ def bitwise_xor(lhs: Any, rhs: Any) -> Any:
 
 
 def logical_not(data: Any) -> Any:
-    """Whether `data`, a bool, does not hold."""
+    """The negation of `data`, of bool."""
     def of(e: Any) -> Any:
         if e.dtype != "bool":
             raise DTypeError(f"logical_not takes bool, not {e.dtype}", hint="compare first: topi.equal(x, 0)")

@@ -1,4 +1,4 @@
-"""Operators that make tensors out of numbers and shapes. `full` and `full_like` stand with the element-wise ones."""
+"""Operators that create tensors from numbers and shapes. `full` and `full_like` are with the element-wise operators."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def ceil(x: Any) -> Any:
 
 
 def trunc(x: Any) -> Any:
-    """x without its fraction."""
+    """x rounded towards zero."""
     return te.map_elements("trunc", te.trunc, x)
 
 
@@ -157,7 +157,7 @@ def isinf(x: Any) -> Any:
 
 
 def identity(x: Any) -> Any:
-    """x, copied."""
+    """A copy of x."""
     return te.map_elements("identity", lambda e: e, x)
 
 

@@ -28,7 +28,7 @@ def opening(name: str, *tensors: Any) -> str:
 
 
 def constant(value: Any, dtype: Any, where: str, name: str) -> Any:
-    """A number as a constant of `dtype`, an expression converted to it; DTypeError where the number does not fit."""
+    """A number as a constant of `dtype`, or an expression converted to it; DTypeError if the number does not fit."""
     if isinstance(value, tir.Expr):
         return value.astype(dtype)
     try:
@@ -44,7 +44,7 @@ def _kind(value: Any) -> str:
 
 
 def axis_of(axis: Any, rank: int, where: str, name: str = "axis") -> int:
-    """`axis` counted from 0; ShapeError where a tensor of `rank` dimensions has none such."""
+    """`axis` counted from 0; ShapeError if a tensor of `rank` dimensions has no such axis."""
     given = as_int(axis)
     if given is None:
         raise ShapeError(f"{where}: {name}={axis!r} is not a constant", hint="write an int")
@@ -55,7 +55,7 @@ def axis_of(axis: Any, rank: int, where: str, name: str = "axis") -> int:
 
 
 def axes_of(axes: Any, rank: int, where: str, name: str = "axis") -> tuple[int, ...]:
-    """The axes in the order given, counted from 0; ShapeError where one is not there or is named twice."""
+    """The axes in the order given, counted from 0; ShapeError if there is no such axis or one is named twice."""
     given = tuple(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, tir.Expr)) else (axes,)
     numbers = tuple([axis_of(axis, rank, where, name) for axis in given])
     if len(set(numbers)) != len(numbers):
@@ -64,7 +64,7 @@ def axes_of(axes: Any, rank: int, where: str, name: str = "axis") -> tuple[int, 
 
 
 def differ(one: Any, other: Any) -> bool:
-    """Whether two extents are constants and not equal; symbolic ones are taken to fit."""
+    """Whether two extents are different constants; symbolic extents are assumed to be equal."""
     a, b = as_int(one), as_int(other)
     return a is not None and b is not None and a != b
 

@@ -1,4 +1,4 @@
-"""Typed records of operator families: what an operator leaves in `op.info`, so that a schedule finds its stages by field.
+"""Typed records of operator families, which operators store in `op.info` for schedules to find their stages.
 
 Element-wise and broadcasting operators leave `te.ElementwiseOp`.
 """
@@ -38,12 +38,14 @@ class SoftmaxOp:
 
 @dataclass(frozen=True)
 class RowsOp:
-    """Not left by an operator: formulas over rows, each with statistics of its own, that fusion found in a graph."""
+    """Formulas over rows, each with statistics of its own. Fusion finds them in a graph; no operator leaves this record."""
 
 
 @dataclass(frozen=True)
 class NormalizeOp:
-    """Each row of `source`, over its dimensions `axes` (sorted, from 0), by its own statistics; `stages` in their order."""
+    """A normalization of each row of `source`, over its dimensions `axes` (sorted, from 0), by its own statistics; `stages` in
+    order.
+    """
 
     operator: str
     source: te.Tensor
@@ -65,7 +67,7 @@ class MatmulOp:
 
 @dataclass(frozen=True)
 class ScatterOp:
-    """Elements are written at places that another tensor holds; `axis`: the only dimension in which they move, or None."""
+    """Stores at positions that another tensor holds. axis: the only dimension in which they differ from the source, or None."""
 
     operator: str
     axis: int | None
@@ -141,7 +143,11 @@ class TransposedConvOp:
 
 @dataclass(frozen=True)
 class TransformOp:
-    """Small matrices times parts of a tensor; the axes number `small` choose among their rows, of `stages` all but the last."""
+    """A product of small constant matrices with parts of a tensor, as in winograd.
+
+    stages: the stages computed for it before. small: the numbers of the axes that select rows of the matrices; in each of
+    `stages` all of these but the last.
+    """
 
     operator: str
     stages: tuple[te.Tensor, ...]

@@ -24,10 +24,11 @@ def matmul(a: te.Tensor, b: te.Tensor, transp_a: bool = False, transp_b: bool = 
 
 @checked
 def tensordot(a: te.Tensor, b: te.Tensor, axes: Axes) -> te.Tensor:
-    """The sum of products over dimensions of `a` and as many of `b`; what is left of `a`, then of `b`, makes the result.
+    """The sum of products over some dimensions of `a` and as many of `b`; the other dimensions of `a`, then of `b`, form the
+    result.
 
     axes: a number n (the last n of `a`, the first n of `b`), or a pair of an axis or a list of axes of each. Same as
-    numpy.tensordot, also the defaults of what is summed in which order. Returns: the dtype of `a`.
+    numpy.tensordot, also in its defaults. Returns: the dtype of `a`.
     """
     where = opening("tensordot", a, b)
     if hasattr(axes, "__index__") and not hasattr(axes, "__len__"):

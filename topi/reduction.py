@@ -29,22 +29,22 @@ def prod(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tenso
 
 
 def max(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
-    """The largest element; NaN if there is one."""
+    """The largest element; NaN if any element is NaN."""
     return _reduce("max", te.max, data, axis, keepdims)
 
 
 def min(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
-    """The smallest element; NaN if there is one."""
+    """The smallest element; NaN if any element is NaN."""
     return _reduce("min", te.min, data, axis, keepdims)
 
 
 def all(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
-    """Whether all elements hold, of bool."""
+    """Whether all elements are true, of bool."""
     return _reduce("all", te.all, data, axis, keepdims)
 
 
 def any(data: te.Tensor, axis: Axis = None, keepdims: bool = False) -> te.Tensor:
-    """Whether any element holds, of bool."""
+    """Whether any element is true, of bool."""
     return _reduce("any", te.any, data, axis, keepdims)
 
 
@@ -67,12 +67,12 @@ def argmin(data: te.Tensor, axis: Axis = None, keepdims: bool = False, select_la
 
 
 def reduced_axes(axis: Axis, rank: int, where: str) -> tuple[int, ...]:
-    """The dimensions that `axis` names, sorted, from 0; ShapeError where there is none such or one is named twice."""
+    """The dimensions that `axis` names, sorted, from 0; ShapeError if there is no such dimension or one is named twice."""
     return tuple(range(rank)) if axis is None else tuple(sorted(axes_of(axis, rank, where)))
 
 
 def _accumulate(operator: str, reducer: Callable[..., Any], data: te.Tensor, axis: Axis, keepdims: bool) -> te.Tensor:
-    """The reduction, in float32 where the dtype is too narrow to add up in."""
+    """The reduction, accumulated in float32 if the dtype is too narrow."""
     where = opening(operator, data)
     if data.dtype not in ("float16", "bfloat16") or not reduced_axes(axis, data.ndim, where):
         return _reduce(operator, reducer, data, axis, keepdims)
@@ -109,7 +109,7 @@ def _reduced(data: te.Tensor, axes: tuple[int, ...], keepdims: bool, combine: Ca
 
 
 def _place_of(operator: str, data: te.Tensor, axis: Axis, keepdims: bool, last: bool) -> te.Tensor:
-    """Reduce pairs (index, value) under a total order, so that the result does not depend on the order of the steps."""
+    """Reduces pairs (index, value) under a total order, so that the result does not depend on the order of the steps."""
     where = opening(operator, data)
     axes = reduced_axes(axis, data.ndim, where)
     if data.dtype == "bool":

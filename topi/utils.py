@@ -34,9 +34,9 @@ def get_const_tuple(in_tuple: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def traverse_inline(s: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], Any]) -> None:
-    """Inlines what is injective from `final_op` up to the first operations that are not; outputs stay.
+    """Inlines injective operations from `final_op` upwards to the first ones that are not; outputs stay.
 
-    callback: is called for each operation met, inputs first.
+    callback: is called for each operation visited, inputs first.
     """
     visited: set[te.Operation] = set()
 
@@ -77,7 +77,7 @@ def prod(x: Sequence[Any]) -> Any:
 
 
 def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
-    """The position of `indices` in memory of `shape`, row by row."""
+    """The row-major position of `indices` in memory of `shape`."""
     if len(indices) != len(shape) or not indices:
         raise ArgumentError(f"ravel_index: {len(indices)} indices for {len(shape)} dimensions")
     position = indices[0]
@@ -87,7 +87,7 @@ def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
 
 
 def unravel_index(idx: Any, shape: Sequence[Any]) -> list[Any]:
-    """The indices of position `idx`, which lies in it, in memory of `shape`."""
+    """The indices of the element at position `idx` in row-major memory of `shape`."""
     indices: list[Any] = []
     for left, extent in zip(range(len(shape) - 1, -1, -1), reversed(shape)):
         if equal_const_int(extent, 1):

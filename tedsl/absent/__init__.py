@@ -1,7 +1,7 @@
 """Modules of TVM that tedsl does not have: importing one raises an error that says what to use instead.
 
-This folder is a second home of the modules of `tedsl` (the end of `tedsl/__init__.py` adds it to `__path__`), so that
-`from tedsl import relay` and `import tedsl.relay` find the file that refuses, while `hasattr(tedsl, "relay")` stays False.
+The end of `tedsl/__init__.py` adds this folder to the `__path__` of `tedsl`, so that `from tedsl import relay` and
+`import tedsl.relay` find the file that refuses, while `hasattr(tedsl, "relay")` stays False.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ INSTEAD = {
 
 
 def explain(name: str) -> str:
-    """What the error of `tedsl.<name>` says."""
+    """The message of the error for `tedsl.<name>`."""
     return f"tedsl.{name} is not part of tedsl, which has TVM's te, tir and topi"
 
 
 def refuse(module: str) -> NoReturn:
-    """Raise the error of a module, `tedsl.relay`, while it is imported."""
+    """Raise the error for the module `tedsl.relay`, or another absent one, while it is being imported."""
     name = module.rpartition(".")[2]
     raise AbsentModuleError(explain(name), hint=INSTEAD[name])

@@ -1,4 +1,4 @@
-"""Modules built on the language and not part of it, such as shipped tensor intrinsics (`intrinsics/`).
+"""Modules built on top of the language, such as shipped tensor intrinsics (`intrinsics/`).
 
 Its modules are imported on first use.
 """

@@ -62,7 +62,7 @@ def _blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def near_changes(found: Sequence[Row], context: int) -> list[Row]:
-    """Returns `found` without the equal lines further than `context` from any change."""
+    """Returns the rows `found` without the equal lines further than `context` from any change."""
     near = [False] * len(found)
     for at, row in enumerate(found):
         if row.kind != "same":

@@ -1,4 +1,4 @@
-"""The display of a value in a notebook: its title above a table of what is known about it."""
+"""The display of a value in a notebook: its title above a table of its properties."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Draws a directed graph: nodes in layers from top to bottom, edges around the nodes between.
+"""Draws a directed graph: nodes in layers from top to bottom, with edges routed around the nodes in between.
 
-    layers    each node below all that it comes from
-    order     within a layer each node near the middle of its neighbours (two sweeps down and up)
-    edges     that skip layers pass through places of their own, so that they run between the nodes
+layers    each node below all of its predecessors
+order     within a layer each node near the middle of its neighbours (two sweeps down and up)
+edges     that skip layers get positions in these, so that they run between the nodes
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST_LINE = 44  # characters
 
 @dataclass(frozen=True)
 class Node:
-    """A box: its lines of text, and the kind that its style says ("input", "inline", ...)."""
+    """A box: its lines of text, and its kind ("input", "inline", ...), which selects its style."""
 
     lines: tuple[str, ...]
     kind: str = "plain"
@@ -27,7 +27,7 @@ class Node:
 
 @dataclass(eq=False)
 class _Place:
-    """A position in a layer: a box, or without a node a bend of an edge."""
+    """A position in a layer: a box, or, without a node, a bend of an edge."""
 
     layer: int
     node: Node | None = None

@@ -1,4 +1,6 @@
-"""Pages of steps: what each changed, side by side. One file that fetches nothing, readable without scripts and in print."""
+"""Pages that show, side by side, what each step changed. A page is one file that loads nothing, and works without scripts and
+in print.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def fragment(title: str, *parts: Markup) -> str:
 
 
 def folded(title: str, text: str, *, is_open: bool = False) -> Markup:
-    """Returns a text that opens at a click on its title; a very long one is cut at the end."""
+    """Returns a text that is shown when its title is clicked; a very long one is cut at the end."""
     lines = text.splitlines()
     if len(lines) > MOST_LINES:
         text = "\n".join([*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more lines"])
@@ -76,7 +78,7 @@ def folded(title: str, text: str, *, is_open: bool = False) -> Markup:
 
 
 def folded_code(title: str, text: str) -> Markup:
-    """Returns a program that opens at a click on its title."""
+    """Returns a program that is shown when its title is clicked."""
     return element("details", element("summary", title), code_block(text))
 
 
@@ -141,5 +143,5 @@ def _line(row: Row) -> Markup:
 
 
 def _code(line: str) -> Markup:
-    """Returns a line of loops; what does not fit continues below, indented further."""
+    """Returns a line of loops; a line that is too long continues below, indented further."""
     return element("td", code_markup(line), style=f"--in: {len(line) - len(line.lstrip()) + 4}" if line else None)

@@ -76,8 +76,8 @@ class NDArray:
         return self
 
     def copyto(self, target: Device | NDArray, mem_scope: str | None = None) -> NDArray:
-        """Copies this array into `target`, an NDArray of the same shape, or into a new array on that device, and returns the
-        copy.
+        """Copies this array into `target`, which is an NDArray of the same shape, or a device on which a new array is created;
+        returns the copy.
 
         Raises ArgumentTypeError for any other target.
         """
@@ -167,9 +167,9 @@ def empty(shape: Any, dtype: object = "float32", device: Device | None = None, m
 
 @entry
 def array(arr: Any, device: Device | None = None, mem_scope: str | None = None, *, ctx: Device | None = None) -> NDArray:
-    """Returns a new array with the content, shape and dtype, as numpy sees them, of `arr`. ctx: the old name of `device`.
+    """Returns a new array with the content, shape and dtype that numpy gives `arr`. ctx: the old name of `device`.
 
-    Raises ArgumentTypeError for what numpy cannot convert, masked arrays, and dtypes that tedsl does not have.
+    Raises ArgumentTypeError for objects that numpy cannot convert, masked arrays, and dtypes that tedsl does not have.
     """
     _require_cpu(_one_device("nd.array", device, ctx))
     try:
@@ -224,7 +224,7 @@ def numpy_dtype(name: object) -> numpy.dtype[Any]:
 
 
 def _one_device(where: str, device: Device | None, ctx: Device | None) -> Device | None:
-    """Returns the device that was given by one of its two names; None if neither was."""
+    """Returns the device that was given by either of its two names; None if neither was."""
     if device is not None and ctx is not None and device != ctx:
         raise ArgumentError(f"{where}: device is {device} and ctx is {ctx}", hint="they say the same: pass device")
     return ctx if device is None else device

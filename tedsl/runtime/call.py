@@ -1,5 +1,5 @@
-"""The callable behind every kernel: checks the arguments in Python, runs the machine code, raises the error that its status
-stands for.
+"""The callable behind every kernel: checks the arguments in Python, runs the machine code, and raises the error for its
+status.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class _MethodDef(ctypes.Structure):
 
 
 class CheckedCall:
-    """A kernel with its signature: checks a call's arguments, runs it and raises its errors.
-    Compiled entry points fall back on it.
+    """A kernel with its signature: checks a call's arguments, runs it and raises its errors. Compiled entry points fall back on
+    it.
 
-    general, compact: addresses of `i32 (ptr slots)`, for any strides the signature allows and for compact arrays (0: there is
-    none); compact_scalars: the variables that the second takes. library: keeps the machine code
-    alive. timer: gives the address of the timing loop, compiled when it is first asked for.
+    general, compact: addresses of `i32 (ptr slots)`, for any strides the signature allows and for compact arrays (0: none);
+    compact_scalars: the variables that the second takes. library: keeps the machine code alive. timer: returns the address of
+    the timing loop, which is compiled on first use.
     """
 
     def __init__(self, signature: Signature, library: object, general: int, compact: int, compact_scalars: tuple[Var, ...],
@@ -72,7 +72,7 @@ class CheckedCall:
         return prepare(self.signature, args, self._compact_scalars)
 
     def fail(self, status: int) -> None:
-        """Raises the error that a non-zero status stands for."""
+        """Raises the error for a non-zero status."""
         error = take_error()  # also one that came too late to decide the status
         if status == CALLBACK_RAISED and error is not None:
             try:

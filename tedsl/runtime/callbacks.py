@@ -75,8 +75,8 @@ def call_from_kernel(text: int, words: int) -> None:
 def _end_of_child(name: str, error: BaseException | None) -> None:
     """Ends a call in the child of a fork that the function made, with `error` if it raised.
 
-    A child of a parallel loop has one thread of it and no result. On a worker, which has no caller to return to, the process
-    exits here as a program that ends with `error`; on the caller of the loop this raises.
+    A child forked in a parallel loop has only one of the loop's threads, and no result. On a worker, which has no caller to
+    return to, the process exits like a program that ends with `error`; on the caller of the loop this raises.
     """
     torn = torn_from_region()
     if torn == "worker":
@@ -95,7 +95,7 @@ def _end_of_child(name: str, error: BaseException | None) -> None:
 
 
 def _result_word(of: DType) -> Any:
-    """Returns the type as which a result of dtype `of` is stored."""
+    """Returns the ctypes type in which a result of dtype `of` is stored."""
     return ctypes.c_double if of.is_float else ctypes.c_int64 if of.is_int or of.is_bool else ctypes.c_uint64
 
 
@@ -148,7 +148,9 @@ class _Reader:
         return self.arrays[-1]
 
     def close(self, name: str) -> None:
-        """Ends the call: an array that the function kept becomes a copy. Other views of the memory are left as they are."""
+        """Ends the call: an NDArray to which the function kept a reference becomes a copy. Other views of the memory are not
+        changed.
+        """
         while self.arrays:
             array = self.arrays.pop()
             if sys.getrefcount(array) > 2:
@@ -168,12 +170,12 @@ def _compact(shape: Sequence[int]) -> list[int]:
 # --- exceptions on their way to the caller --------------------------------------------------------------------------
 
 def publish(error: BaseException) -> None:
-    """Sets the exception with which the kernel on this thread will end."""
+    """Records the exception that the kernel on this thread will raise."""
     _pending.error = error
 
 
 def take_error() -> BaseException | None:
-    """Returns the exception that a kernel on this thread has left, if any, and forgets it."""
+    """Returns and clears the exception that a kernel on this thread has recorded; None if there is none."""
     error: BaseException | None = getattr(_pending, "error", None)
     _pending.error = None
     return error

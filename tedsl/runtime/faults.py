@@ -12,7 +12,7 @@ ANY = -(1 << 63)  # among the integers: no particular one
 
 
 def provide_faults() -> None:
-    """Registers the function, unless it is registered."""
+    """Registers the function unless it is registered already."""
     register_func(FAULT, _fault, override=True)
 
 
@@ -25,5 +25,5 @@ class _Number(int):
 
 
 def _fault(template: str, *values: int) -> NoReturn:
-    """Raises AccessError with the integers `values` in the gaps of `template`."""
+    """Raises AccessError with `template`, its placeholders filled with the integers `values`."""
     raise AccessError(template.format(*map(_Number, values)))

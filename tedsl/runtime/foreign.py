@@ -127,7 +127,7 @@ class _Tensor(ctypes.Structure):
 
 
 def _had_bfloat16(capsule: Any) -> bool:
-    """Tells whether the capsule holds bfloat16, which numpy refuses, and relabels such a capsule as uint16."""
+    """Tells whether the capsule holds bfloat16, which numpy refuses, and if so relabels it as uint16."""
     for name, before in ((b"dltensor", 0), (b"dltensor_versioned", 32)):  # before the tensor: version, context, deleter, flags
         if ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), name) == 1:
             get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -140,7 +140,7 @@ def _had_bfloat16(capsule: Any) -> bool:
 
 
 def _capsule(source: Any) -> Any:
-    """Returns the capsule of an object, of the newest version that both it and numpy know."""
+    """Returns the DLPack capsule of `source`, in the newest version that both `source` and numpy support."""
     if _NUMPY >= (2, 1):
         try:
             return source.__dlpack__(max_version=(1, 0))
@@ -150,7 +150,7 @@ def _capsule(source: Any) -> Any:
 
 
 def has_dtype(array: Array, wanted: DType) -> bool:
-    """Tells whether the elements are `wanted` by meaning: long long is int64, bfloat16 may be uint16."""
+    """Tells whether the elements have the dtype `wanted` in meaning: long long is int64, bfloat16 may be uint16."""
     have = array.dtype
     if wanted.code == "bfloat":
         if have.name == "bfloat16":

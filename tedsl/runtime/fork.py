@@ -1,6 +1,6 @@
 """Makes fork wait until no thread is inside LLVM.
 
-Otherwise the new process would have locks that nobody releases, and its first build would wait for ever.
+Otherwise the child could inherit locked locks that no thread releases, and its first build would wait for ever.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Ctrl-C during a build: the interrupt ends the build, but never amid a destructor.
+"""Ctrl-C during a build: the interrupt ends the build, but never in the middle of a destructor.
 
-Python raises KeyboardInterrupt between any two instructions of the main thread. In a destructor (LLVM's objects have some,
-which take milliseconds) the exception is printed and forgotten, and the build goes on. Here such an interrupt waits until
-the destructor is left.
+Python raises KeyboardInterrupt between any two instructions of the main thread. In a destructor (those of LLVM's objects take
+milliseconds) the exception is printed and lost, and the build goes on. Here such an interrupt is postponed until the destructor
+returns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _CALLBACKS = weakref.finalize.__call__.__code__.co_filename  # callbacks of weak
 
 
 class _Interrupts:
-    """The handler of SIGINT during a build. waiting: an interrupt that came in a destructor, raised again when `timer` ends."""
+    """The handler of SIGINT during a build. waiting: a postponed interrupt that came in a destructor; `timer` raises it
+    again.
+    """
 
     def __init__(self) -> None:
         self.waiting = False
@@ -37,7 +39,7 @@ class _Interrupts:
         self.timer.start()
 
     def finish(self) -> None:
-        """Raises the interrupt that still waits, unless this is itself in a destructor; then the timer raises it."""
+        """Raises the postponed interrupt, unless this call is itself inside a destructor; then the timer raises it."""
         if not self.waiting or _in_destructor(sys._getframe(1)):
             return
         if self.timer is not None:
@@ -48,7 +50,7 @@ class _Interrupts:
 
 @contextmanager
 def whole_destructors() -> Iterator[None]:
-    """Context in which Ctrl-C interrupts no destructor. Changes nothing for programs that handle SIGINT themselves."""
+    """Context manager in which Ctrl-C interrupts no destructor. Changes nothing for programs that handle SIGINT themselves."""
     if threading.current_thread() is not threading.main_thread() or \
             signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -63,8 +65,8 @@ def whole_destructors() -> Iterator[None]:
 
 
 def _in_destructor(frame: FrameType | None) -> bool:
-    """Tells whether `frame` runs below a destructor, or below llvmlite's code that releases an object: done by half, it makes
-    the destructor fail.
+    """Tells whether `frame` was called from a destructor, or from llvmlite's code that releases an object and must not be
+    interrupted.
     """
     while frame is not None:
         name = frame.f_code.co_name

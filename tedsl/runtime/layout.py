@@ -21,7 +21,9 @@ from tedsl.runtime.array import NDArray
 
 @dataclass(frozen=True)
 class Layout:
-    """Offsets in bytes: of an object's type; of the fields of an array; of those of its dtype; of NDArray's array."""
+    """Offsets in bytes of the fields that entry points read: an object's type, those of an array, those of its dtype, and the
+    array in an NDArray.
+    """
 
     type: int = 8
     data: int = 16

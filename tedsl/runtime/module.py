@@ -23,8 +23,8 @@ class Module:
     """Compiled functions. Calling the module calls its first function, whose name is `entry_name`.
 
     functions: name -> callable; calls: name -> the checked call behind it, for the timer; sources: format -> a function that
-    makes the text; refusal: why the module cannot run here, or ""; image: makes the compiled functions as data.
-    code_key: of the code in the cache on disk; "" if it is not kept there.
+    returns the text; refusal: why the module cannot run here, or ""; image: returns the compiled functions as data.
+    code_key: the key of the code in the cache on disk; "" if it is not kept there.
     """
 
     # `__call__` is a slot of the object, not a method: the interpreter then goes from `mod(a, b)` to the compiled entry point
@@ -48,6 +48,7 @@ class Module:
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
         """Returns the function called `name`; OptionError, which is an AttributeError, if there is none.
+
         query_imports: look into imported modules, too.
         """
         if isinstance(name, str) and name in self._functions:
@@ -97,7 +98,7 @@ class Module:
         """Returns a function of the kernel's arguments that calls it number x repeat times and returns a TimingResult, in
         seconds per call.
 
-        Arguments are checked once; the loop is machine code. One untimed call goes before. min_repeat_ms: the least
+        Arguments are checked once; the loop is machine code. One untimed call goes first. min_repeat_ms: the least
         milliseconds of a repetition, for which `number` grows. Raises OptionError if there is no such function, ArgumentError
         for a device that is not here; the returned function raises it for counts below 1.
         """
@@ -197,7 +198,7 @@ class Module:
 
 
 def refused(name: str, reason: str) -> Callable[..., Any]:
-    """Returns a function whose call raises the reason why it cannot run here."""
+    """Returns a function that raises an error with the `reason` why it cannot run here."""
 
     def refuse(*args: Any) -> None:
         raise TedslError(f"{name}: {reason}", hint="get_source works; build for this machine to run it")

@@ -40,7 +40,7 @@ class _IsOurs(type):
 
 
 class Object(metaclass=_IsOurs):
-    """The base of whatever programs are made of, for `isinstance`. It has no instances of its own."""
+    """Base class of the objects in programs, for `isinstance` only. It has no instances of its own."""
 
 
 def _is_ours(value: Any) -> bool:

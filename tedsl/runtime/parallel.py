@@ -1,9 +1,10 @@
 """The thread pool behind `parallel` loops: one per process, in LLVM IR, shared by every kernel.
 
-A region of `count` iterations is cut into min(threads, count) equal chunks, chunk k always the same iterations: results do not
-depend on timing. The caller does chunk 0, worker k chunk k. Between regions workers spin briefly and then sleep in a futex, so
-an idle pool costs nothing; at exit they simply sleep on. A region that finds the pool busy (a nested one, or that of
-another Python thread) runs serially on its caller. After a fork the child starts with no workers and makes new ones.
+A region of `count` iterations is cut into min(threads, count) equal chunks; chunk k always has the same iterations, so that
+results do not depend on timing. The caller executes chunk 0, worker k chunk k. Between regions workers spin briefly and then
+sleep in a futex, so that an idle pool costs nothing; at exit they stay asleep. A region that finds the pool busy (a nested one,
+or that of another Python thread) runs serially on its caller. After a fork the child starts without workers and creates new
+ones.
 
 `TEDSL_NUM_THREADS` sets the number of threads; without it there is one for each processor that the process may use.
 """
@@ -96,7 +97,7 @@ def _forget_workers() -> None:
 
 
 def _part_in_region(thread: int) -> str:
-    """Returns the thread's part in the region that runs now: "caller", "worker", or "" for none."""
+    """Returns the role of the thread in the present parallel region: "caller", "worker", or "" for none."""
     if not ctypes.c_int32.from_address(_state + 4).value:
         return ""
     if ctypes.c_uint64.from_address(_state + _CALLER).value == thread:
@@ -107,8 +108,8 @@ def _part_in_region(thread: int) -> str:
 
 
 def torn_from_region() -> str:
-    """Tells whether this process was forked inside a parallel loop, whose other threads it lacks: by its "caller", by a
-    "worker", or not ("").
+    """Tells whether this process was forked inside a parallel loop, so that it lacks the loop's other threads: returns "caller"
+    or "worker" for the thread that forked, "" if it was not.
     """
     return _torn
 

@@ -122,7 +122,8 @@ def signature_of(func: PrimFunc) -> Signature:
 
 
 def _written(func: PrimFunc) -> set[Var]:
-    """Returns the data pointers that the body may write through; one given to an external call counts unless marked read-only.
+    """Returns the data pointers that the body may write through. A pointer passed to an external call counts unless it is
+    marked read-only.
     """
     written: set[Var] = set()
     for node in post_order(func.body):

@@ -29,7 +29,7 @@ WIDTH = 110
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command takes no arguments."""
+    """Declares no arguments: the command takes none."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def facts() -> dict[str, str]:
-    """What a report of a fault should say about the machine, by name, in the order in which it is printed."""
+    """The facts about the machine for a bug report, by name, in the order in which they are printed."""
     versions = {
         "tedsl": VERSION,
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -62,7 +62,7 @@ def _installed(package: str) -> str:
 
 
 def _machine() -> dict[str, str]:
-    """LLVM and the processor as it sees it; only the reason where llvmlite is missing."""
+    """The version of LLVM and the processor that it detects; if llvmlite is missing, only the reason."""
     try:
         llvm = llvm_binding()
         target = Target("llvm")

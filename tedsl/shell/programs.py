@@ -27,7 +27,7 @@ NAME the file leaves one of these in exactly one variable. A schedule without ar
 
 @dataclass(frozen=True)
 class Program:
-    """What `lower` takes: a schedule with its arguments, or functions (args: None). name: as it is called in the file."""
+    """An input of `lower`: a schedule with its arguments, or functions (args: None). name: its variable in the file."""
 
     name: str
     inputs: Schedule | PrimFunc | IRModule
@@ -67,7 +67,7 @@ def _run(path: Path) -> dict[str, Any]:
 
 
 def _called(function: FunctionType, place: str) -> object:
-    """What `function` returns, called without arguments. Raises ArgumentTypeError if it needs some."""
+    """The result of `function`, called without arguments. Raises ArgumentTypeError if it requires some."""
     try:
         inspect.signature(function).bind()
     except TypeError as error:
@@ -96,7 +96,7 @@ def _only_program(path: Path, names: dict[str, Any]) -> str:
 
 
 def _candidates(path: Path, names: dict[str, Any]) -> str:
-    """The hint that names what could follow the file's name."""
+    """The hint that lists the names that may follow the file's name."""
     own = [name for name, value in names.items() if not name.startswith("_")
            and (isinstance(value, (Schedule, PrimFunc, IRModule)) or (_is_function(value) and value.__module__ == path.stem))]
     return f"write {path}:NAME" + (f", where NAME is one of {', '.join(own)}" if own else "")

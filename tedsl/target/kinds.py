@@ -15,7 +15,7 @@ from tedsl.plugins import TARGETS, load_plugin, plugin_names
 class TargetKind:
     """A kind of target.
 
-    keys: what schedules ask for ("cpu", "gpu"); options: those it takes beside the common ones.
+    keys: the names by which schedules are chosen ("cpu", "gpu"); options: those it takes besides the common ones.
     backend: "module:class" of a `tedsl.codegen.backend.Backend`, imported on first use; "" for a kind without a backend.
     portable: a target that names no processor means any, not this machine.
     """
@@ -85,7 +85,7 @@ def names_that_build() -> list[str]:
 
 
 def _check_kind(kind: object) -> None:
-    """Refuses what is not a TargetKind, or one whose backend is not written as "module:class"."""
+    """Refuses an object that is not a TargetKind, and a kind whose backend is not of the form "module:class"."""
     form = 'write TargetKind("mychip", keys=("cpu",), options=("mcpu",), backend="mychip.codegen:Backend")'
     if not isinstance(kind, TargetKind):
         raise ArgumentTypeError(f"a target kind is a tedsl.target.TargetKind, not {kind!r}", hint=form)

@@ -24,5 +24,5 @@ def rocm(model: str = "unknown", options: str | Sequence[str] | None = None) -> 
 
 
 def create(target: Any) -> Target:
-    """Returns a target from a str, a dict or a Target, as `Target(target)` does, whose older name this is."""
+    """Returns a target from a str, a dict or a Target: the older name of `Target(target)`."""
     return Target(target)

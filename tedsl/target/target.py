@@ -24,7 +24,7 @@ class Target:
     Target.
 
     Without -mcpu, -mattr and -mtriple, `llvm` means this machine. With -mtriple alone, or another triple, it means the baseline
-    processor of that architecture. Equal notations make equal targets.
+    processor of that architecture. Targets with equal notations are equal.
     """
 
     def __init__(self, target: Any = "llvm", host: Any = None) -> None:
@@ -83,7 +83,7 @@ class Target:
 
     @functools.cached_property
     def arch(self) -> str:
-        """x86-64, aarch64, arm (32-bit), riscv64, or the first part of the triple."""
+        """The architecture: x86-64, aarch64, or the first part of the triple."""
         return _arch_of(self.triple)
 
     @property
@@ -107,7 +107,7 @@ class Target:
 
     @functools.cached_property
     def feature_string(self) -> str:
-        """The features for LLVM, beside the name of the processor."""
+        """The features in LLVM's notation, which go with the name of the processor."""
         if self.is_host:
             return host().feature_string
         baseline = CPUS["riscv64"].get(self.cpu, ()) if self.arch == "riscv64" else ()  # LLVM's generic-rv64 has no floats
@@ -115,7 +115,7 @@ class Target:
 
     @functools.cached_property
     def vector_bits(self) -> int:
-        """Width in bits of the widest vector registers that are used."""
+        """Width in bits of the widest vector registers that generated code uses."""
         if self.arch == "x86-64":
             return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
         if self.arch == "riscv64" and "v" in self.features:
@@ -277,7 +277,7 @@ _EXAMPLES = {"mcpu": "haswell", "mattr": "+avx2,+fma", "mtriple": "aarch64-linux
 
 
 def _option_value(name: str, value: Any) -> Any:
-    """Returns the value of an option: a tuple for lists of names, an int for whole numbers, else what is given."""
+    """Returns the value of an option: a tuple for lists of names, an int for whole numbers, any other value unchanged."""
     words = value if isinstance(value, (list, tuple)) else (value,)
     if any(isinstance(word, str) and not is_text(word) for word in words):
         raise ArgumentError(f"the option {name} of a target is {value!r}, which has a lone surrogate",
@@ -310,7 +310,7 @@ def _option_text(value: Any) -> str:
 
 
 def _check_features(target: Target) -> None:
-    """Refuses names that LLVM would ignore in silence."""
+    """Refuses names of features that LLVM would silently ignore."""
     if target.kind.name not in ("llvm", "c") or target.is_portable:
         return
     wrong = [f for f in target.mattr if f[:1] not in ("+", "-")]

@@ -1,7 +1,7 @@
-"""The tensor-expression language: names only. Declare with placeholder and compute, schedule, build.
+"""The tensor-expression language: a namespace. Declare with placeholder and compute, schedule, build.
 
-    A = te.placeholder((n,), name="A")
-    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+A = te.placeholder((n,), name="A")
+B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
 """
 
 from tedsl.errors import entries

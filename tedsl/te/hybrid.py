@@ -1,4 +1,4 @@
-"""Hybrid script: names only. `script` makes a program of loops from a Python function, `build` a script from a schedule."""
+"""Hybrid script, as a namespace: `script` makes a program of loops from a Python function, `build` a script from a schedule."""
 
 from tedsl.errors import entries
 from tedsl.lang.hybrid.operation import HybridOp

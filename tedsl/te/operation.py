@@ -1,4 +1,4 @@
-"""The functions that declare, by the module that programs also call them by: `te.operation.placeholder`."""
+"""The declaring functions by the module name that TVM's programs use: `te.operation.placeholder`."""
 
 from tedsl.errors import entries
 from tedsl.lang.declare import compute, placeholder, reduce_axis, size_var, thread_axis, var

@@ -1,4 +1,4 @@
-"""Schedules by the names of TVM's te.schedule: the classes that programs look into, and the steps of lowering."""
+"""The names of TVM's te.schedule: the classes of schedules, and the steps of lowering."""
 
 from tedsl.errors import entries
 from tedsl.ir.iters import IterVar, Range

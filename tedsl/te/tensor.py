@@ -1,4 +1,4 @@
-"""The classes of tensors and their operations, as programs look for them: `te.tensor.ComputeOp`."""
+"""The classes of tensors and operations by the module name that TVM's programs use: `te.tensor.ComputeOp`."""
 
 from tedsl.errors import entries
 from tedsl.lang.extern import ExternOp

@@ -64,9 +64,9 @@ def check_numerical_grads(function: Callable[..., Any], input_values: Any, grad_
                           delta: float = 1e-3, atol: float = 1e-2, rtol: float = 0.1) -> None:
     """Raises AssertionError unless `grad_values` are close to the finite differences of `function` at `input_values`.
 
-    function: of arrays, by position or by name, gives a number. input_values, grad_values: lists or dicts of arrays, one
-    derivative for each element. The differences are central, over 2 * delta. As in TVM, the Euclidean distance of derivatives
-    and differences counts: it is at most atol * sqrt(size) + rtol * the length of the differences. function_value is not
+    function: takes arrays, by position or by name, and returns a number. input_values, grad_values: lists or dicts of arrays,
+    with one derivative for each element. The differences are central, over 2 * delta. As in TVM, the Euclidean distance between
+    derivatives and differences must be at most atol * sqrt(size) + rtol * the norm of the differences. function_value is not
     needed: central differences do not use it.
     """
     import numpy
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 def _moved(function: Callable[..., Any], inputs: dict[Any, Any], name: Any, place: Sequence[int], step: float,
            by_name: bool) -> float:
-    """Returns the value of `function` with one element moved by `step`."""
+    """Returns the value of `function` with one element of one input changed by `step`."""
     given = {key: value.copy() for key, value in inputs.items()}
     given[name][tuple(place)] += step
     return float(function(**given) if by_name else function(*given.values()))

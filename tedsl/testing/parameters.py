@@ -55,7 +55,9 @@ def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> 
 
 
 def _part(name: str, place: int) -> Callable[..., Any]:
-    """Returns a function with the fixture `name` as its parameter, by which pytest finds it, that yields one of its values."""
+    """Returns a function, for pytest to collect, that has the fixture `name` as its parameter and returns item `place` of its
+    value.
+    """
     def part(*_cls: Any, **given: Any) -> Any:
         return given[name][place]
 
@@ -66,7 +68,7 @@ def _part(name: str, place: int) -> Callable[..., Any]:
 
 
 def fixture(func: Callable[..., Any] | None = None, *, cache_return_value: bool = False) -> Any:
-    """Declares pytest's fixture. cache_return_value: computed once for equal arguments; each test gets a copy."""
+    """Declares a pytest fixture. cache_return_value: it is computed once for equal arguments, and each test gets a copy."""
     import pytest
 
     def make(given: Callable[..., Any]) -> Any:

@@ -1,7 +1,7 @@
 """Marks of tests by what they require: `requires_cuda`, `requires_x86_avx512`, ... by TVM's names.
 
-Each marks a test for pytest, with parentheses or without; the test is skipped, with the reason, where that is not here. There
-is one device, the CPU: marks of other devices and of libraries that tedsl does not call always skip.
+Each marks a test for pytest, with parentheses or without; the test is skipped, with the reason, where the requirement is not
+met. There is one device, the CPU: marks of other devices and of libraries that tedsl does not call always skip.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def enabled_targets() -> list[tuple[str, Device]]:
 
 
 def uses_gpu(*test: Any) -> Any:
-    """Marks a test that uses a GPU where there is one, by pytest's mark `gpu`; it always runs."""
+    """Marks a test that uses a GPU if there is one, by pytest's mark `gpu`; it runs in any case."""
     import pytest
 
     return pytest.mark.gpu(test[0]) if test else pytest.mark.gpu

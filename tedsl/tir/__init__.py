@@ -1,4 +1,4 @@
-"""The names of expressions, statements and functions, the parts of which programs declared by `te` consist."""
+"""The names of expressions, statements and functions, of which programs declared with `te` consist."""
 
 from tedsl.errors import entries
 from tedsl.ir import buffer, expr, stmt

@@ -10,7 +10,7 @@ __all__ = ["expr_deep_equal", "verify_memory", "verify_ssa"]
 
 
 def verify_memory(func: PrimFunc) -> bool:
-    """Tells whether a function whose attribute "target" is a GPU accesses its arguments in threads alone; True for other
+    """Tells whether a function whose attribute "target" is a GPU accesses its arguments only in threads; True for other
     targets.
     """
     return not accessed_by_host(func)

@@ -11,8 +11,8 @@ from tedsl.ir.stmt import Evaluate, SeqStmt, Stmt
 
 
 def stmt_seq(*args: Any) -> Stmt:
-    """Returns the sequence of the statements `args`; an expression becomes an Evaluate.
-    A single statement is returned as it is.
+    """Returns the sequence of the statements `args`; an expression becomes an Evaluate. A single statement is returned
+    unchanged.
 
     Raises ArgumentTypeError for anything else.
     """

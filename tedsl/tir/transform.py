@@ -52,7 +52,9 @@ def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> ModulePass:
 
 
 def Simplify() -> ModulePass:
-    """Returns the pass that simplifies expressions where they stand and removes what cannot run."""
+    """Returns the pass that simplifies expressions with the ranges and conditions around them, and removes code that cannot
+    run.
+    """
     return named_pass("Simplify", simplify)
 
 
@@ -102,8 +104,8 @@ def ThreadSync(storage_scope: str) -> ModulePass:
 
 
 def InjectDoubleBuffer() -> ModulePass:
-    """Returns the pass that fills memory marked double_buffer one iteration ahead; `tir.InjectDoubleBuffer` sets the number of
-    copies.
+    """Returns the pass that fills memory marked double_buffer one iteration ahead; `tir.InjectDoubleBuffer` sets by how much
+    the loop is unrolled.
     """
     return named_pass("InjectDoubleBuffer", lambda func: inject_double_buffer(func, options=_options().double_buffer))
 

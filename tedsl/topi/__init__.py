@@ -1,7 +1,7 @@
-"""`tedsl.topi` is the package `topi`, where programs written for TVM look for it: the same modules, not copies.
+"""`tedsl.topi` is the package `topi` under the name that programs written for TVM use: the same modules, not copies.
 
-Importing it enters every module of `topi` under both names, so that `from tedsl.topi.nn.softmax import softmax` finds the
-classes and tables of `topi.nn.softmax`. The stubs beside this file tell type checkers the same.
+Importing it registers every module of `topi` under both names, so that `from tedsl.topi.nn.softmax import softmax` finds the
+classes and tables of `topi.nn.softmax`. The stubs in this folder tell type checkers the same.
 """
 
 import pkgutil

@@ -2,7 +2,7 @@
 
     out[n, c, y, x] = max over ky, kx of  data[n, c, y * stride + ky * dilation - before, ...] + filter[c, ky, kx]
 
-Around the data there are zeros, as in TVM; tf.nn.dilation2d leaves the border out.
+Outside of the data there are zeros, as in TVM; tf.nn.dilation2d excludes the border.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from topi.nn.conv.formula import pad_space, require_rank, result_dtype, windows
 
 def dilation2d_nchw(input: te.Tensor, filter: te.Tensor, stride: Any, padding: Any, dilations: Any,
                     out_dtype: Any = None) -> te.Tensor:
-    """input (batch, channel, height, width), filter (channel, height, width)."""
+    """The dilation of input (batch, channel, height, width) by filter (channel, height, width)."""
     return _dilation("dilation2d_nchw", input, filter, stride, padding, dilations, out_dtype, "NCHW", "CHW")
 
 
 def dilation2d_nhwc(input: te.Tensor, filter: te.Tensor, stride: Any, padding: Any, dilations: Any,
                     out_dtype: Any = None) -> te.Tensor:
-    """input (batch, height, width, channel), filter (height, width, channel)."""
+    """The dilation of input (batch, height, width, channel) by filter (height, width, channel)."""
     return _dilation("dilation2d_nhwc", input, filter, stride, padding, dilations, out_dtype, "NHWC", "HWC")
 
 

@@ -90,7 +90,7 @@ def _inside(place: Any, extent: Any, padding_mode: str, align_corners: bool, dty
 
 
 def _mirrored(x: Any, n: Any, align_corners: bool) -> Any:
-    """`x` mirrored at the middles (align_corners) or the outer edges of the elements at the border, as often as it takes."""
+    """`x` mirrored, repeatedly if needed, at the centres (align_corners) or the outer edges of the elements at the border."""
     low = te.const(0.0 if align_corners else -0.5, x.dtype)
     span = te.max((n - 1 if align_corners else n), 1).astype(x.dtype)
     away = te.abs(x - low)

@@ -1,12 +1,14 @@
 """Resizing of images: each element of the result is interpolated at a position between elements of the data.
 
-The place x of result number i of `out` along a dimension of n elements, by coordinate_transformation_mode (ONNX, Resize):
+The position x of element i, of `out` elements along a dimension, among the n elements of the data depends on
+coordinate_transformation_mode (ONNX, Resize):
 
     half_pixel            (i + 0.5) * n / out - 0.5              pytorch_half_pixel    the same, 0 where out is 1
     align_corners         i * (n - 1) / (out - 1)                tf_half_pixel_for_nn  (i + 0.5) * n / out
     asymmetric            i * n / out                            tf_crop_and_resize    from roi's start to its end
 
-There it is read by method "nearest_neighbor" (rounding_method says how), "linear" or "cubic"; outside the border counts.
+The data is interpolated there by method "nearest_neighbor" (rounded by rounding_method), "linear" or "cubic"; outside of the
+data the element at the border is used.
 """
 
 from __future__ import annotations
@@ -121,7 +123,7 @@ def _sizes(size: Size, rank: int, where: str) -> list[Any]:
 
 
 def _part(roi: Any, boxes: te.Tensor | None, box: Any, number: int, rank: int, wide: str) -> tuple[Any, Any]:
-    """Start and end of what is resized, as parts of the extent."""
+    """The start and the end of the part that is resized, as fractions of the extent."""
     if boxes is not None:
         return boxes(box, number).astype(wide), boxes(box, number + rank).astype(wide)
     start, end = (roi(n) if isinstance(roi, te.Tensor) else roi[n] for n in (number, number + rank))
@@ -129,7 +131,9 @@ def _part(roi: Any, boxes: te.Tensor | None, box: Any, number: int, rank: int, w
 
 
 def _coordinate(i: Any, n: Any, out: Any, mode: str, wide: str, start: Any, end: Any) -> Any:
-    """The place of result number i of `out` among n elements: whole numbers and one division, so that halves are exact."""
+    """The position of element i of `out` among n elements, computed with integers and one division, so that halves are
+    exact.
+    """
     single = as_int(out) == 1
     if mode == "tf_crop_and_resize":
         last = _float(n - 1, wide)
@@ -146,7 +150,9 @@ def _coordinate(i: Any, n: Any, out: Any, mode: str, wide: str, start: Any, end:
 
 
 def _repeats(n: Any, out: Any) -> bool:
-    """Whether each element simply stands several times in the result: its place is whole arithmetic, and the same."""
+    """Whether each element is simply repeated: the extent of the result is a multiple of that of the data, so that positions
+    are integers.
+    """
     extent, wanted = as_int(n), as_int(out)
     return extent is not None and wanted is not None and extent > 0 and wanted % extent == 0
 

@@ -1,6 +1,6 @@
 """Interpolation: along each dimension the result is a weighted sum of neighbouring elements.
 
-A tap is (place, weight, whether the place is inside of the data); weights of dimensions multiply, None is 1.
+A tap is (place, weight, whether the place is inside of the data). The weights of the dimensions are multiplied; None is 1.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def taps(x: Any, extent: Any, method: str, rounding: str = "round", alpha: float
 
 
 def excluding(row: Sequence[Tap]) -> list[Tap]:
-    """The taps with weights of 0 outside of the data, the others made larger so that all add up to 1."""
+    """The taps with weight 0 outside of the data; the other weights are scaled so that all add up to 1."""
     kept = [te.if_then_else(tap.inside, tap.weight, te.const(0, tap.weight.dtype)) for tap in row]
     total = kept[0]
     for weight in kept[1:]:
@@ -69,7 +69,7 @@ def excluding(row: Sequence[Tap]) -> list[Tap]:
 
 
 def clamped(place: Any, extent: Any) -> Any:
-    """The nearest place inside of the data."""
+    """`place` clamped to the data."""
     return te.max(te.min(place, extent - 1), 0)
 
 

@@ -94,7 +94,7 @@ def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Widths = 0, align: 
 
 
 def _pushed(offset: Any, gap: Any, above: bool, below: bool) -> Any:
-    """How far a diagonal stands from the left end of its row."""
+    """The distance of a diagonal from the left end of its row, by its alignment."""
     return gap if above and below else 0 if not above and not below else te.select(offset >= 0 if above else offset < 0, gap, 0)
 
 

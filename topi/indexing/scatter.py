@@ -27,7 +27,7 @@ def scatter(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int =
 
 
 def scatter_add(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0) -> te.Tensor:
-    """As `scatter`, but added to what is there. Same as torch.scatter_add."""
+    """Like `scatter`, but adds the updates to the elements. Same as torch.scatter_add."""
     return _scatter("scatter_add", data, indices, updates, axis, lambda old, new: old + new)
 
 

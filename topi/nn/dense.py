@@ -15,10 +15,10 @@ from topi.tag import BATCH_MATMUL, BROADCAST, DENSE, ELEMWISE, MATMUL
 @checked
 def dense(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None,
           auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
-    """data[i, k] * weight[j, k] summed over k, + bias[j]: a fully connected layer.
+    """data[i, k] * weight[j, k] summed over k, plus bias[j]: a fully connected layer.
 
     data: (batch, in_dim). weight: (out_dim, in_dim). bias: (out_dim,) or None. Returns: (batch, out_dim) of out_dtype, by
-    default that of `data`. Float16 and bfloat16 add up in float32. Same as torch.nn.functional.linear.
+    default that of `data`. float16 and bfloat16 are summed in float32. Same as torch.nn.functional.linear.
 
     Raises ShapeError if the inner dimensions differ.
     """
@@ -28,7 +28,7 @@ def dense(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out
 @checked
 def matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None,
            transpose_a: bool = False, transpose_b: bool = False, auto_scheduler_rewritten_layout: str = "") -> te.Tensor:
-    """tensor_a[i, k] * tensor_b[k, j] summed over k, + bias[j].
+    """tensor_a[i, k] * tensor_b[k, j] summed over k, plus bias[j].
 
     tensor_a: (M, K), or (K, M) with transpose_a. tensor_b: (K, N), or (N, K) with transpose_b. bias: (N,) or None.
     Returns: (M, N) of out_dtype, by default that of `tensor_a`.
@@ -104,7 +104,7 @@ def _with_bias(x: te.Tensor, bias: te.Tensor) -> Any:
 
 
 def _extents(where: str, a: te.Tensor, b: te.Tensor, transpose_a: bool, transpose_b: bool) -> tuple[Any, Any, Any]:
-    """Rows and columns of the product, and the axis that is summed over."""
+    """The number of rows and columns of the product, and the extent of the dimension that is summed over."""
     rows, inner = (a.shape[-1], a.shape[-2]) if transpose_a else (a.shape[-2], a.shape[-1])
     other, columns = (b.shape[-1], b.shape[-2]) if transpose_b else (b.shape[-2], b.shape[-1])
     if differ(inner, other):
@@ -126,7 +126,7 @@ def _dtypes(where: str, a: te.Tensor, b: te.Tensor, out_dtype: Any) -> tuple[Any
 
 
 def _narrowed(wide: te.Tensor, dtype: Any) -> te.Tensor:
-    """`wide` in `dtype`, if that is another."""
+    """`wide` converted to `dtype`; `wide` itself if it has this dtype."""
     if wide.dtype == dtype:
         return wide
     return te.compute(wide.shape, lambda *i: wide(*i).astype(dtype), name=f"{wide.name}_{dtype}", tag=ELEMWISE,

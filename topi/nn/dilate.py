@@ -1,4 +1,4 @@
-"""Holes between elements."""
+"""Dilation of tensors: gaps between elements."""
 
 from __future__ import annotations
 

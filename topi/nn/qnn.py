@@ -64,7 +64,7 @@ def _code(given: Any) -> Any:
 
 
 def _channels(data: te.Tensor, vector: te.Tensor | None, axis: int, name: str, where: str) -> Any:
-    """A function from the indices of an element to its number, converted to the dtype of the data."""
+    """A function from the indices of an element to its entry of `vector`, converted to the dtype of the data."""
     along = axis_of(axis, data.ndim, where)
     if vector is None:
         raise ArgumentError(f"{where}: {name} is missing")

@@ -61,7 +61,9 @@ def _softmax(x: te.Tensor, axis: int, operator: str, exponential: Callable[[Any]
 
 
 def _places(x: te.Tensor, axis: int, operator: str) -> tuple[int, list[Any], Callable[..., Any], Callable[..., Any]]:
-    """The axis from 0, the shape without it, and indices without it and with one for it."""
+    """Returns the axis counted from 0, the shape without it, a function that removes its index, and one that inserts an index
+    for it.
+    """
     where = opening(operator, x)
     along = axis_of(axis, x.ndim, where)
     if not x.dtype.is_float:
@@ -77,5 +79,5 @@ def _reduced(x: te.Tensor, along: int, outer: list[Any], element: Callable[..., 
 
 
 def _wide(element: Any) -> Any:
-    """A narrow float as float32."""
+    """The element converted to float32 if it is a 16-bit float."""
     return element.astype("float32") if element.dtype.bits < 32 else element

@@ -1,4 +1,4 @@
-"""Padding as operators take it, by TVM's names; rows of numbers for spatial dimensions.
+"""Padding in the forms that operators accept, by TVM's names; numbers for spatial dimensions.
 
 padding: an int for all sides, a number for each dimension (both sides), the numbers of all sides (first the sides before, then
 those behind), "VALID" for none, "SAME" for as much as keeps the extent at stride 1.
@@ -34,7 +34,7 @@ def get_pad_tuple3d(padding: Any, kernel: Sequence[Any]) -> tuple[int, int, int,
 
 
 def pad_widths(padding: Any, kernel: Sequence[Any], where: str) -> tuple[Widths, Widths]:
-    """The widths before and behind each spatial dimension; kernel: its extents, holes of a dilation included."""
+    """The widths before and behind each spatial dimension. kernel: its extents, including the gaps of a dilation."""
     rank = len(kernel)
     if isinstance(padding, str):
         if padding not in ("VALID", "SAME"):

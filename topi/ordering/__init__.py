@@ -1,4 +1,4 @@
-"""Operators that put elements in order, and that look for values in ordered ones."""
+"""Operators that sort elements, and that search for values in sorted ones."""
 
 from topi.ordering.search import searchsorted, unique
 from topi.ordering.sort import argsort, sort, topk

@@ -1,4 +1,4 @@
-"""The order of a row, as statements: a stable merge sort of its elements together with their places."""
+"""The order of a row, as statements: a stable merge sort of its elements together with their positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tedsl import te, tir
 
 @dataclass(frozen=True)
 class Order:
-    """The sorted elements of a row: the one of rank t is `key(t)` and stood at `place(t)`."""
+    """The sorted elements of a row: the element of rank t is `key(t)` and was at `place(t)`."""
 
     keys: Any
     places: Any
@@ -23,7 +23,7 @@ class Order:
         return self.places[self.begin + t]
 
     def choose(self, target: Any, condition: Any, one: Any, other: Any) -> None:
-        """Element `one` of the workspace to `target` if the condition holds, else `other`; without a branch."""
+        """Copies element `one` of the workspace to `target` if the condition holds, else `other`; without a branch."""
         for memory in (self.keys, self.places):
             memory[target] = tir.Select(condition, memory[one], memory[other])
 
@@ -56,7 +56,9 @@ def sort_row(ib: Any, read: Any, dtype: Any, extent: Any, count: Any, ascending:
 
 
 def _merge_whole(ib: Any, row: Order, source: Any, target: Any, run: Any, ascending: bool) -> None:
-    """Merges two runs of equal length from both ends at once: `run` steps each, in which no run can end."""
+    """Merges two runs of equal length from both ends at once, in `run` steps from each end; neither run can be exhausted
+    before.
+    """
     at = ib.allocate("int32", (4,), name="at", scope="local")
     at[0], at[1], at[2], at[3] = source, source + run, source + run - 1, source + 2 * run - 1
     with ib.for_range(0, run, name="t") as t:
@@ -70,7 +72,7 @@ def _merge_whole(ib: Any, row: Order, source: Any, target: Any, run: Any, ascend
 
 
 def _merge_last(ib: Any, row: Order, begin: Any, other: Any, low: Any, run: Any, count: Any, ascending: bool) -> None:
-    """Merges the run at `low` with what is left behind it: less than another run, or nothing."""
+    """Merges the run at `low` with the remaining elements after it, which are fewer than a run, or none."""
     middle = ib.let("middle", te.min(low + run, count))
     at = ib.allocate("int32", (2,), name="at", scope="local")
     at[0], at[1] = low, middle
@@ -83,7 +85,7 @@ def _merge_last(ib: Any, row: Order, begin: Any, other: Any, low: Any, run: Any,
 
 
 def best_of_row(ib: Any, read: Any, dtype: Any, extent: Any, k: int, ascending: bool) -> Order:
-    """The first `k` elements of the order, for few: each element that stands before the last of them is moved to its place."""
+    """The first `k` elements of the order, for small k: inserts each element that precedes the last of the k best so far."""
     row = Order(ib.allocate(dtype, (k,), name="best"), ib.allocate("int32", (k,), name="places"))
     at = ib.allocate("int32", (1,), name="at", scope="local")
     with ib.for_range(0, extent, name="t") as t:

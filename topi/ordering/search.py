@@ -17,7 +17,8 @@ from topi.statements import fill, loops, rows_kind
 
 @checked
 def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = False, out_dtype: Any = "int64") -> te.Tensor:
-    """For each value the first place (right: the last) in the ascending sequence where it fits. Same as numpy.searchsorted.
+    """For each value the first (right: the last) position in the ascending sequence at which it can be inserted. Same as
+    numpy.searchsorted.
 
     sorted_sequence: a vector (n,), or (..., n) with one sequence for each row of values (..., m). The result has the shape of
     `values`.
@@ -55,11 +56,11 @@ def searchsorted(sorted_sequence: te.Tensor, values: te.Tensor, right: bool = Fa
 
 
 def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False) -> list[te.Tensor]:
-    """The different values of a vector, in ascending order, or in that of their first occurrence where is_sorted is False.
+    """The distinct values of a vector, in ascending order, or in that of their first occurrence if is_sorted is False.
 
-    data: (n,) of integers. Returns [values, indices, inverse_indices, num_unique] and with return_counts also counts. The first
-    num_unique[0] of the n elements of values, indices (of the first occurrence, int32) and counts (int32) are meant; behind
-    them values and counts are 0 and indices n. inverse_indices: for each element its place in values, int32;
+    data: (n,) of integers. Returns [values, indices, inverse_indices, num_unique] and with return_counts also counts. Only the
+    first num_unique[0] of the n elements of values, indices (of the first occurrence, int32) and counts (int32) are valid;
+    behind them values and counts are 0 and indices n. inverse_indices: for each element its position in values, int32;
     num_unique: (1,) int32.
     """
     where = opening("unique", data)
@@ -99,7 +100,7 @@ def unique(data: te.Tensor, is_sorted: bool = True, return_counts: bool = False)
 
 
 class _Found:
-    """The results of `unique` while they are filled."""
+    """The outputs of `unique` while they are being filled."""
 
     def __init__(self, ib: Any, outs: Sequence[tir.Buffer], data: te.Tensor) -> None:
         self.values, self.indices, self.inverse, self.number, *self.counts = (ib.buffer_ptr(buffer) for buffer in outs)
@@ -114,7 +115,7 @@ class _Found:
 
 
 def _by_first_occurrence(ib: Any, source: Any, first: Any, found: _Found, data: te.Tensor) -> None:
-    """Numbers the groups anew, in the order in which their first elements stand."""
+    """Renumbers the groups in the order of their first elements."""
     label = ib.allocate("int32", data.shape, name="label")
     seen = ib.allocate("int32", (1,), name="seen", scope="local")
     seen[0] = 0

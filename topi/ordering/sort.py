@@ -118,7 +118,7 @@ def _by_rows(buffer: tir.Buffer, along: int, ascending: bool, store: Callable[..
              counts: tir.Buffer | None = None, few: int | None = None) -> tir.Stmt:
     """Sorts each row of dimension `along` and stores it.
 
-    counts: how many elements of each there are to sort; few: how many of the first are wanted, where not all.
+    counts: the number of elements of each row to sort; few: how many of the first are needed, if not all.
     """
     ib = tir.ir_builder.create()
     source = ib.buffer_ptr(buffer)

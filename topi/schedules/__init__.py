@@ -1,4 +1,4 @@
-"""Loops for the operators: which stages run together, and how, on which target. `schedule(outs)` is the way in.
+"""Schedules for operators: which stages form a loop nest, and their loops for each target. The entry point is `schedule(outs)`.
 
 cpu/ holds the schedules for processors, gpu/ those for graphics processors.
 """

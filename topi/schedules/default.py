@@ -1,4 +1,4 @@
-"""The schedule that is right for everything: cheap formulas inlined, plain loops for the rest."""
+"""The fallback schedule, correct for every operator: cheap formulas inlined, plain loops for the rest."""
 
 from __future__ import annotations
 

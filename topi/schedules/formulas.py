@@ -1,4 +1,4 @@
-"""What schedules ask about formulas: what they read and at which indices, what an element costs, which axes lie in one run."""
+"""Properties of formulas that schedules use: loads and their indices, the cost of an element, and which axes are contiguous."""
 
 from __future__ import annotations
 

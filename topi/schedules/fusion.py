@@ -1,6 +1,6 @@
-"""Fusion: which stages of any graph of operators are loop nests, which end in them, and which are written into their readers.
+"""Fusion: which stages of a graph of operators become loop nests, which are computed at their end, and which are inlined.
 
-    x ─► relu ─► sum ─► * 2 ─► exp          one kernel: anchor sum, tail exp; relu and * 2 are inlined
+x ─► relu ─► sum ─► * 2 ─► exp          one kernel: anchor sum, tail exp; relu and * 2 are inlined
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OFTEN = 100
 
 @dataclass
 class Graph:
-    """The operations of a schedule, producers first, and who reads each."""
+    """The operations of a schedule, producers first, and the readers of each."""
 
     ops: list[Any]
     formulas: dict[Any, Formula]
@@ -35,7 +35,7 @@ class Graph:
 
 
 def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> list[Kernel]:
-    """The kernels of a fresh schedule, producers first; what belongs to none of them is inlined.
+    """The kernels of a fresh schedule, producers first; operations that belong to no kernel are inlined.
 
     anchors: whether the table has a schedule for the record of an operation.
     """
@@ -59,7 +59,7 @@ def kernels(s: te.Schedule, anchors: Callable[[Any], bool], target: Target) -> l
 
 
 def graph_of(s: te.Schedule) -> Graph:
-    """The graph under a schedule in which no directive was given yet."""
+    """The graph of a schedule without directives."""
     ops = [stage.op for stage in s.stages]
     readers: dict[Any, list[Any]] = {op: [] for op in ops}
     for op in ops:
@@ -102,7 +102,7 @@ def _is_pointwise(reader: Any, op: Any, graph: Graph) -> bool:
 # --- what is inlined --------------------------------------------------------------------------------------------------
 
 def _inlines(op: Any, graph: Graph, costs: dict[Any, int]) -> bool:
-    """Whether `op` is written into its readers: they can take it, and computing it as often as they read is worth it."""
+    """Whether `op` is inlined into its readers: they accept it, and computing it once for each read is cheap enough."""
     formula = graph.formulas[op]
     costs[op] = formula.cost + sum(costs.get(load.producer.op, 0) for load in formula.loads)
     readers = graph.readers[op]

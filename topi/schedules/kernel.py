@@ -1,4 +1,4 @@
-"""One loop nest of a schedule: what decides its loops, and what is stored at its end."""
+"""One loop nest of a schedule: the operation that determines its loops, and the one whose result it stores."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from topi.schedules.formulas import Formula, formula_of
 
 @dataclass
 class Kernel:
-    """`anchor` decides the loops (a reduction, a convolution); `tail` is the element-wise end of it that is stored.
+    """A loop nest: `anchor` determines its loops (a reduction, a convolution); `tail` is the last element-wise operation
+    computed in them, whose result is stored, or `anchor` itself.
 
-    Without such an end they are the same operation. What stands between them is inlined already, and so is what the anchor
-    reads, where that is cheap. A function of the table places the loops of both, `s[kernel.tail]` and `s[kernel.anchor]`, and
-    of the stages `inside`, producers first: what the first `kept` dimensions of the tail, its rows, need computed for each.
+    The operations between the two are inlined already, and so are cheap inputs of the anchor. A function of the table places
+    the loops of both, `s[kernel.tail]` and `s[kernel.anchor]`, and of the stages `inside`, producers first, which are computed
+    once for each row: for each index of the first `kept` dimensions of the tail.
     """
 
     schedule: te.Schedule

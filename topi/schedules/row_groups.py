@@ -46,7 +46,9 @@ def _join(host: Kernel, left: list[Kernel], outputs: set[Any]) -> None:
 
 
 def _kept(host: Kernel, left: Sequence[Kernel], whole: te.Schedule) -> int:
-    """The number of leading dimensions of `host` that index its rows: those by which it reads the result of a reduction."""
+    """The number of leading dimensions of `host` that index its rows: those with which it reads the result of a reduction; 0 if
+    none.
+    """
     record, rank = host.record, len(host.tail.axis)
     axes = getattr(record, "axes", None) or ((record.axis,) if hasattr(record, "stages") and hasattr(record, "axis") else None)
     if axes is not None and hasattr(record, "stages"):
@@ -73,7 +75,7 @@ def _fits(kernel: Kernel, kept: int) -> bool:
 
 
 def _readers(op: Any, left: Sequence[Kernel], whole: te.Schedule, members: Sequence[Any]) -> list[Any]:
-    """The operations that have loops and read `op`, through what is inlined."""
+    """The operations with loops that read `op`, directly or through inlined ones."""
     mine = whole[op].op
     placed = [*members, *[candidate for kernel in left for candidate in (kernel.anchor, kernel.tail)]]
     for kernel in left:

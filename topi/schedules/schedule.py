@@ -1,4 +1,4 @@
-"""`schedule(outs)`: the way from operators to loops."""
+"""`schedule(outs)`: from operators to a schedule."""
 
 from __future__ import annotations
 

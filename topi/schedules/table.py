@@ -1,4 +1,4 @@
-"""Which schedule an operator gets: by the type of its record and the keys of the target's kind. A literal table."""
+"""The table of schedules: by the type of an operator's record and the keys of the target's kind."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ Array = np.ndarray[Any, Any]
 
 
 def conv_python(data: Array, kernel: Array, stride: Any, padding: Any, dilation: Any = 1, groups: int = 1) -> Array:
-    """data (n, c, *space), kernel (o, c / groups, *extents): for each place in the kernel, that place of all windows."""
+    """The convolution of data (n, c, *space) with kernel (o, c / groups, *extents), computed position by position of the
+    kernel.
+    """
     extents, rank = kernel.shape[2:], data.ndim - 2
     steps, holes = spatial(stride, rank, "stride", "stride"), spatial(dilation, rank, "dilation", "dilation")
     spans = [(k - 1) * h + 1 for k, h in zip(extents, holes)]
@@ -34,47 +36,47 @@ def conv_python(data: Array, kernel: Array, stride: Any, padding: Any, dilation:
 
 
 def conv1d_ncw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, dilation: Any) -> Array:
-    """a (n, c, w), w (o, c, w)."""
+    """The convolution of a (n, c, w) with w (o, c, w)."""
     return conv_python(a_np, w_np, stride, padding, dilation)
 
 
 def conv2d_nchw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1, dilation: Any = 1) -> Array:
-    """a (n, c, h, w), w (o, c / groups, h, w)."""
+    """The convolution of a (n, c, h, w) with w (o, c / groups, h, w)."""
     return conv_python(a_np, w_np, stride, padding, dilation, groups)
 
 
 def conv2d_nhwc_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1, dilation: Any = 1) -> Array:
-    """a (n, h, w, c), w (h, w, c / groups, o)."""
+    """The convolution of a (n, h, w, c) with w (h, w, c / groups, o)."""
     result = conv_python(a_np.transpose(0, 3, 1, 2), w_np.transpose(3, 2, 0, 1), stride, padding, dilation, groups)
     return result.transpose(0, 2, 3, 1)
 
 
 def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: Any, padding: Any, dilation: Any = 1) -> Array:
-    """a (h, w, c, n), w (h, w, c, o)."""
+    """The convolution of a (h, w, c, n) with w (h, w, c, o)."""
     result = conv_python(a_np.transpose(3, 2, 0, 1), w_np.transpose(3, 2, 0, 1), stride, padding, dilation)
     return result.transpose(2, 3, 1, 0)
 
 
 def conv3d_ncdhw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1, dilation: Any = 1) -> Array:
-    """a (n, c, d, h, w), w (o, c / groups, d, h, w)."""
+    """The convolution of a (n, c, d, h, w) with w (o, c / groups, d, h, w)."""
     return conv_python(a_np, w_np, stride, padding, dilation, groups)
 
 
 def conv3d_ndhwc_python(a_np: Array, w_np: Array, stride: Any, padding: Any, groups: int = 1, dilation: Any = 1) -> Array:
-    """a (n, d, h, w, c), w (d, h, w, c / groups, o)."""
+    """The convolution of a (n, d, h, w, c) with w (d, h, w, c / groups, o)."""
     result = conv_python(np.moveaxis(a_np, -1, 1), w_np.transpose(4, 3, 0, 1, 2), stride, padding, dilation, groups)
     return np.moveaxis(result, 1, -1)
 
 
 def depthwise_conv2d_python_nchw(input_np: Array, filter_np: Array, stride: Any, padding: Any, dilation: Any = 1) -> Array:
-    """input (n, c, h, w), filter (c, multiplier, h, w)."""
+    """The depthwise convolution of input (n, c, h, w) with filter (c, multiplier, h, w)."""
     channels, multiplier, height, width = filter_np.shape
     kernel = filter_np.reshape(channels * multiplier, 1, height, width)
     return conv_python(input_np, kernel, stride, padding, dilation, channels)
 
 
 def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: Any, padding: Any, dilation: Any = 1) -> Array:
-    """input (n, h, w, c), filter (h, w, c, multiplier)."""
+    """The depthwise convolution of input (n, h, w, c) with filter (h, w, c, multiplier)."""
     result = depthwise_conv2d_python_nchw(input_np.transpose(0, 3, 1, 2), filter_np.transpose(2, 3, 0, 1), stride, padding,
                                         dilation)
     return result.transpose(0, 2, 3, 1)
@@ -82,7 +84,9 @@ def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: Any,
 
 def conv_transpose_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0,
                           groups: int = 1) -> Array:
-    """a (n, c, *space), w (c, o / groups, *extents): each element of `a` adds a kernel to the result; then the rim is cut."""
+    """The transposed convolution of a (n, c, *space) with w (c, o / groups, *extents): each element of `a` adds a kernel to the
+    result, whose border is then cut off.
+    """
     extents, rank = w_np.shape[2:], a_np.ndim - 2
     steps = spatial(stride, rank, "stride", "stride")
     more = (output_padding,) * rank if isinstance(output_padding, int) else tuple(output_padding)
@@ -101,18 +105,18 @@ def conv_transpose_python(a_np: Array, w_np: Array, stride: Any, padding: Any, o
 
 
 def conv1d_transpose_ncw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0) -> Array:
-    """a (n, c, w), w (c, o, w)."""
+    """The transposed convolution of a (n, c, w) with w (c, o, w)."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding)
 
 
 def conv2d_transpose_nchw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0,
                                  groups: int = 1) -> Array:
-    """a (n, c, h, w), w (c, o / groups, h, w)."""
+    """The transposed convolution of a (n, c, h, w) with w (c, o / groups, h, w)."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding, groups)
 
 
 def conv3d_transpose_ncdhw_python(a_np: Array, w_np: Array, stride: Any, padding: Any, output_padding: Any = 0) -> Array:
-    """a (n, c, d, h, w), w (c, o, d, h, w)."""
+    """The transposed convolution of a (n, c, d, h, w) with w (c, o, d, h, w)."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding)
 
 

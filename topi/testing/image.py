@@ -1,4 +1,4 @@
-"""Images in plain numpy, by TVM's names: one place after the other."""
+"""Operators on images in plain numpy, by TVM's names, computed position by position."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def taps(x: float, n: int, method: str, rounding: str = "round", alpha: float = 
 
 def resize_python(data: Array, size: Sequence[int], method: str, mode: str, rounding: str = "", alpha: float = -0.5,
                   exclude: bool = False) -> Array:
-    """data (n, c, *space) with the spatial extents `size`."""
+    """`data` (n, c, *space) resized to the spatial extents `size`."""
     rounding, out = rounding or ("round" if mode == "align_corners" else "floor"), np.zeros((*data.shape[:2], *size))
     for place in np.ndindex(*size):
         rows = []
@@ -84,7 +84,7 @@ def upsampling3d_python(data: Array, scale: Sequence[float], layout: str = "NCDH
 
 def crop_and_resize_python(image: Array, boxes: Array, box_indices: Array, crop_size: Sequence[int], layout: str,
                            method: str = "bilinear", extrapolation_value: float = 0.0) -> Array:
-    """Boxes (y start, x start, y end, x end) of images (n, c, h, w) or (n, h, w, c)."""
+    """The boxes (y start, x start, y end, x end) of images (n, c, h, w) or (n, h, w, c), each resized to `crop_size`."""
     data = np.moveaxis(image, -1, 1) if layout == "NHWC" else image
     out = np.empty((len(boxes), data.shape[1], *crop_size))
     for b, y, x in np.ndindex(len(boxes), *crop_size):
@@ -102,7 +102,7 @@ def crop_and_resize_python(image: Array, boxes: Array, box_indices: Array, crop_
 
 
 def affine_grid_python(data: Array, target_shape: Sequence[int], align_corners: bool = True) -> Array:
-    """(n, 2, 3) times the places of the pixels, from -1 to 1."""
+    """The product of data (n, 2, 3) with the positions of the pixels, from -1 to 1."""
     rows, columns = [np.linspace(-1, 1, n) if align_corners else (2 * np.arange(n) + 1) / n - 1 for n in target_shape]
     y, x = np.meshgrid(rows, columns, indexing="ij")
     result: Array = np.einsum("nck,khw->nchw", data, np.stack([x, y, np.ones_like(x)])).astype(data.dtype)
@@ -111,7 +111,7 @@ def affine_grid_python(data: Array, target_shape: Sequence[int], align_corners: 
 
 def dilation2d_python(data: Array, kernel: Array, stride: Sequence[int], padding: Sequence[int],
                       dilation: Sequence[int]) -> Array:
-    """data (n, c, h, w), kernel (c, h, w): the largest sums over the windows; zeros around the data."""
+    """The dilation of data (n, c, h, w) by kernel (c, h, w): the largest sums over the windows; zeros around the data."""
     padded = np.pad(data, [(0, 0), (0, 0), (padding[0], padding[2]), (padding[1], padding[3])])
     results = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(padded.shape[2:], kernel.shape[1:], dilation, stride)]
     out = np.full((*data.shape[:2], *results), -np.inf)

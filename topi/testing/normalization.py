@@ -1,4 +1,4 @@
-"""Normalizations, moves of blocks and losses in plain numpy, by TVM's names."""
+"""Normalizations, rearrangements of blocks and losses in plain numpy, by TVM's names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 
 def batch_norm(x: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, axis: int = 1,
                epsilon: float = 1e-5, center: bool = True, scale: bool = True) -> list[Array]:
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta along `axis`, and mean and variance as they were."""
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta along `axis`, and mean and variance unchanged."""
     shape = [-1 if d == axis % x.ndim else 1 for d in range(x.ndim)]
     out = (x - moving_mean.reshape(shape)) / np.sqrt(moving_var.reshape(shape) + epsilon)
     out = out * gamma.reshape(shape) if scale else out
@@ -78,7 +78,7 @@ def depth_to_space_python(data: Array, block_size: int, mode: str = "DCR") -> Ar
 
 def space_to_batch_nd_python(data: Array, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int],
                              pad_value: float = 0) -> Array:
-    """Each place of the blocks is a slice with steps; they are joined along the batch."""
+    """The slices with steps of each position in the blocks, joined along the batch."""
     rest = [(0, 0)] * (data.ndim - 1 - len(block_shape))
     padded = np.pad(data, [(0, 0), *zip(pad_before, pad_after), *rest], constant_values=pad_value)
     places = np.ndindex(*block_shape)
@@ -88,7 +88,7 @@ def space_to_batch_nd_python(data: Array, block_shape: Sequence[int], pad_before
 
 def batch_to_space_nd_python(data: Array, block_shape: Sequence[int], crop_begin_list: Sequence[int],
                              crop_end_list: Sequence[int]) -> Array:
-    """The slices of space_to_batch_nd_python are put back."""
+    """The inverse of space_to_batch_nd_python, without the cropped elements."""
     batch = data.shape[0] // int(np.prod(block_shape))
     spread = [n * b for n, b in zip(data.shape[1:], block_shape)]
     out = np.empty((batch, *spread, *data.shape[1 + len(block_shape):]), data.dtype)
@@ -99,7 +99,7 @@ def batch_to_space_nd_python(data: Array, block_shape: Sequence[int], crop_begin
 
 
 def nll_loss(predictions: Array, targets: Array, weights: Array, reduction: str = "mean", ignore_index: int = -100) -> Array:
-    """-weights[t] * predictions[n, t, ...], one after the other."""
+    """-weights[t] * predictions[n, t, ...], element by element."""
     losses, used = np.zeros(targets.shape, predictions.dtype), np.zeros(targets.shape, weights.dtype)
     for place in np.ndindex(*targets.shape):
         t = int(targets[place])

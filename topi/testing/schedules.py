@@ -22,14 +22,14 @@ def dispatch(target: Any, dispatch_map: Mapping[str, Any]) -> Any:
 
 
 def get_injective_schedule(target: Any) -> Schedule:
-    """The function from the results to a schedule, for element-wise operators on `target`."""
+    """The schedule function for element-wise operators on `target`; it takes the results and returns a schedule."""
     schedule: Schedule = dispatch(target, {"generic": generic.schedule_injective, "cpu": x86.schedule_injective,
                                        "gpu": cuda.schedule_injective})
     return schedule
 
 
 def get_reduce_schedule(target: Any) -> Schedule:
-    """The function from the results to a schedule, for reductions on `target`."""
+    """The schedule function for reductions on `target`; it takes the results and returns a schedule."""
     schedule: Schedule = dispatch(target, {"generic": generic.schedule_reduce, "cpu": x86.schedule_reduce,
                                        "gpu": cuda.schedule_reduce})
     return schedule

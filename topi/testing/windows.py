@@ -12,7 +12,9 @@ Array = np.ndarray[Any, Any]
 
 def deformable_conv2d_nchw_python(a_np: Array, offset_np: Array, w_np: Array, stride: int, padding: int, dilation: int,
                                   deformable_groups: int, groups: int) -> Array:
-    """a (n, c, h, w), offset (n, offsets, height, width) of the result, w (o, c / groups, kh, kw)."""
+    """The deformable convolution of a (n, c, h, w) with w (o, c / groups, kh, kw); offset: (n, offsets, height, width) of the
+    result.
+    """
     (n, c, _, _), (_, i, kh, kw) = a_np.shape, w_np.shape
     bent = np.zeros((n, c, kh, kw, *offset_np.shape[2:]))
     for b, ch, p, q, y, z in np.ndindex(*bent.shape):
@@ -26,7 +28,9 @@ def deformable_conv2d_nchw_python(a_np: Array, offset_np: Array, w_np: Array, st
 
 def correlation_nchw_python(data1: Array, data2: Array, kernel_size: int, max_displacement: int, stride1: int, stride2: int,
                             padding: int, is_multiply: bool) -> Array:
-    """data1, data2 (n, c, h, w): means over patches of both, the second one moved by each displacement."""
+    """The correlation of data1 and data2 (n, c, h, w): means over patches of both, the second one moved by each
+    displacement.
+    """
     p, q = (np.pad(z, [(0, 0), (0, 0), (padding, padding), (padding, padding)]) for z in (data1, data2))
     radius, border = max_displacement // stride2, kernel_size // 2 + max_displacement
     steps = [range(0, n - 2 * border, stride1) for n in p.shape[2:]]
@@ -42,7 +46,7 @@ def correlation_nchw_python(data1: Array, data2: Array, kernel_size: int, max_di
 
 
 def grid_sample_nchw_python(data: Array, grid: Array, method: str = "bilinear", align_corners: bool = True) -> Array:
-    """data (n, c, h, w) read at the places (x, y) of grid (n, 2, height, width), from -1 to 1; zeros outside."""
+    """`data` (n, c, h, w) interpolated at the positions (x, y) of grid (n, 2, height, width), from -1 to 1; zeros outside."""
     out = np.zeros((*data.shape[:2], *grid.shape[2:]), data.dtype)
     for b, c, i, j in np.ndindex(*out.shape):
         places = [(g + 1) * (n - 1) / 2 if align_corners else ((g + 1) * n - 1) / 2
@@ -53,7 +57,7 @@ def grid_sample_nchw_python(data: Array, grid: Array, method: str = "bilinear", 
 
 
 def between(image: Array, row: float, column: float) -> float:
-    """The four neighbours of a place, by their distance; zeros outside."""
+    """The value interpolated from the four neighbours of a position; zeros outside."""
     total = 0.0
     for u, v in product((np.floor(row), np.floor(row) + 1), (np.floor(column), np.floor(column) + 1)):
         if 0 <= u < image.shape[0] and 0 <= v < image.shape[1]:

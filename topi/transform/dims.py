@@ -62,7 +62,8 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
 
 
 def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
-    """`a` without the dimensions `axis`, which have extent 1; without all that are the constant 1 where axis is None.
+    """`a` without the dimensions `axis`, which have extent 1; if axis is None, without all dimensions whose extent is the
+    constant 1.
 
     Raises ShapeError for an axis whose extent is not 1.
     """
@@ -125,7 +126,7 @@ def _completed(a: te.Tensor, shape: list[Any], where: str) -> list[Any]:
 
 
 def _common(one: Sequence[Any], other: Sequence[Any]) -> tuple[int, int]:
-    """How many dimensions both shapes share at their begin, and how many of the rest at their end."""
+    """The number of leading dimensions that both shapes share, and the number of trailing ones among the rest."""
     head = _equal(one, other)
     return head, _equal(one[head:][::-1], other[head:][::-1])
 

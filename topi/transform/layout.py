@@ -36,7 +36,7 @@ def layout_transform(array: te.Tensor, src_layout: str, dst_layout: str) -> te.T
 
 
 def _leaves_rest(extent: Any, letter: str, way: tir.BijectiveLayout) -> bool:
-    """Whether blocks of the new layout may reach behind the end of a dimension of the old one."""
+    """Whether the last block of the new layout may extend beyond the dimension `letter` of the old layout."""
     blocks, before = way.dst_layout.factor_of(letter), way.src_layout.factor_of(letter)
     if letter.islower() or blocks < 0 or blocks == before:
         return False

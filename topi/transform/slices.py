@@ -100,7 +100,7 @@ def _steps(strides: list[Any], count: int, where: str) -> list[int]:
 
 
 def _end_of_size(a: te.Tensor, d: int, low: Any, size: Any, where: str) -> Any:
-    """The end of a part that is given by its size."""
+    """The end of a slice that is given by its size."""
     extent, start, count = as_int(a.shape[d]), as_int(low), as_int(size)
     if count == -1 or size is None:
         return None
@@ -125,7 +125,7 @@ def _section(extent: Any, low: Any, high: Any, step: int) -> tuple[Any, Any]:
 
 
 def _between(extent: Any, low: Any, high: Any, step: Any) -> tuple[Any, Any]:
-    """The first position and the one behind the last, clamped as numpy does; step may be an expression."""
+    """The first position and the one after the last, clamped as numpy does; step may be an expression."""
     def clamped(given: Any, forward: Any, backward: Any) -> Any:
         if given is None:
             return _choose(step, forward, backward)
@@ -140,7 +140,7 @@ def _between(extent: Any, low: Any, high: Any, step: Any) -> tuple[Any, Any]:
 
 
 def _choose(step: Any, forward: Any, backward: Any) -> Any:
-    """`forward` where the stride goes up, `backward` where it goes down."""
+    """`forward` if the stride is positive, `backward` if it is negative."""
     value = as_int(step)
     return te.select(step > 0, forward, backward) if value is None else forward if value > 0 else backward
 
@@ -158,7 +158,7 @@ def _read(given: Any, name: str, where: str) -> list[Any]:
 
 
 def _dynamic(a: te.Tensor, begin: Any, end: Any, strides: Any, axes: Any, slice_mode: str, where: str) -> te.Tensor:
-    """A slice whose positions are read by the kernel. The extents are variables that the result's array decides."""
+    """A slice whose positions the kernel reads. Its extents are variables, determined by the array passed for the result."""
     if axes is not None or slice_mode != "end":
         raise ArgumentError(f"{where}: axes and slice_mode go with constant positions only",
                             hint="give one position for each dimension")

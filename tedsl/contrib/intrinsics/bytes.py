@@ -49,7 +49,9 @@ def dot_i8i8i32(dtype: str = "int8", target: Any = None) -> te.TensorIntrin:
 
 
 def _dot(name: str, lanes: int, left: str, right: str, dot: Any) -> te.TensorIntrin:
-    """Returns the intrinsic over `lanes` dot products of 4; `dot(ins, start)` is the vector `start` plus them."""
+    """Returns the intrinsic over `lanes` dot products of 4 elements; `dot(ins, start)` returns the vector `start` plus these
+    products.
+    """
     wide = "uint32" if left == right == "uint8" else "int32"
     a, b = te.placeholder((4,), left, name="a"), te.placeholder((lanes, 4), right, name="b")
     k = te.reduce_axis((0, 4), name="k")

@@ -15,7 +15,7 @@ def gemm_f32(m: int, n: int, k: int, target: Any = None) -> te.TensorIntrin:
     """Returns the intrinsic c[i, j] = sum(a[i, p] * b[p, j] for p in 0..k) for a tile of m rows and n columns, float32, any row
     strides.
 
-    n is a whole number of vectors of the target; m * n / lanes of them should fit its registers (12 of 16, 28 of 32).
+    n must be a multiple of the target's vector width; the m * n / lanes vectors should fit its registers (12 of 16, 28 of 32).
     Raises ArgumentError for other n, and for an x86-64 target without fma.
     """
     m, n, k = (whole("gemm_f32", what, value) for what, value in (("m", m), ("n", n), ("k", k)))

@@ -18,7 +18,7 @@ def whole(name: str, what: str, value: Any) -> int:
 
 
 def target_with(name: str, target: Any, arch: str, *features: str) -> Target:
-    """Returns `target` (None: the current one, else this machine); ArgumentError that names the feature which it lacks."""
+    """Returns `target` (None: the current one, else this machine); ArgumentError names a required feature that it lacks."""
     machine = as_target(target)
     missing = [feature for feature in features if feature not in machine.features]
     if machine.arch != arch or missing:

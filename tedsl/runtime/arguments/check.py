@@ -1,7 +1,8 @@
-"""The checked call of a kernel: verifies every argument before anything is written, and says in one sentence what is wrong.
+"""The checked call of a kernel: verifies every argument before anything is written, and raises an error that says what is
+wrong.
 
-Compiled entry points do the same checks in some 20 ns and come here when one fails, or for objects that are not
-plain numpy arrays: here the precise error is found, or the objects are converted and the kernel is called.
+Compiled entry points do the same checks in some 20 ns and fall back on this code when one fails, or for objects that are not
+plain numpy arrays: it raises the precise error, or converts the objects and calls the kernel.
 """
 
 from __future__ import annotations

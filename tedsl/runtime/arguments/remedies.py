@@ -56,7 +56,7 @@ def separate(sig: Signature, k: int) -> str:
 
 
 def writable(sig: Signature, k: int) -> str:
-    """Returns the hint for an output that is read-only, into which nothing can be copied back."""
+    """Returns the hint for a read-only output."""
     return f"{_name(sig, k)} cannot be written, so take the result from an array of its own: " \
            f"{_allocated(sig, k)}; {_call(sig, k)}"
 
@@ -76,7 +76,8 @@ def order(sig: Signature) -> str:
 
 
 def _copied_back(sig: Signature, k: int) -> str:
-    """Returns the steps that get a result into an output which the kernel cannot write: a converted copy of it would be lost.
+    """Returns the steps by which a result gets into an output that the kernel cannot write; a converted copy of it would be
+    lost.
 
     The new array begins with the elements of the output, for a kernel that updates it or writes a part of it. Arguments are
     called by the names of the kernel's parameters.
@@ -90,7 +91,7 @@ def _allocated(sig: Signature, k: int) -> str:
 
 
 def _name(sig: Signature, k: int) -> str:
-    """Returns the name of parameter `k` where it can stand in a program, else "x"."""
+    """Returns the name of parameter `k` if it is a Python identifier, else "x"."""
     name = sig.params[k].name
     return name if name.isidentifier() else "x"
 
@@ -116,7 +117,7 @@ def exchanged(sig: Signature, args: Sequence[Any], check: Callable[[Sequence[Any
 
 
 def _kind(value: Any) -> object:
-    """Returns what tells an argument from the others of a call: dtype and shape of an array, the type of anything else."""
+    """Returns the properties by which arguments are told apart: dtype and shape of an array, the type of anything else."""
     try:
         array = as_array(value, "", "")
     except ArgumentError:

@@ -1,6 +1,7 @@
-"""Says what is wrong with an argument of a call.
+"""The texts of errors about an argument of a call.
 
-Every value comes as text: the check in Python knows the numbers, an emitted check names the places from which it prints them.
+Every value is passed as text: the check in Python formats the numbers, an emitted check names the places from which it prints
+them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tedsl.runtime.signature import Binding, Signature, TensorParam
 
 
 def argument(sig: Signature, k: int) -> str:
-    """Returns the name of the function, and the position and name of its argument `k`: how messages about it begin."""
+    """Returns the beginning of a message about argument `k`: the name of the function, and the argument's position and name."""
     return f"{sig.name}: argument {k + 1} ({sig.params[k].name})"
 
 
@@ -34,7 +35,7 @@ def wrong_rank(sig: Signature, k: int, param: TensorParam, rank: str, shape: str
 
 
 def misaligned(sig: Signature, k: int, alignment: int) -> str:
-    """alignment: of an element, in bytes."""
+    """Returns the text for misaligned elements. alignment: of an element, in bytes."""
     return f"{argument(sig, k)} is misaligned: its elements do not start at multiples of {alignment} bytes"
 
 
@@ -43,7 +44,7 @@ def negative_size(sig: Signature, k: int, given: str) -> str:
 
 
 def too_large(sig: Signature, k: int, of: DType, given: str) -> str:
-    """`given`: a number that the dtype of a scalar parameter cannot represent."""
+    """Returns the text for `given`, a number that the dtype `of` of a scalar parameter cannot represent."""
     return f"{argument(sig, k)} is {given}, which does not fit {of}" + \
         (f" ({of.min_value} to {of.max_value})" if of.is_integer else "")
 
@@ -54,7 +55,7 @@ def _dimension(sig: Signature, binding: Binding) -> str:
 
 
 def insoluble(sig: Signature, binding: Binding, given: str) -> str:
-    """`given`: a dimension or stride that no value of the variable explains."""
+    """Returns the text for `given`, a dimension or stride that no value of the variable can produce."""
     return f"{_dimension(sig, binding)} is {given}, which no {binding.var.name} makes equal to {shown(binding.expr)}"
 
 
@@ -63,12 +64,14 @@ def below_zero(sig: Signature, binding: Binding, given: str, value: str) -> str:
 
 
 def wide(sig: Signature, binding: Binding, given: str, value: str) -> str:
-    """`value`: of the variable, which its dtype cannot represent."""
+    """Returns the text for a variable with a `value` that its dtype cannot represent."""
     return f"{_dimension(sig, binding)} is {given}, so {binding.var.name} is {value}, which does not fit {binding.var.dtype}"
 
 
 def wrong_shape(sig: Signature, k: int, param: TensorParam, given: str, wanted: str, value: Callable[[Var], object]) -> str:
-    """value: returns the value of a variable of the shape, which came from another argument."""
+    """Returns the text for a wrong dimension or rank. value: returns the value of a variable of the shape, which another
+    argument gave.
+    """
     bound = ", ".join(f"{b.var.name} = {value(b.var)} from {_origin(sig, b)}" for b in sig.bindings
                       if b.kind in ("shape", "scalar") and any(uses(e, b.var) for e in param.shape))
     symbolic = f" {param.shape_text} with {bound}, that is" if bound else ""
@@ -81,7 +84,7 @@ def _origin(sig: Signature, binding: Binding) -> str:
 
 
 def not_contiguous(sig: Signature, k: int, strides: str, shape: str) -> str:
-    """strides: with their unit."""
+    """Returns the text for an array that is not contiguous. strides: with their unit."""
     return f"{argument(sig, k)} is not contiguous in row-major order: strides {strides} for shape {shape}"
 
 

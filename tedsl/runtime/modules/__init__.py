@@ -1,7 +1,7 @@
-"""Modules that leave the process: what they are made of, the files they are written to, and how they come back.
+"""Modules outside of the process: their data, the files they are written to, and how these are loaded.
 
-    protocol    what a module of others must do
-    image       the compiled functions of a module as data
-    container   files of named pieces that tell when they are damaged
-    files       export and load by the suffix of the file
+protocol    the interface of modules of other packages
+image       the compiled functions of a module as data
+container   files of named pieces, with checks for damage
+files       export and load by the suffix of the file
 """

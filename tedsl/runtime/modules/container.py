@@ -1,7 +1,7 @@
-"""Files that hold named pieces of bytes and tell when they are damaged: `.tedsl` (a zip archive), and a flat form for caches.
+"""Files of named pieces of bytes that detect damage: `.tedsl` (a zip archive), and a flat form for caches.
 
-Both end with, or begin by, a CRC-32 of everything else in the file. It is compared before any other byte is looked at, so a
-truncated or changed file is refused as such. Nothing in a file is executed or unpickled while it is read.
+The zip archive ends with, and the flat form begins with, a CRC-32 of everything else in the file. It is compared before
+anything else is read, so that a truncated or changed file is refused as such. Nothing in a file is executed or unpickled.
 """
 
 from __future__ import annotations

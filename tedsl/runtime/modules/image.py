@@ -1,4 +1,6 @@
-"""The image of a module: machine code with all that a process needs to run it, and nothing of the process that made it."""
+"""The image of a module: machine code with everything that a process needs to run it, and no address of the process that made
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of modules: what tedsl asks of compiled code that others bring."""
+"""The protocol of modules: the interface of compiled code that other packages bring."""
 
 from __future__ import annotations
 

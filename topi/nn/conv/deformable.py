@@ -3,9 +3,9 @@
     out[n, o, y, x] = sum over c, ky, kx of  kernel[o, c, ky, kx]
                                            * data[n, c] at (y * stride + ky * dilation - before + offset y, ... x)
 
-Between pixels the four neighbours count by their distance, outside there are zeros. Dai et al., Deformable Convolutional
-Networks (2017). offset: 2 * deformable_groups * height * width of the window channels, (y, x) innermost; the channels of the
-data are cut into deformable_groups, each with offsets of its own.
+Between pixels the four neighbours are interpolated linearly; outside there are zeros. Dai et al., Deformable Convolutional
+Networks (2017). offset: has 2 * deformable_groups * height * width of the window channels, (y, x) innermost; the channels of
+the data are divided into deformable_groups, each with offsets of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from topi.nn.conv.formula import accumulated, require_channels, require_rank, re
 @checked
 def deformable_conv2d_nchw(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, strides: Any, padding: Any, dilation: Any,
                            deformable_groups: int, groups: int, out_dtype: Any = None) -> te.Tensor:
-    """data (batch, channel, height, width), offset (batch, offsets, height, width) of the result, kernel as conv2d_nchw."""
+    """The deformable convolution in layout NCHW.
+
+    data: (batch, channel, height, width). offset: (batch, offsets, height, width) of the result. kernel: as of conv2d_nchw.
+    """
     return _deformable("deformable_conv2d_nchw", data, offset, kernel, strides, padding, dilation, deformable_groups, groups,
                        out_dtype, "NCHW", "OIHW")
 
@@ -33,7 +36,10 @@ def deformable_conv2d_nchw(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor
 @checked
 def deformable_conv2d_nhwc(data: te.Tensor, offset: te.Tensor, kernel: te.Tensor, strides: Any, padding: Any, dilation: Any,
                            deformable_groups: int, groups: int, out_dtype: Any = None) -> te.Tensor:
-    """data (batch, height, width, channel), offset (batch, height, width, offsets), kernel as conv2d_nhwc."""
+    """The deformable convolution in layout NHWC.
+
+    data: (batch, height, width, channel). offset: (batch, height, width, offsets) of the result. kernel: as of conv2d_nhwc.
+    """
     return _deformable("deformable_conv2d_nhwc", data, offset, kernel, strides, padding, dilation, deformable_groups, groups,
                        out_dtype, "NHWC", "HWIO")
 

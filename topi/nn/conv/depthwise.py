@@ -21,7 +21,9 @@ _REDUCED = {"H": "di", "W": "dj"}
 
 def depthwise_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
                           out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, channel, height, width), Filter (channel, multiplier, height, width) -> channel * multiplier channels.
+    """The depthwise convolution in layout NCHW, with channel * multiplier channels in the result.
+
+    Input: (batch, channel, height, width). Filter: (channel, multiplier, height, width).
 
     Raises ShapeError for ranks or channels that differ.
     """
@@ -30,7 +32,9 @@ def depthwise_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padd
 
 def depthwise_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
                           out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, height, width, channel), Filter (height, width, channel, multiplier) -> channel * multiplier channels.
+    """The depthwise convolution in layout NHWC, with channel * multiplier channels in the result.
+
+    Input: (batch, height, width, channel). Filter: (height, width, channel, multiplier).
 
     Raises ShapeError for ranks or channels that differ.
     """

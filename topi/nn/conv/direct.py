@@ -1,7 +1,7 @@
 """Convolutions by TVM's names, one for each layout.
 
-stride, dilation: an int or one for each spatial dimension. padding: see `topi.nn.utils`. out_dtype: what to add up in and to
-return, None for the dtype of the data; 16-bit floats are added up in float32. Formula and source: `topi.nn.conv.formula`.
+stride, dilation: an int or one for each spatial dimension. padding: see `topi.nn.utils`. out_dtype: the dtype of the sums and
+of the result, None for that of the data; 16-bit floats are summed in float32. Formula and source: `topi.nn.conv.formula`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
     """The convolution for `layout` "NCHW" (if none is given), "NHWC", "HWCN" (see conv2d_nchw, ...) or "NCHWc", which has
     blocked tensors.
 
-    data_layout: the name of `layout` in later versions of TVM. kernel_layout: that of `filter`, which is the one that belongs
-    to the layout of the data ("": this one): "OIHW" to "NCHW", "HWIO" to "NHWC" and "HWCN".
+    data_layout: the name of `layout` in later versions of TVM. kernel_layout: the layout of `filter`, which must be the one for
+    the layout of the data ("" stands for it): "OIHW" for "NCHW", "HWIO" for "NHWC" and "HWCN".
 
     Raises ArgumentError for an unknown layout, ShapeError for channels that differ.
     """
@@ -40,34 +40,49 @@ def conv2d(input: te.Tensor, filter: te.Tensor, strides: Any, padding: Any, dila
 
 def conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
                 out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, channel, height, width), Filter (result, channel, height, width) -> (batch, result, height, width)."""
+    """The convolution in layout NCHW, a cross-correlation.
+
+    Input: (batch, channel, height, width). Filter: (result, channel, height, width). Returns: (batch, result, height, width).
+    """
     return convolve("conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, layout="NCHW", kernel_layout="OIHW")
 
 
 def conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
                 out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, height, width, channel), Filter (height, width, channel, result) -> (batch, height, width, result)."""
+    """The convolution in layout NHWC.
+
+    Input: (batch, height, width, channel). Filter: (height, width, channel, result). Returns: (batch, height, width, result).
+    """
     return convolve("conv2d_nhwc", Input, Filter, stride, padding, dilation, out_dtype, layout="NHWC", kernel_layout="HWIO",
                     name="Conv2dOutput")
 
 
 def conv2d_hwcn(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any,
                 out_dtype: Any = None) -> te.Tensor:
-    """Input (height, width, channel, batch), Filter (height, width, channel, result) -> (height, width, result, batch)."""
+    """The convolution in layout HWCN.
+
+    Input: (height, width, channel, batch). Filter: (height, width, channel, result). Returns: (height, width, result, batch).
+    """
     return convolve("conv2d_hwcn", Input, Filter, stride, padding, dilation, out_dtype, layout="HWCN", kernel_layout="HWIO",
                     name="Conv2dOutput")
 
 
 def group_conv2d_nchw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
                       out_dtype: Any = None) -> te.Tensor:
-    """As conv2d_nchw; Filter (result, channel / groups, height, width). The results of a group read its channels alone."""
+    """The convolution in layout NCHW, with channels in groups: the results of a group read the channels of that group only.
+
+    Input: as of conv2d_nchw. Filter: (result, channel / groups, height, width).
+    """
     return convolve("group_conv2d_nchw", Input, Filter, stride, padding, dilation, out_dtype, layout="NCHW",
                     kernel_layout="OIHW", groups=groups)
 
 
 def group_conv2d_nhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
                       out_dtype: Any = None) -> te.Tensor:
-    """As conv2d_nhwc; Filter (height, width, channel / groups, result)."""
+    """The convolution in layout NHWC, with channels in groups: the results of a group read the channels of that group only.
+
+    Input: as of conv2d_nhwc. Filter: (height, width, channel / groups, result).
+    """
     return convolve("group_conv2d_nhwc", Input, Filter, stride, padding, dilation, out_dtype, layout="NHWC",
                     kernel_layout="HWIO", groups=groups)
 
@@ -92,32 +107,44 @@ def conv1d(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = 
 
 def conv1d_ncw(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
                out_dtype: Any = None) -> te.Tensor:
-    """data (batch, channel, width), kernel (result, channel, width) -> (batch, result, width)."""
+    """The one-dimensional convolution in layout NCW.
+
+    data: (batch, channel, width). kernel: (result, channel, width). Returns: (batch, result, width).
+    """
     return convolve("conv1d_ncw", data, kernel, strides, padding, dilation, out_dtype, layout="NCW", kernel_layout="OIW")
 
 
 def conv1d_nwc(data: te.Tensor, kernel: te.Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
                out_dtype: Any = None) -> te.Tensor:
-    """data (batch, width, channel), kernel (width, channel, result) -> (batch, width, result)."""
+    """The one-dimensional convolution in layout NWC.
+
+    data: (batch, width, channel). kernel: (width, channel, result). Returns: (batch, width, result).
+    """
     return convolve("conv1d_nwc", data, kernel, strides, padding, dilation, out_dtype, layout="NWC", kernel_layout="WIO")
 
 
 def conv3d_ncdhw(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
                  out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, channel, depth, height, width), Filter (result, channel / groups, depth, height, width)."""
+    """The three-dimensional convolution in layout NCDHW.
+
+    Input: (batch, channel, depth, height, width). Filter: (result, channel / groups, depth, height, width).
+    """
     return convolve("conv3d_ncdhw", Input, Filter, stride, padding, dilation, out_dtype, layout="NCDHW",
                     kernel_layout="OIDHW", groups=groups)
 
 
 def conv3d_ndhwc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
                  out_dtype: Any = None) -> te.Tensor:
-    """Input (batch, depth, height, width, channel), Filter (depth, height, width, channel / groups, result)."""
+    """The three-dimensional convolution in layout NDHWC.
+
+    Input: (batch, depth, height, width, channel). Filter: (depth, height, width, channel / groups, result).
+    """
     return convolve("conv3d_ndhwc", Input, Filter, stride, padding, dilation, out_dtype, layout="NDHWC",
                     kernel_layout="DHWIO", groups=groups, name="Conv3dOutput")
 
 
 def _one_layout(where: str, layout: str | None, data_layout: str | None, default: str) -> str:
-    """Returns the layout of the data, given by either of its names; ArgumentError where they contradict each other."""
+    """Returns the layout of the data, given by either of its two names; ArgumentError if they contradict each other."""
     if layout is not None and data_layout is not None and layout != data_layout:
         raise ArgumentError(f'{where}: layout is "{layout}" and data_layout is "{data_layout}"',
                             hint="they say the same: pass one")

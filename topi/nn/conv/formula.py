@@ -27,7 +27,9 @@ _NARROW = ("float16", "bfloat16")
 
 @dataclass(frozen=True)
 class Windows:
-    """Where kernels are laid on the data, for each spatial dimension in the order of the layout."""
+    """The placement of windows on the data: extents of the kernel, strides, dilation and padding, each with an entry for each
+    spatial dimension in the order of the layout.
+    """
 
     extents: tuple[Any, ...]  # of the kernel
     strides: tuple[int, ...]
@@ -49,11 +51,11 @@ class Windows:
         return extents
 
     def spans(self) -> list[Any]:
-        """The spatial extents of the kernel with the holes of its dilation."""
+        """The spatial extents of the kernel including the gaps of its dilation."""
         return [(k - 1) * d + 1 for k, d in zip(self.extents, self.dilation)]
 
     def padded(self, data: Sequence[Any]) -> list[Any]:
-        """The spatial extents of the data with its padding."""
+        """The spatial extents of the data including its padding."""
         return [extent + (b + a) for extent, b, a in zip(data, self.before, self.after)]
 
 
@@ -94,19 +96,19 @@ def convolve(operator: str, data: te.Tensor, kernel: te.Tensor, stride: Any, pad
 
 
 def w_indices(space: Sequence[str], i: Mapping[str, Any], reduced: Mapping[str, Any], w: Windows) -> dict[str, Any]:
-    """Where in the padded data the element of the window lies, for each spatial letter."""
+    """The index, in each spatial dimension of the padded data, of element `reduced` of the window for the result at `i`."""
     return {letter: i[letter] * w.strides[d] + reduced[letter] * w.dilation[d] for d, letter in enumerate(space)}
 
 
 def pad_space(data: te.Tensor, layout: str, w: Windows) -> te.Tensor:
-    """The data with zeros around its spatial dimensions: a stage of its own even where there are none to add."""
+    """The data with zeros around its spatial dimensions, always as a stage of its own."""
     space = [letter for letter in layout if letter in SPACE]
     before, after = dict(zip(space, w.before)), dict(zip(space, w.after))
     return pad(data, [before.get(letter, 0) for letter in layout], [after.get(letter, 0) for letter in layout], name="pad_temp")
 
 
 def result_dtype(data: te.Tensor, kernel: te.Tensor, out_dtype: Any, where: str) -> str:
-    """`out_dtype`, else that of the data, which is that of the kernel then."""
+    """`out_dtype`, or, if it is None, the dtype of the data, which that of the kernel must equal."""
     if out_dtype is None and data.dtype != kernel.dtype:
         raise DTypeError(f"{where}: {data.name} holds {data.dtype} and {kernel.name} {kernel.dtype}",
                          hint=f"say what to add up in: out_dtype={str(data.dtype)!r}")
@@ -116,7 +118,7 @@ def result_dtype(data: te.Tensor, kernel: te.Tensor, out_dtype: Any, where: str)
 
 def accumulated(shape: Sequence[Any], formula: Any, record: Any, dtype: str, *, name: str, tag: str,
                 axes: Sequence[str]) -> te.Tensor:
-    """The compute of `formula(convert, *indices)`; sums of 16-bit floats are added up in float32 and rounded once."""
+    """The compute of `formula(convert, *indices)`; 16-bit floats are summed in float32 and rounded once."""
     wide = "float32" if dtype in _NARROW else dtype
     output: te.Tensor = te.compute(shape, lambda *i: formula(lambda e: e.astype(wide), *i), name=name, tag=tag, info=record,
                                  axes=axes)
@@ -128,7 +130,7 @@ def accumulated(shape: Sequence[Any], formula: Any, record: Any, dtype: str, *, 
 
 
 def require_rank(tensor: te.Tensor, layout: str, where: str) -> None:
-    """ShapeError where `tensor` has not a dimension for each letter of `layout`."""
+    """Raise ShapeError unless `tensor` has a dimension for each letter of `layout`."""
     if tensor.ndim != len(layout):
         raise ShapeError(f"{where}: {tensor.name} has the shape {shown(tensor.shape)}, {tensor.ndim} dimensions, and the "
                          f"layout {layout} has {len(layout)}")
@@ -136,7 +138,7 @@ def require_rank(tensor: te.Tensor, layout: str, where: str) -> None:
 
 def require_channels(channels: Any, inputs: Any, outputs: Any, groups: int, tensors: tuple[te.Tensor, te.Tensor],
                      where: str) -> None:
-    """ShapeError where channels and groups do not fit."""
+    """Raise ShapeError unless channels and groups fit."""
     data, kernel = tensors
     both = f"{data.name} {shown(data.shape)}, {kernel.name} {shown(kernel.shape)}"
     for count, what in ((channels, "channels of the data"), (outputs, "results of the kernel")):

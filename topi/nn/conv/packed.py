@@ -24,9 +24,10 @@ _AXES = ("n", "oc_chunk", "oh", "ow", "oc_block")
 
 def conv2d_NCHWc(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, dilation: Any, layout: str = "NCHWc",
                  out_layout: str = "NCHWc", out_dtype: Any = None) -> te.Tensor:
-    """data (batch, chunks, height, width, block), kernel (out chunks, chunks / groups, height, width, block, out block).
+    """The convolution in blocks of channels.
 
-    Returns (batch, out chunks, height, width, out block). Groups follow from the chunks of the kernel.
+    data: (batch, chunks, height, width, block). kernel: (out chunks, chunks / groups, height, width, block, out block).
+    Returns (batch, out chunks, height, width, out block). The number of groups follows from the chunks of the kernel.
     """
     where = opening("conv2d_NCHWc", data, kernel)
     require_rank(data, "NCHWc", where)
@@ -55,9 +56,10 @@ def conv2d_NCHWc(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, 
 
 def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, layout: str = "NCHWc",
                            out_layout: str = "NCHWc", out_dtype: Any = None) -> te.Tensor:
-    """Each channel alone: Input (batch, chunks, height, width, block), Filter (out chunks, 1, height, width, 1, out block).
+    """The depthwise convolution in blocks of channels.
 
-    Channel c of the result reads channel c / multiplier, where multiplier is the number of results for each channel.
+    Input: (batch, chunks, height, width, block). Filter: (out chunks, 1, height, width, 1, out block). Channel c of the result
+    reads channel c / multiplier, where multiplier is the number of results for each channel.
     """
     where = opening("depthwise_conv2d_NCHWc", Input, Filter)
     require_rank(Input, "NCHWc", where)
@@ -90,8 +92,8 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
 def conv2d_pack_weights(kernel: te.Tensor, block: int, out_block: int | None = None, layout: str = "OIHW") -> te.Tensor:
     """The weights of conv2d_NCHWc from those of conv2d_nchw ("OIHW") or conv2d_nhwc ("HWIO"): OIHWio, to be packed once.
 
-    block: channels in a chunk of the data; out_block: results in a chunk, None for `block`. What is missing to a whole
-    chunk is filled with zeros.
+    block: channels in a chunk of the data; out_block: results in a chunk, None for `block`. The last chunk is padded with
+    zeros.
     """
     where = opening("conv2d_pack_weights", kernel)
     require_rank(kernel, layout, where)

@@ -1,10 +1,10 @@
-"""Transposed convolutions: what the gradient of a convolution with respect to its data computes.
+"""Transposed convolutions, which compute the gradient of a convolution with respect to its data.
 
     out[n, o, y, x] = sum over c, ky, kx with y + before - ky = stride * iy ... of  data[n, c, iy, ix] * kernel[c, o, ky, kx]
 
 The extents are (n - 1) * stride + kernel - before - behind + output_padding. Computed as a convolution with stride 1 of the
-dilated data with the flipped kernel; where there are many results, each with the taps of its phase, (y + before) % stride,
-which meet no zeros of the dilation. The kernel is (channel, result / groups, ...). Dumoulin and Visin, A guide to convolution
+dilated data with the flipped kernel. Where there are many results, each uses only the taps of its phase, (y + before) % stride,
+which skip the zeros of the dilation. The kernel is (channel, result / groups, ...). Dumoulin and Visin, A guide to convolution
 arithmetic for deep learning (2016), chapter 4.
 """
 
@@ -32,28 +32,37 @@ _MANY = 16  # results that fill vectors: then each result has its own taps, and 
 @checked
 def conv1d_transpose_ncw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
                          output_padding: Widths) -> te.Tensor:
-    """data (batch, channel, width), kernel (channel, result, width) -> (batch, result, width)."""
+    """The transposed one-dimensional convolution in layout NCW.
+
+    data: (batch, channel, width). kernel: (channel, result, width). Returns: (batch, result, width).
+    """
     return _transposed("conv1d_transpose_ncw", data, kernel, stride, padding, out_dtype, output_padding, 1, "NCW")
 
 
 @checked
 def conv2d_transpose_nchw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
                           output_padding: Widths) -> te.Tensor:
-    """Input (batch, channel, height, width), Filter (channel, result, height, width) -> (batch, result, height, width)."""
+    """The transposed convolution in layout NCHW.
+
+    Input: (batch, channel, height, width). Filter: (channel, result, height, width). Returns: (batch, result, height, width).
+    """
     return _transposed("conv2d_transpose_nchw", Input, Filter, strides, padding, out_dtype, output_padding, 1, "NCHW")
 
 
 @checked
 def group_conv2d_transpose_nchw(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, out_dtype: Any,
                                 output_padding: Widths, groups: int) -> te.Tensor:
-    """As conv2d_transpose_nchw; kernel (channel, result / groups, height, width)."""
+    """The transposed convolution in layout NCHW, with channels in groups; kernel: (channel, result / groups, height, width)."""
     return _transposed("group_conv2d_transpose_nchw", data, kernel, stride, padding, out_dtype, output_padding, groups, "NCHW")
 
 
 @checked
 def conv3d_transpose_ncdhw(Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any,
                            output_padding: Widths) -> te.Tensor:
-    """Input (batch, channel, depth, height, width), Filter (channel, result, depth, height, width)."""
+    """The transposed three-dimensional convolution in layout NCDHW.
+
+    Input: (batch, channel, depth, height, width). Filter: (channel, result, depth, height, width).
+    """
     return _transposed("conv3d_transpose_ncdhw", Input, Filter, strides, padding, out_dtype, output_padding, 1, "NCDHW")
 
 
@@ -95,7 +104,8 @@ def _channels(data: te.Tensor, kernel: te.Tensor, groups: int, where: str) -> tu
 
 @dataclass(frozen=True)
 class _Spread:
-    """What the sums read: `padded` at i + k and `kernel` at k, or by phases, with `first` = before % stride,
+    """The operands of the sums, and where they are read: `padded` at i + k and `kernel` at k; or, by phases, with
+    `first` = before % stride,
 
         padded at (i + first) // stride + k,    kernel at (i + first) % stride + stride * (taps - 1 - k)
     """
@@ -108,20 +118,20 @@ class _Spread:
     first: tuple[int, ...] | None = None  # of phases
 
     def places(self, at: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
-        """Where `padded` is read for the result at `at`."""
+        """The indices at which `padded` is read for the result at `at`."""
         if self.first is None:
             return [i + k for i, k in zip(at, loops)]
         return [(i + f) // s + k for i, k, f, s in zip(at, loops, self.first, self.strides)]
 
     def entries(self, at: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
-        """Where `kernel` is read."""
+        """The indices at which `kernel` is read for the result at `at`."""
         if self.first is None:
             return list(loops)
         return [(i + f) % s + s * (n - 1 - k) for i, k, n, f, s in zip(at, loops, self.taps, self.first, self.strides)]
 
 
 def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, output_padding: Any, where: str) -> _Spread:
-    """Strides and padding as users give them, and what follows from them."""
+    """The operands of the sums for strides and padding as users give them."""
     rank = data.ndim - 2
     extents = spatial(kernel.shape[2:], rank, where, "kernel")
     strides = spatial(stride, rank, where, "strides")
@@ -143,7 +153,7 @@ def _spread(data: te.Tensor, kernel: te.Tensor, stride: Any, padding: Any, outpu
 
 
 def _turned(kernel: te.Tensor) -> te.Tensor:
-    """(result, channel, ...), flipped in space."""
+    """The kernel as (result, channel, ...), flipped in space."""
     return te.compute((kernel.shape[1], kernel.shape[0], *kernel.shape[2:]), lambda o, i, *k: kernel(
         i, o, *[n - 1 - at for n, at in zip(kernel.shape[2:], k)]), name="kernel_transform", tag="injective",
         info=InjectiveOp("flip"))

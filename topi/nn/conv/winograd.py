@@ -6,8 +6,8 @@ The matrices evaluate polynomials at m + r - 2 numbers and infinity, and interpo
 Algorithms for Convolutional Neural Networks, 2015). Results differ from those of a direct convolution in the last digits,
 the more the larger m: about 1e-5 for m = 4 in float32.
 
-What stands between two matrices is made in two formulas, one for each of them, of sums without what is multiplied by 0. Their
-small indices choose among the sums: schedules unroll them. Channels are innermost from the padded data to the results.
+Each transformation by two matrices is two formulas, one for each matrix, which sum only the terms with a factor other than 0.
+The small axes of a formula select among these sums: schedules unroll them. Channels are innermost throughout.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _POINTS = [Fraction(p) for p in ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", 
 @checked
 def conv2d_winograd_nchw(data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: Any = None,
                          pre_computed: bool = False, tile_size: int = 4) -> te.Tensor:
-    """conv2d_nchw with strides and dilation 1 and a square window.
+    """The convolution of conv2d_nchw for strides and dilation 1 and a square window.
 
-    weight: (result, channel, r, r); pre_computed: what conv2d_winograd_weight_transform made of it. tile_size: m.
+    weight: (result, channel, r, r); pre_computed: the result of conv2d_winograd_weight_transform. tile_size: m.
     """
     return _winograd("conv2d_winograd_nchw", data, weight, strides, padding, dilation, out_dtype, pre_computed, tile_size,
                      "NCHW")
@@ -43,7 +43,10 @@ def conv2d_winograd_nchw(data: te.Tensor, weight: te.Tensor, strides: Any, paddi
 @checked
 def conv2d_winograd_nhwc(data: te.Tensor, weight: te.Tensor, strides: Any, padding: Any, dilation: Any, out_dtype: Any = None,
                          pre_computed: bool = False, tile_size: int = 4) -> te.Tensor:
-    """conv2d_nhwc with strides and dilation 1 and a square window; weight: (r, r, channel, result), or pre_computed."""
+    """The convolution of conv2d_nhwc for strides and dilation 1 and a square window.
+
+    weight: (r, r, channel, result), or, if pre_computed, the result of conv2d_winograd_weight_transform.
+    """
     return _winograd("conv2d_winograd_nhwc", data, weight, strides, padding, dilation, out_dtype, pre_computed, tile_size,
                      "NHWC")
 
@@ -100,7 +103,7 @@ def _times(matrix: Matrix, i: Any, element: Callable[[int], Any], dtype: str) ->
 
 
 def _sum_of(row: Sequence[Fraction], element: Callable[[int], Any], dtype: str) -> Any:
-    """The sum of row[k] * element(k) without what is 0."""
+    """The sum of row[k] * element(k) over the k with row[k] != 0."""
     total = None
     for k, factor in enumerate(row):
         if factor:
@@ -140,7 +143,7 @@ def _weights(kernel: te.Tensor, m: int, layout: str, order: str, dtype: str, whe
 
 
 def _wide(dtype: Any, where: str) -> str:
-    """The dtype that is computed in."""
+    """The dtype of the computation for data of `dtype`."""
     if dtype not in ("float16", "bfloat16", "float32", "float64"):
         raise DTypeError(f"{where}: the matrices of winograd hold fractions, and the dtype is {dtype}",
                          hint="use conv2d, or convert: topi.cast(data, 'float32')")

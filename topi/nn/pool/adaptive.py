@@ -25,19 +25,21 @@ def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Ten
 
 @checked
 def adaptive_pool1d(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCW") -> te.Tensor:
-    """Over W; pool_type: "max" or "avg"."""
+    """The maximum or average over parts of W; pool_type: "max" or "avg"."""
     return _adaptive("adaptive_pool1d", "W", data, output_size, pool_type, layout)
 
 
 @checked
 def adaptive_pool(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> te.Tensor:
-    """Over H and W; output_size: the height and width of the result. pool_type: "max" or "avg"."""
+    """The maximum or average over parts of H and W; output_size: the height and width of the result. pool_type: "max" or
+    "avg".
+    """
     return _adaptive("adaptive_pool", "HW", data, output_size, pool_type, layout)
 
 
 @checked
 def adaptive_pool3d(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCDHW") -> te.Tensor:
-    """Over D, H and W; pool_type: "max" or "avg"."""
+    """The maximum or average over parts of D, H and W; pool_type: "max" or "avg"."""
     return _adaptive("adaptive_pool3d", "DHW", data, output_size, pool_type, layout)
 
 

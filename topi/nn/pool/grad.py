@@ -43,7 +43,7 @@ Share = Callable[[list[Any], list[Any]], Any]
 
 def _collected(data: te.Tensor, grads: te.Tensor, places: list[int], w: Windows, share: Share, name: str,
                letters: str) -> te.Tensor:
-    """out[h] = the sum of share(window, element) over the windows around each element."""
+    """out[h]: the sum of share(window, h) over the windows that contain the element h."""
     loops = [te.reduce_axis((0, (k + s - 1) // s), name=f"w{letters[d].lower()}") for d, k, s in
              zip(places, w.extents, w.strides)]
 
@@ -74,7 +74,9 @@ def _of_average(data: te.Tensor, grads: te.Tensor, places: list[int], w: Windows
 
 
 def _of_maximum(data: te.Tensor, grads: te.Tensor, places: list[int], w: Windows) -> Share:
-    """The windows know which of their elements they take: a tensor of places in the padded data."""
+    """The share function of a maximum: the gradient of a window goes to its first largest element, whose position in the padded
+    data is computed by a stage of its own.
+    """
     before, after = [0] * data.ndim, [0] * data.ndim
     for d, low, high in zip(places, w.before, w.after):
         before[d], after[d] = low, high
@@ -98,7 +100,7 @@ def _of_maximum(data: te.Tensor, grads: te.Tensor, places: list[int], w: Windows
 
 
 def _first_largest() -> Any:
-    """Of pairs (place, value) the one with the largest value, of equal ones the first; NaN is largest."""
+    """A reducer of pairs (place, value) to the pair with the largest value; of equal values the first; NaN is largest."""
     def better(x: Any, y: Any) -> tuple[Any, Any]:
         beats, ties = x[1] > y[1], x[1].equal(y[1])
         if x[1].dtype.is_float:

@@ -15,7 +15,7 @@ _SHORT = ("int8", "uint8", "int16", "uint16")
 
 
 def letters_of(layout: str, data: te.Tensor, space: str, where: str) -> str:
-    """`layout` without the sizes of blocks; errors where it does not fit `data` or has not the letters of `space`."""
+    """`layout` without the sizes of blocks; an error if it does not fit `data` or lacks a letter of `space`."""
     letters = "".join(letter for letter in layout if not letter.isdigit()) if isinstance(layout, str) else ""
     missing = [letter for letter in space if letters.count(letter) != 1]
     if missing or not letters.isalpha() or any(letter.lower() in letters for letter in space):
@@ -27,23 +27,23 @@ def letters_of(layout: str, data: te.Tensor, space: str, where: str) -> str:
 
 
 def require_type(pool_type: str, where: str) -> None:
-    """ArgumentError where there is no such pooling."""
+    """Raise ArgumentError unless `pool_type` is "max" or "avg"."""
     if pool_type not in ("max", "avg"):
         raise ArgumentError(f'{where}: pool_type is "{pool_type}"', hint='"max" or "avg"')
 
 
 def lowest(dtype: Any) -> Any:
-    """What is not above any element: minus infinity of floats."""
+    """The lower bound of the values of `dtype`: minus infinity for floats."""
     return -te.infinity(dtype) if te.const(0, dtype).dtype.is_float else te.min_value(dtype)
 
 
 def wide(dtype: Any) -> str:
-    """The dtype that sums of `dtype` are made in."""
+    """The dtype in which elements of `dtype` are summed."""
     return "float32" if dtype in _NARROW else "int32" if dtype in _SHORT else str(dtype)
 
 
 def quotients(name: str, total: te.Tensor, dtype: Any, count: Callable[..., Any]) -> te.Tensor:
-    """total[i] / count(i) of `dtype`; of integers without the fraction."""
+    """total[i] / count(i) in `dtype`; for integers rounded towards zero."""
     def formula(*i: Any) -> Expr:
         parts, of = count(*i), total(*i)
         divisor = te.const(parts, of.dtype) if isinstance(parts, int) else parts.astype(of.dtype)

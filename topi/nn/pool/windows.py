@@ -24,21 +24,30 @@ from topi.nn.pool.layout import letters_of, lowest, quotients, require_type, wid
 @checked
 def pool1d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCW", count_include_pad: bool = True) -> te.Tensor:
-    """Over W; kernel, stride, dilation: an int each. padding: (left, right). pool_type: "max" or "avg"."""
+    """The maximum or average in windows over W.
+
+    kernel, stride, dilation: an int each. padding: (left, right). pool_type: "max" or "avg".
+    """
     return _pool("pool1d", "W", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
 @checked
 def pool2d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCHW", count_include_pad: bool = True) -> te.Tensor:
-    """Over H and W; kernel, stride, dilation: two ints each. padding: (top, left, bottom, right). pool_type: "max" or "avg"."""
+    """The maximum or average in windows over H and W.
+
+    kernel, stride, dilation: two ints each. padding: (top, left, bottom, right). pool_type: "max" or "avg".
+    """
     return _pool("pool2d", "HW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
 @checked
 def pool3d(data: te.Tensor, kernel: Widths, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
            layout: str = "NCDHW", count_include_pad: bool = True) -> te.Tensor:
-    """Over D, H and W, with three ints each; padding: (front, top, left, back, bottom, right). pool_type: "max" or "avg"."""
+    """The maximum or average in windows over D, H and W.
+
+    kernel, stride, dilation: three ints each. padding: (front, top, left, back, bottom, right). pool_type: "max" or "avg".
+    """
     return _pool("pool3d", "DHW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
@@ -88,7 +97,7 @@ def _pool(operator: str, space: str, data: te.Tensor, kernel: Any, stride: Any, 
 
 
 def element_counts(data: te.Tensor, places: list[int], w: Windows, count_include_pad: bool) -> Callable[..., Any]:
-    """A function from the indices of a window to what an average divides by, at least 1."""
+    """A function from the indices of a window to the number by which its average divides, at least 1."""
     def inside(*i: Any) -> Any:
         total: Any = 1
         for d, k, step, hole, before in zip(places, w.extents, w.strides, w.dilation, w.before):

@@ -1,7 +1,7 @@
-"""Sums of products by any name: formulas and einsums that are products of matrices without saying so.
+"""Sums of products that are matrix products in other notation: formulas and einsums.
 
-    out[b, i, j] = sum over k of  a[b, i, k] * b[b, k, j]:  a tile of rows i times lanes j stays in registers while k runs
-    out[b, i, j] = sum over k of  a[b, i, k] * b[b, j, k]:  the same, from a copy of b with j innermost
+out[b, i, j] = sum over k of  a[b, i, k] * b[b, k, j]:  a tile of rows i times lanes j stays in registers while k runs
+out[b, i, j] = sum over k of  a[b, i, k] * b[b, j, k]:  the same, from a copy of b with j innermost
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ _OFTEN = 8  # rows that use a copy before it is worth it
 
 
 def rows_of_contraction(kernel: Kernel, formula: Formula) -> int | None:
-    """Which axis of the anchor are the rows of tiles whose lanes are its last axis; None where elements are not shared.
+    """The number of the anchor's axis that a register tile uses as rows, with the last axis as lanes; None if tiling does not
+    apply.
 
-    Lanes need the last axis where it is read to run along memory, of a copy at least; rows need a load with the last axis that
-    is the same for all of them, and beside it one of which each lane reads the same element.
+    It applies if each load depends on at most one of the two: loads along the lanes must be the same for all rows, and at least
+    one other load the same for all lanes. Loads along the lanes must be contiguous, or readable from a packed copy.
     """
     *outer, last = [axis.var for axis in kernel.anchor.axis] or [None]
     if not outer or last in formula.entangled or len(formula.loads) < 2:
@@ -79,7 +80,7 @@ def schedule_contraction(kernel: Kernel, formula: Formula, row: int) -> None:
 
 
 def _copy(kernel: Kernel, load: Any) -> Any:
-    """Pack what a tile reads, with the last axis of the anchor innermost."""
+    """Packs the elements that a tile reads by `load`, with the last axis of the anchor innermost."""
     copy = kernel.schedule.cache_read(load.producer, "global", [kernel.anchor])
     at = load.indices.index(kernel.anchor.axis[-1].var)
     kernel.schedule[copy].transform_layout(lambda *i: [*i[:at], *i[at + 1:], i[at]])

@@ -1,11 +1,11 @@
 """Convolutions: a tile of the result stays in registers while the sums run over channels and window.
 
     channels innermost (NHWC, NCHWc):   lanes along the channels; a tile is some pixels of a row times one or two vectors
-    width innermost (NCHW), channels    the same, with a copy of the weights whose channels are neighbours; the tile is turned
-    that fill vectors:                  round when it is stored
+    width innermost (NCHW), channels    the same, with a copy of the weights whose channels are neighbours; the tile is
+    that fill vectors:                  transposed when it is stored
     width innermost, few channels:      lanes along the width; a tile is some channels times some vectors of a row
 
-What is element-wise behind the convolution (bias, batch norm, relu, a residual) is computed on the tile as it is stored.
+Element-wise operators after the convolution (bias, batch norm, relu, a residual) are computed on the tile as it is stored.
 """
 
 from __future__ import annotations

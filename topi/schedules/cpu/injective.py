@@ -1,4 +1,4 @@
-"""Element by element: as few loops as the memory allows, vectors innermost, chunks in parallel."""
+"""Element-wise kernels: as few loops as the memory allows, vectors innermost, chunks in parallel."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ def turned_axis(op: Any, formula: Formula) -> Any:
 
 
 def _map_turned(kernel: Kernel, op: Any, turned: Any) -> None:
-    """Tile both axes, so that each cache line is used whole while it is in L1, of the input and of the output.
+    """Tiles the last axis and the axis `turned`, so that each cache line of the input and of the output is used completely
+    while it is in L1.
 
-    Tiles are narrow along the last axis: lines a power of two apart fall into the same cache set.
+    Tiles are narrow along the last axis, because lines a power of two apart fall into the same cache set.
     """
     stage = kernel.schedule[op]
     *outer, last = [axis for axis in op.axis if axis is not turned]

@@ -1,7 +1,7 @@
 """Operators that read each row several times: softmax, layer_norm. All steps of a row run while it is in L1.
 
-    reduced dimensions last:     for each row in parallel: statistics, what is kept of it, the result; all in vectors along it
-    reduced dimension not last:  the same for some neighbouring rows at a time, one in each lane of the vectors
+reduced dimensions last:     for each row in parallel: statistics, intermediate values, the result; vectors run along the row
+reduced dimension not last:  the same for some neighbouring rows at a time, one in each lane of the vectors
 """
 
 from __future__ import annotations

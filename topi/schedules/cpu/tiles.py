@@ -18,7 +18,7 @@ def divisor_near(extent: int | None, most: int, least: int) -> int:
 
 
 def tile_of(rows: int | None, columns: int | None, lanes: int, registers: int) -> tuple[int, int]:
-    """Rows and columns of the tile."""
+    """The number of rows and columns of the register tile."""
     tall = divisor_near(rows, registers // 2, max(1, registers // 3))
     vectors = max(1, min(registers // tall, 4 if tall > 2 else 16))
     if columns is not None:

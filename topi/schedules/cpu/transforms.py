@@ -1,6 +1,6 @@
-"""Small matrices times parts of a tensor, as winograd has them: straight code for vectors of the last axis.
+"""Products of small constant matrices with parts of a tensor, as in winograd: unrolled code for vectors of the last axis.
 
-    for tile, block of channels {  rows[0..6, 0..6] = ...;   out[0..6, 0..6] = ...  }      all of it unrolled, in registers
+for tile, block of channels {  rows[0..6, 0..6] = ...;   out[0..6, 0..6] = ...  }      all of it unrolled, in registers
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ _PIXELS, _CHANNELS, _STEP = 32, 8, 4
 
 
 def schedule_conv(kernel: Kernel) -> None:
-    """threadIdx.x along the width, threadIdx.y along the results' channels; some channels of the data at a time."""
+    """Bind threadIdx.x along the width and threadIdx.y along the output channels; shared memory holds some input channels at a
+    time.
+    """
     if kernel.record.layout != "NCHW" or any(extent_of(axis) is None for axis in kernel.tail.axis) \
             or constant(kernel.record.kernel.shape[1]) is None:
         schedule_reduce(kernel)

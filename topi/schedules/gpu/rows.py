@@ -39,7 +39,7 @@ def schedule_rows(kernel: Kernel) -> None:
 
 
 def reduced_axes(kernel: Kernel) -> tuple[int, ...]:
-    """The dimensions of a row."""
+    """The dimensions that make up a row."""
     record = kernel.record
     axes: tuple[int, ...] = record.axes if hasattr(record, "axes") else (record.axis,)
     return axes
