@@ -108,7 +108,8 @@ class CheckedCall:
         """Returns the builtin function whose machine code is the entry point at `address`; its `self` is this object."""
         make: Any = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        doc = f"{self.signature.name}({self.signature.names})"
+        returns = f" -> {self.signature.result}" if self.signature.result is not None else ""
+        doc = f"{self.signature.name}({self.signature.names}){returns}"
         self._method = _MethodDef(self.signature.name.encode(), address, _METH_FASTCALL | _METH_KEYWORDS,
                                  doc.encode())
         return make(ctypes.addressof(self._method), self, None)  # type: ignore[no-any-return]

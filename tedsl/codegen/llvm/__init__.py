@@ -9,5 +9,4 @@
     outlined/ statements that become functions of their own: bodies of parallel loops
     calls/    calls between functions of one module
     entry/    the ways into a kernel: the checks of arguments, the entry point for Python
-    export/   kernels as files that need nothing of tedsl, with entry points for C
 """

@@ -137,6 +137,15 @@ def test_a_function_of_compact_arrays_refuses_others():
             error=LoweringError)
 
 
+def test_code_in_c_calls_by_pointers_alone():
+    refused(lambda: tedsl.build([calling(A, B, 7), ADD], target="c"), "call_packed of 'add', a function of the module, checks "
+            "arrays, which code in C does not do", "hint: pass pointers and numbers: tir.call_extern", error=LoweringError)
+
+
+def test_tvms_name_of_the_call_is_known():
+    assert tir.call_intrin("int32", "tir.tvm_call_packed", "add", A, B, 7).op is tir.Op.get("tir.call_packed")
+
+
 # --- names, failures, numbers -------------------------------------------------------------------------------------------
 
 def test_a_function_of_the_module_goes_before_a_python_function():

@@ -96,6 +96,9 @@ def refuse_llvm(out: Emitter, e: Call) -> Emission:
 
 def refuse_packed(out: Emitter, e: Call) -> Emission:
     name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
+    if name in out.module.callees:
+        raise LoweringError(f"call_packed of {name!r}, a function of the module, checks arrays, which code in C does not do",
+                            hint=f"pass pointers and numbers: tir.call_extern('int32', {name!r}, A.access_ptr('rw'), n)")
     what = "checks of accesses call back into Python" if name.startswith("tedsl.checked.") else \
         f"call_packed of {name!r} is a call of a Python function"
     raise LoweringError(f"{what}, which code in C cannot do",
