@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tedsl.codegen.llvm.effort import MOST_PATHS, index_paths
+from tedsl.codegen.llvm.effort import MOST_PATHS, VECTORIZED, effort_of, index_paths
 from tedsl.codegen.llvm.machine import optimize, target_machine
 from tedsl.errors import InternalError
 from tedsl.ir import build
@@ -56,7 +56,7 @@ def test_the_same_program_gives_the_same_text_and_object():
 def test_paths_of_an_index_to_the_counters_of_loops():
     """Data has none, sums of shared parts multiply them, and counting ends where there are too many."""
     def function(*lines):
-        return "\n".join(["define i32 @f(ptr %x) {", *(f"  {line}" for line in lines), "}"])
+        return ["define i32 @f(ptr %x) {", *(f"  {line}" for line in lines), "}"]
 
     doubled = [f"%v{k + 1} = add nsw i64 %v{k}, %v{k}" for k in range(100)]
     assert index_paths(function("%v0 = load i64, ptr %x", *doubled)) == 0
@@ -65,6 +65,26 @@ def test_paths_of_an_index_to_the_counters_of_loops():
                                 "%v0 = call i64 @llvm.smin.i64(i64 %i, i64 9)", "%v1 = select i1 %c, i64 %i, i64 %v0")) == 2
     paths = index_paths(function("%v0 = phi i64 [ 0, %entry ], [ %n, %loop ]", *doubled))
     assert MOST_PATHS < paths <= 2 * MOST_PATHS
+
+
+def plain_loop(name, instructions):
+    """A function in which a plain loop doubles 64 numbers, after as many further instructions."""
+    idle = (f"  %x{k} = add i64 {f'%x{k - 1}' if k else '%n'}, 1" for k in range(instructions))
+    return "\n".join([f"define i32 @{name}(ptr %a, i64 %n) nounwind {{", "entry:", *idle, "  br label %loop", "loop:",
+                      "  %i = phi i64 [ 0, %entry ], [ %j, %loop ]", "  %p = getelementptr float, ptr %a, i64 %i",
+                      "  %v = load float, ptr %p", "  %w = fadd float %v, %v", "  store float %w, ptr %p",
+                      "  %j = add nsw i64 %i, 1", "  %again = icmp slt i64 %j, 64",
+                      "  br i1 %again, label %loop, label %done", "done:", "  ret i32 0", "}", ""])
+
+
+def test_a_large_function_does_not_keep_others_from_the_vectorizer():
+    text = plain_loop("large.kernel", VECTORIZED) + plain_loop("small.kernel", 40) + plain_loop("large.kernel.part0", 40)
+    assert effort_of(text).lean == {"@large.kernel"}
+    assert effort_of(plain_loop("small.kernel", 40)).lean == frozenset()
+    module = optimize(text, AVX2, vectorize=True)
+    vectors = {f.name: "x float>" in str(f) for f in module.functions}
+    assert vectors == {"large.kernel": False, "small.kernel": True, "large.kernel.part0": True}
+    assert "optnone" not in str(module) and "%x5 " not in str(module.get_function("large.kernel"))
 
 
 def test_without_llvmlite_lower_works_and_build_says_what_is_missing():

@@ -6,7 +6,7 @@
     linking/  machine code becomes functions of this process
     indices/  index arithmetic in 64 bits              values/   conversions, 16-bit floats, division and rounding, by dtype
     math/     exp, log, sin, ... as polynomials        outside/  calls of Python, C and LLVM's intrinsics, imported code
-    outlined/ statements that become functions of their own: bodies of parallel loops
+    outlined/ statements that become functions of their own: bodies of parallel loops, parts of long sequences
     calls/    calls between functions of one module
     entry/    the ways into a kernel: the checks of arguments, the entry point for Python
 """

@@ -9,6 +9,8 @@ inner loops get LLVM's own pipeline, whose vectorizer they need: O2, for O3 unro
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 
 from tedsl.codegen.llvm.abi import statements
@@ -17,13 +19,16 @@ from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import For, ForKind, SeqStmt, Store, While
 from tedsl.ir.walk.visitor import post_order
 
-VECTORIZED = 20_000  # the most instructions that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
+VECTORIZED = 20_000  # the most instructions of a kernel that get LLVM's own pipeline: 3 s, and 0.3 s by the lean list
 INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
-MOST_LOOPS = 200  # that get LLVM's own pipeline: 2 to 10 s, by how much they have to do with each other
+MOST_LOOPS = 400  # of a kernel that get LLVM's own pipeline: 1.5 to 4 s, by how much they have to do with each other
 MOST_PATHS = 2_000_000  # of an index that gets LLVM's own pipeline: 0.3 s, doubled by each level of e = e//3 + e%7*5
 FEW_LINES = 50  # of LLVM IR: fewer are not counted
 _SCALAR = re.compile(r"  (%\S+) = (phi|add|sub|mul|shl|[su]div|[su]rem|[al]shr|and|or|xor|sext|zext|trunc|select i1|call)\b"
                      r"[^%\n]*?(?:%\S+, )?\bi\d+ (.*)")  # name, operation and operands of an integer instruction
+_SYMBOL = re.compile(r'@("[^"]*"|[^\s(,)]+)')
+_CALL_END = re.compile(r"\)(, !dbg \S+)?$")
+_OUTLINED = re.compile(r'(\.(parallel|part)\d+)+"?$')
 _NAME = re.compile(r"%[^\s,)]+")
 
 
@@ -63,43 +68,84 @@ def has_short_loops(func: PrimFunc) -> bool:
     return False
 
 
-def instructions(text: str) -> int:
-    """Estimates the number of instructions of the functions in `text`, with always-inlined functions counted at each call."""
-    own: dict[str, int] = {}
-    calls: dict[str, list[str]] = {}
-    inlined: dict[str, int] = {}  # the functions that are always inlined come before those that call them
-    name = ""
+@dataclass(frozen=True)
+class Effort:
+    """What LLVM does about the functions of a module, by their symbols.
+
+    lean: those that get the lean list instead of LLVM's pipeline. calling: those that call mathematical functions, which
+    are otherwise always inlined. pipeline: whether any gets that pipeline, or all the lean list.
+    """
+
+    lean: frozenset[str] = frozenset()
+    calling: frozenset[str] = frozenset()
+    pipeline: bool = True
+
+
+def effort_of(text: str) -> Effort:
+    """Decides what LLVM does about the functions of the module `text`: so much that it takes seconds.
+
+    LLVM's pipeline, and its selection of instructions for a large block, take more than linear time in a function. Of a kernel
+    whose functions have more than VECTORIZED instructions or MOST_LOOPS loops together, the largest get the lean list. With an
+    index of more than MOST_PATHS all do: LLVM propagates constants also through functions that its pipeline leaves out.
+    """
+    if text.count("\n") < FEW_LINES:
+        return Effort()
+    functions = functions_of(text)
+    sizes = instructions(functions)
+    calling = frozenset(name for name, size in sizes.items() if size > INLINED)
+    if any(index_paths(functions[name]) > MOST_PATHS for name in sizes):
+        return Effort(calling=calling, pipeline=False)
+    lean: set[str] = set()
+    room: dict[str, tuple[int, int]] = {}
+    for name in sorted(sizes, key=sizes.__getitem__):
+        kernel = _OUTLINED.sub("", name)
+        count, loops = room.get(kernel, (VECTORIZED, MOST_LOOPS))
+        room[kernel] = count, loops = count - sizes[name], loops - sum(line.startswith("loop") for line in functions[name])
+        if count < 0 or loops < 0:
+            lean.add(name)
+    return Effort(frozenset(lean), calling)
+
+
+def functions_of(text: str) -> dict[str, list[str]]:
+    """Returns the lines of each function that `text` defines, from its header on, by its symbol as LLVM writes it."""
+    functions: dict[str, list[str]] = {}
+    lines: list[str] = []
     for line in text.splitlines():
         if line.startswith("define "):
-            name = line[line.index("@") + 1:line.index("(")]
-            own[name], calls[name] = 0, []
-            if " alwaysinline " in line:
-                inlined[name] = 0
-        elif line.startswith("  "):
-            own[name] += 1
-            if " call " in line and "@" in line:
-                callee = line[line.index("@") + 1:]
-                calls[name].append(callee[:callee.find("(")])
-    for name in own:
-        own[name] += sum(inlined.get(callee, 0) for callee in calls[name])
-        if name in inlined:
-            inlined[name] = own[name]
-    return sum(count for name, count in own.items() if name not in inlined)
+            lines = functions[_symbol(line)] = []
+        lines.append(line)
+    return functions
 
 
-def index_paths(text: str) -> int:
-    """Counts the ways from an integer in `text` back to the counters of loops that it is computed from: those of the integer
-    that has most, or of the first that has more than MOST_PATHS.
+def instructions(functions: dict[str, list[str]]) -> dict[str, int]:
+    """Estimates the number of instructions of each function, with always-inlined functions counted at each call; these have no
+    entry of their own.
+    """
+    inlined: dict[str, int] = {}  # they come before those that call them
+    sizes: dict[str, int] = {}
+    for name, lines in functions.items():
+        own = 0
+        for line in lines:
+            if line.startswith("  "):
+                own += 1
+                if " call " in line and "@" in line:
+                    own += inlined.get(_symbol(line), 0)
+        (inlined if " alwaysinline " in lines[0] else sizes)[name] = own
+    return sizes
+
+
+def index_paths(lines: Iterable[str]) -> int:
+    """Counts the ways from an integer in the `lines` of a function back to the counters of loops that it is computed from:
+    those of the integer that has most, or of the first that has more than MOST_PATHS.
 
     An index whose parts are used again has exponentially many, and LLVM's analysis of loops expands what is shared.
     """
     most = 0
     paths: dict[str, int] = {}
-    for line in text.splitlines():
-        if line.startswith("define "):
-            paths = {}
-        elif (found := _SCALAR.match(line)) is not None:
-            name, operation, operands = found.groups()
+    for line in lines:
+        match = _SCALAR.match(line)
+        if match is not None:
+            name, operation, operands = match.groups()
             count = 1 if operation == "phi" else sum(paths.get(operand, 0) for operand in _NAME.findall(operands))
             if count:
                 paths[name] = count
@@ -107,3 +153,27 @@ def index_paths(text: str) -> int:
                 if most > MOST_PATHS:
                     break
     return most
+
+
+def directed(text: str, effort: Effort) -> str:
+    """Returns the module `text` with the attributes by which LLVM's pipeline and its inliner follow `effort`."""
+    if not effort.lean and not effort.calling:
+        return text
+    lines = []
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("define "):
+            name = _symbol(line)
+            if name in effort.lean:
+                line = " noinline optnone nounwind".join(line.rsplit(" nounwind", 1))
+        elif name in effort.calling and " call " in line:
+            line = _CALL_END.sub(r") noinline\1", line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _symbol(line: str) -> str:
+    """Returns the first symbol in a line that defines or calls a function, with its at sign."""
+    match = _SYMBOL.search(line)
+    assert match is not None
+    return match[0]

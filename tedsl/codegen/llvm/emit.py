@@ -11,10 +11,12 @@ from tedsl.codegen.llvm import abi, deep, expr, frame, loads_stores, stmt, strea
 from tedsl.codegen.llvm.calls.callees import BODY, ModuleCalls, plain_name
 from tedsl.codegen.llvm.debug.lines import PrintedLoops
 from tedsl.codegen.llvm.debug.table import LineTable
+from tedsl.codegen.llvm.effort import needs_vectorizer
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.indices import division, rules
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN
+from tedsl.codegen.llvm.outlined.parts import loops_of_long
 from tedsl.codegen.llvm.outside import callbacks
 from tedsl.codegen.llvm.types import global_name
 from tedsl.codegen.llvm.values import call, vector
@@ -72,7 +74,7 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
     takes_frame = name in calls.callees and calls.callees[name].takes_frame
     facts = FunctionFacts(symbol + BODY if takes_frame else symbol, frame.arrays_on_stack(func.body),
                           bool(func.attrs.get("tir.noalias")), status, owner=name, result=result_of(func),
-                          takes_frame=takes_frame)
+                          takes_frame=takes_frame, loops=loops_of_long(func.body) if needs_vectorizer(func) else {})
     out = Emitter(module, facts)
     parameters = _bind_arguments(func, out)
     if takes_frame:

@@ -17,7 +17,7 @@ from tedsl.codegen.llvm.types import expect
 from tedsl.errors import InternalError, type_in_words
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, IntImm, Var
-from tedsl.ir.stmt import Allocate
+from tedsl.ir.stmt import Allocate, Stmt
 from tedsl.ir.walk.certain import Certain
 from tedsl.ir.walk.fresh_stack import Descent
 from tedsl.ir.walk.index_arithmetic import wraps
@@ -108,6 +108,7 @@ class FunctionFacts:
     on_stack: the arrays on its stack. noalias: arrays of the user do not overlap. status: of a message of its assertions.
     in_parallel: whether it is the body of a parallel loop. owner: the function of the program. result: the dtype of the number
     that it returns. takes_frame: its caller in the module keeps the exceptions of Python functions, and hands them on.
+    loops: the number of loops of each statement, if long sequences of them are written in parts.
     """
 
     name: str
@@ -118,6 +119,7 @@ class FunctionFacts:
     owner: str = ""
     result: DType | None = None
     takes_frame: bool = False
+    loops: Mapping[Stmt, int] = field(default_factory=dict)
 
 
 @dataclass

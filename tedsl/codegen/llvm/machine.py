@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tedsl.codegen.llvm.effort import FEW_LINES, INLINED, MOST_LOOPS, MOST_PATHS, VECTORIZED, index_paths, instructions
+from tedsl.codegen.llvm.effort import directed, effort_of
 from tedsl.codegen.llvm.linking.elf import undefined_symbols
 from tedsl.errors import ArgumentError, InternalError
 from tedsl.runtime.fork import guarded_lock
@@ -15,6 +17,7 @@ from tedsl.target.host import llvm_binding
 
 _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
 llvm_lock = _lock
+_LEFT_OUT = re.compile("^(attributes #.*) optnone", re.MULTILINE)
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 
@@ -46,23 +49,17 @@ def target_machine(target: Target, effort: int = 3) -> Any:
 def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False,
              link: Callable[[Any], None] | None = None) -> Any:
     """Verifies and optimises the module in `text`: with LLVM's loop vectorizer, or by a short list of passes (and its
-    unroller).
+    unroller), which functions that are too large for the former get in any case.
 
-    Code of more than VECTORIZED instructions, MOST_LOOPS loops or MOST_PATHS paths of an index gets the short list. With more
-    than INLINED calls, its mathematical functions get it too: LLVM's pipeline, and its instruction selection for a large block,
-    take more than linear time. link: links imported code into the module first.
+    link: links imported code into the module first.
     """
     llvm = _binding()
-    count = 0 if text.count("\n") < FEW_LINES else instructions(text)
-    vectorize = vectorize and count <= VECTORIZED and text.count("\nloop") <= MOST_LOOPS
-    vectorize = vectorize and (not count or index_paths(text) <= MOST_PATHS)
-    if count > INLINED:
-        text = text.replace(" alwaysinline ", " noinline ")
+    effort = effort_of(text)
+    vectorize = vectorize and effort.pipeline
+    if not vectorize:
+        effort = replace(effort, lean=frozenset())
     with _lock:
-        try:
-            module = llvm.parse_assembly(text)
-        except RuntimeError as error:
-            raise InternalError(f"LLVM does not accept the module that was written: {error}") from None
+        module = _parsed(llvm, directed(text, effort))
         machine = target_machine(target)
         module.data_layout = str(machine.target_data)
         if link is not None:
@@ -70,9 +67,33 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
         builder, passes = _pass_manager(llvm, machine, vectorize, unroll)
         passes.run(module, builder)
         _free(llvm, passes)
+        if effort.lean:
+            module = _with_lean(llvm, module, builder, unroll)
         if link is not None:
             _drop_unused(llvm, module, builder)
         return module
+
+
+def _with_lean(llvm: Any, module: Any, builder: Any, unroll: bool) -> Any:
+    """Returns `module` with the lean list applied to the functions that LLVM's pipeline left out.
+
+    Their attribute for that is removed, for under it the selection of instructions would do little, too.
+    """
+    names = [function.name for function in module.functions if b"optnone" in b" ".join(function.attributes)]
+    module = _parsed(llvm, _LEFT_OUT.sub(r"\1", str(module)))
+    passes = _lean_passes(llvm.create_new_function_pass_manager(), unroll)
+    for name in names:
+        passes.run(module.get_function(name), builder)
+    _free(llvm, passes)
+    return module
+
+
+def _parsed(llvm: Any, text: str) -> Any:
+    """Returns the verified module in `text`."""
+    try:
+        return llvm.parse_assembly(text)
+    except RuntimeError as error:
+        raise InternalError(f"LLVM does not accept the module that was written: {error}") from None
 
 
 def _drop_unused(llvm: Any, module: Any, builder: Any) -> None:
@@ -91,13 +112,18 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tup
     if vectorize:
         return builder, builder.getModulePassManager()
     passes = llvm.create_new_module_pass_manager()
-    steps = [passes.add_always_inliner_pass, passes.add_sroa_pass, passes.add_instruction_combine_pass,
-             passes.add_simplify_cfg_pass]
+    passes.add_always_inliner_pass()
+    return builder, _lean_passes(passes, unroll)
+
+
+def _lean_passes(passes: Any, unroll: bool) -> Any:
+    """Adds the passes of the lean list that work on functions to the pass manager `passes`, and returns it."""
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
     if unroll:
-        steps.append(passes.add_loop_unroll_pass)
-    for add in steps:
-        add()
-    return builder, passes
+        passes.add_loop_unroll_pass()
+    return passes
 
 
 def optimize_import(module: Any, target: Target) -> None:

@@ -9,6 +9,7 @@ from tedsl.codegen.llvm.expr import bind
 from tedsl.codegen.llvm.frame import emit_allocate, emit_return, expected_to_hold, fail_unless
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.outlined.parallel import emit_parallel
+from tedsl.codegen.llvm.outlined.parts import PART, emit_in_parts
 from tedsl.codegen.llvm.streaming import emit_range, may_stream
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.buffer import Buffer
@@ -34,6 +35,9 @@ from tedsl.ir.stmt import (
 
 
 def emit_seq(out: Emitter, s: SeqStmt) -> None:
+    if out.function.loops.get(s, 0) > PART:
+        emit_in_parts(out, s)
+        return
     for part in s.seq:
         out.statement(part)
 

@@ -1,3 +1,3 @@
 """Statements that become LLVM functions of their own: `environment.py` passes them the variables that they use, `parallel.py`
-writes the bodies of parallel loops.
+writes the bodies of parallel loops, `parts.py` long sequences of loops.
 """

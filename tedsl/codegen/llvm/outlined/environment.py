@@ -1,6 +1,4 @@
-"""The environment of an outlined function: the values of the enclosing function that it uses, in a struct on that function's
-stack.
-"""
+"""What an outlined function uses of the enclosing one: the variables, passed as parameters or in a struct on its stack."""
 
 from __future__ import annotations
 
@@ -52,19 +50,22 @@ def fill(out: Emitter, fields: list[Field]) -> str:
     return env
 
 
-def unpack(inner: Emitter, out: Emitter, fields: list[Field]) -> dict[Var, str]:
-    """Emits, at the beginning of the outlined function `inner`, the loads of its fields from `%env`, and declares the variables
-    of the enclosing function `out` to it. Returns the registers by variable.
-    """
+def unpack(inner: Emitter, fields: list[Field]) -> dict[Var, str]:
+    """Emits the loads of `fields` from `%env` at the beginning of the outlined function `inner`; returns their registers."""
     struct = _struct(fields)
-    inner.streams = out.streams
-    inner.scope.index = {v: i for v, i in out.scope.index.items() if not i.terms}
     registers: dict[Var, str] = {}
     for k, field in enumerate(fields):
-        var = field.var
         pointer = inner.assign(f"getelementptr {struct}, ptr %env, i64 0, i32 {k}")
-        value = registers[var] = "%" + inner.fresh(var.name)
-        inner.line(f"{value} = load {field.type}, ptr {pointer}, align 8")
+        registers[field.var] = "%" + inner.fresh(field.var.name)
+        inner.line(f"{registers[field.var]} = load {field.type}, ptr {pointer}, align 8")
+    return registers
+
+
+def declare(inner: Emitter, out: Emitter, registers: dict[Var, str]) -> None:
+    """Declares variables of the enclosing function `out` to the outlined function `inner`, which has them in `registers`."""
+    inner.streams = out.streams
+    inner.scope.index = {v: i for v, i in out.scope.index.items() if not i.terms}
+    for var, value in registers.items():
         if var in out.scope.buffers:
             old = out.scope.buffers[var]
             inner.scope.buffers[var] = BufferInfo(value, 0, old.alignment, own=old.own)
@@ -72,15 +73,13 @@ def unpack(inner: Emitter, out: Emitter, fields: list[Field]) -> dict[Var, str]:
             inner.scope.data[var] = value
         elif var in out.scope.index:
             inner.scope.index[var] = ix.atom_index(inner.atom(value, 0, *out.scope.index[var].bounds()))
-    _separate(inner)
-    return registers
 
 
 def _struct(fields: list[Field]) -> str:
     return "{ " + ", ".join(field.type for field in fields) + " }"
 
 
-def _separate(out: Emitter) -> None:
+def separate(out: Emitter) -> None:
     """Tells LLVM that the buffers do not alias: pointers loaded from the environment carry no such promise themselves."""
     module, buffers = out.module, out.scope.buffers
     if len(buffers) < 2:

@@ -9,7 +9,7 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import arrays_on_stack, fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
-from tedsl.codegen.llvm.outlined.environment import Field, captured, fill, unpack
+from tedsl.codegen.llvm.outlined.environment import Field, captured, declare, fill, separate, unpack
 from tedsl.codegen.llvm.streaming import emit_range
 from tedsl.codegen.llvm.types import global_name
 from tedsl.ir.stmt import For
@@ -38,7 +38,9 @@ def _emit_body(out: Emitter, s: For, name: str, fields: list[Field], first: Inde
     inner.begin_at(s)
     for parameter in ("env", "begin", "end"):
         inner.fresh(parameter)  # variables of these names get others
-    registers = unpack(inner, out, fields)
+    registers = unpack(inner, fields)
+    declare(inner, out, registers)
+    separate(inner)
     start = ix.atom_index(inner.atom(registers[s.loop_var], 0, *first.bounds())) if first.terms else first
     low, high = 0, min(extent.bounds()[1], INT64_MAX)
     begin, end = (ix.atom_index(inner.atom(f"%{which}", 0, low, high)) for which in ("begin", "end"))
