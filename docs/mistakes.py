@@ -37,14 +37,14 @@ x = np.arange(n, dtype="float32")
 # By heading: pairs of a sentence and a program.
 MISTAKES: dict[str, list[tuple[str, str]]] = {
     "Formulas": [
-        ("numpy's functions compute numbers; a formula is not one yet.",
+        ("numpy's functions compute numbers; a formula is not a number.",
          'te.compute((n,), lambda i: np.exp(A[i]), name="C")'),
         ("Whole tensors are multiplied by topi.", "A @ B"),
         ("A tensor has no methods of numpy's arrays: topi has the operators.", "A.reshape((8, 8))"),
         ("Python's `range` and `sum` count with numbers; a reduction has an axis.",
          'te.compute((n,), lambda i: sum(A[j] for j in range(i)), name="C")'),
         ("An element is one value.", "te.compute((n,), lambda i: A[i][0])"),
-        ("A text is no operand.", 'te.compute((n,), lambda i: A[i] + "1")'),
+        ("A str is not an operand.", 'te.compute((n,), lambda i: A[i] + "1")'),
         ("A tensor is defined once.", "B.shape = (8, 8)"),
         ("Arguments that are missing, or that a function does not have.", "topi.nn.conv2d(A, B)"),
         ("Python's `and` asks for a truth value.", "te.compute((n,), lambda i: te.if_then_else(i > 1 and i < 9, A[i], 0.0))"),
@@ -56,7 +56,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("A schedule is not called.", "s(x)"),
         ("Nor is a stage deleted.", "del s[B]"),
         ("A method that takes no arguments.", "s.normalize(3)"),
-        ("A loop that was split is gone.", "s[B].split(i, factor=4)\ns[B].vectorize(i)"),
+        ("A loop that was split no longer exists.", "s[B].split(i, factor=4)\ns[B].vectorize(i)"),
         ("A parallel loop over a reduction would race.",
          'k = te.reduce_axis((0, n), "k")\nC = te.compute((1,), lambda _: te.sum(A[k], axis=k), name="C")\n'
          "t = te.create_schedule(C.op)\nt[C].parallel(k)"),

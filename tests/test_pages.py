@@ -30,7 +30,7 @@ def test_the_programs_of_a_page_print_what_stands_below_them(page):
 
 def test_each_word_of_the_loops_is_explained():
     page = (DOCS / "reading_the_loops.md").read_text()
-    table = page.partition("| What stands there")[2]
+    table = page.partition("| In TVM's notation")[2]
     for word in ("A_1", "A_2", "handle", "ramp", "broadcast", "@tir.likely", "0f32", "x if (m)"):
         assert f"`{word}" in table or f"{word}`" in table or word in table, word
 

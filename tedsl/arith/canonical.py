@@ -93,7 +93,7 @@ class Canonical:
     def sum(self, expr: Expr) -> Sum:
         """Returns the canonical sum of a scalar integer expression."""
         value = self.value(expr)
-        assert isinstance(value, Sum), f"{type(expr).__name__} of {expr.dtype} is no scalar integer"
+        assert isinstance(value, Sum), f"{type(expr).__name__} of {expr.dtype} is not a scalar integer"
         return value
 
     def same(self, a: Expr, b: Expr) -> bool:

@@ -50,9 +50,9 @@ NEEDED = {
     "tir.InstrumentBoundCheckers": "the loops were made for these checks: nothing else keeps their accesses inside memory",
     "tir.CheckDataIndices": "indices that data decides were left to these checks, which tir.data_index asks for",
     "tir.AllowAliasing": "the arrays of a call would be taken not to overlap, although tir.noalias=False says that they may",
-    "tir.InjectRollingBuffer": "no later step knows rolling buffers",
-    "tir.InjectPrefetch": "no later step knows what is to be prefetched",
-    "tir.StorageFlatten": "no later step knows multi-dimensional buffers",
+    "tir.InjectRollingBuffer": "no later step handles rolling buffers",
+    "tir.InjectPrefetch": "no later step handles the marks of prefetch",
+    "tir.StorageFlatten": "no later step handles multi-dimensional buffers",
     "tir.InjectVirtualThread": "machine code has no virtual threads: their loops would be gone",
     "tir.RewriteUnsafeSelect": "a select computes both of its sides: one that may not be computed would read outside of its "
                                "memory",

@@ -222,7 +222,7 @@ class Schedule:
             return True
 
         def __call__(self, *args: Any, **named: Any) -> Any:
-            raise ArgumentTypeError("a schedule cannot be called: it says how to compute, and is not compiled yet",
+            raise ArgumentTypeError("a schedule cannot be called: it describes how to compute, and is not compiled yet",
                                     hint="f = tedsl.build(s, [A, B]), then f(a, b)")
 
     def _repr_html_(self) -> str:

@@ -39,7 +39,7 @@ def test_elements_that_are_those_of_one_thread():
     _, inner = s[B].split(B.op.axis[0], 4)
     s[B].bind(inner, thread)
     s[B].set_store_predicate(thread.var.equal(3))
-    with pytest.raises(LoweringError, match=r"(?s)nobody stores the elements of threadIdx\.x = 0 \(threadIdx\.x has its "
+    with pytest.raises(LoweringError, match=r"(?s)no thread stores the elements of threadIdx\.x = 0 \(threadIdx\.x has its "
                                             r"elements, by loop i\.inner\).*from: s\[B\]\.set_store_predicate"):
         tedsl.lower(s, [A, C])
     s[B].set_store_predicate(thread.var < 4)
@@ -79,7 +79,7 @@ def test_blocks_have_shared_memory_of_their_own():
     s[B].compute_at(s[C], outer)
     s[B].set_scope("shared")
     s[B].set_store_predicate(block.var.equal(0))
-    with pytest.raises(LoweringError, match=r"nobody stores the elements of blockIdx\.x = 1"):
+    with pytest.raises(LoweringError, match=r"no thread stores the elements of blockIdx\.x = 1"):
         tedsl.lower(s, [A, C])
 
 

@@ -41,7 +41,7 @@ def test_a_store_predicate_over_virtual_threads(rows):
     np.testing.assert_array_equal(b, 1)
     s[B].set_store_predicate(thread.var % 2 < 1)
     if rows > 1:
-        with pytest.raises(LoweringError, match="nobody stores the elements of vthread = 1 "):
+        with pytest.raises(LoweringError, match="no thread stores the elements of vthread = 1 "):
             tedsl.lower(s, [A, B])
 
 

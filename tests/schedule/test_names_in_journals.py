@@ -106,7 +106,7 @@ def test_several_variables_of_one_name():
     s[C].specialize(n % 4 == 0)
     te.create_schedule(C.op).replay(s.journal)  # these very variables
     for journal in (s.journal, Journal.from_json(s.journal.to_json())):
-        with pytest.raises(ArgumentError, match="the journal speaks of n, and several variables here have that name"):
+        with pytest.raises(ArgumentError, match="the journal refers to n, and several variables here have that name"):
             built()[1].replay(journal)
 
 

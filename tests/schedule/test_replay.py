@@ -82,7 +82,7 @@ def test_a_refused_directive_takes_back_those_before_it(matmul, state):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("s[Nobody].compute_root()", "speaks of Nobody"),
+    ("s[Nobody].compute_root()", "refers to Nobody"),
     ("s[D].split(s[D].op.axis[9], factor=8)", "has 2 entries here, and number 9, counted from 0"),
     ("a, b = s[D].fuse(s[D].op.axis[0], s[D].op.axis[1])", "it makes 1 and names 2"),
     ("s[D].split()", "missing"),
@@ -260,7 +260,7 @@ def test_conditions_over_variables_that_no_input_has(where):
     assert str(tedsl.lower(again, [A, flag, n, C])) == str(tedsl.lower(s, [A, flag, n, C]))
 
 
-# --- what a journal speaks of on another schedule ----------------------------------------------------------------------
+# --- what a journal refers to on another schedule ----------------------------------------------------------------------
 
 def _extern(A, n):
     return te.extern((n, 8), [A], lambda ins, outs: tedsl.tir.call_packed("f", ins[0], outs[0], n), name="X", dtype="float32")
@@ -322,7 +322,7 @@ def test_a_variable_that_only_a_statement_has():
     other, C2, flag2 = program("flag")
     other.replay(Journal.from_json(s.journal.to_json()))
     assert other[C2].versions[0].condition.a is flag2
-    with pytest.raises(ArgumentError, match="the journal speaks of flag, and nothing here has that name"):
+    with pytest.raises(ArgumentError, match="the journal refers to flag, and nothing here has that name"):
         program("other")[0].replay(Journal.from_json(s.journal.to_json()))
 
 

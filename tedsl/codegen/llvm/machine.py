@@ -166,7 +166,7 @@ def check_symbols(image: bytes, declared: set[str]) -> None:
     """
     foreign = sorted(set(undefined_symbols(image)) - declared - _LIBC)
     if foreign:
-        raise InternalError(f"the object calls {', '.join(foreign)}, which nobody asked for: "
+        raise InternalError(f"the object calls {', '.join(foreign)}, which the module does not declare: "
                             "an operation that the target lacks must be written out")
 
 

@@ -80,7 +80,7 @@ def _run_freely(threads: list[Thread], reverse: bool, evaluate: Evaluate) -> Non
         if not waiting:
             return
         if len(waiting) != len(threads) or len({r.number for r in waiting}) != 1:
-            raise InternalError(f"{len(waiting)} of {len(threads)} threads wait at a barrier that the others do not come to")
+            raise InternalError(f"{len(waiting)} of {len(threads)} threads wait at a barrier that the others do not reach")
         answers = _answers([r for k in order if (r := requests[k]) is not None], evaluate)
 
 

@@ -90,7 +90,7 @@ def launch(c: StmtCompiler, s: AttrStmt) -> None:
         if isinstance(node, AttrStmt) and is_launch(node):
             axes.append(node.node)
             if node.node.thread_tag not in TAGS:
-                raise InternalError(f"the interpreter knows no threads {node.node.thread_tag!r}")
+                raise InternalError(f"the interpreter does not support threads {node.node.thread_tag!r}")
             if node.node.thread_tag not in counts:
                 counts[node.node.thread_tag] = c.named("count", c.value(node.value, True))
     tags = [tag for tag in TAGS if tag in counts]

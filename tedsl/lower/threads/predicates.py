@@ -119,7 +119,7 @@ def _check_all_stored(plan: StagePlan, condition: Expr, threads: Sequence[_Threa
     else:
         left_out = None
     of = "; ".join(f"{thread.var.name} has {thread.fixed}" for thread in threads if thread.fixed)
-    example = "" if not left_out else f": nobody stores the elements of {left_out}" if of else ": it holds for no thread"
+    example = "" if not left_out else f": no thread stores the elements of {left_out}" if of else ": it holds for no thread"
     raise LoweringError(
         f"the store predicate of {plan.name}, {shown(plan.stage.store_predicate)}, is not shown to leave every element to some "
         f"thread{example}" + (f" ({of})" if of else ""),

@@ -32,7 +32,7 @@ def reduction_parts(stmt: Evaluate) -> tuple[tuple[Expr, ...], list[Var], set[Va
     args = stmt.value.args
     count = build.as_int(args[0])
     if count is None or len(args) < 2 + 2 * count:
-        raise LoweringError(f"{shown(stmt.value)} has not the arguments count, values, condition, results, threads")
+        raise LoweringError(f"{shown(stmt.value)} does not have the arguments count, values, condition, results, threads")
     places, threads = args[2 + count:2 + 2 * count], args[2 + 2 * count:]
     if not all(isinstance(arg, Var) for arg in places):
         raise LoweringError(f"the results of {shown(stmt.value)} are data pointers")

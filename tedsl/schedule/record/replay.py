@@ -103,7 +103,7 @@ class _Player:
         if symbols:
             raise _several(name)
         names = ", ".join(stage.name for stage in self.schedule.state.stages)
-        raise ArgumentError(f"the journal speaks of {name}, and {'several stages have' if stages else 'nothing here has'} "
+        raise ArgumentError(f"the journal refers to {name}, and {'several stages have' if stages else 'nothing here has'} "
                             "that name", hint=f"replay it on a schedule of the same operations; the stages here: {names}")
 
     def _of_here(self, kept: Expr) -> Expr:
@@ -131,5 +131,5 @@ class _Player:
 
 
 def _several(name: str) -> ArgumentError:
-    return ArgumentError(f"the journal speaks of {name}, and several variables here have that name",
+    return ArgumentError(f"the journal refers to {name}, and several variables here have that name",
                          hint="give the variables of the program different names: te.size_var(...)")

@@ -127,7 +127,7 @@ def test_a_barrier_that_only_some_threads_come_to_is_refused(condition):
     for step in (insert_barriers, lower_threads):
         with pytest.raises(LoweringError, match=r"the barrier tvm_storage_sync stands under the condition"):
             step(func)
-    with pytest.raises(InternalError, match=r"wait at a barrier that the others do not come to"):
+    with pytest.raises(InternalError, match=r"wait at a barrier that the others do not reach"):
         run(func, [whole_numbers(64), np.zeros(64, "float32")])
 
 

@@ -68,7 +68,7 @@ def depthwise_conv2d_NCHWc(Input: te.Tensor, Filter: te.Tensor, stride: Any, pad
     outer, one, kernel_h, kernel_w, single, out_block = Filter.shape
     channels, results = as_int(chunks * block), as_int(outer * out_block)
     if differ(one, 1) or differ(single, 1) or channels is None or results is None or not channels or results % channels:
-        raise ShapeError(f"{where}: {Input.name} {shown(Input.shape)} has not channels for {Filter.name} {shown(Filter.shape)}",
+        raise ShapeError(f"{where}: {Input.name} {shown(Input.shape)} does not fit {Filter.name} {shown(Filter.shape)}",
                          hint="the kernel is (out chunks, 1, height, width, 1, out block), a multiple of the channels")
     w, multiplier = windows([kernel_h, kernel_w], stride, padding, dilation, where), results // channels
     padded = pad_space(Input, "NCHWc", w)

@@ -118,7 +118,7 @@ def _sum_of(row: Sequence[Fraction], element: Callable[[int], Any], dtype: str) 
 def _square(height: Any, width: Any, where: str) -> int:
     one, other = as_int(height), as_int(width)
     if one is None or one != other:
-        raise ArgumentError(f"{where}: the window is {height!r} x {width!r}", hint="winograd wants a square; use conv2d")
+        raise ArgumentError(f"{where}: the window is {height!r} x {width!r}", hint="winograd needs a square window; use conv2d")
     return one
 
 
@@ -172,7 +172,7 @@ def _winograd(operator: str, data: te.Tensor, weight: te.Tensor, strides: Any, p
     require_channels(extents["C"], inputs, outputs, 1, (data, weight), where)
     w = windows([r, r], strides, padding, dilation, where)
     if w.strides != (1, 1) or w.dilation != (1, 1):
-        raise ArgumentError(f"{where}: strides are {w.strides} and dilation {w.dilation}", hint="winograd wants 1; use conv2d")
+        raise ArgumentError(f"{where}: strides are {w.strides} and dilation {w.dilation}", hint="winograd needs 1; use conv2d")
     height, width = w.results([extents["H"], extents["W"]], where)
     tiles = (height + (m - 1)) // m, (width + (m - 1)) // m
     before = {"H": w.before[0], "W": w.before[1]}
