@@ -109,6 +109,24 @@ def test_an_index_of_1200_nested_floormods_is_lowered():
     assert tedsl.lower(*indexed(lambda e, k: (e * 7 + k) % 97, 1200))
 
 
+def test_a_value_in_both_sides_of_forty_vector_choices_builds_at_once():
+    """Each load has 2**40 masks; beyond a thousand the lanes run one after the other."""
+    a = te.placeholder((1024,), name="A")
+
+    def formula(i):
+        value = a[i]
+        for k in range(40):
+            value = tir.if_then_else(i > k, value + a[i - k], value * 2.0)
+        return value
+
+    b = te.compute((1024,), formula, name="B")
+    s = te.create_schedule(b.op)
+    s[b].vectorize(s[b].split(b.op.axis[0], factor=16)[1])
+    begin = time.process_time()
+    tedsl.build(s, [a, b])
+    assert time.process_time() - begin < 5
+
+
 # --- any program ---
 
 

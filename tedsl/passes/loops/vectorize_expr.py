@@ -40,6 +40,7 @@ from tedsl.passes.facts.conjunctions import mask_parts, without_likely
 
 ELEMENTWISE = frozenset(Op.get(f"tir.{name}") for name in (
     *MATH_UNARY, *MATH_BINARY, *CLASSIFY, *BITS_UNARY, *BITS_BINARY, "fma", "reinterpret"))
+MOST_MASKS = 1000  # of choices, after which lanes run serially: a value in both sides of n nested choices has 2**n masks
 _OPPOSITE: dict[type[Expr], Any] = {LT: GE, LE: GT, GT: LE, GE: LT}
 
 
@@ -103,6 +104,8 @@ class LaneExpressions:
     def _masks(self, node: Call, mask: Expr | None) -> tuple[Expr | None, Expr | None]:
         key = (node, mask)
         if key not in self._branch_masks:
+            if len(self._branch_masks) >= MOST_MASKS:
+                raise NotVectorizable("choices within both sides of choices")
             condition = without_likely(self._done[(node.args[0], mask)])
             both = (mask, mask) if condition.dtype.lanes == 1 else (
                 self.both(mask, condition), self.both(mask, opposite(condition)))
