@@ -59,7 +59,8 @@ class StandIn:
         if assumed is not func:
             compact = entry.KernelSymbol(f"{func.name}.compact.kernel", tuple(kernel_arguments(assumed)[pointers:]))
             source += self._version(func.name + ".compact", compact, 2, pointers, status)
-        source += entry.entry_source(self.signature, general, compact, array_layout(), release=release)
+        entry_point = entry.entry_source(self.signature, general, compact, array_layout(), release=release)
+        source += entry.disjoint_source([entry_point]) + entry_point
         source = entry.declarations(source) + "@seen = global [32 x i64] zeroinitializer\n" + source
         jit.initialize()
         machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="small")

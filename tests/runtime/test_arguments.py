@@ -194,6 +194,19 @@ def test_partial_overlap(add):
     refuses(add, (data[:8], f32(8), data[4:]), "overlaps argument 1")
 
 
+def test_many_outputs_are_compared_in_loops_with_all_arrays():
+    """Each output with each array behind it and with the inputs, which come first here; inputs may be one array."""
+    names = [f"A{k}" for k in range(20)]
+    many = StandIn(function(*(array(name, 4) for name in names), outputs=names[2:], name="many"))
+    arrays = [f32(4) for _ in names]
+    arrays[1] = arrays[0]
+    accepted(many, *arrays)
+    for first, second in ((2, 19), (0, 19), (18, 19), (1, 2), (2, 3)):
+        given = list(arrays)
+        given[second] = given[first]
+        refuses(many, given, "overlaps")
+
+
 @pytest.mark.parametrize("value, shown", [
     (None, "None"), (1.5, "float 1.5"), ([0.0] * 8, "list"), ("x", "str"), (object(), "object")])
 def test_what_is_no_array(add, value, shown):

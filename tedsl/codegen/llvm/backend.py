@@ -204,7 +204,8 @@ def _image(written: Written, quick: bool) -> Image:
     entries = [] if layout is None else [
         entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
                            release=k.runs_long) for k in kernels]
-    whole = "\n".join([written.source, entry.declarations(written.source) if entries else "", *calls, *entries])
+    declarations = entry.declarations(written.source) if entries else ""
+    whole = "\n".join([written.source, declarations, entry.disjoint_source(entries), *calls, *entries])
     code = object_code(written.optimized(whole), target, effort=0 if quick else 3, imported=bool(written.imports))
     return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,
                  None if layout is None else astuple(layout), written.imports.objects, process_functions(written.imports, code),

@@ -1,9 +1,11 @@
 """Entry points of kernels in LLVM IR: functions that check the arguments of a call and run the version of the kernel that fits.
 
-`checks.py` emits the checks, for any kind of caller; `numpy_arrays.py` the entry point for Python, which reads numpy arrays.
+`checks.py` emits the checks, for any kind of caller; `numpy_arrays.py` the entry point for Python, which reads numpy arrays;
+`disjoint.py` compares the bounds of many arrays.
 """
 
+from tedsl.codegen.llvm.entry.disjoint import disjoint_source
 from tedsl.codegen.llvm.entry.numpy_arrays import declarations, entry_source
 from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source
 
-__all__ = ["KernelSymbol", "call_source", "declarations", "entry_source"]
+__all__ = ["KernelSymbol", "call_source", "declarations", "disjoint_source", "entry_source"]

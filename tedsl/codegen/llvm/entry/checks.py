@@ -214,7 +214,11 @@ class Checks(Writer, ABC):
         tensors = dict(self.sig.tensors())
         if len(tensors) < 2 or not any(p.written for p in tensors.values()):
             return
-        bounds = {k: self.bounds(k, p, strides.get(k)) for k, p in tensors.items()}
+        self.compare({k: self.bounds(k, p, strides.get(k)) for k, p in tensors.items()}, strides)
+
+    def compare(self, bounds: dict[int, tuple[str, str]], strides: dict[int, list[str]]) -> None:
+        """Requires that of the arrays with these `bounds` no output meets another one."""
+        tensors = dict(self.sig.tensors())
         for k, param in tensors.items():
             for other, beside in tensors.items():
                 if param.written and other != k and (other > k or not beside.written) and self.may_meet(k, other):

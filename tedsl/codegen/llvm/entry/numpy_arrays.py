@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tedsl.codegen.llvm.abi import argument_type
 from tedsl.codegen.llvm.entry.checks import Checks, Words
+from tedsl.codegen.llvm.entry.disjoint import MOST_PAIRS, SYMBOL
 from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
 from tedsl.codegen.llvm.types import global_name
 from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
@@ -87,6 +88,18 @@ class _Entry(Checks):
         self.lines.append(f"  br i1 {self.all_of(self.conditions)}, label %{label}, label %slow")
         self.start(label)
         self.conditions = []
+
+    def compare(self, bounds: dict[int, tuple[str, str]], strides: dict[int, list[str]]) -> None:
+        outputs = [k for k, param in self.sig.tensors() if param.written]
+        if len(outputs) * len(bounds) <= MOST_PAIRS:
+            super().compare(bounds, strides)
+            return
+        table = self.assign(f"alloca [{2 * len(bounds)} x ptr], align 8")
+        addresses = [address for k in sorted(bounds, key=lambda k: k not in outputs) for address in bounds[k]]
+        for place, address in enumerate(addresses):
+            slot = self.assign(f"getelementptr ptr, ptr {table}, i64 {place}")
+            self.lines.append(f"  store ptr {address}, ptr {slot}, align 8")
+        self.require(f"call i1 {SYMBOL}(ptr {table}, i64 {len(outputs)}, i64 {len(bounds)})")
 
     # --- the function, top to bottom ---
 
