@@ -72,8 +72,8 @@ def call_extern(dtype: object, func_name: str, *args: Any) -> Expr:
 
     A function of the module that is built goes before one of C: `build([f, g])`, in f `tir.call_extern("int32", "g",
     A.access_ptr("rw"), n)` with the data pointers of its arrays and then every number that it takes, also of shapes and
-    strides. Nothing but their number, kinds and dtypes is checked. The value is what g returns (`tir.ret`), else 0; a failure
-    of g is one of f. Recursion is refused.
+    strides. Nothing but their number, kinds and dtypes is checked; what g writes may not overlap another array of the call. The
+    value is what g returns (`tir.ret`), else 0; a failure of g is one of f. Recursion is refused.
     """
     return _named("tir.call_extern", dtype, func_name, args)
 

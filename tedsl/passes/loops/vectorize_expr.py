@@ -35,7 +35,7 @@ from tedsl.ir.expr import (
     Sub,
     Var,
 )
-from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CLASSIFY, IF_THEN_ELSE, LIKELY, MATH_BINARY, MATH_UNARY, Op
+from tedsl.ir.ops import BITS_BINARY, BITS_UNARY, CALL_PURE_EXTERN, CLASSIFY, IF_THEN_ELSE, LIKELY, MATH_BINARY, MATH_UNARY, Op
 from tedsl.passes.facts.conjunctions import mask_parts, without_likely
 
 ELEMENTWISE = frozenset(Op.get(f"tir.{name}") for name in (
@@ -124,6 +124,8 @@ class LaneExpressions:
             return self._load(node, mask)
         if isinstance(node, Call) and node.op is IF_THEN_ELSE:
             return self._if_then_else(node, mask)
+        if mask is not None and isinstance(node, Call) and node.op is CALL_PURE_EXTERN:
+            raise NotVectorizable("a function that may fail, where no lane may need it")
         old: list[Any] = node.child_nodes()
         new = [self._done[(child, mask)] for child in old]
         if all(a is b for a, b in zip(new, old)):

@@ -124,6 +124,61 @@ def test_a_pure_call_in_a_vectorized_loop_is_made_lane_by_lane():
     np.testing.assert_array_equal(e, np.arange(8, dtype="float32") ** 3)
 
 
+ROOT_OF = te.var("x", "float32")
+
+
+def root(ib):
+    """The square root of x, which is asserted to be at least 0."""
+    ib.emit(lambda body: tir.AssertStmt(ROOT_OF >= 0.0, tir.StringImm("x is at least 0"), body))
+    ib.emit(tir.ret(te.sqrt(ROOT_OF)))
+
+
+@pytest.mark.parametrize("value", [lambda e, i: e[i], lambda e, i: e[0]])
+def test_a_call_of_a_side_that_no_lane_takes_is_not_made(value):
+    eight = tir.decl_buffer((8,), "float32", "E")
+
+    def f(ib, e):
+        with ib.for_range(0, 8, "i", kind="vectorize") as i:
+            e[i] = tir.if_then_else(e[i] >= 0.0, tir.call_pure_extern("float32", "root", value(e, i)), 0.0)
+    functions = [written("f", f, eight), written("root", root, scalars=(ROOT_OF,))]
+    both(functions, np.full(8, -1, "float32"))
+    both(functions, np.arange(8, dtype="float32"))
+
+
+def test_lanes_that_a_condition_selects_make_no_call():
+    eight = tir.decl_buffer((8,), "float32", "E")
+    lanes = tir.Ramp(tir.const(0), tir.const(1), 8)
+    loaded = tir.Load("float32x8", eight.data, lanes)
+    called = tir.call_pure_extern("float32x8", "root", loaded)
+    chosen = tir.Call("float32x8", "tir.if_then_else", [loaded > tir.Broadcast(tir.const(1.0), 8), called, loaded])
+    f = written("f", lambda ib, e: ib.emit(tir.Store(eight.data, chosen, lanes)), eight)
+    refused(lambda: tedsl.build([f, written("root", root, scalars=(ROOT_OF,))]),
+            "f calls root on the lanes that a vector of conditions selects", "hint: write the condition and the call",
+            error=LoweringError)
+
+
+def test_a_schedule_computes_by_a_function_beside_it():
+    P = te.placeholder((21,), name="P")
+    Q = te.compute((21,), lambda i: te.if_then_else(P[i] > 0.0, tir.call_pure_extern("float32", "root", P[i]), P[i]), name="Q")
+    s = te.create_schedule(Q.op)
+    outer, inner = s[Q].split(Q.op.axis[0], factor=8)
+    s[Q].vectorize(inner)
+    s[Q].parallel(outer)
+    p, q = np.arange(-10, 11, dtype="float32"), np.zeros(21, "float32")
+    tedsl.build([tedsl.lower(s, [P, Q]), written("root", root, scalars=(ROOT_OF,))])(p, q)
+    np.testing.assert_array_equal(q, np.where(p > 0, np.sqrt(np.abs(p)), p))
+
+
+def test_a_failed_assertion_in_a_parallel_loop_is_the_callers():
+    def f(ib, a):
+        with ib.for_range(0, m, "i", kind="parallel") as i:
+            a[i] = tir.call_extern("float32", "root", a[i])
+    module = tedsl.build([written("f", f, A), written("root", root, scalars=(ROOT_OF,))])
+    for _ in range(5):
+        refused(lambda: module["f"](np.arange(64, -64, -1).astype("float32")), "f: in root: x is at least 0",
+                error=ArgumentError)
+
+
 def test_a_function_of_the_module_goes_before_one_of_c():
     v = te.var("v", "float32")
     cbrtf = written("cbrtf", lambda ib: ib.emit(tir.ret(v + 1.0)), scalars=(v,))

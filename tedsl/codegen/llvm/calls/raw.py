@@ -13,12 +13,16 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import ERROR, fail_unless, in_argument_type
 from tedsl.codegen.llvm.types import global_name, register_type
 from tedsl.codegen.llvm.values.convert import convert
+from tedsl.errors import LoweringError
 from tedsl.ir.dtype import FLOAT32, VOID, DType
 from tedsl.ir.expr import Call
 
 
 def emit_raw(out: Emitter, e: Call, called: Callee) -> str:
     """Emits the call, one per lane for vectors, and returns its value: the number that the function returns, else 0."""
+    if out.mask is not None:  # a lane that is off must not make the function fail
+        raise LoweringError(f"{out.function.owner} calls {called.func.name} on the lanes that a vector of conditions selects",
+                            hint="write the condition and the call for one element: a vectorized loop makes lanes")
     args = [(arg, out.value(arg)) for arg in e.args[1:]]
     if e.dtype.lanes == 1:
         return _one_call(out, e.dtype, called, [(arg.dtype, value) for arg, value in args])
