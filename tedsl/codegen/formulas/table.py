@@ -35,6 +35,11 @@ MAX_ULP: dict[str, tuple[float, float]] = {
 }
 
 
+def has_function(name: str) -> bool:
+    """Tells whether there is a function `name`, given without the prefix tir."""
+    return name in DOUBLE or name in TRIGONOMETRIC or name in BINARY or name == "rsqrt"
+
+
 def formula(name: str, bits: int, out: FunctionBody, arguments: list[Value]) -> Value:
     """Writes the function `name` of float32 or float64, by its own formula or that of float64, and returns its value."""
     if name == "rsqrt":

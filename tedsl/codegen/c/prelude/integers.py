@@ -112,6 +112,18 @@ int32_t tedsl_clz_$S($T a)
 }
 """
 
+# a * b in 128 bits.
+ALONE = {"wide_product": """
+void tedsl_wide_product(uint64_t a, uint64_t b, uint64_t *high, uint64_t *low)
+{
+    const uint64_t a0 = a & 0xFFFFFFFFu, a1 = a >> 32, b0 = b & 0xFFFFFFFFu, b1 = b >> 32;
+    const uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
+    const uint64_t other = a0 * b1 + (middle & 0xFFFFFFFFu);
+    *high = a1 * b1 + (middle >> 32) + (other >> 32);
+    *low = a * b;
+}
+"""}
+
 
 def _text(template: str, of: DType, **more: str) -> str:
     """Fills a template in. T: the type; U: unsigned of its width; W: unsigned that is not promoted to int, which may overflow.

@@ -14,7 +14,7 @@ PREFIX = "tedsl_"
 _BY_SUFFIX = {suffix(dtype(name)): dtype(name) for name in KNOWN}
 # Of one dtype, which ends the name: tedsl_add_i32.
 _OF_ONE: dict[str, Callable[[DType], str]] = {**integers.TEXTS, **floats.TEXTS}
-_ALONE: dict[str, str] = {**halves.TEXTS, **conversions.ALONE}
+_ALONE: dict[str, str] = {**halves.TEXTS, **conversions.ALONE, **integers.ALONE}
 
 
 def helper_name(operation: str, *dtypes: DType) -> str:

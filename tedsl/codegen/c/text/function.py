@@ -17,15 +17,15 @@ def finished(out: Emitter, header: str, parameters: list[str]) -> list[str]:
 
     parameters: their names, of which those that are not used are said to be so.
     """
-    lines = out.blocks[0].lines
-    counts = Counter(word for line in lines for word in _WORD.findall(line))
-    lines = _without_unused(lines, counts)
-    unused = [f"    (void){name};" for name in parameters if not counts[name]]
+    lines = without_unused(out.blocks[0].lines)
+    used = {word for line in lines for word in _WORD.findall(line)}
+    unused = [f"    (void){name};" for name in parameters if name not in used]
     return [header, "{", *unused, *("    " + line if line else line for line in lines), "}"]
 
 
-def _without_unused(lines: list[str], counts: Counter[str]) -> list[str]:
-    """Drops constants that no other line uses, and then those that only they used."""
+def without_unused(lines: list[str]) -> list[str]:
+    """Returns `lines` without the constants that no other line uses, and then those that only they used."""
+    counts = Counter(word for line in lines for word in _WORD.findall(line))
     kept: list[str] = []
     for line in reversed(lines):
         match = _CONSTANT.fullmatch(line) or _ARRAY.fullmatch(line)

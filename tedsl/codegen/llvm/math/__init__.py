@@ -1,5 +1,5 @@
-"""Mathematical functions on scalars and vectors as LLVM text: formulas over `lanes.FunctionBody`, listed in `table`."""
+"""Mathematical functions on scalars and vectors as LLVM text: formulas of `codegen/formulas`, listed in `table`."""
 
-from tedsl.codegen.llvm.math.table import MathFunction, has_function, math_function
+from tedsl.codegen.llvm.math.table import MathFunction, math_function
 
-__all__ = ["MathFunction", "has_function", "math_function"]
+__all__ = ["MathFunction", "math_function"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tedsl.codegen.formulas.language import Value
-from tedsl.codegen.formulas.table import BINARY, DOUBLE, LIBM, MAX_ULP, SINGLE, TRIGONOMETRIC, formula
+from tedsl.codegen.formulas.table import BINARY, LIBM, MAX_ULP, SINGLE, TRIGONOMETRIC, formula
 from tedsl.codegen.llvm.math import trigonometric
 from tedsl.codegen.llvm.math.function_body import LLVMBody
 from tedsl.errors import InternalError
@@ -24,11 +24,6 @@ class MathFunction:
     text: str
     needs: tuple[tuple[str, str], ...] = ()
     external: tuple[str, ...] = ()  # symbols of the C library
-
-
-def has_function(name: str) -> bool:
-    """Tells whether `math_function` knows `name`, given without the prefix tir."""
-    return name in DOUBLE or name in TRIGONOMETRIC or name in BINARY or name == "rsqrt"
 
 
 def math_function(name: str, dtype: DType, *, fma: bool) -> MathFunction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tedsl.codegen.formulas.table import has_function
 from tedsl.codegen.llvm.branch import emit_if_then_else
 from tedsl.codegen.llvm.calls.packed import emit_own_packed
 from tedsl.codegen.llvm.calls.raw import emit_raw
@@ -11,7 +12,7 @@ from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.expr import constant_of
 from tedsl.codegen.llvm.indices.forms import scale
 from tedsl.codegen.llvm.loads_stores import address, buffer_info
-from tedsl.codegen.llvm.math import has_function, math_function
+from tedsl.codegen.llvm.math import math_function
 from tedsl.codegen.llvm.outside.callbacks import emit_packed
 from tedsl.codegen.llvm.outside.extern import emit_c_function
 from tedsl.codegen.llvm.outside.imported_call import emit_imported
