@@ -1,0 +1,101 @@
+"""Operators on other processors, under qemu: the bits of x86-64 with fma where the order of sums is the same, else close."""
+
+import os
+import struct
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl.target import Target
+from tests.cross.machines import MACHINES
+from tests.cross.operators import CASES
+
+pytestmark = pytest.mark.skipif(not os.environ.get("TEDSL_CROSS"), reason="TEDSL_CROSS is not set: .ci/cross runs these")
+CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+CLOSE = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-12}
+
+
+def encoded(calls):
+    """The file of calls: for each a symbol and its arrays."""
+    out = bytearray(struct.pack("<q", len(calls)))
+
+    def put(data):
+        out.extend(data)
+        out.extend(bytes(-len(data) % 8))
+
+    for symbol, arrays in calls:
+        out.extend(struct.pack("<q", len(symbol)))
+        put(symbol.encode())
+        out.extend(struct.pack("<q", len(arrays)))
+        for a in arrays:
+            out.extend(struct.pack(f"<{4 + a.ndim}q", CODES[a.dtype.kind], 8 * a.itemsize, a.ndim, *a.shape, a.nbytes))
+            put(a.tobytes())
+    return bytes(out)
+
+
+def results(data, calls):
+    """The arrays after each call, from the file of results."""
+    at = 0
+    for symbol, arrays in calls:
+        status, size = struct.unpack_from("<qq", data, at)
+        message = data[at + 16:at + 16 + size].decode()
+        assert status == 0, f"{symbol}: {status} {message}"
+        at += 16 + size
+        after = []
+        for a in arrays:
+            size, = struct.unpack_from("<q", data, at)
+            after.append(np.frombuffer(data[at + 8:at + 8 + size], a.dtype).reshape(a.shape))
+            at += 8 + size
+        yield symbol, after
+    assert at == len(data)
+
+
+def arguments(func):
+    """Zeros for each output of a function, by its signature."""
+    return [np.zeros([int(n) for n in buffer.shape], str(buffer.dtype)) for buffer in func.buffers]
+
+
+def built(target, cases):
+    """The module of `cases` for `target`, and each function's name with its arrays before the call."""
+    funcs = {case.name: case.lower(target)[case.name] for case in cases}
+    calls = []
+    for case in cases:
+        arrays = case.arrays()
+        calls.append((case.name, [*arrays, *arguments(funcs[case.name])[len(arrays):]]))
+    return tedsl.build(list(funcs.values()), target=target), calls
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What the functions compute on x86-64 with fma."""
+    target = "llvm -mcpu=haswell"
+    if not Target(target).runs_here:
+        pytest.skip("this machine has no fma to compare with")
+    module, calls = built(target, CASES)
+    for name, arrays in calls:
+        module[name](*arrays)
+    return {name: arrays for name, arrays in calls}
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_operators_compute_what_they_compute_here(machine, expected, tmp_path):
+    if machine.missing():
+        pytest.skip(f"not installed: {', '.join(machine.missing())}")
+    cases = [case for case in CASES if machine.exact or not case.scheduled]
+    module, calls = built(machine.target, cases)
+    module.export_library(tmp_path / "kernels.h", prefix="k")
+    module.export_library(tmp_path / "libkernels.so", prefix="k")
+    runner = machine.build_runner(tmp_path)
+    (tmp_path / "calls").write_bytes(encoded([(f"k_{name}", arrays) for name, arrays in calls]))
+    machine.run(str(runner), str(tmp_path / "libkernels.so"), str(tmp_path / "calls"), str(tmp_path / "results"))
+    scheduled = {case.name for case in cases if case.scheduled}
+    different = []
+    for (name, _), (_, after) in zip(calls, results((tmp_path / "results").read_bytes(), calls)):
+        for got, wanted in zip(after, expected[name]):
+            if got.dtype.kind == "f" and (name in scheduled or not machine.exact):
+                np.testing.assert_allclose(got, wanted, CLOSE[str(got.dtype)], CLOSE[str(got.dtype)], err_msg=name)
+            elif got.tobytes() != wanted.tobytes():
+                different.append((name, int((got != wanted).sum()), got.size))
+    assert different == [], f"{machine.name}: bits differ"
+    print(f"{machine.name}: {len(calls)} functions, {(tmp_path / 'libkernels.so').stat().st_size} bytes")
