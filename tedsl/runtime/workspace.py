@@ -8,9 +8,35 @@ which kernels turn into a MemoryError.
 from __future__ import annotations
 
 
-def workspace_source() -> str:
-    """Returns the IR of `tedsl_workspace_alloc(bytes)` and `tedsl_workspace_free(pointer)`."""
-    return _SOURCE
+def workspace_source(size_type: str = "i64") -> str:
+    """Returns the IR of `tedsl_workspace_alloc(bytes)` and `tedsl_workspace_free(pointer)`.
+
+    size_type: C's size_t on the machine, i64 or i32; the functions take 64 bits everywhere.
+    """
+    if size_type == "i64":
+        return _SOURCE
+    return _NARROW + _SOURCE.replace("declare i32 @posix_memalign(ptr, i64, i64)\n", "").replace(
+        "@posix_memalign(", "@memalign(").replace("@calloc(i64, i64)", "@calloc(i32, i32)").replace(
+        "@calloc(i64 1, i64 136)", "@calloc(i32 1, i32 136)")
+
+
+# Allocates on machines with addresses of 32 bits; 12 is ENOMEM.
+_NARROW = """
+declare i32 @posix_memalign(ptr, i32, i32)
+
+define internal i32 @memalign(ptr %out, i64 %alignment, i64 %bytes) {
+entry:
+  %fits = icmp ule i64 %bytes, 2147483647
+  br i1 %fits, label %try, label %fail
+try:
+  %a = trunc i64 %alignment to i32
+  %b = trunc i64 %bytes to i32
+  %error = call i32 @posix_memalign(ptr %out, i32 %a, i32 %b)
+  ret i32 %error
+fail:
+  ret i32 12
+}
+"""
 
 
 # A block is a header of 64 bytes, which holds the payload's size, and the payload: pointers to the payload go around.

@@ -33,12 +33,13 @@ class TargetKind:
 
 
 COMMON = ("keys", "device", "model", "libs", "tag", "host", "num-cores", "from_device", "runtime", "link-params", "system-lib")
-COUNTS = ("num-cores", "max_num_threads", "thread_warp_size", "max_threads_per_block")  # options that are numbers from 1 on
+# Options that are numbers from 1 on.
+COUNTS = ("num-cores", "vector-width", "max_num_threads", "thread_warp_size", "max_threads_per_block")
 _CPU = ("mcpu", "mattr", "mtriple", "mfloat-abi", "mabi", "opt-level", "fast-math", "executor", "interface-api", "unpacked-api")
 _GPU = ("arch", "mcpu", "max_num_threads", "thread_warp_size", "max_threads_per_block", "shared_memory_per_block",
         "registers_per_block", "max_shared_memory_per_block", "libs")
 KINDS = {k.name: k for k in (
-    TargetKind("llvm", ("cpu",), _CPU, backend="tedsl.codegen.llvm.backend:LLVMBackend"),
+    TargetKind("llvm", ("cpu",), (*_CPU, "vector-width"), backend="tedsl.codegen.llvm.backend:LLVMBackend"),
     TargetKind("c", ("cpu",), ("mcpu", "march", "mattr", "mtriple", *_CPU[3:], "cc", "math", "parallel", "vectors"),
                backend="tedsl.codegen.c.backend:CBackend", portable=True),
     TargetKind("cuda", ("cuda", "gpu"), _GPU, 1024, 32),

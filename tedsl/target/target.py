@@ -18,6 +18,8 @@ from tedsl.target.host import host
 from tedsl.target.kinds import COMMON, COUNTS, TargetKind, find_kind, kind_names, names_that_build
 from tedsl.target.stack import current_target, enter, leave
 
+_SYSTEMS = ("linux", "windows", "darwin", "none", "freebsd")
+
 
 class Target:
     """The machine to generate code for: `Target("llvm -mcpu=skylake-avx512")`, a dict `{"kind": "llvm", "mcpu": ...}`, or a
@@ -78,8 +80,15 @@ class Target:
 
     @functools.cached_property
     def triple(self) -> str:
-        """Architecture, vendor and system, as LLVM writes them; "unknown" for code that runs on any."""
-        return "unknown" if self.is_portable else self.mtriple or host().triple
+        """Architecture, vendor, system and environment, with the vendor filled in: LLVM ignores the environment of a triple
+        without one, as in arm-linux-gnueabihf. "unknown" for code that runs on any.
+        """
+        if self.is_portable:
+            return "unknown"
+        parts = self.mtriple.split("-")
+        if len(parts) == 3 and parts[1] in _SYSTEMS:
+            parts.insert(1, "unknown")
+        return "-".join(parts) or host().triple
 
     @functools.cached_property
     def arch(self) -> str:
@@ -115,7 +124,15 @@ class Target:
 
     @functools.cached_property
     def vector_bits(self) -> int:
-        """Width in bits of the widest vector registers that generated code uses."""
+        """Width in bits of the vector registers that generated code uses: the widest, or what -vector-width says.
+
+        SVE's registers have a width that only the processor knows. Without -vector-width the code uses their 128 bits that
+        NEON has; with it, it is code for processors of exactly that width.
+        """
+        return int(self.attrs.get("vector-width", self._widest))
+
+    @property
+    def _widest(self) -> int:
         if self.arch == "x86-64":
             return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
         if self.arch == "riscv64" and "v" in self.features:
@@ -139,11 +156,18 @@ class Target:
         """Tells whether one gather instruction is faster than one load per lane."""
         return "avx512f" in self.features
 
+    @property
+    def has_sve_width(self) -> bool:
+        """Tells whether the code uses SVE, for processors whose registers have `vector_bits` bits."""
+        return "sve" in self.features and self.arch == "aarch64" and self.vector_bits > 128
+
     def can_mask(self, dtype: DType) -> bool:
         """Tells whether loads and stores of vectors of `dtype` can be masked, which decides how masked tails are compiled."""
         bits = max(8, dtype.bits)
         if self.arch == "riscv64":
             return "v" in self.features
+        if self.has_sve_width:
+            return True
         if "avx512f" in self.features:
             return bits >= 32 or "avx512bw" in self.features
         return "avx2" in self.features and bits >= 32
@@ -325,9 +349,23 @@ def _check_features(target: Target) -> None:
         raise ArgumentError(f"-mattr={','.join(target.mattr)}: {target.arch} has no feature {unknown[0][1:]!r}",
                             hint=f"did you mean {' or '.join(near)}?" if near else
                             f"names are LLVM's: {some.get(target.arch, 'neon, vfp4')}, ...")
+    _check_width(target)
     if not target.mcpu:
         return
     known = CPUS.get(target.arch)
     if known is not None and target.mcpu not in known:
         raise ArgumentError(f"there is no processor {target.mcpu!r} for {target.arch}",
                             hint=f"choose one of {', '.join(sorted(known))}")
+
+
+def _check_width(target: Target) -> None:
+    """Refuses a -vector-width that no register of the target has."""
+    if "vector-width" not in target.attrs:
+        return
+    bits = target.vector_bits
+    most = 2048 if target.arch == "aarch64" and "sve" in target.features else target._widest
+    if bits < 64 or bits & (bits - 1) or bits > most:
+        raise ArgumentError(f"-vector-width={bits}: vectors of {target.arch} with these features have "
+                            + " or ".join(str(64 << k) for k in range(6) if 64 << k <= most) + " bits",
+                            hint="leave it out: the widest are used" if most < 2048 else
+                            "give the width of the processor's SVE")

@@ -46,6 +46,8 @@ ARM64, RISCV = "aarch64-linux-gnu", "riscv64-linux-gnu"
 MACHINES = [
     Machine("NEON", f"llvm -mtriple={ARM64}", ARM64, ("qemu-aarch64",)),
     Machine("SVE", f"llvm -mtriple={ARM64} -mattr=+sve", ARM64, ("qemu-aarch64", "-cpu", "max")),
+    Machine("SVE 256", f"llvm -mtriple={ARM64} -mattr=+sve -vector-width=256", ARM64,
+            ("qemu-aarch64", "-cpu", "max,sve-max-vq=2")),
     Machine("RV64GC", f"llvm -mtriple={RISCV}", RISCV, ("qemu-riscv64",)),
     Machine("RVV 128", f"llvm -mtriple={RISCV} -mattr=+v", RISCV,
             ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0")),

@@ -53,6 +53,11 @@ def parallel_rows(a: Any) -> Any:
     return te.compute(a.shape, lambda i, j: te.exp(a[i, j]) + i, name="rows")
 
 
+def through_a_workspace(a: Any) -> Any:
+    twice = te.compute((30_000,), lambda i: a[i % 100] * i, name="twice")  # more than stands on the stack
+    return te.compute((30_000,), lambda i: twice[i] + twice[29_999 - i], name="sums")
+
+
 F, D, H = "float32", "float64", "float16"
 CASES = [
     *(Case(f"math_{name}", getattr(topi, name), (((3, 129), F),), positive=name in ("log", "sqrt", "rsqrt")) for name in MATH),
@@ -67,7 +72,8 @@ CASES = [
          (((1, 6, 9, 9), F), ((6, 1, 3, 3), F))),
     Case("max_pool", lambda x: topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max"), (((1, 4, 9, 9), F),)),
     Case("avg_pool", lambda x: topi.nn.pool2d(x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "avg"), (((1, 4, 9, 9), F),)),
-    Case("sum", lambda x: topi.sum(x, axis=1), (((7, 131), F),)), Case("argmax", lambda x: topi.argmax(x, axis=1), (((7, 31), F),)),
+    Case("sum", lambda x: topi.sum(x, axis=1), (((7, 131), F),)),
+    Case("argmax", lambda x: topi.argmax(x, axis=1), (((7, 31), F),)),
     Case("cumsum", lambda x: topi.cumsum(x, axis=1), (((3, 37), "int64"),)), Case("sort", topi.sort, (((3, 29), F),)),
     Case("transpose", topi.transpose, (((5, 7, 3), "int16"),)), Case("concatenate", lambda a, b: topi.concatenate((a, b), 1),
                                                                       (((2, 3), F), ((2, 5), F))),
@@ -75,6 +81,7 @@ CASES = [
     Case("one_hot", lambda i: topi.one_hot(i, te.const(1, F), te.const(0, F), 5, -1, F), (((7,), "int32"),)),
     Case("cast_half", lambda a: topi.cast(topi.cast(a, H), D), (((301,), F),)),
     Case("resize", lambda x: topi.image.resize2d(x, [0.0] * 4, (7, 9), "NCHW", "linear"), (((1, 2, 5, 6), F),)),
+    Case("workspace", through_a_workspace, (((100,), F),)),
     Case("dense_tuned", topi.nn.dense, (((16, 64), F), ((32, 64), F)), scheduled=True),
     Case("softmax_tuned", topi.nn.softmax, (((33, 77), F),), scheduled=True),
     Case("conv_tuned", lambda x, w: topi.nn.relu(topi.nn.conv2d(x, w, 1, 1, 1)), (((1, 16, 14, 14), F), ((16, 16, 3, 3), F)),

@@ -75,7 +75,7 @@ def expected():
     module, calls = built(target, CASES)
     for name, arrays in calls:
         module[name](*arrays)
-    return {name: arrays for name, arrays in calls}
+    return dict(calls)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)

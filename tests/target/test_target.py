@@ -49,6 +49,9 @@ def test_options_are_read_from_text_and_from_a_dict():
     ("llvm -mtriple=riscv64-linux-gnu -mattr=+v", 128, True, "riscv64"),
     ("llvm -mtriple=riscv64-linux-gnu -mattr=+v,+zvl512b", 512, True, "riscv64"),
     ("llvm -mtriple=armv7a-linux-gnueabihf", 128, False, "arm"),
+    ("llvm -mtriple=aarch64-linux-gnu -mattr=+sve", 128, True, "aarch64"),
+    ("llvm -mtriple=aarch64-linux-gnu -mattr=+sve -vector-width=512", 512, True, "aarch64"),
+    ("llvm -mcpu=skylake-avx512 -vector-width=256", 256, True, "x86-64"),
     ("llvm -mtriple=arm-linux-gnueabihf -mcpu=cortex-a15", 128, True, "arm"),
 ])
 def test_vector_width_and_fma(name, bits, fma, arch):
@@ -74,6 +77,9 @@ def test_switching_a_feature_off_takes_what_stands_on_it():
 @pytest.mark.parametrize("wrong, words", [
     ("lvm", "no target kind 'lvm'.*llvm"), ("llvm -mcpv=haswell", "no option 'mcpv'.*mcpu"),
     ("llvm -mcpu=hasswell", "no processor 'hasswell'.*haswell"), ("llvm -mattr=avx2", r"no sign(.|\n)*\+avx2"),
+    ("llvm -mcpu=haswell -vector-width=512", "-vector-width=512: vectors of x86-64.*64 or 128 or 256 bits"),
+    ("llvm -mtriple=aarch64-linux-gnu -mattr=+sve -vector-width=96", "-vector-width=96.*1024 or 2048 bits"),
+    ("llvm -vector-width=many", "vector-width of a target is a whole number"),
     ("llvm -mtriple=riscv64-linux-gnu -mattr=+avx2", "riscv64 has no feature 'avx2'.*m, a, f, d, c, v"),
     ("llvm -mtriple=aarch64-linux-gnu -mattr=+sve22", "aarch64 has no feature 'sve22'.*did you mean sve2"),
     ("llvm -mtriple=riscv64-linux-gnu -mcpu=haswell", "no processor 'haswell' for riscv64.*spacemit-x60"),

@@ -58,6 +58,8 @@ def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str,
     module = ModuleText(target, TABLES, imports=imports or {}, callees=calls.callees)
     if target.arch == "x86-64":
         module.attributes = f'nounwind "prefer-vector-width"="{target.vector_bits}"'
+    elif target.has_sve_width:
+        module.attributes = f"nounwind vscale_range({target.vector_bits // 128},{target.vector_bits // 128})"
     if lines is not None:
         module.line_table = LineTable(*lines, module.add_metadata)
     kernels = [_emit_kernel(func, module, calls) for func in funcs]

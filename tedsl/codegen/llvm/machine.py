@@ -18,6 +18,8 @@ from tedsl.target.host import llvm_binding
 _lock = guarded_lock()  # LLVM's TargetMachines are not for several threads at once
 llvm_lock = _lock
 _LEFT_OUT = re.compile("^(attributes #.*) optnone", re.MULTILINE)
+_HELPER = re.compile("__aeabi_u?(l|i)div(mod)?|__aeabi_(u?l2[fd]|[fd]2u?lz|l(cmp|mul|lsl|lsr|asr))|__u?(div|mod)(mod)?di[34]|"
+                     "__(float(un)?di[sd]f|fix(uns)?[sd]fdi)")
 _LIBC = frozenset(("memset", "memcpy", "memmove"))  # LLVM writes calls of them for loops that fill or copy
 
 
@@ -160,11 +162,16 @@ def object_code(module: Any, target: Target, effort: int = 3, imported: bool = F
     return image
 
 
+def is_compiler_helper(name: str) -> bool:
+    """Tells whether `name` is a function of libgcc by which 32-bit ARM divides and converts integers of 64 bits."""
+    return bool(_HELPER.fullmatch(name))
+
+
 def check_symbols(image: bytes, declared: set[str]) -> None:
     """Raises InternalError if the object calls functions not in `declared`, as LLVM does for instructions that the target
     lacks.
     """
-    foreign = sorted(set(undefined_symbols(image)) - declared - _LIBC)
+    foreign = sorted({name for name in undefined_symbols(image) if not is_compiler_helper(name)} - declared - _LIBC)
     if foreign:
         raise InternalError(f"the object calls {', '.join(foreign)}, which the module does not declare: "
                             "an operation that the target lacks must be written out")

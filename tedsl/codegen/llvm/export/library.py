@@ -106,7 +106,7 @@ def make_library(image: Image, prefix: str) -> Library:
         texts.append(library_pool(target.triple.split("-")[0], prefix, BAD_VALUE))
         pool = tuple(f"{prefix}_{name}" for name in FUNCTIONS)
     if "tedsl_workspace_alloc" in used:
-        texts.append(workspace_source())
+        texts.append(workspace_source(size_type(target)))
     visible = {*_exports(functions), *pool, f"{prefix}_build"}
     module = optimize(source, target, vectorize=image.vectorize, unroll=image.unroll,
                       link=lambda into: _join(into, texts, visible, target))

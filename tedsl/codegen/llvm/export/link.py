@@ -74,6 +74,9 @@ def _command(target: Target, linker: str) -> Command:
 def _linkers(target: Target) -> Iterator[tuple[str, Callable[[], Command | None]]]:
     """Lists the linkers for `target` by name, in the order in which they are tried."""
     cross = "" if target.platform == host_target().platform else "-".join(_debian_triple(target.triple)) + "-"
+    if target.arch == "arm":  # its 64-bit division is in libgcc, which the compiler finds
+        yield "cc", lambda: _program(f"{cross}gcc" if cross else "cc", ("-nostdlib",), through_cc=True, behind=("-lgcc",))
+        return
     yield "ld", lambda: _program(f"{cross}ld", ())
     yield "cc", lambda: _program(f"{cross}gcc" if cross else "cc", ("-nostdlib",), through_cc=True)
     yield "ziglang", _ziglang
@@ -81,16 +84,18 @@ def _linkers(target: Target) -> Iterator[tuple[str, Callable[[], Command | None]
 
 def _debian_triple(triple: str) -> tuple[str, ...]:
     parts = triple.split("-")
-    return (parts[0], "linux", parts[-1] if parts[-1].startswith(("gnu", "musl")) else "gnu")
+    machine = "arm" if parts[0].startswith("arm") else parts[0]
+    return (machine, "linux", parts[-1] if parts[-1].startswith(("gnu", "musl")) else "gnu")
 
 
-def _program(name: str, options: Sequence[str], *, through_cc: bool = False) -> Command | None:
+def _program(name: str, options: Sequence[str], *, through_cc: bool = False,
+             behind: Sequence[str] = ()) -> Command | None:
     found = shutil.which(name)
     if found is None:
         return None
     if not through_cc:
         return lambda arguments: [found, *options, *arguments]
-    return lambda arguments: [found, *options, *_through_cc(arguments)]
+    return lambda arguments: [found, *options, *_through_cc(arguments), *behind]
 
 
 def _through_cc(arguments: list[str]) -> Iterator[str]:
