@@ -21,7 +21,7 @@ from tedsl.ir.calls.raw import raw_arguments
 from tedsl.ir.calls.returns import result_of
 from tedsl.ir.dtype import DType, wrap_integer
 from tedsl.ir.expr import Expr, Var
-from tedsl.ir.func import PrimFunc
+from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.interpreter import arithmetic
 from tedsl.ir.interpreter.expr import ExprCompiler
 from tedsl.ir.interpreter.external import External, caller
@@ -69,7 +69,7 @@ def evaluate(expr: Expr, env: Mapping[Any, Any] | None = None) -> Any:
 
 
 def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
-        external: Mapping[str, External] | None = None, module: Mapping[str, PrimFunc] | None = None) -> Any:
+        external: Mapping[str, External] | None = None, module: Mapping[str, PrimFunc] | IRModule | None = None) -> Any:
     """Runs `func` on numpy arrays and Python scalars in the order of its parameters; outputs are written in place.
 
     Returns the number that `func` returns, as a Python number; None if it returns nothing.

@@ -10,7 +10,7 @@ from tedsl.ir.expr import BufferLoad, Call, FloorDiv, IntImm, Let, Load, Not, Ra
 from tedsl.ir.iters import Range
 from tedsl.ir.node import set_field
 from tedsl.ir.ops import Op
-from tedsl.ir.stmt import Allocate, BufferRealize, BufferStore, Evaluate, For, IfThenElse, LetStmt, Store, seq
+from tedsl.ir.stmt import Allocate, BufferRealize, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, Store, seq
 from tedsl.ir.verify import verify
 from tedsl.ir.walk.substitute import fresh_copy
 from tests.ir.programs import F32, function, loop, row_sum, vector_buffer
@@ -76,6 +76,17 @@ def test_broken_programs(words):
         verify(function(loop(i, 8, CASES[words]), A), flat=True)
     assert words in str(caught.value) or words.replace("allocate B is", "allocate B") in str(caught.value)
     assert "at: for i" in str(caught.value)
+
+
+@pytest.mark.parametrize("words, body", [
+    ("tir.ret inside of the loop i, which is parallel", loop(i, 8, Evaluate(build.call("tir.ret", i)), ForKind.PARALLEL)),
+    ("returns int32, and tir.ret of float32", seq(Evaluate(build.call("tir.ret", i)), Evaluate(build.call("tir.ret", ONE)))),
+    ("tir.ret is used as a value", Evaluate(build.add(build.call("tir.ret", build.const(1)), 1))),
+    ("ret of int32 is float32: its dtype is that", Evaluate(Call("float32", Op.get("tir.ret"), (build.const(1),)))),
+])
+def test_returns_stand_where_a_function_can_end(words, body):
+    with pytest.raises(InternalError, match=words):
+        verify(function(body if isinstance(body, For) else loop(i, 8, body), A), flat=True)
 
 
 def test_a_variable_is_bound_within_its_loop_only():

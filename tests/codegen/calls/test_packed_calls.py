@@ -129,6 +129,16 @@ def test_an_output_whose_elements_share_memory_is_refused():
             "strides (1, 1) in elements for shape (8, 4)", error=LoweringError)
 
 
+def test_the_strides_of_an_empty_array_do_not_matter():
+    every = [te.var(name) for name in "abcd"]
+    given = tir.decl_buffer(every[:2], "float32", "W", strides=every[2:])
+    f = written("f", lambda ib, w: ib.emit(tir.call_packed("copied", given, given)), given).with_attr("tir.noalias", False)
+    module = tedsl.build([f, COPY.with_attr("tir.noalias", False)])
+    module["f"](np.lib.stride_tricks.as_strided(np.zeros(9, "float32"), (3, 0), (4, 4)))
+    with pytest.raises(ArgumentError):
+        module["copied"](*[np.lib.stride_tricks.as_strided(np.zeros(9, "float32"), (3, 3), (4, 4))] * 2)
+
+
 def test_a_function_of_compact_arrays_refuses_others():
     whole = tir.decl_buffer((8,), "float32", "W")
     every_other = tir.decl_buffer((4,), "float32", "E", data=whole.data, strides=(2,))

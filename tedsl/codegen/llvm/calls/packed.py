@@ -167,7 +167,7 @@ class _PackedChecks(Checks):
 
     def shown(self, value: str) -> str:
         expr = self.expression_for(value)
-        return "a number" if expr is None else shown(expr)
+        return "?" if expr is None else shown(expr)
 
     def require(self, instruction: str, problem: Words) -> None:
         condition = self.assign(instruction)
@@ -208,21 +208,32 @@ class _PackedChecks(Checks):
             step = self.assign(f"mul i64 {step}, {dim}") if step != "1" else dim
         return strides[::-1]
 
+    def is_empty(self, k: int) -> str:
+        """Emits an i1: whether array `k` has no element, so that its strides do not matter."""
+        empty = "false"
+        for dim in self.dims[k]:
+            empty = self.assign(f"or i1 {empty}, {self.assign(f'icmp eq i64 {dim}, 0')}")
+        return empty
+
     def is_compact(self, k: int) -> str:
         same = []
         for dim, step, usual in zip(self.dims[k], self.arrays[k].strides, self.compact_strides(k)):
             single = self.assign(f"icmp eq i64 {dim}, 1")
             same.append(self.assign(f"or i1 {single}, {self.assign(f'icmp eq i64 {step}, {usual}')}"))
-        return self.all_of(same)
+        return self.assign(f"or i1 {self.is_empty(k)}, {self.all_of(same)}") if same else "true"
 
     def load_strides(self, k: int) -> list[str]:
         param, array = self.sig.params[k], self.arrays[k]
         assert isinstance(param, TensorParam)
-        broadcasts = param.buffer.buffer_type == "auto_broadcast"
+        broadcasts, empty = param.buffer.buffer_type == "auto_broadcast", self.is_empty(k)
         strides = []
         for dim, given, usual in zip(self.dims[k], array.strides or self.compact_strides(k), self.compact_strides(k)):
             single = self.assign(f"icmp eq i64 {dim}, 1")
-            strides.append(self.assign(f"select i1 {single}, i64 {'0' if broadcasts else usual}, i64 {given}"))
+            step = self.assign(f"select i1 {empty}, i64 {usual}, i64 {given}")
+            strides.append(self.assign(f"select i1 {single}, i64 {'0' if broadcasts else usual}, i64 {step}"))
+            shown_as = self.expression_for(given)
+            if shown_as is not None and not is_number(strides[-1]):
+                self.expressions.setdefault(strides[-1], shown_as)
         if param.written and array.strides:
             self.require_distinct(k, strides)
         return strides
@@ -230,6 +241,7 @@ class _PackedChecks(Checks):
     def require_distinct(self, k: int, strides: list[str]) -> None:
         """Requires that no two elements of an output share memory: each stride passes over all that the smaller ones span."""
         sizes = [self.absolute(step) for step in strides]
+        empty = self.is_empty(k)
         reaches = [self.assign(f"mul i64 {self.assign(f'sub i64 {dim}, 1')}, {size}") for dim, size in zip(self.dims[k], sizes)]
         for d, (dim, size) in enumerate(zip(self.dims[k], sizes)):
             span = "0"
@@ -239,7 +251,7 @@ class _PackedChecks(Checks):
                     inner = self.assign(f"select i1 {smaller}, i64 {reaches[other]}, i64 0")
                     span = self.assign(f"add i64 {span}, {inner}")
             single, over = self.assign(f"icmp sle i64 {dim}, 1"), self.assign(f"icmp sgt i64 {size}, {span}")
-            self.require(f"or i1 {single}, {over}", lambda: words.shared_elements(
+            self.require(f"or i1 {self.assign(f'or i1 {single}, {empty}')}, {over}", lambda: words.shared_elements(
                 self.sig, k, f"{self.tuple_text(strides)} in elements", self.tuple_text(self.dims[k]), surely=False))
 
     def absolute(self, value: str) -> str:
