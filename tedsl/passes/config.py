@@ -63,6 +63,7 @@ class PassConfig:
     an AccessError names stage, index and value; "trust": not at all.
     offset_factor, data_alignment: of the buffers of arguments, as in tir.decl_buffer.
     line_tables: objects say which printed loop each instruction belongs to. perf_map: perf is told the names of functions.
+    gdb: gdb is told of the code, with its line tables.
     add_lower_pass: pairs (phase 0-3, pass), run after that phase of lowering.
     selection: which passes run at all.
     """
@@ -83,6 +84,7 @@ class PassConfig:
     data_alignment: int = -1
     line_tables: bool = False
     perf_map: bool = False
+    gdb: bool = False
     add_lower_pass: tuple[tuple[int, Callable[[PrimFunc], PrimFunc]], ...] = field(default=())
     selection: Selection = field(default_factory=Selection)
 

@@ -42,6 +42,7 @@ KEYS = {
     "tir.add_lower_pass": _Key("add_lower_pass"),
     "tedsl.line_tables": _Key("line_tables"),
     "tedsl.perf_map": _Key("perf_map"),
+    "tedsl.gdb": _Key("gdb"),
 }
 
 _CURRENT: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextVar("tedsl_pass_contexts", default=())

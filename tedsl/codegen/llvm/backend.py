@@ -124,14 +124,15 @@ class LLVMBackend:
             return _refusing(written, lambda: with_texts(_image(written, quick), written.texts))
         image = _image(written, quick)
         module = linked_module(image, written.texts, target, lambda: with_texts(image, written.texts),
-                               Watchers(config.perf_map), "" if program is None else program.key)
+                               Watchers(config.perf_map, config.gdb), "" if program is None else program.key)
         if program is not None:
             keep(program, image)
         return module
 
     def recall(self, code_key: str, target: Target, config: PassConfig, *, quick: bool = False) -> Module | None:
         """Returns the module whose code the cache on disk has under `code_key`, from a build with these options; or None."""
-        return recalled(code_key, target, lambda funcs: _written(funcs, target, config, quick).texts, Watchers(config.perf_map))
+        return recalled(code_key, target, lambda funcs: _written(funcs, target, config, quick).texts,
+                        Watchers(config.perf_map, config.gdb))
 
 
 def _written(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool) -> Written:
@@ -144,7 +145,7 @@ def _written(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quic
     calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
     versions = [func for kernel in kernels for func in kernel.versions()]
     imports = imports_of(versions, target)
-    loops = print_loops(versions) if config.line_tables else None
+    loops = print_loops(versions) if config.line_tables or config.gdb else None
     emit = functools.partial(emit_module, versions, target, imports.functions, calls)
     source = emit(None if loops is None else (loops, write_loops(loops.text, funcs[0].name)))
     vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))

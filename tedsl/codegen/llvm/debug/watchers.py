@@ -1,6 +1,6 @@
-"""Tells profilers about machine code that was linked into this process.
+"""Tells profilers and debuggers about machine code that was linked into this process.
 
-perf reads `/tmp/perf-PID.map`: a line `address size name` for each function.
+perf reads `/tmp/perf-PID.map`: a line `address size name` for each function. gdb is told by `gdb.py`.
 """
 
 from __future__ import annotations
@@ -8,21 +8,26 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from tedsl.codegen.llvm.linking.elf import function_ranges
+from tedsl.codegen.llvm.debug.gdb import show_to_gdb
+from tedsl.codegen.llvm.linking.elf import function_ranges, with_code_address
 from tedsl.errors import TedslError
 
 
 @dataclass(frozen=True)
 class Watchers:
-    """Who is told about code that is linked into the process. perf: Linux's profiler."""
+    """Who is told about code that is linked into the process. perf: Linux's profiler. gdb: the debugger."""
 
     perf: bool = False
+    gdb: bool = False
 
-    def tell(self, image: bytes, symbol: str, address: int) -> None:
-        """Tells about the object `image`, whose function `symbol` was linked at `address`."""
-        if self.perf:
+    def tell(self, image: bytes, symbol: str, address: int, library: object) -> None:
+        """Tells about the object `image`, whose function `symbol` was linked at `address`, until `library` is unloaded."""
+        if self.perf or self.gdb:
             code = address - next(begin for name, begin, _ in function_ranges(image) if name == symbol)
-            add_to_perf_map(image, code)
+            if self.perf:
+                add_to_perf_map(image, code)
+            if self.gdb:
+                show_to_gdb(with_code_address(image, code), library)
 
 
 NOBODY = Watchers()

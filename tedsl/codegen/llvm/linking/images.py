@@ -38,7 +38,7 @@ def linked_module(image: Image, sources: Sources, target: Target, again: Callabl
     exports = [f"{name}.call" for k in image.kernels for name in _versions(k)]
     exports += [f"{k.name}.entry" for k in image.kernels] if has_entries else []
     library = jit.link(image.code, exports, beside=image.beside, process=image.process)
-    watchers.tell(image.code, exports[0], library.address(exports[0]))
+    watchers.tell(image.code, exports[0], library.address(exports[0]), library)
     checked = {k.name: _checked_call(k, library) for k in image.kernels}
     functions: dict[str, Callable[..., Any]] = {
         name: call.with_entry(library.address(f"{name}.entry")) if has_entries else call for name, call in checked.items()}
@@ -56,7 +56,7 @@ def loaded_module(image: Image, where: str) -> Module:
                "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
     try:
         config = PassContext.current().options
-        return linked_module(image, sources, target, lambda: image, Watchers(config.perf_map))
+        return linked_module(image, sources, target, lambda: image, Watchers(config.perf_map, config.gdb))
     except (InternalError, LoweringError) as error:
         raise ModuleError(f"{where} cannot be linked here: {error}",
                           hint="load it with the version of tedsl that wrote it") from error
