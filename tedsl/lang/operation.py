@@ -215,8 +215,9 @@ def _listed(items: tuple[Any, ...]) -> str:
 
 def root_axes(op: Operation) -> list[IterVar]:
     """The axes of an operation, reduce axes last; a scan has one, over its steps."""
-    scan_axis = getattr(op, "scan_axis", None)
-    return [scan_axis] if scan_axis is not None else [*getattr(op, "axis", ()), *getattr(op, "reduce_axis", ())]
+    fields = vars(op)  # an operation writes a message for an attribute that it does not have
+    scan_axis = fields.get("scan_axis")
+    return [scan_axis] if scan_axis is not None else [*fields.get("axis", ()), *fields.get("reduce_axis", ())]
 
 
 def extent_of(axis: IterVar) -> Expr:

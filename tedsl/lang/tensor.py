@@ -71,6 +71,7 @@ class Tensor(Generic[Op]):
 
     __slots__ = ("__weakref__", "dtype", "op", "shape", "value_index")
     identity_fields: ClassVar[tuple[str, ...]] = ("op", "value_index")  # the rest follows from these
+    identity_by_value: ClassVar[bool] = True  # as `==` is
 
     op: Op
     value_index: int

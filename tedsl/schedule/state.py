@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from tedsl.errors import ScheduleError, type_in_words
 from tedsl.ir.expr import Expr, StringImm, Var
@@ -16,7 +16,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.graph import replace_inputs
-from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
+from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.memory_options import PLAIN, Prefetched, Storage
@@ -64,7 +64,7 @@ WRITTEN = {kind: IterVarAttr(kind) for kind in ANNOTATIONS}  # loops of hybrid s
 
 def first_loops(op: Operation) -> list[IterVar]:
     """The loops of an operation before any directive: all axes but those inside the calls of an intrinsic."""
-    inside = getattr(op, "without_loops", ())
+    inside = op.without_loops if isinstance(op, ComputeOp) else ()
     return [axis for axis in root_axes(op) if axis not in inside] if inside else root_axes(op)
 
 
@@ -311,6 +311,8 @@ class ScheduleState:
     """Stages, producers first. `outputs` are the operations that the user asked for; `stage_map` maps these, their
     replacements and every operation in between to stages.
     """
+
+    identity_lookups: ClassVar[tuple[str, ...]] = ("stage_map",)
 
     outputs: list[Operation]
     stages: list[StageState] = field(default_factory=list)

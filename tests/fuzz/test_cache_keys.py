@@ -141,6 +141,7 @@ def test_what_is_beside_the_schedule_is_in_the_key():
 # --- every attribute counts -------------------------------------------------------------------------------------------
 
 UNREAD = {"Recorder": set(Recorder.__dataclass_fields__) - {"names"}}  # by lowering: not in a key
+LOOKUPS = {"names", "stage_map"}  # asked about objects that are met elsewhere
 
 
 def attributes_of(item):
@@ -165,7 +166,7 @@ def reachable(root):
         elif is_ours(item) and id(item) not in found:
             found[id(item)] = item
             stack.extend(getattr(item, name) for name in attributes_of(item)
-                         if name not in UNREAD.get(type(item).__name__, ()))
+                         if name not in UNREAD.get(type(item).__name__, LOOKUPS))
     return list(found.values())
 
 
@@ -228,3 +229,26 @@ def test_every_attribute_of_every_object_is_in_the_key():
                 changes += 1
         assert identity(root) == before
     assert +silent == Counter() and changes > 300
+
+
+@pytest.mark.filterwarnings("ignore:build")
+def test_what_is_looked_up_is_in_the_key():
+    """The stages of operations and the names of objects, as far as these are met; of other names that they are taken."""
+    case = next(case for case in map(drawn, range(90)) if "cache_write" in str(case.schedule) and key_and_loops(case))
+    state = scheduled(case)["s"].state
+    before = identity(state)
+    names, stages = state.recorder.names, state.stage_map
+    known = list(names)
+    for key in known[:4]:
+        kept = names[key]
+        names[key] = f"{kept}_"
+        assert identity(state) != before
+        names[key] = kept
+    written = next(op for op in stages if stages[op].op is op and not stages[op].is_placeholder)
+    kept, stages[written] = stages[written], next(stage for stage in state.stages if stage is not stages[written])
+    assert identity(state) != before
+    stages[written] = kept
+    assert identity(state) == before
+    replaced = [op for op in stages if op is not stages[op].op and op is not stages[op].origin_op]
+    stages.update(dict.fromkeys(replaced, state.stages[0]))
+    assert identity(state) == before, "what was replaced is met nowhere"

@@ -143,4 +143,4 @@ def _moved(value: Any, twins: Mapping[StageState, StageState]) -> Any:
 
 
 def _twin(value: Any, twins: Mapping[StageState, StageState]) -> Any:
-    return twins.get(value, value) if hasattr(value, "leaf_iter_vars") else value
+    return twins.get(value, value) if hasattr(type(value), "loop_names") else value  # a stage

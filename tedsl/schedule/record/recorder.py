@@ -41,6 +41,7 @@ class Recorder:
     """
 
     identity_fields: ClassVar[tuple[str, ...]] = ("names",)  # what messages of kernels quote; the rest is for errors and undo
+    identity_lookups: ClassVar[tuple[str, ...]] = ("names",)
 
     directives: list[Directive] = field(default_factory=list)
     names: dict[Any, str] = field(default_factory=dict)
