@@ -77,13 +77,18 @@ def run(func: PrimFunc, args: Sequence[Any], *, reverse_parallel: bool = False,
     and call_packed before registered functions and C symbols. module: the functions that `func` is built with, found first.
     """
     own: dict[str, External] = {}
-    call = caller(external or {}, own)
+
+    def calls_of(name: str) -> External:
+        """The function by which the function `name` calls others; its own name means one from outside."""
+        return caller(external or {}, {other: called for other, called in own.items() if other != name})
+
     for name, function in (module or {}).items():
-        own[name] = partial(_called, function, call, reverse_parallel)
-    return _executed(func, {**bind_arguments(func, args), "external": call}, reverse_parallel)
+        own[name] = partial(_called, function, partial(calls_of, name), reverse_parallel)
+    env = {**bind_arguments(func, args), "external": calls_of(func.name)}
+    return _executed(func, env, reverse_parallel)
 
 
-def _called(func: PrimFunc, call: External, reverse_parallel: bool, kind: str, *args: Any) -> Any:
+def _called(func: PrimFunc, calls: Callable[[], External], reverse_parallel: bool, kind: str, *args: Any) -> Any:
     """Runs `func` for a call in another function: of its raw form, or, if `kind` is "call_packed", with arrays."""
     if kind == "call_packed":
         try:
@@ -92,7 +97,7 @@ def _called(func: PrimFunc, call: External, reverse_parallel: bool, kind: str, *
             raise ArgumentError(f"{func.name}: {misfit}") from misfit
     else:
         env = dict(zip(raw_arguments(func), args, strict=True))
-    return _executed(func, {**env, "external": call}, reverse_parallel)
+    return _executed(func, {**env, "external": calls()}, reverse_parallel)
 
 
 def _executed(func: PrimFunc, env: Mapping[Any, Any], reverse_parallel: bool) -> Any:

@@ -10,14 +10,16 @@ from tedsl.codegen.c.running.program import Program, SourceCall
 from tedsl.codegen.c.text.header import header_text
 from tedsl.codegen.c.text.names import is_identifier
 from tedsl.codegen.calls.check import check_calls
-from tedsl.codegen.calls.graph import CallGraph
+from tedsl.codegen.calls.graph import BY_NAME, CallGraph
 from tedsl.codegen.llvm.abi import FIRST_ASSERTION, assertion_messages
 from tedsl.codegen.llvm.backend import Kernel, make_kernel, with_calls
 from tedsl.codegen.llvm.calls.callees import ModuleCalls
 from tedsl.codegen.llvm.fitting import check_fitting
-from tedsl.errors import ArgumentError
+from tedsl.errors import ArgumentError, LoweringError
+from tedsl.ir.expr import Call
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.text import text as loops_text
+from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.config import PassConfig
 from tedsl.runtime.module import Module
 from tedsl.target.target import Target
@@ -32,6 +34,7 @@ class CBackend:
         _check_names([func.name for func in funcs])
         for func in funcs:
             check_fitting(func)
+            _check_own_name(func)
         graph = CallGraph({func.name: func for func in funcs})
         check_calls(graph)
         calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
@@ -77,6 +80,14 @@ def _call(kernel: Kernel, program: Program) -> SourceCall:
         compact = name + COMPACT
         scalars = kernel.symbol(kernel.compact).scalars
     return SourceCall(kernel.signature, program, name, compact, scalars, kernel.messages)  # type: ignore[arg-type]
+
+
+def _check_own_name(func: PrimFunc) -> None:
+    """Refuses a function that calls another one of its own name, which C does not have."""
+    for node in post_order(func.body):
+        if isinstance(node, Call) and node.op in BY_NAME and getattr(node.args[0], "value", "") == func.name:
+            raise LoweringError(f"{func.name} calls a function of its own name, and in C that is itself",
+                                hint="give the function of the module another name")
 
 
 def _check_names(names: Sequence[str]) -> None:

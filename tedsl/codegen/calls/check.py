@@ -31,7 +31,7 @@ def check_calls(graph: CallGraph) -> None:
 def _check_calls_of(func: PrimFunc, graph: CallGraph) -> None:
     unused = {id(node.value) for node in post_order(func.body) if isinstance(node, Evaluate)}
     for node in post_order(func.body):
-        called = callee(node, graph.functions)
+        called = callee(node, func, graph.functions)
         if called is None:
             continue
         assert isinstance(node, Call)

@@ -7,19 +7,32 @@ from collections.abc import Mapping
 from tedsl.errors import LoweringError
 from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.functions import C_MATH, FUNCTIONS
 from tedsl.ir.node import Node
 from tedsl.ir.ops import CALL_EXTERN, CALL_PACKED, CALL_PURE_EXTERN
+from tedsl.ir.stmt import AttrStmt
 from tedsl.ir.walk.visitor import post_order
+from tedsl.runtime.symbols import extern_address
 
 BY_NAME = (CALL_EXTERN, CALL_PURE_EXTERN, CALL_PACKED)
 DEEPEST = 64  # functions that call each other in a row: each may hold 64 KiB of arrays on the stack
 
 
-def callee(node: Node, functions: Mapping[str, PrimFunc]) -> PrimFunc | None:
-    """Returns the function of the module that the call `node` names; None if it is no call, or one of something else."""
-    if isinstance(node, Call) and node.op in BY_NAME and isinstance(node.args[0], StringImm):
-        return functions.get(node.args[0].value)
-    return None
+def callee(node: Node, caller: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc | None:
+    """Returns the function of the module that the call `node` in `caller` names; None if it is no call, or one of something
+    else. A function that wraps one of C or Python and has its name calls that one.
+    """
+    if not isinstance(node, Call) or node.op not in BY_NAME or not isinstance(node.args[0], StringImm):
+        return None
+    name = node.args[0].value
+    return None if name == caller.name and _is_outside_too(node, name, caller) else functions.get(name)
+
+
+def _is_outside_too(call: Call, name: str, caller: PrimFunc) -> bool:
+    if call.op is CALL_PACKED:
+        return name in FUNCTIONS
+    imports = (s.attr_key.startswith("pragma_import_") for s in post_order(caller.body) if isinstance(s, AttrStmt))
+    return name in C_MATH or any(imports) or bool(extern_address(name))
 
 
 class CallGraph:
@@ -77,5 +90,5 @@ def _calls_by_name(func: PrimFunc) -> bool:
 
 
 def _called(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> tuple[str, ...]:
-    found = (callee(node, functions) for node in post_order(func.body))
+    found = (callee(node, func, functions) for node in post_order(func.body))
     return tuple(dict.fromkeys(called.name for called in found if called is not None))

@@ -83,7 +83,7 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
         module.functions.append(callbacks.with_own_frame(out, symbol, parameters))
         out.scope.data[frame.ERROR] = text = "%" + out.fresh("error")
         parameters.append(f"ptr {text}")
-    elif name in calls.python or callbacks.calls_python(func.body, calls.callees):
+    elif name in calls.python or callbacks.calls_python(func.body, calls.callees.keys() - {name}):
         callbacks.prepare_errors(out)
     out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)

@@ -66,7 +66,7 @@ def module_calls(graph: CallGraph, messages: Messages,
                  kernels: Sequence[tuple[Signature, PrimFunc, KernelSymbol, KernelSymbol | None]]) -> ModuleCalls:
     """Returns the calls in `graph` for code. kernels: signature, function and symbols of each function of the module."""
     own = graph.functions
-    python = graph.reached({name for name, func in own.items() if calls_python(func.body, own)})
+    python = graph.reached({name for name, func in own.items() if calls_python(func.body, own.keys() - {name})})
     callees = {}
     for signature, func, general, compact in kernels:
         if func.name in graph.calling:

@@ -224,7 +224,7 @@ def emit_extern(out: Emitter, e: Call) -> str:
     lane by lane.
     """
     name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
-    if name in out.module.callees:
+    if name in out.module.callees and name != out.function.owner:
         return emit_raw(out, e, out.module.callees[name])
     if name in out.module.imports:
         return emit_imported(out, e, name, out.module.imports[name])
@@ -241,7 +241,7 @@ def emit_extern(out: Emitter, e: Call) -> str:
 def emit_packed_call(out: Emitter, e: Call) -> str:
     """Emits a function of the module, else a Python function."""
     name = e.args[0].value if isinstance(e.args[0], StringImm) else ""
-    if name in out.module.callees:
+    if name in out.module.callees and name != out.function.owner:
         return emit_own_packed(out, e, out.module.callees[name])
     return emit_packed(out, e)
 
