@@ -1,100 +1,29 @@
-"""The offsets of the fields of CPython's and numpy's structures that entry points read, probed in this process.
+"""The offsets of the fields of arrays that the entry points of this process read.
 
-The offsets of numpy's C structures are the same from 1.26 to 2.x on 64-bit machines; they are checked against arrays made here
-before the first entry point relies on them. If a check fails, or the interpreter has no GIL, there is no layout, and every call
-goes through the checks in Python.
+They are verified before the first entry point relies on them. If a check fails, or the interpreter has no GIL, there is no
+layout, and every call goes through the checks in Python.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
-import sysconfig
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy
 
+from tedsl.runtime.arguments.numpy_fields import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout, read, verified_layout
 from tedsl.runtime.array import NDArray
 
-
-@dataclass(frozen=True)
-class Layout:
-    """Offsets in bytes of the fields that entry points read: an object's type, those of an array, those of its dtype, and the
-    array in an NDArray.
-    """
-
-    type: int = 8
-    data: int = 16
-    ndim: int = 24
-    shape: int = 32
-    strides: int = 40
-    descr: int = 56
-    flags: int = 64
-    byteorder: int = 26
-    number: int = 28
-    wrapped: int = 16
-
-
-# Bits of the flags.
-C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
-
-# numpy's numbers of dtypes. 64-bit integers have two: C's long and long long (also called so where they are equal).
-NUMBERS = {"bool": (0,), "int8": (1,), "uint8": (2,), "int16": (3,), "uint16": (4,), "int32": (5,), "uint32": (6,),
-           "int64": (7, 9), "uint64": (8, 10), "float32": (11,), "float64": (12,), "float16": (23,), "bfloat16": (4,)}
+__all__ = ["ALIGNED", "C_CONTIGUOUS", "NUMBERS", "WRITEABLE", "Layout", "array_layout"]
 
 
 @cache
 def array_layout() -> Layout | None:
-    """Returns the layout if every offset in it was verified, else None."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or sys.maxsize < 2**32 \
-            or sys.byteorder != "little":
-        return None
-    layout = Layout()
-    base = numpy.arange(60, dtype=numpy.float32).reshape(3, 4, 5)
-    frozen = numpy.zeros((2, 7), numpy.int16)
-    frozen.flags.writeable = False
-    samples: list[numpy.ndarray[Any, Any]] = [
-        base, base[::2, 1:, ::-1], base.transpose(2, 0, 1), frozen, numpy.zeros((), numpy.bool_), numpy.zeros((0, 3)),
-        numpy.frombuffer(bytes(9), numpy.int64, 1, 1), numpy.zeros(3, ">i4"), numpy.zeros(2, numpy.longlong)]
-    return layout if all(_fields_agree(a, layout) for a in samples) and _numbers_agree() and _wrapper_agrees(layout) else None
-
-
-def _read(kind: Any, address: int) -> int:
-    return int(kind.from_address(address).value or 0)
-
-
-def _fields_agree(a: numpy.ndarray[Any, Any], at: Layout) -> bool:
-    pointer, number = ctypes.c_int64, ctypes.c_int32
-    here = id(a)
-    if object.__basicsize__ != 16 or type(a).__basicsize__ < at.flags + 4:
-        return False
-    if _read(pointer, here + at.type) != id(numpy.ndarray):
-        return False
-    if _read(number, here + at.ndim) != a.ndim or _read(pointer, here + at.data) != a.ctypes.data:
-        return False
-    if _read(pointer, here + at.descr) != id(a.dtype):
-        return False
-    shape, strides = _read(pointer, here + at.shape), _read(pointer, here + at.strides)
-    dims = [(_read(pointer, shape + 8 * k), _read(pointer, strides + 8 * k)) for k in range(a.ndim)]
-    if dims != list(zip(a.shape, a.strides)):
-        return False
-    flags = _read(number, here + at.flags)
-    expected = a.flags.c_contiguous * C_CONTIGUOUS | a.flags.aligned * ALIGNED | a.flags.writeable * WRITEABLE
-    if flags & (C_CONTIGUOUS | ALIGNED | WRITEABLE) != expected:
-        return False
-    descr = id(a.dtype)
-    swapped = _read(ctypes.c_uint8, descr + at.byteorder) == ord(">")
-    return bool(swapped != a.dtype.isnative and _read(number, descr + at.number) == a.dtype.num)
-
-
-def _numbers_agree() -> bool:
-    return all(numpy.dtype(name).num in numbers for name, numbers in NUMBERS.items() if name != "bfloat16") \
-        and numpy.dtype(numpy.longlong).num in NUMBERS["int64"] and numpy.dtype(numpy.longlong).itemsize == 8 \
-        and numpy.dtype("long").itemsize == 8
+    """Returns the layout if every offset in it was verified, that of the array in an NDArray included; else None."""
+    layout = verified_layout()
+    return layout if layout is not None and _wrapper_agrees(layout) else None
 
 
 def _wrapper_agrees(at: Layout) -> bool:
     wrapper = NDArray(numpy.zeros(1))
-    return NDArray.__basicsize__ >= at.wrapped + 8 and _read(ctypes.c_int64, id(wrapper) + at.wrapped) == id(wrapper._array)
+    return NDArray.__basicsize__ >= at.wrapped + 8 and read(ctypes.c_int64, id(wrapper) + at.wrapped) == id(wrapper._array)

@@ -10,6 +10,7 @@ from tedsl import te
 from tedsl.codegen.llvm import abi, backend
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.runtime import call, layout, parallel, symbols
+from tedsl.runtime.arguments import numpy_fields
 
 
 def added(n=8):
@@ -26,10 +27,10 @@ def test_the_layout_is_found_here():
 def test_offsets_that_are_not_true_are_noticed():
     array = np.zeros((2, 3))
     good = layout.Layout()
-    assert layout._fields_agree(array, good)
+    assert numpy_fields.fields_agree(array, good)
     for wrong in (layout.Layout(data=24), layout.Layout(ndim=64), layout.Layout(descr=48), layout.Layout(flags=24),
                   layout.Layout(number=24)):
-        assert not layout._fields_agree(array, wrong)
+        assert not numpy_fields.fields_agree(array, wrong)
 
 
 def test_without_a_layout_calls_go_through_python(monkeypatch):

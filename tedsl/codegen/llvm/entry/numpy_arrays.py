@@ -62,12 +62,14 @@ def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | 
     """Returns the IR of `@<name>.entry`. compact: the kernel for compact arrays, if there is one.
     release: always without the GIL.
     """
-    return _Entry(sig, general, compact, layout, release).text()
+    return NumpyEntry(sig, general, compact, layout, release).text()
 
 
-class _Entry(Checks):
+class NumpyEntry(Checks):
     """Emits one entry point. What is required in a block is tested at its end: where that fails, the call goes to the checked
     call in Python.
+
+    The names of types and of None are those of this process; a subclass for other places says how they are called there.
     """
 
     def __init__(self, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None, layout: Layout,
@@ -79,6 +81,36 @@ class _Entry(Checks):
         self.objects: dict[int, str] = {}
         self.arrays: dict[int, str] = {}
         self.flags: dict[int, str] = {}
+
+    # --- names ---
+
+    def symbol(self) -> str:
+        """Returns the symbol of the function."""
+        return f"{self.sig.name}.entry"
+
+    def type_address(self, name: str) -> str:
+        """Emits the address of the type `name`: int, float or ndarray."""
+        return f"@tedsl_type_{name}"
+
+    def none_address(self) -> str:
+        return "@tedsl_none"
+
+    def array_place(self, obj: str, type_: str, slot: str) -> str:
+        """Emits the address of the pointer to the numpy array in an argument: `slot`, or a field of an NDArray."""
+        wrapped = self.assign(f"icmp eq ptr {type_}, @tedsl_type_NDArray")
+        inner = self.assign(f"getelementptr i8, ptr {obj}, i64 {self.layout.wrapped}")
+        return self.assign(f"select i1 {wrapped}, ptr {inner}, ptr {slot}")
+
+    def bfloat16_number(self) -> str:
+        """Emits numpy's number of the dtype bfloat16 of ml_dtypes."""
+        return self.assign("load i32, ptr @tedsl_bfloat16_number")
+
+    def checked_call(self) -> list[str]:
+        """Returns the lines that call the checked call in Python, `%self`, on the arguments, and return what it returns."""
+        return ["  %answer = call ptr @PyObject_VectorcallDict(ptr %self, ptr %args, i64 %count, ptr null)",
+                "  ret ptr %answer"]
+
+    # --- blocks ---
 
     def require(self, instruction: str, problem: Words | None = None) -> None:
         self.conditions.append(self.assign(instruction))
@@ -104,7 +136,7 @@ class _Entry(Checks):
     # --- the function, top to bottom ---
 
     def text(self) -> str:
-        self.lines += [f"define ptr {global_name(self.sig.name + '.entry')}(ptr %self, ptr %args, i64 %count, ptr %names) "
+        self.lines += [f"define ptr {global_name(self.symbol())}(ptr %self, ptr %args, i64 %count, ptr %names) "
                        f"{QUICK} {{", "entry:"]
         if self.sig.has_scalars():
             self.overflow = self.assign("alloca i32, align 4")
@@ -132,13 +164,10 @@ class _Entry(Checks):
             type_ = self.field(obj, self.layout.type, "ptr")
             if isinstance(param, ScalarParam):
                 wanted = "float" if param.dtype.is_float else "int"
-                self.require(f"icmp eq ptr {type_}, @tedsl_type_{wanted}")
+                self.require(f"icmp eq ptr {type_}, {self.type_address(wanted)}")
                 continue
-            wrapped = self.assign(f"icmp eq ptr {type_}, @tedsl_type_NDArray")
-            inner = self.assign(f"getelementptr i8, ptr {obj}, i64 {self.layout.wrapped}")
-            place = self.assign(f"select i1 {wrapped}, ptr {inner}, ptr {slot}")
-            self.arrays[k] = array = self.assign(f"load ptr, ptr {place}")
-            self.require(f"icmp eq ptr {self.field(array, self.layout.type, 'ptr')}, @tedsl_type_ndarray")
+            self.arrays[k] = array = self.assign(f"load ptr, ptr {self.array_place(obj, type_, slot)}")
+            self.require(f"icmp eq ptr {self.field(array, self.layout.type, 'ptr')}, {self.type_address('ndarray')}")
 
     def check_fields(self) -> None:
         """Requires the rank, dtype and flags of each array.
@@ -157,8 +186,7 @@ class _Entry(Checks):
     def check_number(self, number: str, param: TensorParam) -> None:
         tests = [self.assign(f"icmp eq i32 {number}, {n}") for n in NUMBERS[str(param.dtype)]]
         if param.dtype == "bfloat16":
-            own = self.assign("load i32, ptr @tedsl_bfloat16_number")
-            tests.append(self.assign(f"icmp eq i32 {number}, {own}"))
+            tests.append(self.assign(f"icmp eq i32 {number}, {self.bfloat16_number()}"))
         self.conditions.append(tests[0] if len(tests) == 1 else self.assign(f"or i1 {tests[0]}, {tests[1]}"))
 
     def load_shapes(self) -> None:
@@ -239,7 +267,7 @@ class _Entry(Checks):
         """Returns the lines that return to Python what the kernel has returned: None, or a number."""
         of = self.sig.result
         if of is None:
-            return ["  call void @Py_IncRef(ptr @tedsl_none)", "  ret ptr @tedsl_none"]
+            return [f"  call void @Py_IncRef(ptr {self.none_address()})", f"  ret ptr {self.none_address()}"]
         type_ = argument_type(of)
         lines = [f"  %number = load {type_}, ptr %result"]
         if type_ == "float":
@@ -260,5 +288,4 @@ class _Entry(Checks):
             "slow:", "  %by_name = icmp ne ptr %names, null", "  br i1 %by_name, label %named, label %checked",
             "named:", "  %refused = call ptr (ptr, ptr, ptr, ...) @PyObject_CallMethod(ptr %self, ptr @tedsl.refuse_names, "
             "ptr @tedsl.object, ptr %names)", "  ret ptr %refused",
-            "checked:", "  %answer = call ptr @PyObject_VectorcallDict(ptr %self, ptr %args, i64 %count, ptr null)",
-            "  ret ptr %answer", "}", ""]
+            "checked:", *self.checked_call(), "}", ""]
