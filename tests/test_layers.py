@@ -75,6 +75,7 @@ BY_NAME = {
     "tedsl/ir/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/runtime/__init__.py": "a table of names, loaded when first asked for",
     "tedsl/codegen/backend.py": "the table of backends",
+    "tedsl/codegen/llvm/export/wheel/calls.py": "the extension module of a wheel for the processor that is there",
     "tedsl/runtime/symbols.py": "the table of symbols that kernels may call",
     "tedsl/shell/table.py": "the table of commands",
     "tedsl/fuzz/run.py": "modules of tests that worker processes load",

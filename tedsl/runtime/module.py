@@ -159,6 +159,8 @@ class Module:
         - `.so`: a shared library for programs in C, and for `load_module`. linker: "ld", "cc" or "ziglang", by default the
           first that is there.
         - `.h`: the C header; `.o`, `.ll`, `.s`: the library as an object, LLVM IR or assembly; `.tar`: objects and header.
+        - `.whl`: a Python package that needs no tedsl, named by the file: kernels-1.0.whl. levels: modules of the same
+          functions for other processors, of which the best is chosen at import.
 
         prefix: how all symbols of a library begin, by default the name of the file without its "lib". fcompile: a function
         (file name, names of objects, **options) that makes the file instead, as of `tedsl.contrib.cc`.

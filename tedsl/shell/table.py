@@ -26,6 +26,7 @@ COMMANDS = {
     "info": Command("versions, target, vector width, threads and environment variables", "tedsl.shell.info"),
     "lower": Command("print the loops of a schedule in a Python file", "tedsl.shell.lower"),
     "trace": Command("show what each directive and each pass changed", "tedsl.shell.trace"),
+    "wheel": Command("make a wheel of kernels that needs no tedsl", "tedsl.shell.wheel"),
     "cache": Command("show or clear the compiled kernels that are kept on disk", "tedsl.shell.cache"),
     "fuzz": Command("run random programs under random schedules", "tedsl.fuzz.command"),
 }

@@ -34,6 +34,7 @@ WRITERS: dict[str, str] = {
     "h": "tedsl.codegen.llvm.export.write:write_header",
     "ll": "tedsl.codegen.llvm.export.write:write_llvm",
     "s": "tedsl.codegen.llvm.export.write:write_assembly",
+    "whl": "tedsl.codegen.llvm.export.wheel.archive:write_wheel",
 }
 # By format: a function (path) that loads the file.
 READERS: dict[str, str] = {

@@ -61,6 +61,44 @@ def halves():
     return _lowered("halves", [A, x], te.compute((n,), lambda i: te.exp(A[i]) * x, name="C"))
 
 
+def matmul():
+    """C[n, 16] = A[n, k] @ B[k, 16] in float64, vectorized, parallel over rows."""
+    n, m = te.var("n"), te.var("m")
+    A, B = te.placeholder((n, m), "float64", name="A"), te.placeholder((m, 16), "float64", name="B")
+    k = te.reduce_axis((0, m), "k")
+    C = te.compute((n, 16), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+
+    def change(s):
+        outer, inner = s[C].split(C.op.axis[1], 8)
+        s[C].reorder(C.op.axis[0], outer, k, inner)
+        s[C].vectorize(inner)
+        s[C].parallel(C.op.axis[0])
+    return _lowered("matmul", [A, B], C, change=change)
+
+
+def extrema():
+    """The least and the largest element of every row of A."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), "uint8", name="A")
+    j, k = te.reduce_axis((0, m), "j"), te.reduce_axis((0, m), "k")
+    return _lowered("extrema", [A], te.compute((n,), lambda i: te.min(A[i, j], axis=j), name="low"),
+                    te.compute((n,), lambda i: te.max(A[i, k], axis=k), name="high"))
+
+
+def greater():
+    """C[i] = A[i] > x, a bool."""
+    n, x = te.var("n"), te.var("x", "int64")
+    A = te.placeholder((n,), "int64", name="A")
+    return _lowered("greater", [A, x], te.compute((n,), lambda i: A[i] > x, name="C"))
+
+
+def brain():
+    """C[i] = A[i] + A[i] in bfloat16."""
+    n = te.var("n")
+    A = te.placeholder((n,), "bfloat16", name="A")
+    return _lowered("brain", [A], te.compute((n,), lambda i: A[i] + A[i], name="C"))
+
+
 def first_above():
     """Returns the position of the first element of A above x, asserting that x is positive: in float32, any strides."""
     n, x = te.var("n"), te.var("x", "float32")

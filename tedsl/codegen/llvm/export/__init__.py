@@ -7,5 +7,6 @@
     header      the C header
     link        objects to shared libraries, by the linker that is there
     trailer     what a shared library says about itself, and the CRC that tells when it is damaged
+    wheel/      Python packages that need no tedsl
     write, load the formats of `Module.export_library`, and shared libraries as modules
 """

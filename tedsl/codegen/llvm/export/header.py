@@ -103,7 +103,7 @@ def _declarations(function: Function) -> Iterator[str]:
     sig = function.signature
     yield f"/* {_comment(sig.name)}({_comment(sig.names)})"
     for param in sig.params:
-        yield f" *   {_comment(_described(param))}"
+        yield f" *   {_comment(described(param))}"
     if sig.result is not None:
         yield f" *   result: {stored_result(sig.result)}, a tensor of rank 0 that takes the number that is returned"
     if sig.noalias and any(p.written for _, p in sig.tensors()) and len(list(sig.tensors())) > 1:
@@ -118,7 +118,8 @@ def _declarations(function: Function) -> Iterator[str]:
         yield f"int32_t {name}({', '.join(_raw_parameters(function, kernel)) or 'void'});"
 
 
-def _described(param: TensorParam | ScalarParam) -> str:
+def described(param: TensorParam | ScalarParam) -> str:
+    """Returns what a parameter takes, in a line."""
     if isinstance(param, ScalarParam):
         return f"{param.name}: a number of dtype {param.dtype}"
     strides = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,8 +88,10 @@ def slot_call(symbol: str) -> str:
     return f"{symbol}.call"
 
 
-def make_library(image: Image, prefix: str) -> Library:
+def make_library(image: Image, prefix: str, more: Callable[[Sequence[Function], Target], str] | None = None,
+                 shown: Sequence[str] = ()) -> Library:
     """Compiles a library of the kernels of `image` whose symbols begin with `prefix`.
+    more: makes LLVM IR that is linked into it; shown: the symbols of that which are visible.
 
     Raises ModuleError for kernels that call Python and for names that C cannot have.
     """
@@ -107,7 +109,8 @@ def make_library(image: Image, prefix: str) -> Library:
         pool = tuple(f"{prefix}_{name}" for name in FUNCTIONS)
     if "tedsl_workspace_alloc" in used:
         texts.append(workspace_source(size_type(target)))
-    visible = {*_exports(functions), *pool, f"{prefix}_build"}
+    texts += [] if more is None else [more(functions, target)]
+    visible = {*_exports(functions), *pool, f"{prefix}_build", *shown}
     module = optimize(source, target, vectorize=image.vectorize, unroll=image.unroll,
                       link=lambda into: _join(into, texts, visible, target))
     return Library(prefix, image, target, functions, pool, needed, build, module)
@@ -165,15 +168,22 @@ def _exports(functions: Sequence[Function]) -> list[str]:
 
 def _interface(functions: Sequence[Function], target: Target) -> str:
     """Returns the IR of all entry points."""
-    lines = [f'target triple = "{target.triple}"', tensor_functions(size_type(target))]
+    lines = [f'target triple = "{target.triple}"', tensor_functions(size_type(target)), *kernel_declarations(functions)]
     for function in functions:
         pointers = len(list(function.signature.tensors()))
         lines.append(c_entry_source(function.symbol, function.signature, function.general, function.compact,
                                     function.messages, size_type(target)))
         for name, kernel in function.entries().items():
-            lines += [f"declare i32 {global_name(kernel.symbol)}({', '.join(kernel_types(kernel, pointers))})",
-                      raw_source(name, kernel, pointers), call_source(name, kernel, pointers)]
+            lines += [raw_source(name, kernel, pointers), call_source(name, kernel, pointers)]
     return "\n".join(lines)
+
+
+def kernel_declarations(functions: Sequence[Function]) -> Iterator[str]:
+    """Lists the declarations of the kernels of `functions` in LLVM IR."""
+    for function in functions:
+        pointers = len(list(function.signature.tensors()))
+        for kernel in function.entries().values():
+            yield f"declare i32 {global_name(kernel.symbol)}({', '.join(kernel_types(kernel, pointers))})"
 
 
 def size_type(target: Target) -> str:

@@ -26,6 +26,8 @@ LINKERS = ("ld", "cc", "ziglang")
 # Code stays where it is once it is loaded: threads of its pool wait in it.
 _OPTIONS = ("-z", "now", "-z", "relro", "-z", "noexecstack", "-z", "nodelete", "-z", "noseparate-code",
             "--hash-style=gnu", "--build-id=none")
+# What libraries take from the C library: all of it is in glibc 2.17.
+LIBC = PROCESS | {"snprintf", "getenv", "strtol", "__register_atfork", "pthread_atfork"}
 _SECONDS = 120.0  # for the linker
 
 
@@ -137,7 +139,7 @@ def _needed_libraries(objects: Sequence[bytes], target: Target) -> dict[str, lis
             libraries.setdefault("libm.so.6", []).append(symbol)
         elif symbol.startswith("pthread_") and symbol != "pthread_atfork":
             libraries.setdefault("libpthread.so.0", []).append(symbol)
-        elif symbol in PROCESS:
+        elif symbol in LIBC:
             libraries.setdefault("libc.so.6", []).append(symbol)
     return libraries
 
