@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import shlex
@@ -344,7 +343,9 @@ def _check_features(target: Target) -> None:
     names = FEATURES.get(target.arch)
     unknown = [] if names is None else [f for f in target.mattr if f[1:] not in names]
     if names is not None and unknown:
-        near = difflib.get_close_matches(unknown[0][1:], names)
+        from difflib import get_close_matches  # the import of tedsl does without it
+
+        near = get_close_matches(unknown[0][1:], names)
         some = {"x86-64": "avx2, fma, avx512bw", "aarch64": "neon, fullfp16, sve", "riscv64": "m, a, f, d, c, v"}
         raise ArgumentError(f"-mattr={','.join(target.mattr)}: {target.arch} has no feature {unknown[0][1:]!r}",
                             hint=f"did you mean {' or '.join(near)}?" if near else
