@@ -167,15 +167,15 @@ class Trace:
     @cached_property
     def _after_passes(self) -> list[Loops]:
         """The loops after each pass of build."""
-        found: list[Loops] = []
+        steps: list[Loops] = []
         self._put_back(-1)
         try:
             with blaming(self._state):
-                (self._lowering + self._machine)(self._lowered(), lambda name, func: found.append(_lines(func)))
+                (self._lowering + self._machine)(self._lowered(), lambda name, func: steps.append(_lines(func)))
         except TedslError as error:
-            found.append(Loops((), str(error)))
-        missing = len(self._lowering.passes) + len(self._machine.passes) - len(found)
-        return found + [Loops((), "Not reached.")] * missing
+            steps.append(Loops((), str(error)))
+        missing = len(self._lowering.passes) + len(self._machine.passes) - len(steps)
+        return steps + [Loops((), "Not reached.")] * missing
 
     def _lowered(self) -> PrimFunc:
         with blaming(self._state):

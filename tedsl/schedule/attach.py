@@ -65,14 +65,14 @@ def _reason(producer: StageState, place: tuple[StageState, IterVar], reader: Sta
 def real_consumers(schedule: ScheduleState) -> dict[StageState, list[StageState]]:
     """For each stage the stages that read it, where an inlined reader is replaced by its own readers."""
     direct = schedule.consumers()
-    found: dict[StageState, list[StageState]] = {}
+    consumers: dict[StageState, list[StageState]] = {}
     for stage in reversed(schedule.stages):
         readers: dict[StageState, None] = {}
         for reader in direct[stage]:
             inlined = reader.attach_type in (AttachType.INLINE, AttachType.INLINED)
-            readers.update(dict.fromkeys(found[reader] if inlined else [reader]))
-        found[stage] = list(readers)
-    return found
+            readers.update(dict.fromkeys(consumers[reader] if inlined else [reader]))
+        consumers[stage] = list(readers)
+    return consumers
 
 
 def escapes(producer: StageState, host: StageState, consumers: Mapping[StageState, Sequence[StageState]]) -> StageState | None:
@@ -119,8 +119,8 @@ def possible_hosts(producer: StageState, consumers: Mapping[StageState, Sequence
 def at_reader(producer: StageState) -> str:
     """The text of a compute_at for a hint: at a stage where `producer` can be computed, or else at one that reads it."""
     consumers = producer.schedule.consumers()
-    found = possible_hosts(producer, consumers) or consumers[producer]
-    return f"{producer.written}.compute_at({found[0].written if found else 's[READER]'}, loop)"
+    hosts = possible_hosts(producer, consumers) or consumers[producer]
+    return f"{producer.written}.compute_at({hosts[0].written if hosts else 's[READER]'}, loop)"
 
 
 def legal_places(producer: StageState) -> list[tuple[StageState, IterVar]]:

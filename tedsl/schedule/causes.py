@@ -103,8 +103,8 @@ def _items(value: object) -> list[object]:
 def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:
     match cause:
         case For():
-            found = _of_loop(state, cause)
-            return found[0] if len(found) == 1 else None
+            causes = _of_loop(state, cause)
+            return causes[0] if len(causes) == 1 else None
         case str():
             return _of_threads(state, cause) or _of_intrinsic(state, cause)
         case StringImm():
@@ -122,15 +122,16 @@ def _of_loop(state: ScheduleState, loop: For) -> list[Cause]:
     """
     name, kind = loop.loop_var.name.removesuffix(".init"), KINDS.get(loop.kind)
     part: LoopField = "pragma_keys" if kind is None else "iter_type"
-    found = [annotated(stage, leaf, part) for stage in state.with_versions() for leaf in stage.leaf_iter_vars
-             if leaf.name == name and (attr := stage.attr_of(leaf))
-             and (attr.pragma_keys if kind is None else attr.iter_type == kind)]
+    causes = [annotated(stage, leaf, part) for stage in state.with_versions() for leaf in stage.leaf_iter_vars
+              if leaf.name == name and (attr := stage.attr_of(leaf))
+              and (attr.pragma_keys if kind is None else attr.iter_type == kind)]
     stored = {node.buffer.name if isinstance(node, BufferStore) else node.buffer_var.name
               for node in post_order(loop.body) if isinstance(node, (BufferStore, Store))}
     if stored:
-        found = [one for one in found if not stored.isdisjoint(_memory_of(one.stage))]
-    outside = {one.stage for one in found}
-    return [one for one in found if one.stage.attach_stage not in outside]  # a stage computed inside stores there as well
+        causes = [cause for cause in causes if not stored.isdisjoint(_memory_of(cause.stage))]
+    outside = {cause.stage for cause in causes}
+    # a stage that is computed inside the loop of another cause stores there as well
+    return [cause for cause in causes if cause.stage.attach_stage not in outside]
 
 
 def _memory_of(stage: StageState) -> set[str]:
@@ -182,21 +183,21 @@ def _of_threads(state: ScheduleState, tag: str) -> Cause | None:
 
 def _of_intrinsic(state: ScheduleState, name: str) -> Cause | None:
     """The tensorize whose intrinsic has a buffer called `name`, if there is exactly one."""
-    found = [annotated(stage, loop) for stage in state.with_versions() for loop in stage.leaf_iter_vars
-             if any(buffer.name == name for buffer in getattr(stage.attr_of(loop).tensor_intrin, "buffers", ()))]
-    return found[0] if len(found) == 1 else None
+    causes = [annotated(stage, loop) for stage in state.with_versions() for loop in stage.leaf_iter_vars
+              if any(buffer.name == name for buffer in getattr(stage.attr_of(loop).tensor_intrin, "buffers", ()))]
+    return causes[0] if len(causes) == 1 else None
 
 
 def _script_line(state: ScheduleState, loop: object) -> str:
     """The line of a hybrid script with the annotated loop `loop`; "" if it belongs to no script."""
-    found = _of_loop(state, loop) if isinstance(loop, For) else []
-    ops = {one.stage.op for one in found}
+    causes = _of_loop(state, loop) if isinstance(loop, For) else []
+    ops = {cause.stage.op for cause in causes}
     op = ops.pop() if len(ops) == 1 else None
     if not isinstance(op, HybridOp):
         return ""
     axes = {axis.var: axis for axis in op.axis}
-    loops = [stmt for stmt in op.lines if isinstance(stmt, For) and axes.get(stmt.loop_var) is found[0].loop]
-    return op.line_of(loops[0] if len(found) == len(loops) == 1 else None)
+    loops = [stmt for stmt in op.lines if isinstance(stmt, For) and axes.get(stmt.loop_var) is causes[0].loop]
+    return op.line_of(loops[0] if len(causes) == len(loops) == 1 else None)
 
 
 @contextmanager

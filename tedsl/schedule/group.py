@@ -26,9 +26,9 @@ def members(schedule: ScheduleState, group: Group) -> list[StageState]:
 
 def place_of(schedule: ScheduleState, group: Group | None) -> tuple[StageState, IterVar] | None:
     """The stage and the loop of it at which `group`, or the nearest enclosing group that has a place, is computed."""
-    for one in group.chain() if group is not None else ():
-        if one in schedule.group_hosts:
-            return schedule.group_hosts[one], schedule.group_loops[one]
+    for around in group.chain() if group is not None else ():
+        if around in schedule.group_hosts:
+            return schedule.group_hosts[around], schedule.group_loops[around]
     return None
 
 
@@ -37,7 +37,7 @@ def followers(schedule: ScheduleState, group: Group) -> list[StageState]:
     elsewhere.
     """
     return [stage for stage in members(schedule, group) if not stage.is_placeholder and _follows(stage)
-            and not any(one in schedule.group_hosts for one in _up_to(stage, group))]
+            and not any(inner in schedule.group_hosts for inner in _up_to(stage, group))]
 
 
 def _up_to(stage: StageState, group: Group) -> list[Group]:

@@ -90,13 +90,13 @@ def layout_of(axes: Sequence[Var], shape: Sequence[Expr], finals: Sequence[Expr]
 
 def _parts_of(place: Var, parts: Sequence[Part]) -> Mapping[Part, Expr]:
     """The value of each part in terms of the final index `place`; `parts` with the smallest scale first."""
-    found = {}
+    values = {}
     for at, part in enumerate(parts):
         value = build.floordiv(place, build.cast(place.dtype, part.scale))
         if at < len(parts) - 1:
             value = build.floormod(value, build.cast(place.dtype, part.count))
-        found[part] = value
-    return found
+        values[part] = value
+    return values
 
 
 def _inverse(sizes: Mapping[Var, Expr], values: Mapping[Part, Expr], analyzer: Analyzer) -> tuple[list[Expr], list[Expr]]:
@@ -193,7 +193,7 @@ class _Reader:
 
     def chained(self, parts: list[Part], final: Expr) -> list[Part]:
         """`parts` sorted by scale; NotInvertible unless each scale is the product of the counts before it."""
-        rest, found = list(parts), []
+        rest, chain = list(parts), []
         covered: Expr = build.const(1, final.dtype)
         while rest:
             following = next((part for part in rest if _same(part.scale, covered, self.analyzer)), None)
@@ -201,9 +201,9 @@ class _Reader:
                 raise NotInvertible(f"in {shown(final)} the values of {', '.join(dict.fromkeys(p.axis.name for p in rest))} "
                                     "overlap with the rest, or leave gaps")
             rest.remove(following)
-            found.append(following)
+            chain.append(following)
             covered = build.mul(following.scale, following.count)
-        return found
+        return chain
 
 
 # --- formulas over padded axes --------------------------------------------------------------------------------------------

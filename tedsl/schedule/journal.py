@@ -36,9 +36,9 @@ class Journal(tuple[Directive, ...]):
         wrong = next((one for one in directives if not isinstance(one, Directive)), None)
         if wrong is not None:
             raise ArgumentTypeError(f"a journal is made of directives, not {wrong!r}", hint="take it from s.journal")
-        made = super().__new__(cls, directives)
-        made.objects, made.threads, made.loose = dict(objects or {}), dict(threads or {}), frozenset(loose)
-        return made
+        journal = super().__new__(cls, directives)
+        journal.objects, journal.threads, journal.loose = dict(objects or {}), dict(threads or {}), frozenset(loose)
+        return journal
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Directive: ...

@@ -13,18 +13,18 @@ from tedsl.schedule.state import StageState
 
 def axes_of(stage: StageState, loop: IterVar) -> list[IterVar]:
     """The loops of the script from which `loop` is derived."""
-    found, pending = [], [loop]
+    axes, pending = [], [loop]
     while pending:
-        one = pending.pop()
-        made = next((r for r in stage.relations if (isinstance(r, Split) and one in (r.outer, r.inner))
-                     or (isinstance(r, Fuse) and one is r.fused)), None)
-        if isinstance(made, Split):
-            pending.append(made.parent)
-        elif isinstance(made, Fuse):
-            pending += [made.inner, made.outer]
+        var = pending.pop()
+        relation = next((r for r in stage.relations if (isinstance(r, Split) and var in (r.outer, r.inner))
+                         or (isinstance(r, Fuse) and var is r.fused)), None)
+        if isinstance(relation, Split):
+            pending.append(relation.parent)
+        elif isinstance(relation, Fuse):
+            pending += [relation.inner, relation.outer]
         else:
-            found.append(one)
-    return list(dict.fromkeys(found))
+            axes.append(var)
+    return list(dict.fromkeys(axes))
 
 
 def check_new_loop(stage: StageState, made: str, directive: str) -> None:

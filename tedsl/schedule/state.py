@@ -163,8 +163,8 @@ class StageState:
         return [loop.name for loop in self.leaf_iter_vars]
 
     def attr_of(self, loop: IterVar) -> IterVarAttr:
-        found = self.iter_var_attrs.get(loop)
-        return found if found is not None else WRITTEN.get(loop.iter_type, PLAIN_LOOP)
+        attr = self.iter_var_attrs.get(loop)
+        return attr if attr is not None else WRITTEN.get(loop.iter_type, PLAIN_LOOP)
 
     def annotation_of(self, loop: IterVar) -> str | None:
         """"vectorized", "parallel", "unrolled", "bound to ..." or None."""
@@ -344,24 +344,24 @@ class ScheduleState:
 
     def consumers(self) -> dict[StageState, list[StageState]]:
         """For each stage the stages whose operations read it now, in order."""
-        found: dict[StageState, list[StageState]] = {stage: [] for stage in self.stages}
+        readers: dict[StageState, list[StageState]] = {stage: [] for stage in self.stages}
         for stage in self.stages:
             for producer in {self.stage_map[t.op]: None for t in stage.op.input_tensors}:
-                found[producer].append(stage)
-        return found
+                readers[producer].append(stage)
+        return readers
 
     def rewired(self, replaced: Mapping[Tensor, Tensor], skip: Iterable[StageState] = ()) -> dict[StageState, Operation]:
         """The new operations of the stages that read, directly or not, one of `replaced`. The schedule is not changed."""
-        mapping, made = dict(replaced), {}
+        mapping, operations = dict(replaced), {}
         left_out = set(skip)
         for stage in self.stages:
             if stage in left_out:
                 continue
             op = replace_inputs(stage.op, mapping)
             if op is not stage.op:
-                made[stage] = op
+                operations[stage] = op
                 mapping.update(outputs_of(stage.op, op))
-        return made
+        return operations
 
     def rewire(self, made: Mapping[StageState, Operation]) -> None:
         """Sets the given operations of stages. They have the axes of the old ones, so loops and relations stay valid."""
@@ -372,12 +372,12 @@ class ScheduleState:
     def copy(self) -> ScheduleState:
         """The same schedule, changed independently from now on. Operations and loops are shared: they never change."""
         twins = {stage: replace(stage) for stage in self.with_versions()}
-        made = ScheduleState([], recorder=self.recorder.copy(twins))
-        made.__dict__.update(with_twins(fields_of(self), twins))
+        copied = ScheduleState([], recorder=self.recorder.copy(twins))
+        copied.__dict__.update(with_twins(fields_of(self), twins))
         for twin in twins.values():
             twin.__dict__.update(with_twins(fields_of(twin), twins))
-            twin.schedule = made
-        return made
+            twin.schedule = copied
+        return copied
 
 
 def outputs_of(old: Operation, new: Operation) -> dict[Tensor, Tensor]:

@@ -128,8 +128,8 @@ def must_have_one_version(stage: StageState, directive: str) -> None:
 
 def below(loop: IterVar, relations: list[Relation]) -> set[IterVar]:
     """`loop` and all loops derived from it."""
-    found = {loop}
+    loops = {loop}
     for relation in relations:
-        if any(parent in found for parent in parents_of(relation)):
-            found.update(children_of(relation))
-    return found
+        if any(parent in loops for parent in parents_of(relation)):
+            loops.update(children_of(relation))
+    return loops

@@ -33,9 +33,9 @@ def vector_around(stage: StageState) -> tuple[StageState, IterVar] | None:
     while stage.attach_type == AttachType.SCOPE and stage.attach_stage is not None and stage.attach_ivar is not None:
         host = stage.attach_stage
         at = find(host.leaf_iter_vars, stage.attach_ivar)
-        found = vectorized(host, host.leaf_iter_vars[:0 if at is None else at + 1])
-        if found is not None:
-            return host, found
+        loop = vectorized(host, host.leaf_iter_vars[:0 if at is None else at + 1])
+        if loop is not None:
+            return host, loop
         stage = host
     return None
 

@@ -65,7 +65,7 @@ def intrinsic_op(call: TensorIntrinCall, shape: Sequence[Expr], axis: Sequence[I
     for own, dim in zip(intrin.op.axis, output_dims):
         values[own.var] = _variable(inner, dim - len(axis), own)
     reduced = tuple(_reduce_axis(own, match) for own in intrin.op.reduce_axis)
-    values |= {own.var: build.cast(own.dtype, made.var) for own, made in zip(intrin.op.reduce_axis, reduced)}
+    values |= {own.var: build.cast(own.dtype, axis_copy.var) for own, axis_copy in zip(intrin.op.reduce_axis, reduced)}
     if call.reduce_axis and not isinstance(intrin.op.body[0], Reduce):
         raise ShapeError(f"{where}: reduce_axis is given, and the formula of the intrinsic {intrin.name} is not a reduction",
                          hint="a reduction over calls needs an intrinsic whose formula is a reduction: te.sum(...)")

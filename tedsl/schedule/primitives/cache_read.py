@@ -43,8 +43,8 @@ def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[St
             raise source.refuse(directive, f"{reader.name} does not read {tensor.name}",
                                 hint=f"{tensor.name} is read by {', '.join(actual) or 'nobody'}")
     cache = _copy_of(current, f"{source.origin_op.output(current.value_index).name}.{scope}")
-    made = _rewired(schedule, current, cache, readers)
-    schedule.rewire(made)
+    operations = _rewired(schedule, current, cache, readers)
+    schedule.rewire(operations)
     join_group(schedule.add_stage(cache, schedule.position(source) + 1, scope=scope), source)
     return cache.output(0)
 
@@ -67,11 +67,11 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
 def _rewired(schedule: ScheduleState, current: Tensor, cache: ComputeOp, readers: Sequence[StageState]) \
         -> dict[StageState, Any]:
     """The new operations of `readers`, which read the cache instead of `current`, and of all stages that depend on them."""
-    wanted, made = set(readers), {}
+    wanted, operations = set(readers), {}
     mapping: dict[Tensor, Tensor] = {}
     for stage in schedule.stages:
         op = replace_inputs(stage.op, {**mapping, current: cache.output(0)} if stage in wanted else mapping)
         if op is not stage.op:
-            made[stage] = op
+            operations[stage] = op
             mapping.update(outputs_of(stage.op, op))
-    return made
+    return operations

@@ -30,8 +30,8 @@ def cache_write(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any
     directive = f"cache_write({show(tensors[0]) if len(tensors) == 1 else show(tensors)}, {show(scope)})"
     op = _check(stages, tensors, scope, directive)
     cache, copy = _cache_of(stage, op, scope)
-    made = stage.schedule.rewired(outputs_of(op, copy), skip=[stage])
-    stage.schedule.rewire(made)
+    operations = stage.schedule.rewired(outputs_of(op, copy), skip=[stage])
+    stage.schedule.rewire(operations)
     stage.schedule.rewire({stage: copy})
     join_group(stage.schedule.add_stage(cache, stage.schedule.position(stage), scope=scope), stage)
     _retire(stage, copy, cache)

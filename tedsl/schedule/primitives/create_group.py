@@ -50,13 +50,13 @@ def _between(schedule: ScheduleState, outputs: Sequence[StageState], inputs: Seq
 
 
 def _reached(start: Sequence[StageState], near: Callable[[StageState], list[StageState]]) -> set[StageState]:
-    found, pending = set(start), list(start)
+    reached, pending = set(start), list(start)
     while pending:
         for stage in near(pending.pop()):
-            if stage not in found:
-                found.add(stage)
+            if stage not in reached:
+                reached.add(stage)
                 pending.append(stage)
-    return found
+    return reached
 
 
 def _check_uses(schedule: ScheduleState, inside: list[StageState], outputs: Sequence[StageState], directive: str) -> None:

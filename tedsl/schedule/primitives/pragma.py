@@ -31,9 +31,9 @@ def pragma(stage: StageState, loop: Any, kind: Any, value: Any = None) -> None:
         return vectorize(stage, loop)
     if kind not in PRAGMAS:
         raise stage.refuse(directive, f"there is no pragma {kind!r}", hint=f"choose one of {', '.join(CHOICES)}")
-    made = _value(stage, directive, kind, value)
+    checked = _value(stage, directive, kind, value)
     attr = stage.attr_of(loop)
-    stage.set_attr(loop, pragma_keys=(*attr.pragma_keys, StringImm(kind)), pragma_values=(*attr.pragma_values, made))
+    stage.set_attr(loop, pragma_keys=(*attr.pragma_keys, StringImm(kind)), pragma_values=(*attr.pragma_values, checked))
     return None
 
 

@@ -38,8 +38,8 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
     plan = _plan(stage, op, loop)
     factored = _factored(op, whole, plan, place)
     final = _final(op, whole, factored, plan, place)
-    made = stage.schedule.rewired(outputs_of(op, final), skip=[stage])
-    stage.schedule.rewire(made)
+    operations = stage.schedule.rewired(outputs_of(op, final), skip=[stage])
+    stage.schedule.rewire(operations)
     stage.schedule.rewire({stage: final})
     join_group(stage.schedule.add_stage(factored, stage.schedule.position(stage)), stage)
     for old in stage.all_iter_vars:

@@ -25,23 +25,23 @@ def specialize(stage: StageState, condition: Any) -> StageState:
     stage.must_have_loops(directive)
     holds = _condition(stage, condition, directive)
     _check_stage(stage, directive)
-    made = stage.version(holds)
-    stage.versions.append(made)
-    return made
+    version = stage.version(holds)
+    stage.versions.append(version)
+    return version
 
 
 def _condition(stage: StageState, given: Any, directive: str) -> Expr:
     example = f"for example {stage.written}.specialize(n % 8 == 0)"
     try:
-        made = build.const(given) if isinstance(given, bool) else build.as_expr(given)
+        condition = build.const(given) if isinstance(given, bool) else build.as_expr(given)
     except (TypeError, ValueError):
-        made = None
-    if made is None or made.dtype is not BOOL:
+        condition = None
+    if condition is None or condition.dtype is not BOOL:
         raise stage.refuse(directive, f"a condition is a comparison of numbers, got {describe(given)}", hint=example)
-    why = why_many(made, stage.schedule)
+    why = why_many(condition, stage.schedule)
     if why:
         raise stage.refuse(directive, why, hint=f"compare {OF_A_CALL}; {example}")
-    return made
+    return condition
 
 
 def _check_stage(stage: StageState, directive: str) -> None:

@@ -47,9 +47,9 @@ class Evaluator:
                 values = [self(part) for part in parts]
                 return values if term.is_list else tuple(values)
             case Defined(name=name, value=value):
-                made = self(value)
-                self.define(name, made)
-                return made
+                defined = self(value)
+                self.define(name, defined)
+                return defined
             case Function():
                 return _Called(self, term)
             case Apply(op="item", parts=(Name(text="s"), key)) if "s" not in self.own:

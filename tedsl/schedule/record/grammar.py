@@ -120,7 +120,7 @@ def _captured(pattern: ast.AST, node: ast.AST) -> list[ast.expr] | None:
         return [node] if isinstance(node, ast.expr) else None
     if type(pattern) is not type(node):
         return None
-    found: list[ast.expr] = []
+    parts: list[ast.expr] = []
     for name, wanted in ast.iter_fields(pattern):
         given = getattr(node, name)
         several = isinstance(wanted, list)
@@ -130,5 +130,5 @@ def _captured(pattern: ast.AST, node: ast.AST) -> list[ast.expr] | None:
             captured = _captured(one, other) if isinstance(one, ast.AST) else [] if one == other else None
             if captured is None:
                 return None
-            found += captured
-    return found
+            parts += captured
+    return parts

@@ -74,8 +74,8 @@ class Recorder:
         threads = {axis.var: name for axis, name in self.names.items() if isinstance(axis, IterVar) and axis.thread_tag
                    and axis.var in kept and name not in self.objects} if kept else {}
         given = [name for name, thing in self.objects.items() if isinstance(thing, Var) and thing.name == name]
-        found = {var.name for var in symbols_of(stage.origin_op for stage in state.stages)} if given else set()
-        return Journal(self.directives[start:], self.objects, threads, [name for name in given if name not in found])
+        symbols = {var.name for var in symbols_of(stage.origin_op for stage in state.stages)} if given else set()
+        return Journal(self.directives[start:], self.objects, threads, [name for name in given if name not in symbols])
 
     def take_back(self, state: ScheduleState, count: int) -> Journal:
         """Restores `state` to before its last `count` directives and returns these."""
@@ -125,9 +125,9 @@ class Recorder:
     def stage(self, stage: StageState, directive: str = "a directive") -> Term:
         """The term for a stage: `s[C]`, or `s.stages[2]` where its name is not unique. Refuses a stage that undo removed."""
         if stage.undone:
-            made = f"the version of {stage.name} where {shown(stage.condition)} was made by a specialize" \
+            origin = f"the version of {stage.name} where {shown(stage.condition)} was made by a specialize" \
                 if stage.version_of is not None else f"{stage.name} was made by a directive"
-            raise ScheduleError(directive, stage.name, f"{made} that undo took back", loops=(),
+            raise ScheduleError(directive, stage.name, f"{origin} that undo took back", loops=(),
                                 hint="apply that directive again, and use what it returns")
         return self.handle(stage)
 

@@ -53,25 +53,25 @@ def scans_of(schedule: ScheduleState) -> Scans:
     scans = [stage for stage in schedule.stages if isinstance(stage.op, ScanOp)]
     if not scans:
         return NONE
-    found, consumers = Scans(), schedule.consumers()
+    roles, consumers = Scans(), schedule.consumers()
     for scan in scans:
         op = scan.op
         assert isinstance(op, ScanOp)
-        found.updates.update((schedule.stage_map[tensor.op], scan) for tensor in op.update)
-        found.states.update((schedule.stage_map[tensor.op], scan) for tensor in op.state_placeholder
+        roles.updates.update((schedule.stage_map[tensor.op], scan) for tensor in op.update)
+        roles.states.update((schedule.stage_map[tensor.op], scan) for tensor in op.state_placeholder
                             if tensor.op in schedule.stage_map)
         below = _below(schedule, (schedule.stage_map[tensor.op] for tensor in op.update))
-        stateful = _readers(below, {stage for stage, its in found.states.items() if its is scan}, schedule)
-        found.stateful.update(dict.fromkeys(stateful, scan))
+        stateful = _readers(below, {stage for stage, its in roles.states.items() if its is scan}, schedule)
+        roles.stateful.update(dict.fromkeys(stateful, scan))
         for stage in _steps(below, stateful, scan, consumers):
-            found.steps.setdefault(stage, scan)
+            roles.steps.setdefault(stage, scan)
     for scan in scans:
         for tensor in scan.op.init:  # type: ignore[attr-defined]
             stage = schedule.stage_map[tensor.op]
             if isinstance(stage.op, ComputeOp) and consumers[stage] == [scan] and not stage.is_output \
-                    and stage.attach_type == AttachType.ROOT and stage not in found.steps:
-                found.inits[stage] = scan
-    return found
+                    and stage.attach_type == AttachType.ROOT and stage not in roles.steps:
+                roles.inits[stage] = scan
+    return roles
 
 
 def needed_first(stage: StageState, scan: StageState, scans: Scans) -> bool:
@@ -85,38 +85,38 @@ def needed_first(stage: StageState, scan: StageState, scans: Scans) -> bool:
 def step_axes(stage: StageState) -> list[int]:
     """The dimensions of a stage that its readers in a scan index by the step."""
     scans = scans_of(stage.schedule)
-    found: dict[Operation, set[int]] = {one.op: {0} for one in scans.updates}
+    axes: dict[Operation, set[int]] = {update.op: {0} for update in scans.updates}
     for reader in reversed(stage.schedule.stages):
         op = reader.op
         if reader not in scans.steps or not isinstance(op, ComputeOp):
             continue
-        counting = {op.axis[at].var for at in found.get(op, ())}
+        counting = {op.axis[at].var for at in axes.get(op, ())}
         for body in op.body if op.reduction is None else op.body[:1]:
             for load, _ in guarded_loads(body):
-                found.setdefault(load.producer.op, set()).update(
+                axes.setdefault(load.producer.op, set()).update(
                     at for at, index in enumerate(load.indices) if counting & set(variables(index)))
-    return sorted(found.get(stage.op, ())) if stage in scans.steps else []
+    return sorted(axes.get(stage.op, ())) if stage in scans.steps else []
 
 
 def _below(schedule: ScheduleState, ends: Iterable[StageState]) -> list[StageState]:
     """The stages that `ends` read, directly or not, and `ends`, producers first."""
-    found, pending = set[StageState](), list(ends)
+    below, pending = set[StageState](), list(ends)
     while pending:
         stage = pending.pop()
-        if stage not in found:
-            found.add(stage)
+        if stage not in below:
+            below.add(stage)
             pending.extend(schedule.stage_map[tensor.op] for tensor in stage.op.input_tensors)
-    return [stage for stage in schedule.stages if stage in found]
+    return [stage for stage in schedule.stages if stage in below]
 
 
 def _readers(stages: Iterable[StageState], sources: set[StageState], schedule: ScheduleState) -> list[StageState]:
     """Those of `stages`, producers first, whose formulas depend on one of `sources`."""
-    found, touched = [], set(sources)
+    readers, touched = [], set(sources)
     for stage in stages:
         if isinstance(stage.op, ComputeOp) and any(schedule.stage_map[t.op] in touched for t in stage.op.input_tensors):
             touched.add(stage)
-            found.append(stage)
-    return found
+            readers.append(stage)
+    return readers
 
 
 def _steps(below: list[StageState], stateful: list[StageState], scan: StageState,
@@ -129,9 +129,9 @@ def _steps(below: list[StageState], stateful: list[StageState], scan: StageState
     inputs = {schedule.stage_map[tensor.op] for tensor in op.inputs if tensor.op in schedule.stage_map}
     wanted = {*stateful, *(schedule.stage_map[tensor.op] for tensor in op.update)}
     of_inputs = set(_readers(below, inputs, schedule))
-    found: list[StageState] = []
+    steps: list[StageState] = []
     for stage in reversed(below):
         if stage in wanted or (stage in of_inputs and stage not in inputs and not stage.is_output
-                               and all(reader in found for reader in consumers[stage])):
-            found.append(stage)
-    return found
+                               and all(reader in steps for reader in consumers[stage])):
+            steps.append(stage)
+    return steps

@@ -75,8 +75,8 @@ def is_broadcast(op: ComputeOp) -> bool:
     """Whether every read is at some of the indices of the element that is computed, in their order."""
     places = {axis.var: at for at, axis in enumerate(op.axis)}
     for indices in _reads(op):
-        found = [places.get(index, -1) if isinstance(index, Var) else -1 for index in indices]
-        if -1 in found or any(a >= b for a, b in itertools.pairwise(found)):
+        positions = [places.get(index, -1) if isinstance(index, Var) else -1 for index in indices]
+        if -1 in positions or any(a >= b for a, b in itertools.pairwise(positions)):
             return False
     return not op.reduce_axis
 

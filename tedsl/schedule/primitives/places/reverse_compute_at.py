@@ -95,28 +95,28 @@ def _axes_read(stage: StageState, producer: StageState, directive: str) -> Axes:
     """The axis of the consumer that indexes each axis of the producer. Refuses a consumer that reads more elements of the
     producer, or others, than those at its own indices.
     """
-    made = normalized(stage.schedule)  # formulas that are computed inline are part of the consumer
-    consumer, source = (made.stages[stage.schedule.position(one)].op for one in (stage, producer))
+    whole = normalized(stage.schedule)  # formulas that are computed inline are part of the consumer
+    consumer, source = (whole.stages[stage.schedule.position(one)].op for one in (stage, producer))
     assert isinstance(consumer, ComputeOp) and isinstance(source, ComputeOp)
     own = {axis.var: axis for axis in consumer.axis}
-    found: Axes = {}
+    axes: Axes = {}
     roots: list[Node] = [*consumer.body, *consumer.reduce_axis]  # the range of a reduction may be read as well
     for load in dict.fromkeys(n for root in roots for n in post_order(root) if type(n) is ProducerLoad):
-        if made.stage_map[load.producer.op].op is not source:
+        if whole.stage_map[load.producer.op].op is not source:
             continue
         for axis, index in zip(source.axis, load.indices):
             mine = own.get(index) if isinstance(index, Var) else None
-            if mine is None or found.setdefault(axis, mine) is not mine:
+            if mine is None or axes.setdefault(axis, mine) is not mine:
                 raise stage.refuse(directive, f"{stage.name} reads {shown(load)}: an element of it needs other elements of "
                                    f"{producer.name} than the one at its own indices",
                                    hint=_other_way(stage, producer) + ", which finds out what is needed")
             if not structural_equal(mine.dom, axis.dom):
                 raise stage.refuse(directive, f"{mine.name} of {stage.name} ranges over {mine.dom!r}, {axis.name} of "
                                    f"{producer.name} over {axis.dom!r}", hint=_other_way(stage, producer))
-    if len(set(found.values())) < len(source.axis):
+    if len(set(axes.values())) < len(source.axis):
         raise stage.refuse(directive, f"{stage.name} reads a diagonal of {producer.name}: the other elements of a tile of "
                            f"{producer.name} would belong to no element of {stage.name}", hint=_other_way(stage, producer))
-    return found
+    return axes
 
 
 def _check_fresh(stage: StageState, directive: str) -> None:
@@ -211,13 +211,13 @@ class Mirror:
         for relation in self.stage.relations:
             if not any(child in self.moved for child in children_of(relation)):
                 continue
-            made = self._copied(relation, other)
-            other.relations.append(made)
-            other.all_iter_vars += children_of(made)
-            parents = parents_of(made)
+            copied = self._copied(relation, other)
+            other.relations.append(copied)
+            other.all_iter_vars += children_of(copied)
+            parents = parents_of(copied)
             at = find(leaves, parents[0]) if parents else 0
             assert at is not None, f"{parents[0].name} was a loop of {self.stage.name} when that was related too"
-            leaves[at:at + len(parents[:1])] = children_of(made)
+            leaves[at:at + len(parents[:1])] = children_of(copied)
             leaves = [loop for loop in leaves if find(parents[1:], loop) is None]
         first = [self.copies[loop] for loop in self.outer]
         other.leaf_iter_vars = first + [loop for loop in leaves if find(first, loop) is None]
@@ -272,7 +272,7 @@ def _ends(stage: StageState) -> dict[IterVar, list[IterVar]]:
     """The loops that each iteration variable was split into."""
     ends: dict[IterVar, list[IterVar]] = {loop: [loop] for loop in stage.leaf_iter_vars}
     for relation in reversed(stage.relations):
-        found = [leaf for child in children_of(relation) for leaf in ends[child]]
+        loops = [leaf for child in children_of(relation) for leaf in ends[child]]
         for parent in parents_of(relation):
-            ends[parent] = found
+            ends[parent] = loops
     return ends

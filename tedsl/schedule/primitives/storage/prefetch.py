@@ -37,5 +37,5 @@ def prefetch(stage: StageState, tensor: Any, loop: Any, offset: Any) -> None:
         ahead = None
     if ahead is None or not ahead.dtype.is_integer or ahead.dtype.lanes != 1:
         raise stage.refuse(directive, f"the offset is a number of iterations, got {describe(offset)}", hint="for example 1")
-    made = Prefetched(tensor, build.cast(loop.dtype, ahead))
-    stage.set_attr(loop, prefetched=(*stage.attr_of(loop).prefetched, made))
+    prefetched = Prefetched(tensor, build.cast(loop.dtype, ahead))
+    stage.set_attr(loop, prefetched=(*stage.attr_of(loop).prefetched, prefetched))

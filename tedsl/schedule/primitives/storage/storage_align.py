@@ -45,8 +45,8 @@ def storage_align(stage: StageState, axis: Any, factor: Any, offset: Any) -> Non
         raise stage.refuse(directive, f"the offset is an integer from 0 to {every - 1}, got {describe(offset)}",
                            hint="strides are `offset` more than a multiple of `factor`; 0 is the usual one")
     others = tuple([one for one in stage.storage.alignments if one.dim != dim])
-    made = sorted((*others, Alignment(dim, every, rest)), key=lambda one: one.dim)
-    stage.storage = replace(stage.storage, alignments=tuple(made))
+    alignments = sorted((*others, Alignment(dim, every, rest)), key=lambda one: one.dim)
+    stage.storage = replace(stage.storage, alignments=tuple(alignments))
 
 
 def _must_have_strides(stage: StageState, directive: str) -> None:

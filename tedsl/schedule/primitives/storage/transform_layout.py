@@ -77,23 +77,23 @@ def _called(stage: StageState, fn: Callable[..., Any], axes: Sequence[Var]) -> A
 def _parameters(fn: Callable[..., Any]) -> list[str] | None:
     """The names of the parameters of `fn`; None if it takes any number of them."""
     try:
-        found = inspect.signature(fn).parameters.values()
+        parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):
         return None
-    if any(p.kind == p.VAR_POSITIONAL for p in found):
+    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
         return None
-    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _index(stage: StageState, value: Any) -> Expr:
     try:
-        made = None if isinstance(value, (bool, str)) else build.as_expr(value.var if isinstance(value, IterVar) else value)
+        index = None if isinstance(value, (bool, str)) else build.as_expr(value.var if isinstance(value, IterVar) else value)
     except (TypeError, ValueError):
-        made = None
-    if made is None or not made.dtype.is_integer or made.dtype.lanes != 1:
+        index = None
+    if index is None or not index.dtype.is_integer or index.dtype.lanes != 1:
         raise stage.refuse(DIRECTIVE, f"an index of the map is an integer expression, got {describe(value)}",
                            hint="use +, *, // and % of the parameters, and te.AXIS_SEPARATOR between them")
-    return made
+    return index
 
 
 def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
@@ -113,8 +113,8 @@ def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
         raise stage.refuse(DIRECTIVE, str(error), hint=error.hint) from None
     must_leave_steps(stage, layout.inverse, DIRECTIVE)
     new = _placeholder(op, layout) if isinstance(op, PlaceholderOp) else _relaid(op, layout)
-    made = _rewired(stage, op, new, layout)
-    stage.schedule.rewire(made)
+    operations = _rewired(stage, op, new, layout)
+    stage.schedule.rewire(operations)
     stage.schedule.rewire({stage: new})
     if isinstance(new, PlaceholderOp):
         stage.op = new
@@ -188,7 +188,7 @@ def _rewired(stage: StageState, old: Operation, new: Operation, layout: Layout) 
     """The new operations of the stages that read `old`, directly or not. The schedule is not changed."""
     outputs = outputs_of(old, new)
     mapping: dict[Tensor, Tensor] = {}
-    made: dict[StageState, Operation] = {}
+    operations: dict[StageState, Operation] = {}
     for reader in stage.schedule.stages:
         if reader is stage:
             continue
@@ -197,9 +197,9 @@ def _rewired(stage: StageState, old: Operation, new: Operation, layout: Layout) 
             op = _reading(stage, op, outputs, layout)
         op = replace_inputs(op, mapping)
         if op is not reader.op:
-            made[reader] = op
+            operations[reader] = op
             mapping.update(outputs_of(reader.op, op))
-    return made
+    return operations
 
 
 def _reading(stage: StageState, op: Operation, outputs: Mapping[Tensor, Tensor], layout: Layout) -> Operation:
