@@ -14,14 +14,18 @@ _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 
 
 def get_cc() -> str | None:
-    """Returns the path of the C compiler: of the environment variables CXX and CC, else the first that is there; or None."""
+    """Returns the path of the C compiler: that in the environment variables CXX or CC, else the first one found; None if there
+    is none.
+    """
     named = [os.environ[name] for name in ("CXX", "CC") if os.environ.get(name)]
     return next((found for found in map(shutil.which, [*named, *_COMPILERS]) if found), None)
 
 
 def create_shared(output: Any, objects: str | Sequence[str], options: Sequence[str] | None = None,
                   cc: str | None = None) -> None:
-    """Links `objects` into the shared library `output`. options: more for the compiler `cc`, by default `get_cc()`.
+    """Links `objects` into the shared library `output`. options: additional ones for the compiler `cc`, by default `get_cc()`.
+
+    Raises ModuleError if there is no compiler or it fails.
 
     Raises ModuleError where there is no compiler and where it fails.
     """
@@ -30,12 +34,14 @@ def create_shared(output: Any, objects: str | Sequence[str], options: Sequence[s
 
 def create_executable(output: Any, objects: str | Sequence[str], options: Sequence[str] | None = None,
                       cc: str | None = None) -> None:
-    """Links `objects`, which may be C sources too, into the program `output`. Parameters and errors: of `create_shared`."""
+    """Links `objects`, which may include C sources, into the program `output`. Parameters and errors are those of
+    `create_shared`.
+    """
     _link("create_executable", output, objects, _listed("create_executable", options), cc)
 
 
 def get_target_by_dump_machine(compiler: str) -> Callable[[], str | None]:
-    """Returns a function that asks `compiler` for which machine it compiles; its answer is a triple, or None."""
+    """Returns a function that returns the target triple of `compiler`, or None."""
     def get_target_triple() -> str | None:
         found = shutil.which(compiler)
         return None if found is None else _run("get_target_by_dump_machine", [found, "-dumpmachine"]).strip()
@@ -44,10 +50,10 @@ def get_target_by_dump_machine(compiler: str) -> Callable[[], str | None]:
 
 
 class cross_compiler:
-    """A function for `fcompile=` that links with `compile_func`: the name of a compiler, or a function such as `create_shared`.
+    """A function for `fcompile=` that links with `compile_func`, the name of a compiler or a function such as `create_shared`.
 
-    options: of every call. output_format: the suffix of what it makes. get_target_triple: a function that returns the triple.
-    add_files: more files to link.
+    options: passed to every call. output_format: the suffix of the output. get_target_triple: a function that returns the
+    triple. add_files: additional files to link.
     """
 
     def __init__(self, compile_func: str | Callable[..., Any], options: Sequence[str] | None = None,
@@ -66,7 +72,7 @@ class cross_compiler:
             get_target_by_dump_machine(compiler)
 
     def __call__(self, outputs: Any, objects: str | Sequence[str], options: Sequence[str] | None = None, **more: Any) -> Any:
-        """Links `objects` into `outputs`. options: more than those of every call."""
+        """Links `objects` into `outputs`. options: in addition to those passed to every call."""
         compiler = {} if self._compiler is None else {"cc": self._compiler}
         every = [*self._options, *_listed("cross_compiler", options)]
         return self._function(outputs, objects, options=every, **compiler, **more)

@@ -150,7 +150,9 @@ class Grower:
 
 @dataclass(frozen=True)
 class Expressions:
-    """A function that stores random expressions, and its arguments: inputs, then outputs of these dtypes, then n."""
+    """A function that stores random expressions, and its arguments: inputs, then one output of each dtype in `outputs`,
+    then n.
+    """
 
     func: PrimFunc
     values: tuple[Expr, ...]

@@ -203,7 +203,7 @@ def run_many(seeds: Iterable[int], *, step: Step = run_seed, chunk: int = 400, j
              progress: Callable[[Report], None] | None = None) -> Report:
     """Runs the sequences `seeds`, as many as `seconds` allow, in processes whose crashes are findings too.
 
-    step: draws and checks one of them; it gets the number, the report, and what it returned for the one before.
+    step: draws and checks one sequence; it takes its number, the report, and its own result for the previous sequence.
     """
     preload()
     until = time.monotonic() + seconds

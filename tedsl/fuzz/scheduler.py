@@ -65,7 +65,9 @@ class Scheduler:
         return self.draw.choice(fitting) if fitting else None
 
     def pick(self, places: Callable[[StageState], list[int]], *, first: int = 0, last: int = 0) -> tuple[str, int] | None:
-        """A tensor and one of the `places` (loop numbers) of its stage; the first or last one with a given percentage."""
+        """A tensor and one of the `places` (loop numbers) of its stage; `first`, `last`: the percentage with which the first or
+        last one is chosen.
+        """
         name = self.pick_stage(lambda stage: bool(places(stage)))
         if name is None:
             return None

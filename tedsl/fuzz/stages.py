@@ -188,7 +188,7 @@ def gather(p: Program) -> bool:
 
 def reduce_text(p: Program, term: Term, ks: Sequence[str], extent: int, allow_init: bool = True,
                 start: Term | None = None) -> Term:
-    """A reduction of `term` over the axes `ks`, and what is known of it. start: what a sum begins with, if its dtype fits."""
+    """A reduction of `term` over the axes `ks`, with its bounds. start: the value that a sum begins with, if its dtype fits."""
     draw = p.draw
     if term.dtype == "bool":
         term = cast(term, "int32")

@@ -18,9 +18,9 @@ from tedsl.fuzz.values import LARGEST, MANTISSA, available, is_float, promoted
 
 @dataclass(frozen=True)
 class Term:
-    """text; dtype; mag: no finite value is larger; frac: fractional bits of an exact float, None for what is rounded.
+    """text; dtype; mag: an upper bound of its finite values; frac: fractional bits of an exact float, None for a rounded value.
 
-    The error of a rounded value is some last bits of its `mag`: where a value is small and was made of large rounded ones,
+    The error of a rounded value is some last bits of its `mag`: where a small value was computed from large rounded ones,
     as the cosine of a long sum, `mag` stays as large as theirs.
     """
 

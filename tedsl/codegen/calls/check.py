@@ -1,5 +1,5 @@
-"""Checks, before code is written, of `tir.call_extern` of a function of the same module: the number, kinds and dtypes of its
-arguments, and the dtype of its value.
+"""Checks, before code is generated, calls by `tir.call_extern` of functions of the same module: the number, kinds and dtypes of
+the arguments, and the dtype of the value.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _misfit_of_pointer(buffer: Buffer, arg: Expr, written: bool) -> str:
 
 
 def _surely_meet(a: Expr, b: Expr) -> bool:
-    """Tells whether two pointers surely lead to a common element: to one buffer, to the same place of it."""
+    """Tells whether two pointers certainly point to a common element: into one buffer, at positions that overlap."""
     (memory, low, extent), (other, first, count) = _region(a), _region(b)
     if memory is None or memory is not other:
         return False
@@ -108,7 +108,9 @@ def _surely_meet(a: Expr, b: Expr) -> bool:
 
 
 def _region(pointer: Expr) -> tuple[Var | None, int | None, int]:
-    """Returns the memory to which `pointer` leads, the first element if it is a constant, and how many elements at least."""
+    """Returns the memory that `pointer` points into, the first element if it is a constant, and the least number of
+    elements.
+    """
     match pointer:
         case Var():
             return pointer, 0, 1

@@ -1,4 +1,4 @@
-"""Which functions of a module call which others; recursion is refused, for nothing bounds the stack that it takes."""
+"""The call graph of a module. Recursion is refused, since it could exhaust the stack."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ DEEPEST = 64  # functions that call each other in a row: each may hold 64 KiB of
 
 
 def callee(node: Node, caller: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc | None:
-    """Returns the function of the module that the call `node` in `caller` names; None if it is no call, or one of something
-    else. A function that wraps one of C or Python and has its name calls that one.
+    """Returns the function of the module that `node` in `caller` calls; None if it is not a call of such a function.
+
+    A function that wraps a C or Python function of its own name calls that one.
     """
     if not isinstance(node, Call) or node.op not in BY_NAME or not isinstance(node.args[0], StringImm):
         return None
@@ -50,7 +51,7 @@ class CallGraph:
         self._order = self._ordered()
 
     def _ordered(self) -> list[str]:
-        """Returns the names so that each function stands behind those that it calls."""
+        """Returns the names in an order in which each function comes after those that it calls."""
         depth: dict[str, int] = {}
         path: list[str] = []
         stack = [(name, False) for name in reversed(self.called)]
@@ -73,7 +74,7 @@ class CallGraph:
         return list(depth)
 
     def reached(self, marked: set[str]) -> set[str]:
-        """Returns the names of `marked`, and of all functions that call one of those, directly or through others."""
+        """Returns the names `marked` and those of all functions that call one of them, directly or through others."""
         found = set(marked)
         for name in self._order:
             if not found.isdisjoint(self.called[name]):

@@ -93,7 +93,7 @@ def log10(out: FunctionBody, x: Value) -> Value:
 
 
 def log1p(out: FunctionBody, x: Value) -> Value:
-    """log(u) + (x - (u - 1)) / u for u = 1 + x; near 0 f is x itself."""
+    """log1p(x) as log(u) + (x - (u - 1)) / u for u = 1 + x; near 0 the argument f of the polynomial is x itself."""
     u = x + 1.0
     e, m = split(u)
     lost = (x >= 1.0).choose(1.0 - (u - x), x - (u - 1.0)) / u

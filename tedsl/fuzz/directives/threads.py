@@ -34,7 +34,7 @@ def bind_vthread(s: Scheduler) -> str | None:
 
 
 def env_threads(s: Scheduler) -> str | None:
-    """Launch threads, mostly one, around a stage: all of them compute the same."""
+    """Launch threads, mostly one, around a stage, all of which compute the same."""
     name = s.pick_stage(lambda stage: not stage.env_threads and "threadIdx.x" not in tags_around(stage))
     if name is None:
         return None
@@ -44,7 +44,8 @@ def env_threads(s: Scheduler) -> str | None:
 
 def set_store_predicate(s: Scheduler) -> Found:
     """Set a predicate on a stage bound to a thread axis (one is bound first if needed) that holds for every thread or for the
-    first: legal where all threads have the same sum, to be refused where each has its own elements."""
+    first only. That is legal if all threads have the same sum, and must be refused if each has elements of its own.
+    """
     def bound(stage: StageState) -> list[int]:
         return [at for at, leaf in enumerate(stage.leaf_iter_vars) if (axis := stage.attr_of(leaf).bind_thread) is not None
                 and axis not in stage.env_threads]

@@ -11,7 +11,7 @@ def wild(s: Scheduler) -> str | None:
 
 
 def wild_loops(s: Scheduler) -> str | None:
-    """The same, of the directives that split, fuse, order, annotate and place: lowering takes those that are accepted."""
+    """As `wild`, but only directives that split, fuse, order, annotate and place, so that accepted ones can be lowered."""
     return s.draw.choice(_loops_and_places(s))
 
 

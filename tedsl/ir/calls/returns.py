@@ -20,8 +20,8 @@ _TOGETHER = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized", For
 def result_of(func: PrimFunc) -> DType | None:
     """The dtype of the number that `func` returns; None if it returns nothing.
 
-    It is the type that the function states, else that of its first `tir.ret`. Where control reaches the end of a function that
-    returns a number elsewhere, the number is 0.
+    It is the declared return type of the function, or else that of its first `tir.ret`. If a function returns a number on one
+    path, it returns 0 where control reaches its end.
     """
     if func.ret_type is not None:
         stated = func.ret_type.dtype if isinstance(func.ret_type, PrimType) else None
@@ -31,7 +31,10 @@ def result_of(func: PrimFunc) -> DType | None:
 
 
 def with_result(func: PrimFunc) -> PrimFunc:
-    """`func` with the dtype of its returns as `ret_type`, which passes keep also where they drop a return that is not reached.
+    """`func` with the dtype of its returns as `ret_type`, so that it stays known when a pass removes an unreachable return.
+
+    Raises LoweringError for a return that is not a statement, or is inside iterations or threads that run at the same time;
+    DTypeError for one of a value that is not a number, or of another dtype than the other returns.
 
     Raises LoweringError for a return that is not a statement, or stands where iterations or threads run together; DTypeError
     for one of something else than a number, or of another dtype than the others.
@@ -66,7 +69,9 @@ def check_returns(func: PrimFunc) -> None:
 
 
 def _returns(body: Stmt) -> Iterator[tuple[Call, str]]:
-    """Iterates over the returns that are statements, each with the loop around it whose iterations run together, in words."""
+    """Yields the returns that are statements, each with a description of the loop around it whose iterations run at the same
+    time.
+    """
     stack = [(body, "")]
     while stack:
         s, together = stack.pop()

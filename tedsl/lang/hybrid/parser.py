@@ -217,7 +217,7 @@ class Parser:
     # --- memory ---
 
     def new_array(self, target: ast.expr, value: ast.expr) -> Wrap | None:
-        """`t = allocate(...)`, `c = output_tensor(...)`; None if the value is something else."""
+        """Declares the array of `t = allocate(...)` or `c = output_tensor(...)`; returns None if `value` is something else."""
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) \
                 or value.func.id not in ("allocate", "output_tensor") or value.func.id in self.scope:
             return None

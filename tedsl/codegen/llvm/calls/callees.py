@@ -1,4 +1,4 @@
-"""The functions of a module as others of it call them: their symbols, and the statuses by which their failures come back."""
+"""The functions of a module as callees of one another: their symbols, and the statuses by which they report failures."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ BODY = ".body"  # after the symbol of a kernel: the same without a frame for exc
 
 
 class Messages:
-    """The messages of all functions that call each other, numbered as one: a status means the same in each of them."""
+    """The messages of all functions of a call graph in one numbering: a status has the same meaning in each of them."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def status(self, owner: str, message: str) -> int:
-        """Returns the status with which the function `owner` fails by `message`."""
+        """Returns the status for a failure of the function `owner` with `message`."""
         return FIRST_ASSERTION + self._numbers.setdefault((owner, message), len(self._numbers))
 
     def seen_from(self, name: str) -> list[str]:
-        """Lists the messages as the caller of the function `name` reads them; those of others say in which function."""
+        """Lists the messages as a caller of the function `name` sees them; those of other functions name their function."""
         return [message if owner == name else f"in {owner}: {message}" for owner, message in self._numbers]
 
 
 @dataclass(frozen=True)
 class Callee:
-    """A function that others of its module may call. compact: the version for compact arrays, if there is one.
+    """A function that others of its module may call. compact: the version for compact arrays, or None.
 
-    takes_frame: it may call Python, and takes the frame of its caller for exceptions as its last argument.
+    takes_frame: it may call Python, so that its last argument is the frame of its caller for exceptions.
     """
 
     signature: Signature
@@ -64,7 +64,10 @@ def plain_name(func: PrimFunc) -> str:
 
 def module_calls(graph: CallGraph, messages: Messages,
                  kernels: Sequence[tuple[Signature, PrimFunc, KernelSymbol, KernelSymbol | None]]) -> ModuleCalls:
-    """Returns the calls in `graph` for code. kernels: signature, function and symbols of each function of the module."""
+    """Returns the calls in `graph` with the data that code generation needs.
+
+    kernels: signature, function and symbols of each function of the module.
+    """
     own = graph.functions
     python = graph.reached({name for name, func in own.items() if calls_python(func.body, own.keys() - {name})})
     callees = {}

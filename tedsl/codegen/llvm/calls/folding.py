@@ -1,4 +1,4 @@
-"""Instructions on constants, computed while they are written, and the expressions that registers stand for, for messages."""
+"""Constant folding of instructions while they are written, and the expressions that registers hold, for messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXPRESSIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def folded(instruction: str) -> str | None:
-    """Returns the constant, or the operand, that the result of `instruction` is; None if it must be computed."""
+    """Returns the result of `instruction` if it is a constant or one of its operands; None if it must be computed."""
     if (found := _COMPARE.fullmatch(instruction)) and _are_numbers(found[2], found[3]):
         return _bool(_COMPARISONS[found[1]](int(found[2]), int(found[3])))
     if (found := _COMPARE.fullmatch(instruction)) and found[2] == found[3]:
@@ -49,7 +49,9 @@ def folded(instruction: str) -> str | None:
 
 
 def expression_of(instruction: str, known: Callable[[str], Expr | None]) -> Expr | None:
-    """Returns what `instruction` computes, as an expression; None if it is no arithmetic on values that are known as one."""
+    """Returns the expression that `instruction` computes from `known` registers; None if it is not arithmetic or an operand is
+    unknown.
+    """
     found = _BINARY.fullmatch(instruction)
     if found is None or found[1] not in _EXPRESSIONS:
         return None

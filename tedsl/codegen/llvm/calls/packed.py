@@ -1,8 +1,8 @@
-"""Emits `tir.call_packed` of a function of the same module: its arrays are checked as those of a call from Python, and the
-variables of its shapes are bound by them.
+"""Emits `tir.call_packed` of a function of the same module: its arrays are checked like those of a call from Python, and
+determine the variables of its shapes.
 
-The checks are a function of their own beside each call. What is decided by constants is decided here: a call that cannot work
-is refused; one that needs no check has none. What a failed check says in words is the message of an assertion of the caller.
+The checks for each call are a function of their own. What constants decide is decided at compile time: a call that cannot
+succeed is refused, and a call that needs no check has none. A failed check reports one of the caller's assertion messages.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
 
 @dataclass
 class _Passed:
-    """The values that the caller passes to the checks: `types` and `values` there, by names `%p0`, `%p1`, ... within them.
+    """The values that the caller passes to the function of the checks: their `types` and `values`, by the names `%p0`, `%p1`,
+    ... in it.
 
-    expressions: what each name stands for in the program of the caller.
+    expressions: for each name the expression in the caller's program.
     """
 
     out: Emitter
@@ -44,7 +45,7 @@ class _Passed:
     expressions: dict[str, Expr] = field(default_factory=dict)
 
     def value(self, type_: str, value: str, expr: Expr | None = None) -> str:
-        """Returns the name of `value` within the checks: a constant stays one."""
+        """Returns the name of `value` in the function of the checks; a constant is returned unchanged."""
         if type_ == "i64" and is_number(value):
             return value
         name = f"%p{len(self.types)}"
@@ -124,7 +125,7 @@ def _passed_number(passed: _Passed, sig: Signature, k: int, param: ScalarParam, 
 
 
 class _PackedChecks(Checks):
-    """Emits the function that checks the arguments of one call and makes it: the general or the compact version."""
+    """Emits the function that checks the arguments of one call and then calls the general or the compact version."""
 
     def __init__(self, symbol: str, called: Callee, arrays: dict[int, _Array], numbers: dict[int, tuple[str, DType]],
                  passed: _Passed, status: Callable[[str], int], caller: str) -> None:
@@ -183,7 +184,7 @@ class _PackedChecks(Checks):
         self.start(fine)
 
     def next_block(self, label: str) -> None:
-        """Continues in the same block: what is required is tested at once."""
+        """Does nothing: each requirement is tested at once, so that no blocks are needed."""
 
     # --- the arguments ---
 
@@ -239,7 +240,9 @@ class _PackedChecks(Checks):
         return strides
 
     def require_distinct(self, k: int, strides: list[str]) -> None:
-        """Requires that no two elements of an output share memory: each stride passes over all that the smaller ones span."""
+        """Requires that no two elements of an output overlap: each stride exceeds the span of the dimensions with smaller
+        strides.
+        """
         sizes = [self.absolute(step) for step in strides]
         empty = self.is_empty(k)
         reaches = [self.assign(f"mul i64 {self.assign(f'sub i64 {dim}, 1')}, {size}") for dim, size in zip(self.dims[k], sizes)]

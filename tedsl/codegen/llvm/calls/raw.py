@@ -1,6 +1,6 @@
-"""Emits `tir.call_extern` of a function of the same module: a direct call of its machine code, and the way of its failure.
+"""Emits `tir.call_extern` of a function of the same module: a direct call of its machine code, whose failure is passed on.
 
-`codegen/calls/check.py` has compared the arguments with those that the function takes.
+`codegen/calls/check.py` has compared the arguments with the function's parameters.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def _one_call(out: Emitter, of: DType, called: Callee, args: Sequence[tuple[DTyp
 
 
 def emit_direct(out: Emitter, of: DType, called: Callee, symbol: str, arguments: list[str]) -> str:
-    """Emits a call of `symbol`, which returns a status as `called` does; leaves this function with a status other than 0.
+    """Emits a call of `symbol`, a version of `called`, and returns its value of dtype `of`. A status other than 0 leaves the
+    function that is being written.
 
-    arguments: before the place of the result and the frame. Returns the value of the call, of dtype `of`.
+    arguments: those before the address of the result and the frame.
     """
     result = called.signature.result
     slot = "" if result is None else out.alloca("i64", 8, "number")

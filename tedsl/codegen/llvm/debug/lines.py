@@ -20,7 +20,7 @@ from tedsl.ir.stmt import Stmt, Store
 class PrintedLoops:
     """The text of functions, the line of each statement in it counted from 1, and the line of each function by its name.
 
-    stages: the stage that a statement belongs to, by the buffer that it writes; none where it writes several.
+    stages: the stage of a statement, by the buffer that it writes; a statement that writes several has none.
     """
 
     text: str
@@ -30,7 +30,7 @@ class PrintedLoops:
 
 
 def print_loops(funcs: Sequence[PrimFunc]) -> PrintedLoops:
-    """Prints functions one below the other."""
+    """Prints functions one below the other and records the lines of their statements."""
     loops = PrintedLoops("\n\n".join(script_with_lines(func, func.name)[0] for func in funcs) + "\n")
     first = 1
     for func in funcs:
@@ -43,7 +43,7 @@ def print_loops(funcs: Sequence[PrimFunc]) -> PrintedLoops:
 
 
 def stage_of(body: Stmt) -> str:
-    """Returns the name of the buffer that the last store in `body` writes, the stage that the loops around it are for; "" if
+    """Returns the name of the buffer that the last store in `body` writes, which names the stage of the loops around it; "" if
     there is none.
     """
     stores = [statement for statement in statements(body) if isinstance(statement, Store)]
@@ -51,7 +51,7 @@ def stage_of(body: Stmt) -> str:
 
 
 def _stages(body: Stmt) -> dict[Stmt, str]:
-    """The name of the one buffer that each statement writes, of those that write one."""
+    """For each statement that writes a single buffer, the name of that buffer."""
     written: dict[Stmt, str | None] = {}
     for statement in reversed(list(statements(body))):
         names = {written[child] for child in statement.child_nodes() if isinstance(child, Stmt) and child in written}
@@ -63,8 +63,10 @@ def _stages(body: Stmt) -> dict[Stmt, str]:
 
 
 def write_loops(text: str, name: str) -> Path:
-    """Writes printed loops to a file for debuggers and returns its path: a folder of this user below that for temporary files,
-    one file for each text. Raises ModuleError if it cannot be written.
+    """Writes printed loops to a file for debuggers and returns its path.
+
+    There is one file for each text, in a folder of this user inside the folder for temporary files. Raises ModuleError if it
+    cannot be written.
     """
     folder = Path(tempfile.gettempdir()) / f"tedsl-{os.getuid()}"
     safe = "".join(c if c.isalnum() else "_" for c in name)[:40]

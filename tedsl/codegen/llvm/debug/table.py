@@ -16,7 +16,7 @@ _FLAGS = "spFlags: DISPFlagDefinition | DISPFlagOptimized"
 
 
 class LineTable:
-    """The line table of a module that is being written.
+    """Builds the line table of a module.
 
     add: adds a metadata node to the module and returns its name.
     """
@@ -31,7 +31,7 @@ class LineTable:
         self._known: dict[tuple[object, ...], str] = {}
 
     def named_metadata(self) -> str:
-        """Returns the named metadata that the module ends with."""
+        """Returns the named metadata for the end of the module."""
         return f"!llvm.dbg.cu = !{{{self._unit}}}\n!llvm.module.flags = !{{{', '.join(self._flags)}}}"
 
     def subprogram(self, name: str, line: int) -> str:
@@ -41,7 +41,7 @@ class LineTable:
                          f"unit: {self._unit})")
 
     def line_of(self, name: str) -> int:
-        """Returns the line of the function of the loops that the symbol `name` was made from."""
+        """Returns the line of the function in the printed loops from which the symbol `name` was compiled."""
         known = self._loops.functions
         return next((known[function] for function in sorted(known, key=len, reverse=True) if name.startswith(function)), 1)
 
@@ -66,7 +66,7 @@ class LineTable:
         return self._known[key]
 
     def _stage(self, subprogram: str, stage: str, line: int) -> tuple[str, str]:
-        """Returns the nodes of a stage in a function: its subprogram, and the place into which it is inlined."""
+        """Returns the nodes of a stage in a function: its subprogram, and the location at which it is inlined."""
         key = (subprogram, stage)
         if key not in self._known:
             self._known[key] = self.subprogram(stage, line)
