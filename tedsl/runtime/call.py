@@ -104,8 +104,12 @@ class CheckedCall:
     def __reduce__(self) -> tuple[Any, ...]:
         raise unpicklable(f"the function {self.signature.name}")
 
-    def with_entry(self, address: int) -> Callable[..., Any]:
-        """Returns the builtin function whose machine code is the entry point at `address`; its `self` is this object."""
+    def with_entry(self, address: int, library: object = None) -> Callable[..., Any]:
+        """Returns the builtin function whose machine code is the entry point at `address`; its `self` is this object.
+
+        library: keeps the entry point alive, if it is not in that of the kernel.
+        """
+        self._library = (self._library, library)
         make: Any = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         returns = f" -> {self.signature.result}" if self.signature.result is not None else ""

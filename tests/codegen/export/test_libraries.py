@@ -271,3 +271,17 @@ def test_c_functions_are_taken_from_the_program(tmp_path):
     c = np.zeros(4, np.int32)
     load_module(tmp_path / "k.so")(np.array([-1, 2, -3, 4], np.int32), c)
     assert c.tolist() == [1, 2, 3, 4]
+
+
+def test_calls_of_a_loaded_library_are_checked_by_machine_code(library):
+    loaded, module = load_module(library), programs.module(*ALL)
+    assert type(loaded["add"]) is type(module["add"]) and "CheckedCall" not in repr(type(loaded["add"]))
+    a, c = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    loaded["add"](a, a, c)
+    np.testing.assert_array_equal(c, a + a)
+    assert loaded["first_above"](a, 2.5) == module["first_above"](a, 2.5) == 3
+    assert loaded["first_above"](a[::-2], 2.5) == module["first_above"](a[::-2], 2.5)
+    for function in (loaded["first_above"], module["first_above"]):
+        refused(lambda f=function: f(a, -1.0), "x must be above 0, at 100 %", error=ArgumentError)
+    refused(lambda: loaded["add"](a, a), "takes 3 arguments", error=ArgumentTypeError)
+    del module

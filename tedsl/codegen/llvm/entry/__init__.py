@@ -6,6 +6,6 @@
 
 from tedsl.codegen.llvm.entry.disjoint import disjoint_source
 from tedsl.codegen.llvm.entry.numpy_arrays import declarations, entry_source
-from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source
+from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source, slots_source
 
-__all__ = ["KernelSymbol", "call_source", "declarations", "disjoint_source", "entry_source"]
+__all__ = ["KernelSymbol", "call_source", "declarations", "disjoint_source", "entry_source", "slots_source"]

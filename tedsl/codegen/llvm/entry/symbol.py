@@ -48,3 +48,21 @@ def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:
         result = "%status"
     lines += [f"  ret i32 {result}", "}", ""]
     return "\n".join(lines)
+
+
+def slots_source(kernel: KernelSymbol, tensors: int, call: str) -> str:
+    """Returns the IR of the kernel as a function that calls `i32 @call(ptr slots)`, which stands elsewhere: the inverse of
+    `call_source`.
+    """
+    types = ["ptr"] * tensors + [argument_type(v.dtype) for v in kernel.scalars]
+    parameters = [*(f"{type_} %v{k}" for k, type_ in enumerate(types)), *(["ptr %result"] if kernel.result else [])]
+    lines = [f"declare i32 {global_name(call)}(ptr)", "",
+             f"define i32 {global_name(kernel.symbol)}({', '.join(parameters)}) {QUICK} {{",
+             f"  %slots = alloca [{len(types) + 1} x i64], align 8"]
+    for k, type_ in enumerate(types):
+        lines += [f"  %at{k} = getelementptr i64, ptr %slots, i64 {k}", f"  store {type_} %v{k}, ptr %at{k}, align 8"]
+    lines.append(f"  %r = call i32 {global_name(call)}(ptr %slots)")
+    if kernel.result:
+        lines += [f"  %last = getelementptr i64, ptr %slots, i64 {len(types)}", "  %number = load i64, ptr %last, align 8",
+                  "  store i64 %number, ptr %result, align 8"]
+    return "\n".join([*lines, "  ret i32 %r", "}", ""])

@@ -5,18 +5,20 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tedsl.codegen.llvm.abi import COMPACT
-from tedsl.codegen.llvm.entry.symbol import call_source
+from tedsl.codegen.llvm.entry import call_source, declarations, disjoint_source, entry_source, slots_source
 from tedsl.codegen.llvm.export.library import versions_of
 from tedsl.codegen.llvm.export.trailer import Described, described
 from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.errors import ModuleError
 from tedsl.runtime.call import CheckedCall
+from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.files import read_file
 from tedsl.runtime.modules.image import Image, KernelRecord
@@ -33,9 +35,36 @@ def load_shared(path: Path) -> Module:
     library = _opened(path, data, about)
     image, target = about.image, Target(about.image.target)
     calls = {kernel.name: _call(kernel, about, library, path.name) for kernel in image.kernels}
+    functions = _with_entries(calls, image, about, library, target)
     sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
                "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
-    return Module(calls, calls, sources, target, image=lambda: compiled_again(image))
+    return Module(functions, calls, sources, target, image=lambda: compiled_again(image))
+
+
+def _with_entries(calls: Mapping[str, CheckedCall], image: Image, about: Described, library: Any,
+                  target: Target) -> Mapping[str, Callable[..., Any]]:
+    """Returns the functions with compiled checks of their arguments, which are made here: they depend on numpy and Python."""
+    layout = array_layout()
+    if layout is None:
+        return calls
+    texts: list[str] = []
+    places: dict[str, int] = {}
+    for kernel in image.kernels:
+        symbols = about.symbols[kernel.name]
+        versions = [replace(version, messages_before=0) for version in versions_of(kernel)]  # the library counts them itself
+        tensors = len(list(kernel.signature.tensors()))
+        texts += [slots_source(version, tensors, symbol) for version, symbol in zip(versions, symbols)]
+        texts.append(entry_source(kernel.signature, versions[0], versions[1] if len(versions) > 1 else None, layout,
+                                  release=kernel.runs_long))
+        places |= {symbol: _address(library, symbol) for symbol in symbols}
+    source = "\n".join([f'target triple = "{target.triple}"', declarations(""), disjoint_source(texts), *texts])
+    code = object_code(optimize(source, target, vectorize=False), target, effort=0)
+    linked = jit.link(code, [f"{name}.entry" for name in calls], elsewhere=places)
+    return {name: call.with_entry(linked.address(f"{name}.entry"), linked) for name, call in calls.items()}
+
+
+def _address(library: Any, symbol: str) -> int:
+    return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0
 
 
 def _opened(path: Path, data: bytes, about: Described) -> Any:
@@ -75,7 +104,7 @@ def _build(library: Any, about: Described) -> str:
 
 def _call(kernel: KernelRecord, about: Described, library: Any, where: str) -> CheckedCall:
     try:
-        addresses = [ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0 for symbol in about.symbols[kernel.name]]
+        addresses = [_address(library, symbol) for symbol in about.symbols[kernel.name]]
     except (AttributeError, KeyError) as error:
         raise ModuleError(f"{where} has no function {kernel.name!r}: {error}", hint="export the module again") from error
     return CheckedCall(kernel.signature, library, addresses[0], addresses[1] if len(addresses) > 1 else 0,

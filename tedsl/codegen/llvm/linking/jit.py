@@ -13,6 +13,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tedsl.codegen.llvm.linking.elf import defined_functions, undefined_symbols
@@ -70,20 +71,22 @@ def initialize() -> None:
     binding.initialize_native_asmprinter()
 
 
-def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), process: Collection[str] = ()) -> Library:
+def link(image: bytes, exports: Iterable[str], *, beside: Sequence[bytes] = (), process: Collection[str] = (),
+         elsewhere: Mapping[str, int] = MappingProxyType({})) -> Library:
     """Links the object `image` into the process and returns a Library with the addresses of `exports`.
 
     Refuses code that cannot be linked before linking anything.
     beside: objects of other compilers. process: functions that imported code takes from the libraries of this process.
+    elsewhere: addresses of functions that the code calls and that the caller keeps alive.
     """
     global _linker
     if not sys.platform.startswith("linux"):
         raise TedslError(f"kernels run on Linux (x86-64 or AArch64); this is {sys.platform}",
                          hint="lower and get_source work here; run the kernel on Linux")
-    known = {*process, *(name for other in beside for name in defined_functions(other))}
+    known = {*process, *elsewhere, *(name for other in beside for name in defined_functions(other))}
     needed = {name: None for part in (image, *beside) for name in undefined_symbols(part)}
     bound = {name: _bind(name) for name in _checked([name for name in needed if name not in known])}
-    bound |= {name: symbols.extern_address(name) or 0 for name in process}
+    bound |= {name: symbols.extern_address(name) or 0 for name in process} | dict(elsewhere)
     with _lock:
         _unload_dropped()
         if _linker is None or _linker.taken >= _LIBRARIES_PER_JIT:
