@@ -291,7 +291,8 @@ def missing_attribute(owner: str, name: str, known: Iterable[str], instead: Mapp
 def missing_name(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None) -> AttributeError:
     """The error for a name that a module does not have; see `missing_attribute`."""
     problem = f"module {module!r} has no attribute {name!r}"
-    if name.startswith("_"):
+    asks = sys._getframe(2).f_code.co_filename
+    if name.startswith("_") or asks.startswith(("<frozen importlib", *OURS)):  # an import looks here for a submodule first
         return AttributeError(problem)
     return OptionError(problem, hint=_other_name(name, known, instead or {}))
 
