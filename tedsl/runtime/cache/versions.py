@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 
@@ -51,24 +50,25 @@ def source_of(folder: str, since: float) -> str | None:
     """Returns the digest of the names, sizes and times of the files of Python below `folder`; None if one of them changed after
     the time `since`, or if they cannot be listed.
     """
+    files: list[tuple[str, int, int]] = []  # path, size, time of the content in nanoseconds
+    latest = 0  # change of any kind: tools that copy files set the time of the content
+    folders = [folder]
     try:
-        files = sorted(_files(folder))
+        while folders:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.endswith((".py", ".pyc", ".so")):
+                        known = entry.stat()
+                        files.append((entry.path, known.st_size, known.st_mtime_ns))
+                        latest = max(latest, known.st_ctime_ns)
+                    elif "." not in name and name != "__pycache__" and entry.is_dir():
+                        folders.append(entry.path)
     except OSError:
         return None
-    if not files or max(changed for *_, changed in files) > (since - _SLACK) * 1e9:
+    if not files or latest > (since - _SLACK) * 1e9:
         return None
-    return digest(repr([file[:3] for file in files]).encode())
-
-
-def _files(folder: str) -> Iterator[tuple[str, int, int, int]]:
-    """The files of Python below `folder`: path, size, time of the content, time of any change; times in nanoseconds."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith((".py", ".pyc", ".so")):
-                known = entry.stat()
-                yield entry.path, known.st_size, known.st_mtime_ns, known.st_ctime_ns
-            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
-                yield from _files(entry.path)
+    return digest(repr(sorted(files)).encode())
 
 
 def _file_of(package: str) -> str:
