@@ -53,9 +53,8 @@ def work(tmp_path, monkeypatch):
     counted(backend, "object_code", "compiled")
     monkeypatch.setenv("TEDSL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(versions, "source_of", lambda folder, since: "as it was")  # also while someone edits tedsl
-    versions.versions.cache_clear()
-    yield done
-    versions.versions.cache_clear()
+    monkeypatch.setattr(versions, "_seen", versions._Seen(-1, None))
+    return done
 
 
 def tiled(n=64, factor=16, dtype="float32", add=1.0, name="B", vector=True, parallel=False):
@@ -344,7 +343,7 @@ def test_an_edited_source_of_tedsl_is_another_compiler(work, monkeypatch):
     for source, expected in (("edited", (1, 1)), ("as it was", (0, 0)), (None, (1, 1))):
         work.since()
         monkeypatch.setattr(versions, "source_of", lambda folder, since, source=source: source)
-        versions.versions.cache_clear()
+        monkeypatch.setattr(versions, "FRESH", 0)  # a moment later
         tedsl.build(*tiled())
         assert work.since() == expected
 

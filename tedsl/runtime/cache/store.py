@@ -25,7 +25,7 @@ from tedsl.runtime.modules.container import pack_flat, unpack_flat
 CODE, SCHEDULE, RUNTIME = KINDS = ("code", "schedule", "runtime")
 _ENTRY = re.compile(rf"[0-9a-f]{{48}}\.(?:{'|'.join(KINDS)})")
 _UNFINISHED = re.compile(r"\.tedsl-[0-9a-f]+\.tmp")
-_HITS = "hits"  # a file of one byte for each entry that was read
+_HITS = "hits"  # a file of one byte for each module that was taken
 _KEY = "key"
 _FORSAKEN = 3600.0  # seconds after which an unfinished file has no writer any more
 _KEPT = 0.9  # of the limit, after entries were dropped
@@ -33,7 +33,7 @@ _KEPT = 0.9  # of the limit, after entries were dropped
 
 @dataclass(frozen=True)
 class Contents:
-    """What the cache holds: entries by kind, their bytes, and how many were read since the cache was cleared."""
+    """What the cache holds: entries by kind, their bytes, and how many modules were taken since the cache was cleared."""
 
     entries: Mapping[str, int]
     size: int
@@ -168,6 +168,8 @@ class Store:
     def _note_use(self, path: str) -> None:
         try:
             os.utime(path)
+            if not path.endswith(CODE):
+                return
             counter = os.open(os.path.join(self.folder, _HITS), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 os.write(counter, b".")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+import time
+from functools import lru_cache
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import numpy
 
@@ -25,15 +27,31 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 _SLACK = 0.1  # seconds by which clocks of file systems lag
 
 
-@cache
 def versions() -> str | None:
     """Returns the digest of everything on this machine that compiled code depends on; None if that cannot be told.
 
-    It is made once in a process.
+    The source is looked at again by builds that are FRESH seconds apart: modules that are loaded anew run other code.
     """
-    source = source_of(PACKAGE, IMPORTED)
-    if source is None:
-        return None
+    global _seen
+    now = time.monotonic()
+    if now - _seen.when > FRESH:
+        _seen = _Seen(now, source_of(PACKAGE, IMPORTED))
+    return None if _seen.source is None else _with_libraries(_seen.source)
+
+
+class _Seen(NamedTuple):
+    """The digest of the source, and when it was made."""
+
+    when: float
+    source: str | None
+
+
+FRESH = 0.25
+_seen = _Seen(-FRESH - 1, None)
+
+
+@lru_cache(maxsize=1)
+def _with_libraries(source: str) -> str | None:
     import llvmlite
 
     llvm = llvm_binding()

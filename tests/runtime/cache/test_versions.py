@@ -66,3 +66,17 @@ def test_what_cannot_be_listed_has_no_source(tmp_path):
 def test_the_package_is_tedsl():
     assert os.path.basename(PACKAGE) == "tedsl" and os.path.isfile(os.path.join(PACKAGE, "version.py"))
     assert versions.source_of(PACKAGE, time.time() + 60) is not None
+
+
+def test_the_source_is_looked_at_again_after_a_moment(monkeypatch):
+    """Modules that are loaded anew, as notebooks do after an edit, are another compiler."""
+    looks = []
+    monkeypatch.setattr(versions, "source_of", lambda folder, since: looks.append(1) or f"look {len(looks)}")
+    monkeypatch.setattr(versions, "_seen", versions._Seen(time.monotonic(), "now"))
+    monkeypatch.setattr(versions, "FRESH", 1000)
+    first = versions.versions()
+    assert first == versions.versions() is not None and looks == []
+    monkeypatch.setattr(versions, "FRESH", -1)
+    assert len({first, versions.versions(), versions.versions()}) == 3 and len(looks) == 2
+    monkeypatch.setattr(versions, "source_of", lambda folder, since: None)
+    assert versions.versions() is None
