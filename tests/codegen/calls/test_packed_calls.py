@@ -1,5 +1,7 @@
 """`tir.call_packed` of a function of the same module: arrays bind its shapes, and are checked as in a call from Python."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -224,3 +226,13 @@ def test_a_schedule_calls_a_function_beside_it():
     t, s = np.arange(8, dtype="float32"), np.zeros(8, "float32")
     tedsl.build([lowered, tedsl.IRModule({"add": ADD})])(t, s)
     np.testing.assert_array_equal(s, (t + 5) * 2)
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("ld", "cc"))), reason="needs a linker")
+def test_functions_of_a_library_call_each_other_without_python(tmp_path):
+    tedsl.build([calling(A, B, 7), ADD]).export_library(tmp_path / "f.so")
+    loaded = tedsl.runtime.load_module(tmp_path / "f.so")
+    x, y = np.ones(3, "float32"), np.zeros(3, "float32")
+    assert loaded["f"](x, y) == 3 and y.tolist() == [8, 8, 8]
+    refused(lambda: loaded["f"](x, np.zeros(4, "float32")), "f: add: argument 2 (Y) has shape (q,), it needs (n,) with n = p "
+            "from dimension 0 of X", error=ArgumentError)
