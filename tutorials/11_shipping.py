@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import timeit
+import zipfile
 
 import numpy as np
 
@@ -143,13 +144,40 @@ assert any("expf(" in line for line in source.splitlines())
 print(f"\nThe module as C99 has {len(source.splitlines())} lines; one of them:")
 print("    " + next(line.strip() for line in source.splitlines() if "expf(" in line)[:100])
 
-# --- 6. What it costs -------------------------------------------------------------------------------------------------
+# --- 6. A wheel for pip -----------------------------------------------------------------------------------------------
+# A Python package of the kernels, for machines without tedsl: builtin functions, type stubs, docstrings, the checks.
+in_wheel = None
+if linker:
+    module.export_library(folder / "kernels-1.0.whl")
+    wheel = next(folder.glob("kernels-1.0-*.whl"))
+    site = folder / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)  # as `pip install` does
+    INSTALLED = """
+import sys, timeit
+sys.modules["tedsl"] = sys.modules["llvmlite"] = None  # importing them would fail
+import numpy as np
+import kernels
+x, z = np.zeros(8, "float32"), np.zeros(8, "float32")
+print(min(timeit.repeat(lambda: kernels.add(x, x, z), number=20_000, repeat=5)) / 20_000 * 1e9)
+print(kernels.add.__doc__.splitlines()[0])
+try:
+    kernels.add(x, x, z[:4])
+except ValueError as error:
+    print(str(error).splitlines()[0])
+"""
+    lines = subprocess.run([sys.executable, "-c", INSTALLED], env={**os.environ, "PYTHONPATH": str(site)}, check=True,
+                           capture_output=True, text=True).stdout.splitlines()
+    in_wheel = float(lines[0])
+    print(f"\n{wheel.name}, imported without tedsl:\n    {lines[1]}\n    {lines[2][:100]}")
+
+# --- 7. What it costs -------------------------------------------------------------------------------------------------
 for suffix in ("o", "ll", "s", "tar"):
     module.export_library(folder / f"kernels.{suffix}")
 print("\nSizes in bytes:")
 for path in sorted(folder.iterdir()):
     if path.name.startswith(("kernels", "libkernels")):
-        print(f"    {path.name:16s} {path.stat().st_size:8d}")
+        print(f"    {path.name:52s} {path.stat().st_size:8d}")
 small, result = np.zeros(8, "float32"), np.zeros(8, "float32")
 
 
@@ -165,6 +193,8 @@ print(f"    the module from kernels.tedsl        {nanoseconds(tedsl.runtime.load
 if linker:
     library = tedsl.runtime.load_module(folder / "libkernels.so")
     print(f"    libkernels.so, called from Python    {nanoseconds(library['add']):6.0f}")
+if in_wheel is not None:
+    print(f"    the wheel                            {in_wheel:6.0f}")
 if in_c is not None:
     print(f"    libkernels.so, called from C         {in_c:6.0f}")
 shutil.rmtree(folder)
