@@ -5,7 +5,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
-import shutil
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -41,72 +41,20 @@ def site(tmp_path_factory):
     return here / "site"
 
 
-def run(site, program, python=sys.executable, **environment):
+def run(site, program, **environment):
     """What `program` prints in a process that has numpy and the wheels."""
-    text = ALONE + "import numpy as np; import kernels, others\n" + textwrap.dedent(program)
-    done = subprocess.run([python, "-c", text], capture_output=True, text=True, timeout=120,
+    text = f"{ALONE}\nimport numpy as np, kernels, others\n{textwrap.dedent(program)}"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": str(site), **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-PROGRAM = """
-x, c = np.arange(8, dtype="float32"), np.zeros(8, "float32")
-kernels.add(x, x, c)
-assert (c == 2 * x).all()
-a = np.arange(12, dtype="int32").reshape(3, 4)
-for view in (a, a[::-1, ::-1], np.asfortranarray(a), np.broadcast_to(a[0], (3, 4))):
-    out = np.zeros((3, 4), "int32")
-    kernels.scale(view, a[0], 3, out)
-    assert (out == view * 3 + a[0]).all()
-    others.scale(view, a[0], np.int16(-2), out.T.copy().T)
-rows, sums = np.arange(280, dtype="float32").reshape(4, 70), np.zeros(4, "float32")
-kernels.sums(rows, sums)
-assert np.allclose(sums, rows.sum(1) * rows.sum())
-h = np.zeros(5, "float16")
-kernels.halves(np.zeros(5, "float16"), 0.25, h)
-assert (h == 0.25).all()
-n = np.zeros(1, "float32")
-kernels.large(np.ones(1, "float32"), 5, n)
-assert n == 10
-a, b = np.arange(96, dtype="float64").reshape(8, 12), np.ones((12, 16))
-product = np.zeros((8, 16))
-kernels.matmul(a, b, product)
-assert (product == a @ b).all()
-low, high = np.zeros(8, "uint8"), np.zeros(8, "uint8")
-kernels.extrema(a.astype("uint8"), low, high)
-assert (low == a.min(1)).all() and (high == a.max(1)).all()
-flags = np.zeros(8, bool)
-kernels.greater(x.astype("int64"), 3, flags)
-assert flags.tolist() == [i > 3 for i in range(8)]
-brain = np.array([0x3F80, 0x4000, 0x4040], "uint16")  # 1, 2, 3 in bfloat16
-kernels.brain(brain, doubled := np.zeros(3, "uint16"))
-assert doubled.tolist() == [0x4000, 0x4080, 0x40C0]
-assert kernels.first_above(x, 3.5) == 4 and type(kernels.first_above(x[::-1], 1)) is int
-print("right")
-"""
+PROGRAM = pathlib.Path(__file__).with_name("installed.py").read_text()
 
 
 def test_kernels_compute_without_tedsl(site):
-    assert run(site, PROGRAM) == "right\n"
-
-
-def other_pythons():
-    """Other CPythons of this machine, from 3.11 on, that have numpy."""
-    ask = "import os, sys, numpy; assert sys.version_info >= (3, 11); print(os.path.realpath(sys.executable))"
-    found = {os.path.realpath(sys.executable)}
-    for name in (*(f"python3.{minor}" for minor in range(11, 20)), "/usr/bin/python3"):
-        if shutil.which(name) is not None:
-            found.add(subprocess.run([name, "-c", ask], capture_output=True, text=True).stdout.strip())
-    return sorted(found - {os.path.realpath(sys.executable), ""})
-
-
-def test_one_wheel_serves_every_python(site):
-    pythons = other_pythons()
-    if not pythons:
-        pytest.skip("there is no other CPython with numpy here")
-    for python in pythons:
-        assert run(site, PROGRAM, python) == "right\n"
+    assert "computes what numpy computes" in run(site, PROGRAM)
 
 
 def test_wrong_arguments_are_refused_in_words(site):
