@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tedsl.runtime.functions import remove_global_func as remove_global_func
     from tedsl.runtime.module import Module as Module
     from tedsl.runtime.modules.files import load_module as load_module
+    from tedsl.runtime.modules.files import system_lib as system_lib
     from tedsl.runtime.modules.protocol import RuntimeModule as RuntimeModule
     from tedsl.runtime.objects import convert as convert
     from tedsl.runtime.objects import enabled as enabled
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "Device": "device", "Module": "module", "NDArray": "array", "Object": "objects", "PackedFunc": "functions",
     "convert": "objects", "enabled": "objects", "get_global_func": "functions", "list_global_func_names": "functions",
-    "load_module": "modules.files", "RuntimeModule": "modules.protocol", "register_func": "functions",
-    "remove_global_func": "functions",
+    "load_module": "modules.files", "system_lib": "modules.files", "RuntimeModule": "modules.protocol",
+    "register_func": "functions", "remove_global_func": "functions",
 }
 
 

@@ -46,6 +46,7 @@ BINARY: dict[str, str] = {
     "llvm": "tedsl.runtime.modules.files:from_bytes",
 }
 _LINKED = "tedsl.codegen.llvm.linking.images:loaded_module"
+_LINKED_IN = "tedsl.codegen.llvm.export.load:linked_in"
 _IMPORTS = "imports/"
 
 
@@ -83,6 +84,19 @@ def load_module(path: Any, fmt: str = "") -> Any:
                           hint=f"modules are in {', '.join('.' + known for known in READERS)} files; or register a function "
                                f"for this format: tedsl.register_func('runtime.module.loadfile_{form}', load)")
     return loader(str(file), form)
+
+
+@entry
+def system_lib(symbol_prefix: str) -> Module:
+    """Returns the module of the library with the prefix `symbol_prefix` that is linked into this program.
+
+    Raises ModuleError if there is none.
+    """
+    if not isinstance(symbol_prefix, str) or not symbol_prefix:
+        raise ArgumentTypeError(f"system_lib: symbol_prefix is the prefix of a library, not {symbol_prefix!r}",
+                                hint='export_library("kernels.o", prefix="kernels"), and runtime.system_lib("kernels")')
+    module: Module = provider(_LINKED_IN)(symbol_prefix)
+    return module
 
 
 def write_archive(module: Module, path: Path, options: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -154,3 +155,18 @@ def test_functions_of_an_object_are_listed_with_their_places():
 def test_options_are_checked():
     refused(lambda: PassContext(config={"tedsl.line_tables": 3}), "tedsl.line_tables", error=OptionError)
     refused(lambda: PassContext(config={"tedsl.perfmap": True}), "tedsl.perf_map", error=OptionError)
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("ld", "cc"))), reason="needs a linker")
+def test_a_library_has_its_loops_beside_it(tmp_path):
+    with PassContext(config={"tedsl.line_tables": True}):
+        module = tedsl.build(*two_stages(), name="f")
+    module.export_library(tmp_path / "libkernels.so")
+    assert (tmp_path / "libkernels.loops.py").read_text().startswith("def f(")
+    content = (tmp_path / "libkernels.so").read_bytes()
+    assert b".debug_line" in content and b"libkernels.loops.py" in content
+    b = np.zeros(3, "float32")
+    tedsl.runtime.load_module(tmp_path / "libkernels.so")(np.zeros((3, 64), "float32"), b)
+    assert b.tolist() == [96.0] * 3
+    tedsl.build(*two_stages(), name="f").export_library(tmp_path / "plain.so")
+    assert not (tmp_path / "plain.loops.py").exists()

@@ -285,3 +285,30 @@ def test_calls_of_a_loaded_library_are_checked_by_machine_code(library):
         refused(lambda f=function: f(a, -1.0), "x must be above 0, at 100 %", error=ArgumentError)
     refused(lambda: loaded["add"](a, a), "takes 3 arguments", error=ArgumentTypeError)
     del module
+
+
+# --- linked into the program ----------------------------------------------------------------------------------------------
+
+def test_a_library_in_the_program_is_a_module(tmp_path):
+    module = programs.module("add", "symbolic", "first_above")
+    module.export_library(tmp_path / "inside.so", prefix="inside")
+    program = """if True:
+        import ctypes, numpy as np
+        from tedsl import runtime
+        from tedsl.errors import ModuleError
+        try:
+            runtime.system_lib("inside")
+        except ModuleError as error:
+            print(str(error).splitlines()[0])
+        ctypes.CDLL("./inside.so", mode=ctypes.RTLD_GLOBAL)
+        module = runtime.system_lib("inside")
+        x, c = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+        module["add"](x, x, c)
+        print(c.tolist(), module["first_above"](x, 2.5), module.function_names)
+    """
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(Path(tedsl.__file__).parent.parent)})
+    assert done.stdout.splitlines() == [
+        "this program has no library with the prefix 'inside'",
+        "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0] 3 ('add', 'scale', 'first_above')"], done.stderr
+    refused(lambda: tedsl.runtime.system_lib(""), "the prefix of a library, not ''", error=ArgumentTypeError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,24 @@ def _stages(body: Stmt) -> dict[Stmt, str]:
         if names:
             written[statement] = names.pop() if len(names) == 1 else None
     return {statement: name for statement, name in written.items() if name is not None}
+
+
+_FILE = re.compile(r'!DIFile\(filename: "([^"\\]*)", directory: "([^"\\]*)"\)')
+
+
+def with_loops_beside(source: str, library: Path) -> str:
+    """Returns the LLVM IR `source` with its line table, if it has one, for a file beside `library`, to which it copies the
+    printed loops: `libkernels.loops.py` for `libkernels.so`.
+    """
+    place = _FILE.search(source)
+    if place is None:
+        return source
+    loops = Path(place[2], place[1])
+    if not loops.is_file():
+        return source
+    beside = library.absolute().with_suffix(".loops.py")
+    beside.write_text(loops.read_text())
+    return _FILE.sub(f'!DIFile(filename: "{beside.name}", directory: "{beside.parent}")', source)
 
 
 def write_loops(text: str, name: str) -> Path:

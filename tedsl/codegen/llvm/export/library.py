@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tedsl.codegen.llvm.abi import COMPACT
@@ -17,6 +17,7 @@ from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source
 from tedsl.codegen.llvm.export.c_entry import BAD_VALUE, c_entry_source, kernel_types, raw_source
 from tedsl.codegen.llvm.export.pool import FUNCTIONS, library_pool
 from tedsl.codegen.llvm.export.tensors import tensor_functions
+from tedsl.codegen.llvm.export.trailer import Described, description
 from tedsl.codegen.llvm.machine import assembly, loaded_llvm, object_code, optimize, target_machine
 from tedsl.codegen.llvm.types import global_name
 from tedsl.errors import ModuleError
@@ -80,7 +81,7 @@ class Library:
 
     def exports(self) -> list[str]:
         """Lists the visible symbols."""
-        return [*_exports(self.functions), *self.pool, self.build_symbol]
+        return [*_exports(self.functions), *self.pool, self.build_symbol, f"{self.prefix}_module"]
 
 
 def slot_call(symbol: str) -> str:
@@ -109,11 +110,22 @@ def make_library(image: Image, prefix: str, more: Callable[[Sequence[Function], 
         pool = tuple(f"{prefix}_{name}" for name in FUNCTIONS)
     if "tedsl_workspace_alloc" in used:
         texts.append(workspace_source(size_type(target)))
-    texts += [] if more is None else [more(functions, target)]
-    visible = {*_exports(functions), *pool, f"{prefix}_build", *shown}
+    texts.append(_described(image, functions, prefix, needed, build) if more is None else more(functions, target))
+    visible = {*_exports(functions), *pool, f"{prefix}_build", *([f"{prefix}_module"] if more is None else []), *shown}
     module = optimize(source, target, vectorize=image.vectorize, unroll=image.unroll,
                       link=lambda into: _join(into, texts, visible, target))
     return Library(prefix, image, target, functions, pool, needed, build, module)
+
+
+def _described(image: Image, functions: Sequence[Function], prefix: str, needed: tuple[str, ...], build: str) -> str:
+    """Returns the IR of what the library says about itself in memory, for programs that it is linked into: the length of the
+    archive in 8 bytes, and the archive.
+    """
+    symbols = {function.signature.name: [slot_call(name) for name in function.entries()] for function in functions}
+    archive = description(Described(replace(image, source=""), symbols, needed, build, f"{prefix}_build"))
+    content = len(archive).to_bytes(8, "little") + archive
+    text = "".join(f"\\{byte:02X}" for byte in content)
+    return f'@{prefix}_module = constant [{len(content)} x i8] c"{text}", align 8'
 
 
 def _functions(kernels: Sequence[KernelRecord], prefix: str) -> tuple[Function, ...]:

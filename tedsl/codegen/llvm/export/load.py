@@ -13,7 +13,7 @@ from typing import Any
 from tedsl.codegen.llvm.abi import COMPACT
 from tedsl.codegen.llvm.entry import call_source, declarations, disjoint_source, entry_source, slots_source
 from tedsl.codegen.llvm.export.library import versions_of
-from tedsl.codegen.llvm.export.trailer import Described, described
+from tedsl.codegen.llvm.export.trailer import Described, described, read_description
 from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.errors import ModuleError
@@ -33,12 +33,33 @@ def load_shared(path: Path) -> Module:
     about = described(data, path.name)
     about.image.check_host(path.name)
     library = _opened(path, data, about)
+    return _module(about, library, path.name)
+
+
+def linked_in(prefix: str) -> Module:
+    """Returns the module of the library with that prefix in the program itself, or in a library that it loaded for all
+    (RTLD_GLOBAL). ModuleError if there is none.
+    """
+    program, where = ctypes.CDLL(None), f"the library {prefix!r} of this program"
+    try:
+        place = ctypes.addressof(ctypes.c_char.in_dll(program, f"{prefix}_module"))
+    except ValueError:
+        raise ModuleError(f"this program has no library with the prefix {prefix!r}",
+                          hint="link the .o file of export_library into it with -rdynamic, or load the .so file for all: "
+                               "ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)") from None
+    about = read_description(ctypes.string_at(place + 8, ctypes.c_uint64.from_address(place).value), where)
+    about.image.check_host(where)
+    return _module(about, program, where)
+
+
+def _module(about: Described, library: Any, where: str) -> Module:
+    """Returns the module of a library that is loaded."""
     image, target = about.image, Target(about.image.target)
-    calls = {kernel.name: _call(kernel, about, library, path.name) for kernel in image.kernels}
+    calls = {kernel.name: _call(kernel, about, library, where) for kernel in image.kernels}
     functions = _with_entries(calls, image, about, library, target)
     sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
                "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
-    return Module(functions, calls, sources, target, image=lambda: compiled_again(image))
+    return Module(functions, calls, sources, target, image=(lambda: compiled_again(image)) if image.source else None)
 
 
 def _with_entries(calls: Mapping[str, CheckedCall], image: Image, about: Described, library: Any,

@@ -35,11 +35,15 @@ class Described:
     build_symbol: str
 
 
-def sealed(content: bytes, described: Described) -> bytes:
+def description(about: Described) -> bytes:
+    """Returns `about` as an archive, without the code of its image."""
+    symbols = {"symbols": about.symbols, "needed": list(about.needed), "build": about.build, "build_symbol": about.build_symbol}
+    return pack({**replace(about.image, code=b"").parts(), _LIBRARY: json.dumps(symbols).encode()})
+
+
+def sealed(content: bytes, about: Described) -> bytes:
     """Returns the shared library `content` with its trailer."""
-    about = {"symbols": described.symbols, "needed": list(described.needed), "build": described.build,
-             "build_symbol": described.build_symbol}
-    archive = pack({**replace(described.image, code=b"").parts(), _LIBRARY: json.dumps(about).encode()})
+    archive = description(about)
     whole = content + archive + _END.pack(_MAGIC, len(archive))
     return whole + _CRC.pack(zlib.crc32(whole))
 
@@ -59,7 +63,12 @@ def described(data: bytes, where: str) -> Described:
                                "export_library writes it, by fcompile")
     if _CRC.unpack_from(data, len(data) - _CRC.size)[0] != zlib.crc32(memoryview(data)[:-_CRC.size]):
         raise ModuleError(f"{where} is damaged: its content and its CRC differ", hint=again)
-    pieces = unpack(data[end - length:end], where)
+    return read_description(data[end - length:end], where)
+
+
+def read_description(archive: bytes, where: str) -> Described:
+    """Returns what `description` wrote; ModuleError, which names the file `where`, says what is wrong with it."""
+    pieces = unpack(archive, where)
     image = image_of(pieces, where)
     try:
         about = json.loads(pieces[_LIBRARY])
@@ -67,4 +76,4 @@ def described(data: bytes, where: str) -> Described:
         return Described(image, symbols, tuple(map(str, about["needed"])), str(about["build"]),
                          str(about["build_symbol"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModuleError(f"{where} is not a module that tedsl wrote: {error}", hint=again) from error
+        raise ModuleError(f"{where} is not a module that tedsl wrote: {error}", hint="export the module again") from error

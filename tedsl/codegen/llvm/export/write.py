@@ -8,9 +8,11 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tedsl.codegen.llvm.debug.lines import with_loops_beside
 from tedsl.codegen.llvm.export.header import header
 from tedsl.codegen.llvm.export.library import Library, make_library, slot_call
 from tedsl.codegen.llvm.export.link import LINKERS, shared_library
@@ -129,7 +131,9 @@ def _library(module: Module, path: Path, prefix: Any) -> Library:
                           hint="export a .tedsl file")
     if prefix is not None and not isinstance(prefix, str):
         raise ArgumentTypeError(f"export_library: prefix is a str, not {prefix!r}")
-    return make_library(module.image(), _default_prefix(path) if prefix is None else prefix)
+    image = module.image()
+    image = replace(image, source=with_loops_beside(image.source, path))
+    return make_library(image, _default_prefix(path) if prefix is None else prefix)
 
 
 def _default_prefix(path: Path) -> str:
