@@ -183,7 +183,10 @@ class Emitter:
 
     def value(self, root: Expr, wide: bool = False) -> Piece:
         """Returns the text of `root`: as data, or wide as index arithmetic."""
-        return self.run(self._request(root, wide))
+        known = self._leaf(root, wide)
+        if known is None:
+            known = self._known(root, wide)
+        return self.run(self._request(root, wide)) if known is None else known
 
     def run(self, first: Emission) -> Piece:
         """Runs an emission and those that it asks for, on a stack of their own; returns its result."""
@@ -248,7 +251,9 @@ class Emitter:
         key = self._key(e, wide)
         piece = yield from emit(self, e)
         if self._keeps(e, piece):
-            piece = self.blocks[-1].memo[key] = self.temporary(piece, _type_of(e.dtype, wide))
+            piece = self.temporary(piece, _type_of(e.dtype, wide))
+        if self.uses[id(e)] > 1 or piece.rank == PRIMARY:
+            self.blocks[-1].memo[key] = piece
         return piece
 
     def _keeps(self, e: Expr, piece: Piece) -> bool:

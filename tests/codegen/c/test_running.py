@@ -1,5 +1,7 @@
 """Modules in C that a compiler has compiled, called with arrays."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -25,16 +27,13 @@ def test_a_module_is_called_as_any_other():
     assert mod.time_evaluator(mod.entry_name, number=3, repeat=2)(a, b, c).mean > 0
 
 
-@pytest.mark.parametrize("parallel", ["launcher", "serial"])
-@pytest.mark.parametrize("n", [0, 1, 7, 40])
-def test_parallel_loops_and_strides(parallel, n):
-    mod = tedsl.build(*programs.product(), strict_target(f"-parallel={parallel}"))
-    a, b = floats(n, 24), floats(24, 32)
-    wanted = np.maximum(a @ b, 0) + 1
-    for order in "CF":
-        d = np.empty((n, 32), "float32")
+@pytest.mark.parametrize("options", ["", "-parallel=serial", "-parallel=omp", "-vectors=gcc"])
+def test_parallel_loops_strides_and_vectors(options):
+    mod = tedsl.build(*programs.product(), strict_target(options))
+    for n, order in itertools.product((0, 1, 7, 40), "CF"):
+        a, b, d = floats(n, 24), floats(24, 32), np.empty((n, 32), "float32")
         mod(np.asarray(a, order=order), b, d)
-        np.testing.assert_array_equal(d, wanted)
+        np.testing.assert_array_equal(d, np.maximum(a @ b, 0) + 1)
 
 
 def test_c_functions_are_called_by_name():

@@ -31,6 +31,16 @@ def test_arithmetic_of_every_kind(golden):
     golden(programs.text((te.create_schedule([out.op for out in outs]), [a, b, h, *outs])))
 
 
+def test_vector_types_of_gcc(golden):
+    golden.sections(added=programs.text(programs.added(), "c -vectors=gcc"),
+                    product=programs.text(programs.product(), "c -vectors=gcc -parallel=serial"))
+
+
+def test_parallel_loops_of_openmp_and_serial_ones(golden):
+    golden.sections(omp=programs.text(programs.product(), "c -parallel=omp"),
+                    serial=programs.text(programs.product(), "c -parallel=serial"))
+
+
 def test_large_and_symbolic_memory_is_a_workspace(golden):
     n = te.var("n")
     a = te.placeholder((n, n), name="A")

@@ -93,13 +93,15 @@ class Program:
     def _compiled(self) -> ctypes.CDLL:
         compiler = compiler_for(self._target)
         options = ["-O1" if self._quick else "-O3", *machine_options(compiler, self._target)]
-        if "#pragma omp" in self._source:
+        with_openmp = "#pragma omp" in self._source
+        if with_openmp:
             options.append("-fopenmp")
         image = compiler.shared_object(with_calls(self._source, self._functions), options)
         library = _loaded(image)
         if "tedsl_parallel_launch" in self._source:
             ctypes.c_void_p.in_dll(library, "tedsl_launcher").value = jit.runtime_address("tedsl_parallel_launch")
-        weakref.finalize(self, _unload, library._handle)
+        if not with_openmp:  # whose threads go on, in the library that would be unloaded, too
+            weakref.finalize(self, _unload, library._handle)
         return library
 
 

@@ -23,19 +23,27 @@ def emit_allocate(out: Emitter, s: Allocate) -> None:
         count = s.dtype.lanes
         for e in s.extents:
             count *= max(0, e.value) if isinstance(e, IntImm) else 1
-        start = " = {0}" if count * s.dtype.bytes <= SMALL or _is_read_first(s) else ""
+        first, is_read = _uses(s)
+        start = " = {0}" if count * s.dtype.bytes <= SMALL or first is Load else ""
         out.line(f"TEDSL_ALIGNED {element} {name}[{max(1, count)}]{start};")
+        if not is_read:
+            out.line(f"(void){name};")
         out.statement(s.body)
         return
     _in_workspace(out, s, name, element)
 
 
-def _is_read_first(s: Allocate) -> bool:
-    """Tells whether the first access to the array, in the order of the text, is a load."""
+def _uses(s: Allocate) -> tuple[type | None, bool]:
+    """Returns the kind of the first access to the array, in the order of the text, and whether it is ever read."""
+    first: type | None = None
     for node in post_order(s.body):
         if isinstance(node, (Load, Store)) and node.buffer_var is s.buffer_var:
-            return isinstance(node, Load)
-    return False
+            first = first or type(node)
+            if isinstance(node, Load):
+                return first, True
+        elif node is s.buffer_var:
+            return first, True  # its address goes somewhere
+    return first, False
 
 
 def _in_workspace(out: Emitter, s: Allocate, name: str, element: str) -> None:

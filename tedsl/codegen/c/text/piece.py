@@ -51,6 +51,11 @@ def infix(operator: str, rank: int, a: Piece, b: Piece, *, within: int | None = 
     return Piece(f"{a.at(left)} {operator} {b.at(right)}", rank, max(a.depth, b.depth) + 1, a.reads or b.reads)
 
 
+def compared(operator: str, rank: int, a: Piece, b: Piece) -> Piece:
+    """Returns a comparison; operands that are comparisons themselves stand in parentheses."""
+    return infix(operator, rank, a, b, within=SHIFT)
+
+
 def prefix(operator: str, a: Piece) -> Piece:
     """Returns `operator a`, as `-a`, `!a` or a cast `(float)a`."""
     return Piece(f"{operator}{a.at(PRIMARY if operator[-1] in '-+' else UNARY)}", UNARY, a.depth + 1, a.reads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tedsl.codegen.c.emitter import Emission, Emitter
-from tedsl.codegen.c.text.piece import BITS, EQUALITY, ORDER, UNARY, Piece, call, cast, infix, prefix
+from tedsl.codegen.c.text.piece import BITS, EQUALITY, ORDER, UNARY, Piece, call, cast, compared, infix, prefix
 from tedsl.codegen.c.text.types import float_text, value_type
 from tedsl.codegen.c.values.convert import convert
 from tedsl.codegen.c.values.expr import FALSE, TRUE, arithmetic, emit_choice, rounded
@@ -99,9 +99,9 @@ def emit_classify(out: Emitter, e: Call) -> Emission:
     x = yield e.args[0], False
     size = call(libm(out, "fabs", d.bits), x)
     if e.op is ISNAN:
-        return infix("!=", EQUALITY, size, size, within=EQUALITY + 1)
+        return compared("!=", EQUALITY, size, size)
     infinity = Piece(float_text(float("inf"), d))
-    return infix("==", EQUALITY, size, infinity) if e.op is ISINF else infix("<", ORDER, size, infinity)
+    return compared("==", EQUALITY, size, infinity) if e.op is ISINF else compared("<", ORDER, size, infinity)
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ _BITWISE = {BITWISE_AND: "&", BITWISE_OR: "|", BITWISE_XOR: "^"}
 def emit_bits(out: Emitter, e: Call) -> Emission:
     d, a, b = e.dtype, (yield e.args[0], False), (yield e.args[1], False)
     if d.is_bool:
-        return infix("!=", EQUALITY, infix(_BITWISE[e.op], BITS, a, b, within=UNARY), Piece("0"))
+        return compared("!=", EQUALITY, infix(_BITWISE[e.op], BITS, a, b, within=UNARY), Piece("0"))
     return infix(_BITWISE[e.op], BITS, a, b, within=UNARY)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tedsl.codegen.c.emitter import Emission, Emitter
-from tedsl.codegen.c.text.piece import EQUALITY, Piece, call, cast, infix
+from tedsl.codegen.c.text.piece import EQUALITY, Piece, call, cast, compared
 from tedsl.codegen.c.text.types import float_text, integer_text, suffix, value_type
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import FLOAT64, INT64, DType
@@ -25,7 +25,7 @@ def convert(out: Emitter, value: Piece, source: DType, target: DType) -> Piece:
         raise LoweringError(f"a value of {source} cannot be cast to {target}", hint="handles are pointers: cast numbers only")
     if target.is_bool:
         zero = Piece(float_text(0.0, source) if source.is_float else integer_text(0, source))
-        return infix("!=", EQUALITY, value, zero, within=EQUALITY + 1)
+        return compared("!=", EQUALITY, value, zero)
     if source.is_bool:
         return cast(value_type(target), value)
     if source.is_float and target.is_float:
@@ -61,6 +61,6 @@ def to_memory(out: Emitter, value: Piece, d: DType) -> Piece:
 def from_memory(out: Emitter, value: Piece, d: DType) -> Piece:
     """Returns a stored value as an expression: any byte but 0 is true, 16-bit floats become floats."""
     if d.is_bool:
-        return infix("!=", EQUALITY, value, Piece("0"))
+        return compared("!=", EQUALITY, value, Piece("0"))
     return call(out.module.helper("load", d.element), value) if d.is_float and d.bits == 16 else value
 

@@ -6,7 +6,7 @@ A vector is emitted one lane at a time: `out.lane` says which. So everything her
 from __future__ import annotations
 
 from tedsl.codegen.c.emitter import Emission, Emitter
-from tedsl.codegen.c.text.piece import AND, EQUALITY, OR, ORDER, PRODUCT, SUM, UNARY, Piece, call, cast, infix, prefix
+from tedsl.codegen.c.text.piece import AND, EQUALITY, OR, ORDER, PRODUCT, SUM, UNARY, Piece, call, cast, compared, infix, prefix
 from tedsl.codegen.c.text.types import float_text, integer_text, value_type
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir.dtype import DType
@@ -157,7 +157,7 @@ def emit_compare(out: Emitter, e: CompareOp) -> Emission:
         decided = _decided(operator, e)
     if decided is not None:
         return TRUE if decided else FALSE
-    return infix(operator, rank, a, b, within=rank + 1)
+    return compared(operator, rank, a, b)
 
 
 def decide(operator: str, low: int, high: int) -> bool | None:
