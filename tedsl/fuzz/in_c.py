@@ -64,6 +64,16 @@ def _batches(seeds: Iterable[int]) -> Iterator[int]:
 
 def check_batch(seeds: range, target: Target, report: Report) -> None:
     """Draws the sequences `seeds`, compiles them as one module of C, and checks each."""
+    compiled = draw_batch(seeds, target, report)
+    module = module_of([program.kernel for program in compiled], target, quick=True) if compiled else None
+    fails = module is not None and outcome_of_step(functools.partial(_link, module)) is not None
+    for program in compiled:
+        alone = module_of([program.kernel], target, quick=True) if fails else module
+        report.outcome(program.seed, program.case, _checked(program, alone, target))
+
+
+def draw_batch(seeds: range, target: Target, report: Report) -> list[Compiled]:
+    """Draws the sequences `seeds` and lowers them for `target`; returns those that are neither refused nor findings."""
     compiled: list[Compiled] = []
     group: Group | None = None
     for seed in seeds:
@@ -78,11 +88,7 @@ def check_batch(seeds: range, target: Target, report: Report) -> None:
             outcome = outcome_of_step(functools.partial(_lower, compiled, seed, case, scheduler.names, group.expected, target))
         if outcome is not None:
             report.outcome(seed, made[0][0] if made else group.case, outcome)
-    module = module_of([program.kernel for program in compiled], target, quick=True) if compiled else None
-    fails = module is not None and outcome_of_step(functools.partial(_link, module)) is not None
-    for program in compiled:
-        alone = module_of([program.kernel], target, quick=True) if fails else module
-        report.outcome(program.seed, program.case, _checked(program, alone, target))
+    return compiled
 
 
 def _draw(made: list[Any], group: Group, seed: int) -> None:

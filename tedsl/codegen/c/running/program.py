@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tedsl.codegen.c.emit import CFunction
-from tedsl.codegen.c.running.compiler import compiler_for, machine_options
+from tedsl.codegen.c.running.compiler import Compiler, compiler_for, machine_options
 from tedsl.codegen.llvm.linking import jit
 from tedsl.errors import TedslError, entry
 from tedsl.ir.expr import Var
@@ -93,16 +93,24 @@ class Program:
     def _compiled(self) -> ctypes.CDLL:
         compiler = compiler_for(self._target)
         options = ["-O1" if self._quick else "-O3", *machine_options(compiler, self._target)]
-        with_openmp = "#pragma omp" in self._source
-        if with_openmp:
-            options.append("-fopenmp")
-        image = compiler.shared_object(with_calls(self._source, self._functions), options)
-        library = _loaded(image)
+        source = with_calls(self._source, self._functions)
+        if "#pragma omp" in source:
+            return _with_openmp(compiler, source, options)
+        library = _loaded(compiler.shared_object(source, options))
         if "tedsl_parallel_launch" in self._source:
             ctypes.c_void_p.in_dll(library, "tedsl_launcher").value = jit.runtime_address("tedsl_parallel_launch")
-        if not with_openmp:  # whose threads go on, in the library that would be unloaded, too
-            weakref.finalize(self, _unload, library._handle)
+        weakref.finalize(self, _unload, library._handle)
         return library
+
+
+def _with_openmp(compiler: Compiler, source: str, options: Sequence[str]) -> ctypes.CDLL:
+    """Returns a module with loops of OpenMP, which run serially where the compiler has no library for them.
+    It is never unloaded, for the threads of OpenMP go on.
+    """
+    try:
+        return _loaded(compiler.shared_object(source, [*options, "-fopenmp"]))
+    except TedslError:
+        return _loaded(compiler.shared_object(source, options))
 
 
 def _loaded(image: bytes) -> ctypes.CDLL:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tedsl.codegen.c.emitter import Emitter
-from tedsl.codegen.c.statements.loops import counted
+from tedsl.codegen.c.statements.loops import counted, openmp
 from tedsl.codegen.c.text.function import finished
 from tedsl.codegen.c.text.names import Names
 from tedsl.codegen.c.text.piece import Piece, call, number
@@ -33,7 +33,7 @@ def emit_parallel(out: Emitter, s: For, first: Piece, extent: Piece) -> None:
     if out.module.dialect.parallel == "omp" and not _may_fail(s, on_stack):
         saved = out.function
         out.function = replace(saved, in_parallel=True, on_stack=saved.on_stack | on_stack)
-        counted(out, s, first, combined(out, Add, first, extent), pragma="#pragma omp parallel for")
+        counted(out, s, first, combined(out, Add, first, extent), directive="parallel for")
         out.function = saved
         return
     _emit_launch(out, s, first, extent)
@@ -70,11 +70,11 @@ def _omp_calls(out: Emitter, name: str, env: str, count: Piece, status: str) -> 
     """Emits a loop of OpenMP that calls the body for each iteration and keeps a status that is not 0."""
     i, failed = out.names.fresh("i"), out.names.fresh("failed")
     out.line(f"int32_t {status} = 0;")
-    out.line("#pragma omp parallel for")
+    openmp(out, "parallel for")
     with out.block(f"for (int64_t {i} = 0; {i} < {count.text}; ++{i})"):
         out.line(f"const int32_t {failed} = {name}({env}, {i}, {i} + 1);")
         with out.block(f"if ({failed} != 0)"):
-            out.line("#pragma omp atomic write")
+            openmp(out, "atomic write")
             out.line(f"{status} = {failed};")
 
 
