@@ -191,8 +191,9 @@ def _check_overlap(sig: Signature, arrays: dict[int, Array]) -> None:
                 continue
             shared = overlaps(arrays[k], arrays[other])
             if shared:
-                raise ArgumentError(words.overlap(sig, k, other), hint=remedies.in_place(sig))
+                raise ArgumentError(words.overlap(sig, k, words.position(sig, other)), hint=remedies.in_place(sig))
             if shared is None:
                 why = f"strides {arrays[k].strides} and {arrays[other].strides} bytes are not decided within " \
                       f"{MOST_CANDIDATES:,} candidates"
-                raise ArgumentError(words.possible_overlap(sig, k, other, why), hint=remedies.separate(sig, k))
+                raise ArgumentError(words.possible_overlap(sig, k, words.position(sig, other), why),
+                                    hint=remedies.separate(sig, k))

@@ -97,15 +97,18 @@ def shared_elements(sig: Signature, k: int, strides: str, shape: str, *, surely:
     return f"{argument(sig, k)} is an output whose elements {share} memory: strides {strides} for shape {shape}"
 
 
-def overlap(sig: Signature, k: int, other: int) -> str:
-    return f"{argument(sig, k)} is an output and overlaps {_other(sig, other)}"
+def overlap(sig: Signature, k: int, other: str) -> str:
+    """other: the `position` of another argument."""
+    return f"{argument(sig, k)} is an output and overlaps {other}"
 
 
-def possible_overlap(sig: Signature, k: int, other: int, why: str) -> str:
-    return f"{argument(sig, k)} is an output and may overlap {_other(sig, other)}: {why}"
+def possible_overlap(sig: Signature, k: int, other: str, why: str) -> str:
+    """other: the `position` of another argument."""
+    return f"{argument(sig, k)} is an output and may overlap {other}: {why}"
 
 
-def _other(sig: Signature, k: int) -> str:
+def position(sig: Signature, k: int) -> str:
+    """Returns the position and name of argument `k`."""
     return f"argument {k + 1} ({sig.params[k].name})"
 
 

@@ -37,6 +37,9 @@ assert (low == a.min(1)).all() and (high == a.max(1)).all()
 flags = np.zeros(8, bool)
 kernels.greater(x.astype("int64"), 3, flags)
 assert flags.tolist() == [i > 3 for i in range(8)]
+many = [np.zeros(8, "float32") for _ in range(40)]
+kernels.many(x, *many)
+assert all((array == x * k).all() for k, array in enumerate(many))
 brain = np.array([0x3F80, 0x4000, 0x4040], "uint16")  # 1, 2, 3 in bfloat16
 kernels.brain(brain, doubled := np.zeros(3, "uint16"))
 assert doubled.tolist() == [0x4000, 0x4080, 0x40C0]

@@ -99,6 +99,13 @@ def brain():
     return _lowered("brain", [A], te.compute((n,), lambda i: A[i] + A[i], name="C"))
 
 
+def many():
+    """Forty outputs: C0 to C39 are A times 0 to 39."""
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    return _lowered("many", [A], *(te.compute((n,), lambda i, k=k: A[i] * float(k), name=f"C{k}") for k in range(40)))
+
+
 def first_above():
     """Returns the position of the first element of A above x, asserting that x is positive: in float32, any strides."""
     n, x = te.var("n"), te.var("x", "float32")

@@ -171,6 +171,25 @@ def test_what_only_its_bounds_say_may_overlap_is_refused(libraries):
     assert libraries["symbolic"]("scale", a[:, ::2][:0], i32(4), 1, a[:, 1::2][:0])[0] == OK
 
 
+def test_many_outputs_are_compared_with_each_other(tmp_path):
+    call = library_of(tmp_path, "many")
+    arrays = [f32(5) for _ in range(41)]
+    assert call("many", *arrays) == (OK, "untouched")
+    np.testing.assert_array_equal(arrays[40], arrays[0] * 39)
+    whole = f32(9)
+    for places, words in (((7, 30), "many: argument 8 (C6) is an output and overlaps argument 31 (C29)"),
+                          ((0, 40), "many: argument 41 (C39) is an output and overlaps argument 1 (A)")):
+        shared = list(arrays)
+        shared[places[0]], shared[places[1]] = whole[:5], whole[4:]
+        assert call("many", *shared) == (BAD_VALUE, words)
+    empty = [whole[:0] for _ in range(41)]
+    assert call("many", *empty)[0] == OK
+    strided = list(arrays)
+    strided[3], strided[9] = whole[:5], f32(18)[::2][:5]
+    assert call("many", *strided)[0] == OK
+    assert (tmp_path / "libmany.so").stat().st_size < 200_000
+
+
 def test_a_number_that_is_returned_and_an_assertion(libraries):
     call = libraries["first_above"]
     result = np.zeros((), np.int32)

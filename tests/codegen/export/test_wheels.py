@@ -21,7 +21,7 @@ from tedsl.shell.table import main
 from tests.codegen.export import programs
 from tests.refusing import refused
 
-ALL = ("add", "symbolic", "sums", "halves", "large", "first_above", "matmul", "extrema", "greater", "brain")
+ALL = ("add", "symbolic", "sums", "halves", "large", "first_above", "matmul", "extrema", "greater", "brain", "many")
 ALONE = "import sys; sys.modules.update(dict.fromkeys(['tedsl', 'topi', 'llvmlite', 'sympy']));"  # importing them fails
 
 
@@ -158,7 +158,7 @@ def test_functions_show_what_they_take(site):
         print(kernels.scale.__doc__)
     """)
     assert printed == textwrap.dedent("""\
-        (A, B, k, C, /) scale add scale sums halves large first_above matmul extrema greater brain
+        (A, B, k, C, /) scale add scale sums halves large first_above matmul extrema greater brain many
         A: int32 (n, m), input, any strides
         B: int32 (m,), input, any strides
         k: a number of dtype int8

@@ -225,9 +225,14 @@ class Checks(Writer, ABC):
                     self.require(self.apart(bounds[k], bounds[other]), self.overlap_words(k, other, strides))
 
     def overlap_words(self, k: int, other: int, strides: dict[int, list[str]]) -> Words:
-        if k not in strides and other not in strides:
-            return lambda: words.overlap(self.sig, k, other)
-        return lambda: words.possible_overlap(self.sig, k, other, "one begins before the other ends")
+        compact = k not in strides and other not in strides
+        return lambda: self.overlap_text(k, words.position(self.sig, other), compact)
+
+    def overlap_text(self, k: int, other: str, compact: bool) -> str:
+        """Returns what is said where the bounds of an output meet those of `other`. compact: so do their elements."""
+        if compact:
+            return words.overlap(self.sig, k, other)
+        return words.possible_overlap(self.sig, k, other, "one begins before the other ends")
 
     def apart(self, first: tuple[str, str], second: tuple[str, str]) -> str:
         """Returns the instruction that tells whether two ranges of addresses are disjoint."""

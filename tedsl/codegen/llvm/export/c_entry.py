@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from tedsl.codegen.llvm.abi import FIRST_ASSERTION, NO_MEMORY, argument_type
 from tedsl.codegen.llvm.entry.checks import Checks, Words
+from tedsl.codegen.llvm.entry.disjoint import MOST_PAIRS
 from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
 from tedsl.codegen.llvm.export import tensors
 from tedsl.codegen.llvm.types import global_name
@@ -328,6 +329,34 @@ class _CEntry(Checks):
             return low, high
         return (self.assign(f"select i1 {none}, ptr {self.data[k]}, ptr {low}"),
                 self.assign(f"select i1 {none}, ptr {self.data[k]}, ptr {high}"))
+
+    def compare(self, bounds: dict[int, tuple[str, str]], strides: dict[int, list[str]]) -> None:
+        outputs = [k for k, param in self.sig.tensors() if param.written]
+        if len(outputs) * len(bounds) <= MOST_PAIRS:
+            super().compare(bounds, strides)
+            return
+        order = sorted(bounds, key=lambda k: k not in outputs)
+        memory = self.reserve(f"[{2 * len(order)} x ptr]")
+        for place, address in enumerate(address for k in order for address in bounds[k]):
+            self.lines.append(f"  store ptr {address}, ptr {self.assign(f'getelementptr ptr, ptr {memory}, i64 {place}')}")
+        names = self.table([words.position(self.sig, k) for k in order])
+        for place, k in enumerate(outputs):
+            other = self.assign(f"call i64 @tedsl.meeting(ptr {memory}, i64 {place}, i64 {len(order)})")
+            self.require(f"icmp slt i64 {other}, 0", self.meeting_words(k, names, other, compact=not strides))
+
+    def meeting_words(self, k: int, names: str, other: str, *, compact: bool) -> Words:
+        """names: a table of the positions of arguments; other: a place in it."""
+        def say() -> str:
+            name = self.assign(f"load ptr, ptr {self.assign(f'getelementptr ptr, ptr {names}, i64 {other}')}")
+            return self.overlap_text(k, self.printed("s", name), compact)
+        return say
+
+    def table(self, texts: Sequence[str]) -> str:
+        """Returns the name of a constant array of pointers to texts."""
+        pointers = ", ".join(f"ptr {self.constant(text)}" for text in texts)
+        name = global_name(f"{self.symbol}.table{len(self.constants)}")
+        self.constants.append(f"{name} = private unnamed_addr constant [{len(texts)} x ptr] [{pointers}]")
+        return name
 
     def apart(self, first: tuple[str, str], second: tuple[str, str]) -> str:
         beside = self.assign(super().apart(first, second))

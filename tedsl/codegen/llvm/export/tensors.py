@@ -25,6 +25,8 @@ def tensor_functions(size_type: str) -> str:
 # strides: the strides in elements; a dimension of extent 1 has the one that it has in a compact tensor (%broadcast: 0).
 # shared: 0 where no two elements can overlap by their strides, 1 where they may, 2 where they do.
 # integer: 1 and the value of a tensor of rank 0, 2 for one above the range of int64, 0 where it is no integer.
+# meeting: the place of the first array behind %place that meets it by its bounds, -1 if there is none. %bounds: first byte and
+#     first byte behind of each array.
 # real: whether a tensor of rank 0 is a number, and its value.
 _FUNCTIONS = """
 %tedsl.tensor = type { ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }
@@ -377,5 +379,35 @@ have:
   ret i1 true
 other:
   ret i1 false
+}
+
+define internal i64 @tedsl.meeting(ptr %bounds, i64 %place, i64 %count) {
+entry:
+  %low_at = getelementptr [2 x ptr], ptr %bounds, i64 %place
+  %high_at = getelementptr ptr, ptr %low_at, i64 1
+  %low = load ptr, ptr %low_at
+  %high = load ptr, ptr %high_at
+  %none = icmp eq ptr %low, %high
+  br i1 %none, label %apart, label %each
+each:
+  %k = phi i64 [ %place, %entry ], [ %next, %look ]
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %look, label %apart
+look:
+  %other_low_at = getelementptr [2 x ptr], ptr %bounds, i64 %next
+  %other_high_at = getelementptr ptr, ptr %other_low_at, i64 1
+  %other_low = load ptr, ptr %other_low_at
+  %other_high = load ptr, ptr %other_high_at
+  %begins = icmp ult ptr %other_low, %high
+  %ends = icmp ult ptr %low, %other_high
+  %both = and i1 %begins, %ends
+  %some = icmp ne ptr %other_low, %other_high
+  %meet = and i1 %both, %some
+  br i1 %meet, label %found, label %each
+found:
+  ret i64 %next
+apart:
+  ret i64 -1
 }
 """

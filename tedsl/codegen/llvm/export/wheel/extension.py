@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tedsl.codegen.llvm.entry.disjoint import disjoint_source
 from tedsl.codegen.llvm.entry.numpy_arrays import NumpyEntry
 from tedsl.codegen.llvm.entry.symbol import KernelSymbol
 from tedsl.codegen.llvm.export.library import Function
@@ -41,7 +42,8 @@ def extension_source(name: str, functions: Sequence[tuple[Function, bool, str]])
            _method("null", "null", 0, "null")]
     tables = [f"@methods = internal global [{len(methods)} x %Method] [{', '.join(methods)}]",
               f"@own_methods = internal global [{len(own)} x %Method] [{', '.join(own)}]"]
-    return "\n".join([_MODULE.replace("MODULE_NAME", name).replace("COUNT", str(len(methods))), *texts, *tables, *entries])
+    module = _MODULE.replace("MODULE_NAME", name).replace("COUNT", str(len(methods)))
+    return "\n".join([module, *texts, *tables, disjoint_source(entries), *entries])
 
 
 def _method(name: str, function: str, flags: int, doc: str) -> str:
