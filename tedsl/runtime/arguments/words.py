@@ -46,7 +46,7 @@ def negative_size(sig: Signature, k: int, given: str) -> str:
 def too_large(sig: Signature, k: int, of: DType, given: str) -> str:
     """Returns the text for `given`, a number that the dtype `of` of a scalar parameter cannot represent."""
     return f"{argument(sig, k)} is {given}, which does not fit {of}" + \
-        (f" ({of.min_value} to {of.max_value})" if of.is_integer else "")
+        (f" ({of.min_value} to {of.max_value})" if of.min_value is not None else "")
 
 
 def _dimension(sig: Signature, binding: Binding) -> str:

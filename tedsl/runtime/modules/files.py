@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tedsl.errors import ArgumentTypeError, ModuleError, entry
+from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, entry
 from tedsl.ir.functions import FUNCTIONS
 from tedsl.plugins import MODULES, load_plugin, plugin_names
 from tedsl.runtime.modules.container import pack, unpack
@@ -176,9 +176,15 @@ def no_options(options: Mapping[str, Any], path: Path) -> None:
 
 def _path(given: Any, what: str) -> Path:
     try:
-        return Path(os.fsdecode(given))
+        path = os.fsdecode(given)
+        os.fsencode(path)
     except TypeError:
         raise ArgumentTypeError(f"{what}: the file is named by a str or a path, not {given!r}") from None
+    except UnicodeError:
+        path = "\0"
+    if "\0" in path:
+        raise ArgumentError(f"{what}: {given!r} cannot be the name of a file")
+    return Path(path)
 
 
 def _suffix(path: Path) -> str:

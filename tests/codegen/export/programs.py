@@ -99,6 +99,13 @@ def brain():
     return _lowered("brain", [A], te.compute((n,), lambda i: A[i] + A[i], name="C"))
 
 
+def either():
+    """C is A if b, else -A; b a bool."""
+    n, b = te.var("n"), te.var("b", "bool")
+    A = te.placeholder((n,), name="A")
+    return _lowered("either", [b, A], te.compute((n,), lambda i: tir.Select(b, A[i], -A[i]), name="C"))
+
+
 def many():
     """Forty outputs: C0 to C39 are A times 0 to 39."""
     n = te.var("n")

@@ -18,7 +18,7 @@ OK, NO_MEMORY, BAD_TYPE, BAD_VALUE, ASSERTION = 0, 1, 2, 4, 16
 def libraries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("libraries")
     return {name: library_of(folder, name)
-            for name in ("add", "symbolic", "sums", "halves", "large", "first_above")}
+            for name in ("add", "symbolic", "sums", "halves", "large", "either", "first_above")}
 
 
 def f32(*shape):
@@ -58,6 +58,7 @@ REFUSED = [
     ("symbolic", (i32(3, 4), i32(4), 200, i32(3, 4))), ("symbolic", (i32(3, 4), i32(4), -129, i32(3, 4))),
     ("symbolic", (i32(3, 4), i32(4), np.uint64(2**63 + 5), i32(3, 4))),
     ("sums", (f32(3, 70), f32(3))), ("sums", (f32(4, 70), f32(2))), ("sums", (f32(4, 71), f32(4))),
+    ("either", (2, f32(3), f32(3))), ("either", (True, f32(3), f32(4))),
     ("halves", (f32(4).astype("float16"), 65520.5, f32(4).astype("float16"))),
 ]
 
@@ -103,6 +104,7 @@ def test_what_is_no_number(libraries, name, args, words):
 
 @pytest.mark.parametrize("name, args, result", [
     ("add", (x, y), x + y), ("add", (x[::1], y), x + y),
+    ("either", (False, x), -x), ("either", (1, x), x), ("either", (np.bool_(True), x), x),
     ("symbolic", (i32(3, 4), i32(4), 2), None), ("symbolic", (strided(3, 4), i32(8)[::-2], -3), None),
     ("symbolic", (np.broadcast_to(i32(4), (5, 4)), i32(4), np.int16(4)), None), ("symbolic", (i32(0, 4), i32(4), True), None),
     ("symbolic", (i32(1, 4)[::-1], i32(4), np.uint64(3)), None), ("sums", (f32(6, 70),), None),
@@ -110,8 +112,9 @@ def test_what_is_no_number(libraries, name, args, words):
     ("halves", (f32(5).astype("float16") / 4, np.float32(-2)), None), ("halves", (f32(5).astype("float16") / 4, 3), None)])
 def test_accepted_calls_compute_what_python_computes(libraries, name, args, result):
     module = programs.module(name)
-    shape = np.asarray(args[0]).shape[:1] if name == "sums" else np.asarray(args[0]).shape
-    outputs = [np.zeros(shape, np.asarray(args[0]).dtype) for _ in range(3)]
+    first = next(a for a in args if isinstance(a, np.ndarray))
+    shape = first.shape[:1] if name == "sums" else first.shape
+    outputs = [np.zeros(shape, first.dtype) for _ in range(3)]
     module(*args, outputs[0])
     assert libraries[name](module.entry_name, *args, outputs[1]) == (OK, "untouched")
     np.testing.assert_array_equal(outputs[1], outputs[0] if result is None else result)

@@ -36,6 +36,8 @@ def shared_library(objects: Sequence[bytes], exports: Sequence[str], target: Tar
 
     linker: one of LINKERS; "": the first that is there. Raises ModuleError if there is none, or if it fails.
     """
+    if linker not in ("", *LINKERS):
+        raise ModuleError(f"export_library: there is no linker {linker!r}", hint=f"choose one of {', '.join(LINKERS)}")
     command = _command(target, linker)
     with tempfile.TemporaryDirectory(prefix="tedsl-") as folder:
         room = Path(folder)

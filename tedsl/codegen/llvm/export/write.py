@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tedsl.codegen.llvm.debug.lines import with_loops_beside
 from tedsl.codegen.llvm.export.header import header
 from tedsl.codegen.llvm.export.library import Library, make_library, slot_call
-from tedsl.codegen.llvm.export.link import LINKERS, shared_library
+from tedsl.codegen.llvm.export.link import shared_library
 from tedsl.codegen.llvm.export.trailer import Described, sealed
 from tedsl.errors import ArgumentTypeError, ModuleError
 
@@ -35,8 +35,6 @@ def write_shared(module: Module, path: Path, options: Mapping[str, Any]) -> None
     if fcompile is None:
         linker = rest.pop("linker", "")
         _no_more(rest, path, "prefix, linker, fcompile")
-        if linker not in ("", *LINKERS):
-            raise ModuleError(f"export_library: there is no linker {linker!r}", hint=f"choose one of {', '.join(LINKERS)}")
         content = shared_library([library.code(), *library.image.beside], library.exports(), library.target, path.name, linker)
         replace_file(path, sealed(content, described_by(library)))
         return

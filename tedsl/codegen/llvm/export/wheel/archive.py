@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import keyword
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -67,7 +68,7 @@ def _named(path: Path, name: Any, version: Any) -> tuple[str, str]:
         raise ArgumentTypeError(f"export_library: name and version of a wheel are str, not {name!r} and {version!r}")
     package = re.sub(r"[-.]+", "_", name if name is not None else parts["name"] if parts else "")
     number = version if version is not None else parts["version"] if parts else ""
-    if not package.isidentifier() or not re.fullmatch(r"[0-9][A-Za-z0-9_.!+]*", number):
+    if not package.isidentifier() or keyword.iskeyword(package) or not re.fullmatch(r"[0-9][A-Za-z0-9_.!+]*", number):
         raise ModuleError(f"export_library: a wheel cannot have the name {package!r} and the version {number!r}",
                           hint='write "kernels-1.0.whl"')
     return package, number

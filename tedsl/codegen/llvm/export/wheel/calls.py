@@ -60,6 +60,10 @@ class _Tensor(ctypes.Structure):
                 ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64))
 
 
+class _Address(ctypes.c_uint64):
+    """The value of a pointer."""
+
+
 class Call:
     """A kernel for all objects that hold memory of the CPU: by the buffer protocol or DLPack."""
 
@@ -162,11 +166,16 @@ def _number(kernel: Kernel, k: int, param: Parameter, value: Any) -> Any:
         raise TypeError(f"{where} is a number of dtype {param.dtype}, {type(value).__name__} was given") from None
     if not -2**63 <= number < 2**64:
         raise ValueError(f"{where} is {number}, which does not fit {param.dtype}")
+    if param.dtype == "handle":
+        return _Address(number)
     return numpy.array(number, numpy.int64 if number < 2**63 else numpy.uint64)
 
 
 def _tensor(array: Any, keep: list[Any]) -> _Tensor:
     """Returns the tensor of an array. keep: takes what has to live as long as the tensor."""
+    if isinstance(array, _Address):
+        keep.append(array)
+        return _Tensor(ctypes.addressof(array), 1, 0, 0, 3, 64, 1, None, None, 0)
     code = 4 if array.dtype.name == "bfloat16" else _CODES[array.dtype.kind]
     numbers = ctypes.c_int64 * max(array.ndim, 1)
     shape, strides = numbers(*array.shape), numbers(*(step // array.itemsize for step in array.strides))
