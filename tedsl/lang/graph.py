@@ -53,7 +53,7 @@ def replace_inputs(op: O, mapping: Mapping[Tensor, Tensor]) -> O:
         return op.reading(mapping)  # type: ignore[return-value]
     rewrite = TensorReader(mapping)
     body = tuple([rewrite(expr) for expr in op.body])
-    return op if all(a is b for a, b in zip(body, op.body)) else op.replace(body=body)
+    return op if all(a is b for a, b in zip(body, op.body)) else op.redirected(body, mapping)
 
 
 class TensorReader(Rewriter):

@@ -16,7 +16,7 @@ from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentError, ArgumentTypeError, missing_attribute
 from tedsl.ir import build
 from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Expr, ProducerLoad, Reduce, Var
+from tedsl.ir.expr import Expr, IntImm, ProducerLoad, Reduce, Var
 from tedsl.ir.iters import IterVar
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.script import script
@@ -167,6 +167,17 @@ class ComputeOp(Operation):
                     tensors.setdefault(node.producer)
         return tuple(tensors)
 
+    def redirected(self, body: tuple[Expr, ...], mapping: Mapping[Tensor, Tensor]) -> Self:
+        """This formula with `body`, which is its body with loads of `mapping[t]` in place of those of t.
+
+        The tensors that it reads follow from those of this one, without a walk; unless extents may be read from tensors, which
+        stay as they are.
+        """
+        other = self.replace(body=body)
+        if all(isinstance(part, IntImm) for axis in self.reduce_axis for part in _bounds(axis)):
+            other.__dict__["_inputs"] = tuple(dict.fromkeys([mapping.get(tensor, tensor) for tensor in self._inputs]))
+        return other
+
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
         """The axes that have no loops because a tensor intrinsic computes them."""
@@ -218,6 +229,10 @@ def root_axes(op: Operation) -> list[IterVar]:
     fields = vars(op)  # an operation writes a message for an attribute that it does not have
     scan_axis = fields.get("scan_axis")
     return [scan_axis] if scan_axis is not None else [*fields.get("axis", ()), *fields.get("reduce_axis", ())]
+
+
+def _bounds(axis: IterVar) -> tuple[Expr | None, ...]:
+    return (None,) if axis.dom is None else (axis.dom.min, axis.dom.extent)
 
 
 def extent_of(axis: IterVar) -> Expr:

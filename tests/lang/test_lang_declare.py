@@ -168,6 +168,19 @@ def test_the_graph_lists_producers_first():
     assert replace_inputs(D.op, {E: A}) is D.op
 
 
+def test_the_inputs_of_a_redirected_formula_are_those_that_it_reads():
+    """They follow from the inputs before: also where two become one, inside of an index, or where an extent stays as it is."""
+    A, B, C, E = (te.placeholder((8,), "int32", name=name) for name in "ABCE")
+    k, few = te.reduce_axis((0, 8), name="k"), te.reduce_axis((0, B[0]), name="few")
+    formulas = (lambda i: C[A[B[i]]] + B[i], lambda i: te.sum(A[k] * B[C[k]], axis=k),
+                lambda i: te.sum(A[few] + C[i], axis=few))
+    for formula in formulas:
+        op = te.compute((8,), formula).op
+        for mapping in ({B: E}, {A: E, B: E}, {A: B}, {A: B, B: A, C: A}):
+            made = replace_inputs(op, mapping)
+            assert made.input_tensors == made.replace().input_tensors, (formula, mapping)
+
+
 def test_a_long_chain_of_computes_is_no_recursion():
     T = te.placeholder((2,), name="T")
     for _ in range(3000):

@@ -158,7 +158,7 @@ class Recorder:
     def _own_name(self, stage: StageState) -> str | None:
         name = stage.name
         usable = is_plain(name) and name not in self.names.values() and stage.origin_op.num_outputs == 1 \
-            and sum(s.name == name for s in stage.schedule.stages) == 1
+            and [other.origin_op.name for other in stage.schedule.stages].count(name) == 1
         return name if usable else None
 
     # --- the same for hints ---
