@@ -64,12 +64,16 @@ def _batches(seeds: Iterable[int]) -> Iterator[int]:
 
 def check_batch(seeds: range, target: Target, report: Report) -> None:
     """Draws the sequences `seeds`, compiles them as one module of C, and checks each."""
-    compiled = draw_batch(seeds, target, report)
-    module = module_of([program.kernel for program in compiled], target, quick=True) if compiled else None
-    fails = module is not None and outcome_of_step(functools.partial(_link, module)) is not None
-    for program in compiled:
-        alone = module_of([program.kernel], target, quick=True) if fails else module
-        report.outcome(program.seed, program.case, _checked(program, alone, target))
+    waiting = [draw_batch(seeds, target, report)]
+    while waiting:
+        compiled = waiting.pop()
+        module = module_of([program.kernel for program in compiled], target, quick=True) if compiled else None
+        if len(compiled) > 1 and module is not None and outcome_of_step(functools.partial(_link, module)) is not None:
+            half = len(compiled) // 2  # the compiler refuses one of them: which?
+            waiting += [compiled[half:], compiled[:half]]
+            continue
+        for program in compiled:
+            report.outcome(program.seed, program.case, _checked(program, module, target))
 
 
 def draw_batch(seeds: range, target: Target, report: Report) -> list[Compiled]:
