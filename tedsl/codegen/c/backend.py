@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tedsl.codegen.c.dialect import dialect_of
 from tedsl.codegen.c.emit import CFunction, c_function, emit_module
+from tedsl.codegen.c.running.files import refuse_image
 from tedsl.codegen.c.running.program import Program, SourceCall
 from tedsl.codegen.c.text.header import header_text
 from tedsl.codegen.c.text.names import is_identifier
@@ -52,15 +53,16 @@ def module_of(kernels: Sequence[Kernel], target: Target, calls: ModuleCalls | No
         "h": lambda: header_text(functions, source),
         "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in kernels})),
     }
-    return Module(checked, checked, sources, target)
+    return Module(checked, checked, sources, target, image=refuse_image)
 
 
 def versions(kernel: Kernel) -> list[CFunction]:
     """Returns the functions of a kernel in C: that for compact arrays first, if there is one."""
-    general = c_function(kernel.general.name, kernel.general, kernel.signature, _statuses(kernel, kernel.general))
+    name = c_name(kernel.general.name)
+    general = c_function(name, kernel.general, kernel.signature, _statuses(kernel, kernel.general))
     if kernel.compact is None:
         return [general]
-    compact = c_function(kernel.general.name + COMPACT, kernel.compact, kernel.signature, _statuses(kernel, kernel.compact))
+    compact = c_function(name + COMPACT, kernel.compact, kernel.signature, _statuses(kernel, kernel.compact))
     return [compact, general]
 
 
@@ -74,7 +76,7 @@ def _statuses(kernel: Kernel, func: PrimFunc) -> dict[str, int]:
 
 
 def _call(kernel: Kernel, program: Program) -> SourceCall:
-    name, compact = kernel.general.name, ""
+    name, compact = c_name(kernel.general.name), ""
     scalars: tuple[object, ...] = ()
     if kernel.compact is not None:
         compact = name + COMPACT
@@ -90,13 +92,18 @@ def _check_own_name(func: PrimFunc) -> None:
                                 hint="give the function of the module another name")
 
 
+def c_name(name: str) -> str:
+    """Returns the name in C of the function `name`: its own, but for main, which means something else in C."""
+    return "main_kernel" if name == "main" else name
+
+
 def _check_names(names: Sequence[str]) -> None:
     """Refuses names of functions that C cannot have, or that clash with each other."""
     for name in names:
-        if not is_identifier(name):
+        if not is_identifier(c_name(name)):
             raise ArgumentError(f"a function in C cannot be named {name!r}: a name has letters, digits and single underscores, "
                                 "and is neither a word of C or C++ nor one of their library",
                                 hint='build(..., name="fused_add")')
-        if name + COMPACT in names:
-            raise ArgumentError(f"one module cannot hold {name!r} and {name + COMPACT!r}: so the version of {name!r} for "
-                                "compact arrays is called", hint="rename one of them")
+        if name + COMPACT in names or (name == "main_kernel" and "main" in names):
+            raise ArgumentError(f"one module in C cannot hold {name!r} beside {name + COMPACT!r} or 'main': versions for "
+                                "compact arrays and the function main have such names", hint="rename one of them")

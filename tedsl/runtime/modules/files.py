@@ -32,6 +32,7 @@ WRITERS: dict[str, str] = {
     "o": "tedsl.codegen.llvm.export.write:write_object",
     "tar": "tedsl.codegen.llvm.export.write:write_tar",
     "h": "tedsl.codegen.llvm.export.write:write_header",
+    "c": "tedsl.codegen.c.running.files:write_source",
     "ll": "tedsl.codegen.llvm.export.write:write_llvm",
     "s": "tedsl.codegen.llvm.export.write:write_assembly",
     "whl": "tedsl.codegen.llvm.export.wheel.archive:write_wheel",

@@ -1,5 +1,6 @@
 """Modules in C that a compiler has compiled, called with arrays."""
 
+import ctypes
 import itertools
 
 import numpy as np
@@ -44,6 +45,35 @@ def test_c_functions_are_called_by_name():
     y = np.empty(5, "int32")
     mod(x, y)
     assert bytes(y.astype("int8")) == b"HELLO"
+
+
+def test_c_functions_take_pointers_and_texts():
+    a = te.placeholder((5,), "int32", name="A")
+    b = te.extern((5,), [a], lambda ins, outs: tir.stmt_seq(
+        tir.call_extern("handle", "wmemset", outs[0].access_ptr("w"), 7, tir.const(5, "uint64")),
+        tir.call_extern("handle", "wmemcpy", outs[0].access_ptr("w", offset=1), ins[0].access_ptr("r"), tir.const(3, "uint64")),
+        tir.call_extern("int32", "setenv", tir.StringImm("TEDSL_TEST"), tir.StringImm('a "b"\\?'), 1)), dtype="int32", name="B")
+    mod = tedsl.build(te.create_schedule(b.op), [a, b], strict_target())
+    y = np.empty(5, "int32")
+    mod(np.arange(5, dtype="int32"), y)
+    assert y.tolist() == [7, 0, 1, 2, 7]
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    assert getenv(b"TEDSL_TEST") == b'a "b"\\?'
+
+
+def test_files_of_the_text_and_of_the_header(tmp_path):
+    mod = tedsl.build(tedsl.lower(*programs.added()), target=strict_target())
+    mod.save(tmp_path / "kernels.c")
+    assert (tmp_path / "kernels.c").read_text() == mod.get_source()
+    assert "int32_t main_kernel(const float *A," in (tmp_path / "kernels.h").read_text()
+    a, c = floats(100), np.empty(100, "float32")
+    mod["main"](a, a, c)
+    np.testing.assert_array_equal(c, 2 * a)
+    with pytest.raises(tedsl.TedslError, match="a module in C is written as text"):
+        mod.save(tmp_path / "kernels.so")
+    with pytest.raises(tedsl.TedslError, match=r"'kernels\.c' is a file of C"):
+        tedsl.build(*programs.added(), "llvm").save(tmp_path / "kernels.c")
 
 
 def test_a_function_that_nobody_has_is_named_at_the_call():

@@ -9,6 +9,7 @@ from tedsl.codegen.c.emitter import Emitter
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"\s*(?:(?:static )?const [\w ]*?(?:\*(?:\w+ )?const )?|\w+ \*(?:\w+ )?const )(\w+)(?:\[\d+\])? = (.*);")
+_FOREIGN_CALL = re.compile(r"\b(?!tedsl_|sizeof\b)[A-Za-z_]\w*\(")
 _ARRAY = re.compile(r"\s*(?:TEDSL_ALIGNED )?(\w+) (\w+)\[\d+\](?: = \{0\})?;")
 
 
@@ -24,15 +25,19 @@ def finished(out: Emitter, header: str, parameters: list[str]) -> list[str]:
 
 
 def without_unused(lines: list[str]) -> list[str]:
-    """Returns `lines` without the constants that no other line uses, and then those that only they used."""
+    """Returns `lines` without the constants that no other line uses, and then those that only they used.
+    Of one that calls a function of others the call is left.
+    """
     counts = Counter(word for line in lines for word in _WORD.findall(line))
     kept: list[str] = []
     for line in reversed(lines):
         match = _CONSTANT.fullmatch(line) or _ARRAY.fullmatch(line)
         name = match.group(match.lastindex if match.re is _ARRAY else 1) if match and match.lastindex else ""
         words = Counter(_WORD.findall(line))
-        if name and counts[name] == words[name] and "tedsl_parallel_launch" not in line:
+        if not name or counts[name] != words[name]:
+            kept.append(line)
+        elif match is not None and match.re is _CONSTANT and _FOREIGN_CALL.search(match.group(2)):
+            kept.append(f"{line[:len(line) - len(line.lstrip())]}(void)({match.group(2)});")
+        else:
             counts.subtract(words)
-            continue
-        kept.append(line)
     return kept[::-1]
