@@ -145,7 +145,8 @@ class Module:
     def image(self) -> Image:
         """Returns the compiled functions as data. ModuleError says why a module has no such form."""
         if self._image is None:
-            raise ModuleError(f"this module was not compiled by tedsl and cannot be written: {self!r}")
+            raise ModuleError(f"{self!r} has no machine code of tedsl that could be written",
+                              hint='build it for target="llvm"; get_source() is the text of a module for another target')
         return self._image()
 
     def save(self, file_name: Any, fmt: str = "") -> None:

@@ -86,6 +86,17 @@ def test_names_that_c_does_not_have_are_changed_or_refused(tmp_path):
     refused(lambda: both.export_library(tmp_path / "x.o"), error=ModuleError, match="x_f_g in C would be of .* 'f_g' and")
 
 
+def test_one_program_makes_the_same_files_again(tmp_path):
+    for name in ("k.so", "k.o", "k.tar", "k.h", "k.ll"):
+        contents = []
+        for _ in range(2):
+            programs.module("symbolic", "sums").export_library(tmp_path / name)
+            contents.append((tmp_path / name).read_bytes())
+        assert contents[0] == contents[1], name
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["k.h", "k.ll", "k.o", "k.so", "k.tar"]  # nothing is left behind
+    assert os.access(tmp_path / "k.so", os.X_OK) and not os.access(tmp_path / "k.o", os.X_OK)
+
+
 def test_two_libraries_of_one_program_do_not_meet(tmp_path):
     calls = []
     for name in ("one", "two"):

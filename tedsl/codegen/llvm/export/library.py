@@ -28,6 +28,7 @@ from tedsl.runtime.workspace import workspace_source
 from tedsl.target import Target
 from tedsl.version import VERSION
 
+_NUMBERED_TYPE = re.compile(r"%(State|Pool|tedsl\.tensor)\.\d+\b")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARED = re.compile(r"^declare [^\n]*?@(\"[^\"]*\"|[\w.$]+)\(", re.MULTILINE)
 _SUFFIXES = ("_raw", "_raw_compact")  # of the other entry points of a function
@@ -76,8 +77,8 @@ class Library:
         return assembly(self.module, self.target)
 
     def text(self) -> str:
-        """Returns its LLVM IR, optimised."""
-        return str(self.module)
+        """Returns its LLVM IR, optimised. LLVM numbers types whose name it has seen in this process before: not here."""
+        return _NUMBERED_TYPE.sub(r"%\1", str(self.module))
 
     def exports(self) -> list[str]:
         """Lists the visible symbols."""

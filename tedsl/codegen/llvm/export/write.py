@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import secrets
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
@@ -147,15 +148,12 @@ def _no_more(options: Mapping[str, Any], path: Path, known: str) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Writes a file at once: a process that has the old one loaded keeps it."""
-    place = path.parent if str(path.parent) else Path(".")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=place)
+    mode = 0o777 if content[:4] == _ELF and path.suffix == ".so" else 0o666  # less what the process masks
+    name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, (0o777 if content[:4] == _ELF and path.suffix == ".so" else 0o666) & ~umask)
         os.replace(name, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise
