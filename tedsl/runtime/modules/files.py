@@ -10,6 +10,7 @@ Kinds of others are functions registered by name (`tedsl.register_func`), as in 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,7 @@ BINARY: dict[str, str] = {
 _LINKED = "tedsl.codegen.llvm.linking.images:loaded_module"
 _LINKED_IN = "tedsl.codegen.llvm.export.load:linked_in"
 _IMPORTS = "imports/"
+_ELF = b"\x7fELF"
 
 
 def write_module(module: Module, file_name: Any, fmt: str, options: Mapping[str, Any]) -> None:
@@ -167,6 +169,19 @@ def read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ModuleError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file at once: a process that has the old one loaded keeps it."""
+    mode = 0o777 if content[:4] == _ELF and path.suffix == ".so" else 0o666  # less what the process masks
+    name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
 
 
 def no_options(options: Mapping[str, Any], path: Path) -> None:

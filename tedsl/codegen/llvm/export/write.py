@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import secrets
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
@@ -19,6 +17,7 @@ from tedsl.codegen.llvm.export.library import Library, make_library, slot_call
 from tedsl.codegen.llvm.export.link import shared_library
 from tedsl.codegen.llvm.export.trailer import Described, sealed
 from tedsl.errors import ArgumentTypeError, ModuleError
+from tedsl.runtime.modules.files import replace_file
 
 if TYPE_CHECKING:
     from tedsl.runtime.module import Module
@@ -144,16 +143,3 @@ def _default_prefix(path: Path) -> str:
 def _no_more(options: Mapping[str, Any], path: Path, known: str) -> None:
     if options:
         raise ArgumentTypeError(f"export_library: {path.name} takes no {', '.join(options)}", hint=f"its options: {known}")
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file at once: a process that has the old one loaded keeps it."""
-    mode = 0o777 if content[:4] == _ELF and path.suffix == ".so" else 0o666  # less what the process masks
-    name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
-    try:
-        with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-        os.replace(name, path)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise

@@ -16,10 +16,10 @@ from tedsl.codegen.llvm.export.library import Function, Library, kernel_declarat
 from tedsl.codegen.llvm.export.link import LIBC, shared_library
 from tedsl.codegen.llvm.export.wheel.extension import PYTHON_NAMES, extension_source
 from tedsl.codegen.llvm.export.wheel.package import PYTHON, Wheel, docstring, kernel_of, metadata, python_files
-from tedsl.codegen.llvm.export.write import replace_file
 from tedsl.codegen.llvm.linking.elf import defined_functions, undefined_symbols
 from tedsl.errors import ArgumentTypeError, ModuleError
 from tedsl.runtime.module import Module
+from tedsl.runtime.modules.files import replace_file
 from tedsl.runtime.modules.image import Image
 from tedsl.target import Target
 
