@@ -105,7 +105,7 @@ def system_lib(symbol_prefix: str) -> Module:
 def write_archive(module: Module, path: Path, options: Mapping[str, Any]) -> None:
     """Writes a `.tedsl` file."""
     no_options(options, path)
-    path.write_bytes(to_bytes(module))
+    replace_file(path, to_bytes(module))
 
 
 def read_archive(path: Path) -> Module:
@@ -172,7 +172,7 @@ def read_file(path: Path) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file at once: a process that has the old one loaded keeps it."""
+    """Writes a file at once: where it fails the old one stays whole, and a process that has that loaded keeps it."""
     mode = 0o777 if content[:4] == _ELF and path.suffix == ".so" else 0o666  # less what the process masks
     name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
     try:

@@ -170,6 +170,21 @@ def test_files_that_are_not_modules(module, tmp_path):
     refused(lambda: module.export_library(tmp_path / "m.tedsl", cc="gcc"), "take no cc", error=ArgumentTypeError)
 
 
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(module, content, tmp_path, monkeypatch):
+    path = tmp_path / "m.tedsl"
+    path.write_bytes(b"old")
+
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", full)
+        refused(lambda: module.export_library(path), "m.tedsl cannot be written: No space left", error=ModuleError)
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+    module.export_library(path)
+    assert path.read_bytes() == content
+
+
 # --- modules of others ------------------------------------------------------------------------------------------------
 
 class Doubling:
