@@ -14,7 +14,7 @@ import tedsl
 import topi
 from tedsl import te, tir
 from tedsl.codegen.llvm import backend
-from tedsl.errors import AccessError, ArgumentError, LoweringError
+from tedsl.errors import AccessError, ArgumentError, LoweringError, TedslError
 from tedsl.ir.instrument import PassTimingInstrument
 from tedsl.runtime.cache import versions
 from tedsl.runtime.cache.store import CODE, SCHEDULE, current_store
@@ -283,6 +283,33 @@ def test_a_refused_schedule_is_refused_every_time(work):
         with pytest.raises(LoweringError, match="the loops use n, and no argument gives it a value"):
             tedsl.build(*program())
     assert current_store().contents().size == 0
+
+
+def test_wrong_arguments_are_refused_as_ever(work, monkeypatch):
+    s, args = tiled()
+    wrong = [(s, None), (s, "A"), (s, [args[0], [args[1]]]), (s, [args[0], 3]), (s, [None]), (s, {}), (s, args, None, None, 7)]
+    messages = []
+    for folder in (os.environ["TEDSL_CACHE_DIR"], "off"):
+        monkeypatch.setenv("TEDSL_CACHE_DIR", folder)
+        for given in wrong:
+            with pytest.raises(TedslError) as error:
+                tedsl.build(*given)
+            messages.append(str(error.value))
+    assert messages[:len(wrong)] == messages[len(wrong):]
+
+
+def test_buffers_of_the_caller_are_in_the_key(work):
+    def program(strides):
+        s, (A, B) = tiled()
+        return s, [A, B], {A: tir.decl_buffer(A.shape, A.dtype, name="A_in", strides=strides)}
+
+    for strides in ([1], [2], [1], [2]):
+        s, args, binds = program(strides)
+        module = tedsl.build(s, args, binds=binds)
+        out = np.zeros(64, "float32")
+        module(np.arange(64 * strides[0]).astype("float32")[::strides[0]], out)
+        np.testing.assert_array_equal(out, EXPECTED if strides == [1] else np.arange(0, 128, 2) * 2 + 1)
+    assert work.since() == (2, 2)
 
 
 def test_instruments_see_every_pass_of_every_build(work):

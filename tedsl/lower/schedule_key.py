@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
 
+from tedsl.ir.buffer import Buffer
+from tedsl.ir.expr import Var
 from tedsl.ir.walk.identity import identity
+from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import dropped_outputs
 from tedsl.lower.inputs import FunctionOptions
 from tedsl.runtime.cache.store import current_store
@@ -22,11 +25,18 @@ def schedule_key(sch: object, args: object, name: str, binds: object, options: F
     an argument, an option or a part of the schedule is an object whose meaning another process could not compare: a function,
     as passes of `tir.add_lower_pass` are, an instrument, an object of another package.
     """
-    if not isinstance(sch, Schedule) or not isinstance(args, (list, tuple)) or current_store() is None:
+    if not isinstance(sch, Schedule) or current_store() is None or not _are_plain(args) or not isinstance(name, str):
+        return None
+    if binds is not None and not (isinstance(binds, Mapping) and _are_plain([*binds, *binds.values()])):
         return None
     environment = versions() if target.runs_here else None
     return None if environment is None else identity((
-        environment, machine(target), sch.state, tuple(args), name, binds, options, config))
+        environment, machine(target), sch.state, tuple(args), name, None if binds is None else dict(binds), options, config))
+
+
+def _are_plain(args: object) -> TypeGuard[Sequence[object]]:
+    """Tells whether `args` is a list of what functions take; anything else is for lowering to refuse."""
+    return isinstance(args, (list, tuple)) and all(isinstance(arg, (Tensor, Var, Buffer)) for arg in args)
 
 
 def lowers_in_silence(sch: object, args: Any, binds: Mapping[Any, Any] | None) -> bool:
