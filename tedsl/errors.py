@@ -277,15 +277,15 @@ def with_article(name: str) -> str:
     return f"an {name}" if vowel else f"a {name}"
 
 
-def missing_attribute(owner: str, name: str, known: Iterable[str], instead: Mapping[str, str]) -> AttributeError:
+def missing_attribute(owner: str, name: str, holder: object, instead: Mapping[str, str]) -> AttributeError:
     """The error for an attribute that a value does not have; for a private name, that of Python.
 
-    owner: a description of the value, "a stage". known: its attributes. instead: the text to write for names that belong
-    elsewhere.
+    owner: a description of the value, "a stage". holder: the value, or its class. instead: the text to write for names that
+    belong elsewhere.
     """
     if name.startswith("_") or sys._getframe(2).f_code.co_filename.startswith(OURS):
         return AttributeError(name)
-    return OptionError(f"{owner} has no {name}", hint=_other_name(name, known, instead))
+    return OptionError(f"{owner} has no {name}", hint=_other_name(name, dir(holder), instead))
 
 
 def missing_name(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None) -> AttributeError:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.display.facts import facts_page
 from tedsl.errors import ArgumentError, ArgumentTypeError, missing_attribute
@@ -37,13 +37,15 @@ class Operation:
     name: str
     tag: str
     attrs: Mapping[str, Any]
+    axis_are_loops: ClassVar[bool] = False  # rather than the dimensions of the outputs
+    checked_methods: ClassVar[tuple[str, ...]] = ("shape_of", "dtype_of")  # called by tedsl, for every tensor
 
     if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or name == "name":
                 raise AttributeError(name)
             instead = {one: f"{self.name}.{one}, of the tensor" for one in ("shape", "dtype", "ndim")}
-            raise missing_attribute(f"the operation {self.name}", name, dir(self), instead)
+            raise missing_attribute(f"the operation {self.name}", name, self, instead)
 
         def __call__(self, *args: Any, **named: Any) -> Any:
             raise ArgumentTypeError(f"the operation {self.name} cannot be called",
@@ -57,6 +59,11 @@ class Operation:
     def input_tensors(self) -> list[Tensor]:
         """The tensors that are read, each once, in the order in which the formula reads them."""
         return []
+
+    @property
+    def without_loops(self) -> tuple[IterVar, ...]:
+        """The axes that have no loops because a tensor intrinsic computes them."""
+        return ()
 
     def shape_of(self, index: int) -> tuple[Expr, ...]:
         """The shape of output number `index`."""
@@ -177,11 +184,6 @@ class ComputeOp(Operation):
         if all(isinstance(part, IntImm) for axis in self.reduce_axis for part in _bounds(axis)):
             other.__dict__["_inputs"] = tuple(dict.fromkeys([mapping.get(tensor, tensor) for tensor in self._inputs]))
         return other
-
-    @property
-    def without_loops(self) -> tuple[IterVar, ...]:
-        """The axes that have no loops because a tensor intrinsic computes them."""
-        return ()
 
     @property
     def reduction(self) -> Reduce | None:

@@ -89,7 +89,7 @@ class Tensor(Generic[Op]):
             if name.startswith("_") or name in Tensor.__slots__:
                 raise AttributeError(name)
             instead = {one: by.format(self.name) for one, by in _OF_ARRAYS.items()}
-            raise missing_attribute(f"the tensor {self.name}", name, dir(Tensor), instead)
+            raise missing_attribute(f"the tensor {self.name}", name, Tensor, instead)
 
         def __setattr__(self, name: str, value: object) -> None:
             raise OptionError(f"{name} of the tensor {self.name} cannot be set: a tensor is what its operation says",

@@ -79,12 +79,12 @@ class Computation:
     @property
     def data_axes(self) -> tuple[IterVar, ...]:
         """The axes that are dimensions of the outputs; of these, only the region that consumers read is computed."""
-        return () if getattr(self.op, "axis_are_loops", False) else getattr(self.op, "axis", ())
+        return () if self.op.axis_are_loops else getattr(self.op, "axis", ())
 
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
         """The axes inside calls of an intrinsic: the intrinsic iterates over them, so they get no loops."""
-        return getattr(self.op, "without_loops", ())
+        return self.op.without_loops
 
     def domain(self, axis: IterVar) -> Range:
         """The values of `axis` for which the formula may be computed."""

@@ -154,7 +154,7 @@ class StageGroup:
             if name in StageGroup.__slots__:  # not yet: it is being copied
                 raise AttributeError(name)
             if name not in OF_STAGES:
-                raise missing_attribute("a group of stages", name, dir(StageGroup), {})
+                raise missing_attribute("a group of stages", name, StageGroup, {})
             each = [f"{stage.written}.{name}(...)" for stage in members(self.schedule.state, self.state)]
             raise OptionError(f"{self.name} is a group of stages: it has a place, no loops and no memory of its own, and "
                               f"{name} is a directive for a stage", hint=f"write {', '.join(each) or f's[C].{name}(...)'}")

@@ -206,7 +206,7 @@ class Schedule:
             if name in Schedule.__slots__:  # not yet: it is being copied
                 raise AttributeError(name)
             output = self.state.stages[-1].written
-            raise missing_attribute("a schedule", name, dir(Schedule), {one: f"{output}.{one}(...)" for one in OF_STAGES})
+            raise missing_attribute("a schedule", name, Schedule, {one: f"{output}.{one}(...)" for one in OF_STAGES})
 
         def __setitem__(self, key: object, value: object) -> None:
             raise ArgumentTypeError("the stages of a schedule cannot be set or deleted: each operation has one",

@@ -434,7 +434,7 @@ class Stage:
         def __getattr__(self, name: str) -> Any:
             if name in Stage.__slots__:  # not yet: it is being copied
                 raise AttributeError(name)
-            raise missing_attribute("a stage", name, dir(Stage), _elsewhere(self.state))
+            raise missing_attribute("a stage", name, Stage, _elsewhere(self.state))
 
         def __call__(self, *args: Any, **named: Any) -> Any:
             raise ArgumentTypeError(f"a stage cannot be called: it says how to compute {self.name}, and is not compiled yet",

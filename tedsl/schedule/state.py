@@ -16,7 +16,7 @@ from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
 from tedsl.lang.extern import ExternOp
 from tedsl.lang.graph import replace_inputs
-from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, root_axes
+from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.memory_options import PLAIN, Prefetched, Storage
@@ -64,7 +64,7 @@ WRITTEN = {kind: IterVarAttr(kind) for kind in ANNOTATIONS}  # loops of hybrid s
 
 def first_loops(op: Operation) -> list[IterVar]:
     """The loops of an operation before any directive: all axes but those inside the calls of an intrinsic."""
-    inside = op.without_loops if isinstance(op, ComputeOp) else ()
+    inside = op.without_loops
     return [axis for axis in root_axes(op) if axis not in inside] if inside else root_axes(op)
 
 
@@ -238,7 +238,8 @@ class StageState:
                 case Rebase(parent=p, rebased=r) if p is loop:
                     return f"{loop.name} was replaced by the loop {r.name} that starts at 0", f"use {r.name}"
         if loop in self.retired:
-            return self.retired[loop]
+            problem, hint = self.retired[loop]
+            return problem, hint or f"use {self.written}.op.axis and {self.written}.op.reduce_axis of the new operation"
         for stage in self.schedule.stages:
             for one in (stage, *stage.versions):
                 if find(one.all_iter_vars, loop) is not None:
@@ -251,8 +252,7 @@ class StageState:
 
     def retire(self, loop: IterVar, fate: str, hint: str = "") -> None:
         """Records, for errors, what became of a loop that this stage no longer has, and what to use instead."""
-        new = f"use {self.written}.op.axis and {self.written}.op.reduce_axis of the new operation"
-        self.retired[loop] = f"{loop.name} {fate}", hint or new
+        self.retired[loop] = f"{loop.name} {fate}", hint
 
     def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
         """Refuses a loop with an annotation, binding or pragma, which the directive would lose."""

@@ -36,7 +36,7 @@ class HybridOp(StatementsOp):
     source: SourceLine | None = None
     lines: Mapping[Stmt, str] = FrozenDict()  # statements of the body → the line of the script, as errors show it
 
-    axis_are_loops = True  # not the dimensions of the outputs
+    axis_are_loops = True
 
     @property
     def num_outputs(self) -> int:

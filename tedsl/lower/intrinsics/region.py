@@ -15,6 +15,8 @@ from tedsl.ir.expr import Expr
 from tedsl.ir.iters import IterVar
 from tedsl.ir.script import shown
 from tedsl.ir.walk.visitor import variables
+from tedsl.lang.intrinsics.tensor_compute import TensorComputeOp
+from tedsl.lang.operation import ComputeOp
 from tedsl.lower.plan import Loop, StagePlan
 from tedsl.lower.regions.propagate import point, reaches_up, whole
 from tedsl.lower.site import Site
@@ -26,11 +28,10 @@ IMPORTS = ("import_llvm", "import_c")  # pragmas that mean the whole function
 
 def tensorized_at(plan: StagePlan) -> int | None:
     """The number of the loop that an intrinsic replaces with all loops inside it; None if there is none."""
-    inner = getattr(plan.op, "without_loops", None)
-    if inner is None:
+    if not isinstance(plan.op, ComputeOp):
         return None
-    if hasattr(plan.op, "intrin"):
-        return len(plan.loops) - len(inner)
+    if isinstance(plan.op, TensorComputeOp):
+        return len(plan.loops) - len(plan.op.without_loops)
     return next((at for at, loop in enumerate(plan.loops) if loop.attr.tensor_intrin is not None), None)
 
 

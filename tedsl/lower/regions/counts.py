@@ -79,7 +79,7 @@ def _axes(op: Operation, relations: Iterable[Relation], loop: IterVar) -> list[I
     for relation in reversed(list(relations)):
         if made_of.intersection(children_of(relation)):
             made_of.update(parents_of(relation))
-    elements = () if getattr(op, "axis_are_loops", False) else getattr(op, "axis", ())
+    elements = () if op.axis_are_loops else getattr(op, "axis", ())
     return [axis for axis in root_axes(op) if axis in elements or axis in made_of]
 
 

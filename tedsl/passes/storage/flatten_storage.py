@@ -19,6 +19,7 @@ from tedsl.ir.buffer import Buffer
 from tedsl.ir.dtype import BOOL
 from tedsl.ir.expr import BufferLoad, Call, Expr, IntImm, Load, Ramp, Var
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import FrozenDict
 from tedsl.ir.ops import ADDRESS_OF
 from tedsl.ir.stmt import (
     BIND_SCOPE,
@@ -126,7 +127,7 @@ class _Flattener(Rewriter):
             for extent in layout.extents:
                 size = build.product_of_extents(size, extent)
         condition = realize.condition if realize.condition.dtype is BOOL else build.true()
-        notes = {LOGICAL_SHAPE: layout.extents} if len(layout.extents) > 1 and not layout.strides else {}
+        notes = FrozenDict({LOGICAL_SHAPE: layout.extents} if len(layout.extents) > 1 and not layout.strides else {})
         return Allocate(buffer.data, buffer.dtype, (size,), condition, realize.body, notes)
 
     def prefetch(self, node: Prefetch) -> Stmt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
@@ -38,6 +38,16 @@ class Directed(Protocol):
         """This handle as the owner of `directive`; refuses a handle that undo removed, or that has no such directive."""
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a directive. takes_rest: it takes all further arguments. by_name: the journal writes it by its name."""
+
+    name: str
+    default: Any
+    takes_rest: bool
+    by_name: bool
+
+
 H = TypeVar("H", bound=Directed)
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,17 +73,31 @@ def directive(method: Any = None, /, *, name: str = "", by_name: Sequence[str] =
 
 def _directive(method: Callable[Concatenate[H, P], R], *, name: str, by_name: Sequence[str]) -> Callable[Concatenate[H, P], R]:
     signature = inspect.signature(method)
+    parameters = tuple(signature.parameters.values())[1:]
+    taken = [Parameter(one.name, one.default, takes_rest=one.kind is one.VAR_POSITIONAL,
+                       by_name=one.kind is one.KEYWORD_ONLY or one.name in by_name) for one in parameters]
+    in_order = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    names = {one.name for one in taken}
+    required = {one.name for one in taken if one.default is inspect.Parameter.empty}
+    plain = all(one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) for one in parameters)
     name = name or method.__name__
+
+    def bound(self: H, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Owner) -> dict[str, Any]:
+        """The arguments of a call by the names of the parameters; refuses those that do not fit."""
+        given = dict(zip(in_order, args)) | kwargs
+        if plain and len(args) <= len(in_order) and len(given) == len(kwargs) + len(args) and given.keys() >= required \
+                and given.keys() <= names:
+            return given
+        try:
+            return signature.bind(self, *args, **kwargs).arguments
+        except TypeError as error:
+            raise arguments_that_misfit(f"{text_of(owner.term)}.{name}", signature, (self, *args), kwargs) or error from None
 
     @functools.wraps(method)
     def apply(self: H, /, *args: P.args, **kwargs: P.kwargs) -> R:
         owner = self._owner(name, args)
         recorder = owner.schedule.recorder
-        try:
-            given = signature.bind(self, *args, **kwargs)
-        except TypeError as error:
-            raise arguments_that_misfit(f"{text_of(owner.term)}.{name}", signature, (self, *args), kwargs) or error from None
-        positional, named = _arguments(given, owner, name, by_name)
+        positional, named = _arguments(bound(self, args, kwargs, owner), taken, owner, name)
         try:
             result = method(self, *args, **kwargs)
             made = list(_made(result)) if result is not self else []
@@ -88,22 +112,24 @@ def _directive(method: Callable[Concatenate[H, P], R], *, name: str, by_name: Se
     return entry(apply)
 
 
-def _arguments(given: inspect.BoundArguments, owner: Owner, name: str, by_name: Sequence[str]) \
+def _arguments(given: Mapping[str, Any], parameters: Sequence[Parameter], owner: Owner, name: str) \
         -> tuple[tuple[Term, ...], tuple[tuple[str, Term], ...]]:
-    """The arguments of a call in the language of journals: those that are written by position, and by name."""
+    """The arguments `given` for `parameters` in the language of journals: those that are written by position, and by name."""
     writer = Writer(owner.schedule, name, [owner.stage] if owner.stage is not None else [])
     positional: list[Term] = []
     named: list[tuple[str, Term]] = []
-    for key, value in list(given.arguments.items())[1:]:
-        parameter = given.signature.parameters[key]
-        if parameter.kind is parameter.VAR_POSITIONAL:
+    for parameter in parameters:
+        if parameter.name not in given:
+            continue
+        value = given[parameter.name]
+        if parameter.takes_rest:
             positional += map(writer.term, value)
             continue
         term = writer.term(value)
         if type(term) is type(parameter.default) and term == parameter.default:
             continue
-        if parameter.kind is parameter.KEYWORD_ONLY or key in by_name:
-            named.append((key, term))
+        if parameter.by_name:
+            named.append((parameter.name, term))
         else:
             positional.append(term)
     return tuple(positional), tuple(named)
