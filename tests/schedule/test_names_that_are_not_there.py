@@ -28,7 +28,7 @@ def test_the_nearest_name_is_proposed(chain, asked, words):
 
 def test_names_that_python_asks_for_are_left_to_it(chain):
     for handle in (chain.s, chain.s[chain.C], chain.s.create_group([chain.C], [chain.A])):
-        assert not hasattr(handle, "_repr_mimebundle_") and not hasattr(handle, "__len__") and not hasattr(handle, "shape_")
+        assert not hasattr(handle, "_repr_mimebundle_") and not hasattr(handle, "__array__") and not hasattr(handle, "shape_")
         assert type(copy.copy(handle)) is type(handle)
 
 
