@@ -113,6 +113,19 @@ def many():
     return _lowered("many", [A], *(te.compute((n,), lambda i, k=k: A[i] * float(k), name=f"C{k}") for k in range(40)))
 
 
+MARKED = "A[0] is not \x011\x02, \x010\x02 or %s"  # what marks values in messages inside of the compiler, and in C
+
+
+def marked():
+    """Asserts that A[0] is 1, in words that look like marks of values."""
+    A = tir.decl_buffer((1,), "int32", "A")
+    ib = create()
+    a = ib.buffer_ptr(A)
+    ib.emit(lambda rest: tir.AssertStmt(a[0] == 1, tir.StringImm(MARKED), rest))
+    a[0] = 2
+    return function(ib.get(), A, name="marked")
+
+
 def first_above():
     """Returns the position of the first element of A above x, asserting that x is positive: in float32, any strides."""
     n, x = te.var("n"), te.var("x", "float32")

@@ -209,6 +209,12 @@ def test_a_number_that_is_returned_and_an_assertion(libraries):
         BAD_VALUE, "first_above: argument 2 (x) is 1e+39, which does not fit float32")
 
 
+def test_words_of_the_program_are_printed_as_they_are(tmp_path):
+    call = library_of(tmp_path, "marked")
+    assert call("marked", np.ones(1, np.int32)) == (OK, "untouched")
+    assert call("marked", np.zeros(1, np.int32)) == (ASSERTION, f"marked: {programs.MARKED}")
+
+
 def test_memory_that_is_not_there_is_said(libraries):
     result = np.zeros(1, np.float32)
     assert libraries["large"]("large", f32(1), 5, result) == (OK, "untouched") and result == 10

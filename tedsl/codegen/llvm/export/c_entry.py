@@ -29,7 +29,7 @@ BAD_TYPE = 2  # too few or too many arguments, or one of another kind, device or
 BAD_VALUE = 4  # an argument whose shape, strides, memory or value does not fit
 _CPU = 1  # DLPack's kDLCPU
 _PRINTED = {"d": "i64", "u": "i64", "s": "ptr", "g": "double"}  # kinds of values in messages
-_VALUE = re.compile("\x01(.)([^\x02]*)\x02")
+_VALUE = re.compile("\x01([0-9]{1,9})\x02")
 
 
 def kernel_types(kernel: KernelSymbol, pointers: int) -> list[str]:
@@ -68,7 +68,7 @@ class _CEntry(Checks):
         super().__init__(sig, general, compact)
         self.symbol, self.messages, self.size_type = symbol, messages, size_type
         self.tensors: dict[int, str] = {}
-        self.given: dict[int, str] = {}  # where the strides of arrays are, in elements
+        self.printable: list[tuple[str, str]] = []  # the values that messages show, with their kinds
         self.memory: list[str] = []  # on the stack
         self.constants: list[str] = []
         self.requirements = 0
@@ -80,7 +80,8 @@ class _CEntry(Checks):
         fine, refused = f"fine{self.requirements}", f"refused{self.requirements}"
         self.lines.append(f"  br i1 {self.assign(instruction)}, label %{fine}, label %{refused}")
         self.start(refused)
-        self.say(problem())
+        shown_before = len(self.printable)
+        self.say(problem(), shown_before)
         self.lines.append(f"  ret i32 {status}")
         self.start(fine)
 
@@ -89,16 +90,25 @@ class _CEntry(Checks):
 
     def printed(self, kind: str, value: str) -> str:
         """Returns what stands for `value` in words: d, u, a number of 64 bits, signed or not; s, a text; g, a double."""
-        return f"\x01{kind}{value}\x02"
+        self.printable.append((kind, value))
+        return f"\x01{len(self.printable) - 1}\x02"
 
-    def say(self, text: str) -> None:
-        """Emits the writing of a message, in which marks of `printed` stand for values."""
-        parts = _VALUE.split(text)
-        spelled = "".join(part.replace("%", "%%") if k % 3 == 0 else "" if k % 3 == 2 else
-                          {"d": "%lld", "u": "%llu", "s": "%s", "g": "%g"}[part] for k, part in enumerate(parts))
-        values = "".join(f", {_PRINTED[kind]} {value}" for kind, value in zip(parts[1::3], parts[2::3]))
+    def say(self, text: str, first: int) -> None:
+        """Emits the writing of a message, in which marks of `printed` stand for values: those from number `first` on, for names
+        and messages of the program may contain what looks like one.
+        """
+        values: list[str] = []
+
+        def placed(mark: re.Match[str]) -> str:
+            if not first <= int(mark[1]) < len(self.printable):
+                return mark[0]
+            kind, value = self.printable[int(mark[1])]
+            values.append(f", {_PRINTED[kind]} {value}")
+            return {"d": "%lld", "u": "%llu", "s": "%s", "g": "%g"}[kind]
+
+        spelled = _VALUE.sub(placed, text.replace("%", "%%"))
         self.assign(f"call i32 (ptr, {self.size_type}, ptr, ...) @snprintf(ptr %message, {self.size_type} %room, "
-                    f"ptr {self.constant(spelled)}{values})")
+                    f"ptr {self.constant(spelled)}{''.join(values)})")
 
     def constant(self, text: str) -> str:
         """Returns the name of a constant with `text` for C."""
@@ -115,6 +125,7 @@ class _CEntry(Checks):
         return name
 
     def next_block(self, label: str) -> None:
+        """Goes on in a block of this name: what was required before has been tested already."""
         self.lines.append(f"  br label %{label}")
         self.start(label)
 
@@ -163,10 +174,12 @@ class _CEntry(Checks):
         self.memory.append("  %result = alloca i64, align 8")
 
     def tensor_field(self, k: int, field: int, type_: str) -> str:
+        """Emits the field number `field`, of LLVM's type `type_`, of tensor `k`."""
         return self.assign(f"load {type_}, ptr "
                            + self.assign(f"getelementptr %tedsl.tensor, ptr {self.tensors[k]}, i32 0, i32 {field}"))
 
     def widened(self, value: str, type_: str) -> str:
+        """Returns what stands in words for an unsigned number of fewer than 64 bits."""
         return self.printed("u", self.assign(f"zext {type_} {value} to i64"))
 
     def check_tensor(self, k: int, where: str) -> None:
@@ -205,10 +218,12 @@ class _CEntry(Checks):
         return self.all_of(equal)
 
     def dtype_text(self, k: int) -> str:
+        """Returns what stands in words for the dtype of tensor `k`."""
         memory = self.reserve(f"[{tensors.TEXT_BYTES} x i8]")
         return self.printed("s", self.assign(f"call ptr @tedsl.dtype_text(ptr {memory}, ptr {self.tensors[k]})"))
 
     def shape_text(self, shape: str, rank: str) -> str:
+        """Returns what stands in words for an array of `rank` numbers in memory."""
         memory = self.reserve(f"[{tensors.TEXT_BYTES} x i8]")
         return self.printed("s", self.assign(f"call ptr @tedsl.tuple_text(ptr {memory}, ptr {shape}, i32 {rank})"))
 
@@ -381,7 +396,7 @@ class _CEntry(Checks):
         self.lines.append("  br label %done")
         for status, text in known.items():
             self.start(f"status{status}")
-            self.say(text)
+            self.say(text, len(self.printable))
             self.lines.append("  br label %done")
         self.lines += ["done:", "  ret i32 %status", "}", ""]
 

@@ -114,10 +114,19 @@ def _annotation(dtype: DType, is_array: bool) -> str:
     return "float" if dtype.is_float else "bool" if dtype.is_bool else "int"
 
 
+def _description(functions: Sequence[Function]) -> Iterator[str]:
+    """Lists the functions with what they take, in Markdown."""
+    for function in functions:
+        yield f"- `{function.signature.name}({', '.join(_names(function.signature))})`"
+        yield from (f"  - {described(param)}" for param in function.signature.params)
+
+
 def metadata(wheel: Wheel, functions: Sequence[Function]) -> dict[str, bytes]:
     """Returns the files that say what the wheel is, but for the list of all files."""
     names = ", ".join(function.signature.name for function in functions)
     about = ["Metadata-Version: 2.1", f"Name: {wheel.name}", f"Version: {wheel.version}", f"Summary: Compiled kernels: {names}",
-             "Requires-Python: >=3.11", "Requires-Dist: numpy>=1.26", ""]
+             "Requires-Python: >=3.11", "Requires-Dist: numpy>=1.26", "Description-Content-Type: text/markdown", "",
+             "Kernels compiled by tedsl, as functions of numpy arrays:", "", *_description(functions), ""]
     built = ["Wheel-Version: 1.0", f"Generator: tedsl {VERSION}", "Root-Is-Purelib: false", f"Tag: {wheel.tag}", ""]
-    return {f"{wheel.about}/METADATA": "\n".join(about).encode(), f"{wheel.about}/WHEEL": "\n".join(built).encode()}
+    return {f"{wheel.about}/METADATA": "\n".join(about).encode(errors="replace"),
+            f"{wheel.about}/WHEEL": "\n".join(built).encode()}
