@@ -223,6 +223,22 @@ def test_a_file_that_is_written_again_is_loaded_again(tmp_path):
         tedsl.build(te.create_schedule(C.op), [A, C]).export_library(tmp_path / "k.so")
         load_module(tmp_path / "k.so")(np.zeros(3, np.float32), c)
         assert (c == number).all()
+    files = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        load_module(tmp_path / "k.so")(np.zeros(3, np.float32), c)
+    assert (c == 3).all() and len(os.listdir("/proc/self/fd")) == files, "the same content is loaded once"
+
+
+@pytest.mark.skipif(cc.get_cc() is None, reason="there is no C compiler here")
+def test_libraries_that_differ_in_imported_c_alone_are_not_taken_for_each_other(tmp_path):
+    A, c = te.placeholder((3,), name="A"), np.zeros(3, np.float32)
+    for number in (1, 2):
+        C = te.compute((3,), lambda i: tir.call_extern("float32", "more", A[i]), name="C")
+        s = te.create_schedule(C.op)
+        s[C].pragma(C.op.axis[0], "import_c", f"float more(float x) {{ return x + {number}; }}")
+        tedsl.build(s, [A, C]).export_library(tmp_path / "k.so")
+        load_module(tmp_path / "k.so")(np.zeros(3, np.float32), c)
+        assert (c == number).all()
 
 
 def test_files_of_others_are_refused(library, tmp_path):

@@ -103,7 +103,7 @@ def make_library(image: Image, prefix: str, more: Callable[[Sequence[Function], 
     functions = _functions(image.kernels, prefix)
     source, needed = _own_symbols(image)
     used = set(_DECLARED.findall(source))
-    build = hashlib.sha256("\n".join((VERSION, prefix, str(target), target.cpu, source)).encode()).hexdigest()[:32]
+    build = _build(prefix, target, source, image.beside)
     texts = [_interface(functions, target), f'@{prefix}_build = constant [33 x i8] c"{build}\\00"']
     pool: tuple[str, ...] = ()
     if "tedsl_parallel_launch" in used:
@@ -116,6 +116,14 @@ def make_library(image: Image, prefix: str, more: Callable[[Sequence[Function], 
     module = optimize(source, target, vectorize=image.vectorize, unroll=image.unroll,
                       link=lambda into: _join(into, texts, visible, target))
     return Library(prefix, image, target, functions, pool, needed, build, module)
+
+
+def _build(prefix: str, target: Target, source: str, beside: Sequence[bytes]) -> str:
+    """Returns a digest of what a library is made of. beside: objects of imported code."""
+    digest = hashlib.sha256("\n".join((VERSION, prefix, str(target), target.cpu, source)).encode())
+    for content in beside:
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()[:32]
 
 
 def _described(image: Image, functions: Sequence[Function], prefix: str, needed: tuple[str, ...], build: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,11 +19,16 @@ from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
 from tedsl.errors import ModuleError
 from tedsl.runtime.call import CheckedCall
+from tedsl.runtime.fork import guarded_lock
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.files import read_file
 from tedsl.runtime.modules.image import Image, KernelRecord
 from tedsl.target import Target
+
+# The libraries that are loaded, by path and digest of the file; the loader never unloads one, so neither are these forgotten.
+_loaded: dict[tuple[str, bytes], Any] = {}
+_lock = guarded_lock()
 
 
 def load_shared(path: Path) -> Module:
@@ -89,19 +95,31 @@ def _address(library: Any, symbol: str) -> int:
 
 
 def _opened(path: Path, data: bytes, about: Described) -> Any:
-    """Returns the loaded library whose content is `data`.
+    """Returns the loaded library whose content is `data`; that of a file that was loaded before, if it still has it."""
+    place = str(path.absolute())
+    key = place, hashlib.sha256(data).digest()
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _newly_opened(place, data, about, path.name)
+        return _loaded[key]
 
-    The loader may answer with a library that it loaded before from a file of this name; then the content is loaded from memory.
-    """
-    library = _dlopen(str(path.absolute()), path.name, about)
-    if _build(library, about) == about.build:
-        return library
-    handle = os.memfd_create(path.name)  # stays open: its number is the name by which the loader knows the library
-    with os.fdopen(os.dup(handle), "wb") as file:
-        file.write(data)
-    library = _dlopen(f"/proc/self/fd/{handle}", path.name, about)
-    if _build(library, about) != about.build:
-        raise ModuleError(f"{path.name} is not what its trailer says", hint="export the module again")
+
+def _newly_opened(place: str, data: bytes, about: Described, where: str) -> Any:
+    """Loads the library from its file, or, where the loader knows another one by the name of that file, from memory."""
+    if all(place != known for known, _ in _loaded):
+        library = _dlopen(place, where, about)
+        if _build(library, about) == about.build:
+            return library
+    handle = os.memfd_create(where)  # stays open: its number is the name by which the loader knows the library
+    try:
+        with os.fdopen(os.dup(handle), "wb") as file:
+            file.write(data)
+        library = _dlopen(f"/proc/self/fd/{handle}", where, about)
+        if _build(library, about) != about.build:
+            raise ModuleError(f"{where} is not what its trailer says", hint="export the module again")
+    except BaseException:
+        os.close(handle)
+        raise
     return library
 
 
