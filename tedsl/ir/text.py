@@ -5,14 +5,13 @@ that the text depends on the program alone. A variable is printed with its type 
 
 Extensions, where v0.8 has no form or an unbalanced one: an access under a mask ends in ` if <mask>`; `select(...)` is closed;
 `realize(B: Buffer(...), [0:n], True) {`; a module of one function prints without `@main = `; an annotation of a loop
-stands as `annotations = {...}` behind its kind; an expression of more than 200 000 parts (a DAG whose text would be
-exponential) is cut short with `...`.
+stands as `annotations = {...}` behind its kind; an expression, and each line of a program, is cut short with `...` behind
+50 000 parts (a DAG may be exponentially longer as text), an expression of `repr` behind 2 000.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -86,7 +85,9 @@ from tedsl.ir.types import PointerType, PrimType
 # made when their turn comes.
 Part: TypeAlias = "str | Node | int | Callable[[], list[Part]]"
 Handler: TypeAlias = Callable[[Any, "Printer"], "list[Part]"]
-LONGEST_EXPRESSION = 200_000  # parts
+LONGEST_LINE = 50_000  # parts
+LONGEST_REPR = 2_000  # parts of an expression
+LONGEST_KEY = 200_000  # parts of an expression
 
 
 def text(node: Any) -> str:
@@ -101,21 +102,30 @@ def text(node: Any) -> str:
 
 def repr_text(node: Any) -> str:
     """The short notation: variables without types, `(int64)1`, `1.5f`, `float32(x)`. Statements print as by `text`."""
-    return Printer(TEXT if isinstance(node, (Stmt, PrimFunc, Buffer)) else REPR).print(node)
+    if isinstance(node, (Stmt, PrimFunc, Buffer)):
+        return Printer(TEXT).print(node)
+    return Printer(REPR, longest=LONGEST_REPR).print(node)
+
+
+def key_text(expr: Expr) -> str:
+    """The short notation of `expr`, cut far later than that of `repr`: equal expressions are found by it."""
+    return Printer(REPR, longest=LONGEST_KEY).print(expr)
 
 
 class Printer:
-    """Prints with an explicit stack; holds the names given so far and the indentation."""
+    """Prints with an explicit stack; holds the names given so far and the indentation.
 
-    def __init__(self, table: Mapping[type, Handler]) -> None:
-        self.table = table
+    longest: the most parts of a line; the expressions behind them are printed as `...`.
+    """
+
+    def __init__(self, table: Mapping[type, Handler], longest: int = LONGEST_LINE) -> None:
+        self.table, self.longest = table, longest
         self.names: dict[Node, str] = {}
         self.taken: dict[str, int] = {}
         self.reducers: dict[CommReducer, int] = {}  # what TVM prints as entries of a section that it leaves out
 
     def print(self, root: Node) -> str:
         """The text of `root`."""
-        limit = LONGEST_EXPRESSION if isinstance(root, Expr) else math.inf
         out: list[str] = []
         stack: list[Part] = [root]
         indent = count = 0
@@ -125,11 +135,14 @@ class Printer:
                 out.append(part)
             elif isinstance(part, Node):
                 count += 1
-                if count > limit:
+                if count > self.longest and isinstance(part, Expr):
+                    if isinstance(root, Expr):  # nothing but the rest of it follows
+                        return "".join([*out, "..."])
                     out.append("...")
-                    break
-                stack.extend(reversed(self.handler(part)(part, self)))
+                else:
+                    stack.extend(reversed(self.handler(part)(part, self)))
             elif isinstance(part, int):
+                count = 0
                 indent += part
                 out.append("\n" + " " * indent)
             else:

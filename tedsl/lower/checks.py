@@ -27,6 +27,7 @@ from tedsl.ir.func import Accesses
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import DATA_INDEX
 from tedsl.ir.script import shown
+from tedsl.ir.text import key_text
 from tedsl.ir.walk.around import Eager, Facts, Loop
 from tedsl.ir.walk.counterexample import Scope, SearchResult, find_outside, free_symbols
 from tedsl.ir.walk.mended import mended
@@ -250,7 +251,7 @@ class _Checker:
                     substitute(condition, {extent: build.const(0, extent.dtype)}))):
                 continue
             wanted = build.logical_or(build.less_equal(extent, 0), wanted)
-        self.requirements.setdefault((repr(wanted), *variables(wanted)), Requirement(wanted, message))
+        self.requirements.setdefault((key_text(wanted), *variables(wanted)), Requirement(wanted, message))
 
     def require_elements(self, load: ProducerLoad, dim: int, facts: Facts | None) -> None:
         """Requires at least one element in the dimension of a clamped index. Under a condition, and in a reduction whose range

@@ -14,6 +14,7 @@ from tedsl.ir.expr import BufferLoad, IntImm, Let, StringImm, Var
 from tedsl.ir.func import Accesses, PrimFunc
 from tedsl.ir.iters import IterVar
 from tedsl.ir.stmt import BIND_SCOPE, Allocate, AssertStmt, AttrStmt, BufferRealize, BufferStore, For, LetStmt, Stmt
+from tedsl.ir.text import key_text
 from tedsl.ir.verify import verify
 from tedsl.ir.walk.visitor import post_order, variables
 from tedsl.lang.extern import ExternOp
@@ -83,7 +84,7 @@ def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: s
 
 def _with_requirements(body: Stmt, requirements: Sequence[Requirement]) -> Stmt:
     """`body` after assertions of the requirements, each once; variables that share a name are told apart."""
-    once = {(repr(needed.condition), tuple(variables(needed.condition))): needed for needed in requirements}
+    once = {(key_text(needed.condition), tuple(variables(needed.condition))): needed for needed in requirements}
     for requirement in reversed(once.values()):
         body = AssertStmt(requirement.condition, StringImm(requirement.message), body)
     return body

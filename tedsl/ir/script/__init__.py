@@ -32,6 +32,7 @@ from tedsl.ir.operators import LazyEqual
 from tedsl.ir.script.printer import Places, ScriptPrinter
 from tedsl.ir.script.statements import SCRIPT
 from tedsl.ir.stmt import Stmt
+from tedsl.ir.text import LONGEST_REPR
 
 
 def script(node: Any, name: str | None = None) -> str:
@@ -58,7 +59,7 @@ def shown(value: Any) -> str:
         return f"[{', '.join(map(shown, value))}]"
     if type(value) is tuple:
         return f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"
-    return ScriptPrinter(SCRIPT, {}).print(value) if isinstance(value, Expr) else repr(value)
+    return ScriptPrinter(SCRIPT, {}, longest=LONGEST_REPR).print(value) if isinstance(value, Expr) else repr(value)
 
 
 def _places(node: Any) -> Places:

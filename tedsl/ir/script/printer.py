@@ -13,13 +13,12 @@ from tedsl.ir.expr import Expr, Var
 from tedsl.ir.node import Node
 from tedsl.ir.script.wrap import wrapped
 from tedsl.ir.stmt import Stmt
-from tedsl.ir.text import Part, Printer
+from tedsl.ir.text import LONGEST_LINE, Part, Printer
 from tedsl.ir.walk.equal import structural_equal
 
 Places: TypeAlias = Mapping[Node, tuple[Expr, ...]]  # of a Load or Store: its indices along the dimensions of its buffer
 
 Handler: TypeAlias = Callable[[Any, Any], "list[Part]"]
-LONGEST_LINE = 50_000  # nodes of one line: a DAG may be exponentially longer as text
 LINE = 0  # the part that begins a new line
 STEP = 4  # columns of a block
 
@@ -31,8 +30,9 @@ class ScriptPrinter(Printer):
     this statement repeats, by their text.
     """
 
-    def __init__(self, table: Mapping[type, Handler], places: Places, function_name: str | None = None) -> None:
-        super().__init__(table)
+    def __init__(self, table: Mapping[type, Handler], places: Places, function_name: str | None = None,
+                 longest: int = LONGEST_LINE) -> None:
+        super().__init__(table, longest)
         self.places, self.function_name = places, function_name
         self.active: set[str] = set()  # the names that are in use
         self.ranks: dict[Var, int] = {}  # of the memory that is declared: how many dimensions it is shown with
@@ -68,7 +68,7 @@ class ScriptPrinter(Printer):
                 nodes += 1
                 if isinstance(part, Stmt):
                     self.lines[part] = line
-                if nodes > LONGEST_LINE and isinstance(part, Expr):
+                if nodes > self.longest and isinstance(part, Expr):
                     out.append("...")
                 else:
                     stack.extend(reversed(self.handler(part)(part, self)))

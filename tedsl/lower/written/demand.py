@@ -16,6 +16,7 @@ from tedsl.arith.interval import relax
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.stmt import AssertStmt, Stmt
+from tedsl.ir.text import key_text
 from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
@@ -85,7 +86,7 @@ def asserted(body: Stmt, demands: Sequence[Demand]) -> Stmt:
 
 def behind(body: Stmt, conditions: Iterable[tuple[Expr, str]]) -> Stmt:
     """Put `body` behind assertions of (condition, message), each condition once."""
-    once = {repr(condition): (condition, message) for condition, message in conditions}
+    once = {key_text(condition): (condition, message) for condition, message in conditions}
     for condition, message in reversed(once.values()):
         if not build.is_true(condition):
             body = AssertStmt(condition, StringImm(message), body)

@@ -19,6 +19,7 @@ from tedsl.arith.analyzer import Analyzer
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, IntImm, Load, Var
 from tedsl.ir.iters import Range
+from tedsl.ir.text import key_text
 from tedsl.ir.walk.accesses import Access
 from tedsl.ir.walk.around import Loop
 from tedsl.ir.walk.lanes import one_lane
@@ -90,8 +91,8 @@ class Axes:
         """
         if memory not in self.callers or one is None:
             return False
-        words = repr(one)
-        if words != repr(other):
+        words = key_text(one)
+        if other is None or words != key_text(other):
             return False
         parts = self._sum(one)
         if parts is not None and not any(v in self.lets for v in variables(parts.rest)):
