@@ -23,6 +23,7 @@ VECTORIZED = 20_000  # the most instructions of a kernel that get LLVM's own pip
 INLINED = 40_000  # the most instructions with which mathematical functions are inlined: 4 s; called they take 0.2 s
 MOST_LOOPS = 400  # of a kernel that get LLVM's own pipeline: 1.5 to 4 s, by how much they have to do with each other
 MOST_PATHS = 2_000_000  # of an index that gets LLVM's own pipeline: 0.3 s, doubled by each level of e = e//3 + e%7*5
+MOST_STEPS = 1_000  # one after the other, of such an index, whose instructions are combined: 0.3 s, by the square of them
 FEW_LINES = 50  # of LLVM IR: fewer are not counted
 _SCALAR = re.compile(r"  (%\S+) = (phi|add|sub|mul|shl|[su]div|[su]rem|[al]shr|and|or|xor|sext|zext|trunc|select i1|call)\b"
                      r"[^%\n]*?(?:%\S+, )?\bi\d+ (.*)")  # name, operation and operands of an integer instruction
@@ -73,12 +74,14 @@ class Effort:
     """What LLVM does about the functions of a module, by their symbols.
 
     lean: those that get the lean list instead of LLVM's pipeline. calling: those that call mathematical functions, which
-    are otherwise always inlined. pipeline: whether any gets that pipeline, or all the lean list.
+    are otherwise always inlined. pipeline: whether any gets that pipeline, or all the lean list. combine: whether the lean list
+    combines instructions.
     """
 
     lean: frozenset[str] = frozenset()
     calling: frozenset[str] = frozenset()
     pipeline: bool = True
+    combine: bool = True
 
 
 def effort_of(text: str) -> Effort:
@@ -86,15 +89,17 @@ def effort_of(text: str) -> Effort:
 
     LLVM's pipeline, and its selection of instructions for a large block, take more than linear time in a function. Of a kernel
     whose functions have more than VECTORIZED instructions or MOST_LOOPS loops together, the largest get the lean list. With an
-    index of more than MOST_PATHS all do: LLVM propagates constants also through functions that its pipeline leaves out.
+    index of more than MOST_PATHS all do: LLVM propagates constants also through functions that its pipeline leaves out. Where
+    that index has more than MOST_STEPS, no instructions are combined, which takes the square of their number.
     """
     if text.count("\n") < FEW_LINES:
         return Effort()
     functions = functions_of(text)
     sizes = instructions(functions)
     calling = frozenset(name for name, size in sizes.items() if size > INLINED)
-    if any(index_paths(functions[name]) > MOST_PATHS for name in sizes):
-        return Effort(calling=calling, pipeline=False)
+    steps = [index_steps(functions[name]) for name in sizes if index_paths(functions[name]) > MOST_PATHS]
+    if steps:
+        return Effort(calling=calling, pipeline=False, combine=max(steps) <= MOST_STEPS)
     lean: set[str] = set()
     room: dict[str, tuple[int, int]] = {}
     for name in sorted(sizes, key=sizes.__getitem__):
@@ -153,6 +158,20 @@ def index_paths(lines: Iterable[str]) -> int:
                 if most > MOST_PATHS:
                     break
     return most
+
+
+def index_steps(lines: Iterable[str]) -> int:
+    """Counts the integer instructions on the longest way from the counters of loops, each computed from the one before, in the
+    `lines` of a function.
+    """
+    steps: dict[str, int] = {}
+    for line in lines:
+        match = _SCALAR.match(line)
+        if match is not None:
+            name, operation, operands = match.groups()
+            before = 0 if operation == "phi" else max((steps.get(operand, 0) for operand in _NAME.findall(operands)), default=0)
+            steps[name] = before + 1
+    return max(steps.values(), default=0)
 
 
 def directed(text: str, effort: Effort) -> str:

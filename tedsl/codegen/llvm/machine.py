@@ -66,7 +66,7 @@ def optimize(text: str, target: Target, *, vectorize: bool, unroll: bool = False
         module.data_layout = str(machine.target_data)
         if link is not None:
             link(module)
-        builder, passes = _pass_manager(llvm, machine, vectorize, unroll)
+        builder, passes = _pass_manager(llvm, machine, vectorize, unroll, effort.combine)
         passes.run(module, builder)
         _free(llvm, passes)
         if effort.lean:
@@ -106,7 +106,7 @@ def _drop_unused(llvm: Any, module: Any, builder: Any) -> None:
     _free(llvm, passes)
 
 
-def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tuple[Any, Any]:
+def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool, combine: bool = True) -> tuple[Any, Any]:
     options = llvm.create_pipeline_tuning_options(speed_level=2 if vectorize else 1)
     options.loop_vectorization = vectorize
     options.slp_vectorization = False  # it uses values before their definition (LLVM 22), and the process ends in selection
@@ -115,13 +115,14 @@ def _pass_manager(llvm: Any, machine: Any, vectorize: bool, unroll: bool) -> tup
         return builder, builder.getModulePassManager()
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
-    return builder, _lean_passes(passes, unroll)
+    return builder, _lean_passes(passes, unroll, combine)
 
 
-def _lean_passes(passes: Any, unroll: bool) -> Any:
+def _lean_passes(passes: Any, unroll: bool, combine: bool = True) -> Any:
     """Adds the passes of the lean list that work on functions to the pass manager `passes`, and returns it."""
     passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
+    if combine:
+        passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     if unroll:
         passes.add_loop_unroll_pass()
