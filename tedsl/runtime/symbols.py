@@ -23,15 +23,16 @@ CPYTHON = frozenset((
     "Py_IncRef",
 ))
 
+LIBM = frozenset(name + suffix for suffix in ("", "f") for name in (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
+    "expm1", "floor", "fma", "fmod", "hypot", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "nearbyint", "nextafter",
+    "pow", "remainder", "rint", "round", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc"))
+
 # Functions of libc and libm. Those that LLVM writes on its own (memset, ...) are here too.
-PROCESS = frozenset((
+PROCESS = LIBM | frozenset((
     "memcpy", "memmove", "memset", "memcmp", "posix_memalign", "free", "calloc", "clock_gettime", "syscall", "sysconf",
     "pthread_create", "pthread_detach", "pthread_self", "pthread_sigmask", "pthread_key_create", "pthread_getspecific",
     "pthread_setspecific", "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
-    *(name + suffix for suffix in ("", "f") for name in (
-        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
-        "expm1", "floor", "fma", "fmod", "hypot", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "nearbyint", "nextafter",
-        "pow", "remainder", "rint", "round", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc")),
 ))
 
 # Functions that tedsl writes in LLVM IR itself, with the source: a function () -> text, compiled on first use.

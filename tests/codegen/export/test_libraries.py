@@ -287,17 +287,24 @@ def test_a_kernel_that_calls_python_is_refused_by_name(tmp_path):
     refused(lambda: module.export_library(tmp_path / "k.so"), error=ModuleError, match=r"asks calls Python \(tir.call_packed\)")
 
 
+def calling(function, dtype):
+    """The module of C[i] = function(A[i]), a C function."""
+    A = te.placeholder((4,), dtype, name="A")
+    C = te.compute((4,), lambda i: tir.call_extern(dtype, function, A[i]), name="C")
+    return tedsl.build(te.create_schedule(C.op), [A, C])
+
+
 def test_c_functions_are_taken_from_the_program(tmp_path):
     """abs of the C library stays a function of the program: it is named in the header, and found when the library is loaded."""
-    A = te.placeholder((4,), "int32", name="A")
-    C = te.compute((4,), lambda i: tir.call_extern("int32", "abs", A[i]), name="C")
-    module = tedsl.build(te.create_schedule(C.op), [A, C])
+    module = calling("abs", "int32")
     module.export_library(tmp_path / "k.so")
     module.export_library(tmp_path / "k.h")
     assert " * The program provides: abs.\n" in (tmp_path / "k.h").read_text()
     c = np.zeros(4, np.int32)
     load_module(tmp_path / "k.so")(np.array([-1, 2, -3, 4], np.int32), c)
     assert c.tolist() == [1, 2, 3, 4]
+    refused(lambda: module.export_library(tmp_path / "k-1.0.whl"), error=ModuleError,
+            match="call abs, which a wheel does not bring")
 
 
 def test_calls_of_a_loaded_library_are_checked_by_machine_code(library):
@@ -339,3 +346,25 @@ def test_a_library_in_the_program_is_a_module(tmp_path):
         "this program has no library with the prefix 'inside'",
         "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0] 3 ('add', 'scale', 'first_above')"], done.stderr
     refused(lambda: tedsl.runtime.system_lib(""), "the prefix of a library, not ''", error=ArgumentTypeError)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+def test_functions_of_the_c_library_are_found_by_the_library_itself(tmp_path):
+    """A program that is not linked with libm loads a library that needs cbrtf."""
+    module = calling("cbrtf", "float32")
+    module.export_library(tmp_path / "libk.so")
+    module.export_library(tmp_path / "k.h")
+    assert "The program provides" not in (tmp_path / "k.h").read_text()
+    (tmp_path / "main.c").write_text("""
+        #include <stdio.h>
+        #include "k.h"
+        int main(void) {
+            float a[4] = {1, 8, 27, 64}, c[4];
+            int status = k_default_function_raw(a, c);
+            printf("%d %g %g\\n", status, c[1], c[3]);
+            return 0;
+        }
+    """)
+    options = ["-L", str(tmp_path), "-I", str(tmp_path), "-lk", f"-Wl,-rpath,{tmp_path}"]
+    cc.create_executable(tmp_path / "main", [tmp_path / "main.c"], options, cc="cc")
+    assert subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout == "0 2 4\n"

@@ -23,7 +23,7 @@ from tedsl.codegen.llvm.types import global_name
 from tedsl.errors import ModuleError
 from tedsl.runtime.modules.image import Image, KernelRecord
 from tedsl.runtime.signature import Signature
-from tedsl.runtime.symbols import EXTERN
+from tedsl.runtime.symbols import EXTERN, PROCESS
 from tedsl.runtime.workspace import workspace_source
 from tedsl.target import Target
 from tedsl.version import VERSION
@@ -168,7 +168,7 @@ def _c_symbols(names: Sequence[str], prefix: str) -> dict[str, str]:
 
 
 def _own_symbols(image: Image) -> tuple[str, tuple[str, ...]]:
-    """Returns the source with C functions of the program under their own names, and lists these."""
+    """Returns the source with C functions under their own names, and lists those that are not of the C library."""
     source = image.source
     declared = set(_DECLARED.findall(source))
     if not declared.isdisjoint(_PYTHON):
@@ -179,7 +179,8 @@ def _own_symbols(image: Image) -> tuple[str, tuple[str, ...]]:
         if name in declared:  # one declaration is enough
             source = re.sub(rf"^declare [^\n]*@{re.escape(EXTERN + name)}\([^\n]*\n", "", source, flags=re.MULTILINE)
         source = source.replace(f"@{EXTERN}{name}(", f"@{name}(")
-    return source, (*needed, *(name for name in image.process if name not in needed))
+    others = (*needed, *(name for name in image.process if name not in needed))
+    return source, tuple(name for name in others if name not in PROCESS)
 
 
 def _exports(functions: Sequence[Function]) -> list[str]:

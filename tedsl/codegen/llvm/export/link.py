@@ -17,8 +17,7 @@ from pathlib import Path
 from tedsl.codegen.llvm.linking.elf import undefined_symbols
 from tedsl.codegen.llvm.machine import llvm_lock, loaded_llvm, target_machine
 from tedsl.errors import ModuleError
-from tedsl.ir.functions import C_MATH
-from tedsl.runtime.symbols import PROCESS
+from tedsl.runtime.symbols import LIBM, PROCESS
 from tedsl.target import Target
 from tedsl.target.current import host_target
 
@@ -136,8 +135,7 @@ def _needed_libraries(objects: Sequence[bytes], target: Target) -> dict[str, lis
     if "linux" not in target.triple or "musl" in target.triple or "android" in target.triple:
         return libraries
     for symbol in dict.fromkeys(symbol for image in objects for symbol in undefined_symbols(image)):
-        name = symbol.removesuffix("f")
-        if symbol in C_MATH or name in C_MATH:
+        if symbol in LIBM:
             libraries.setdefault("libm.so.6", []).append(symbol)
         elif symbol.startswith("pthread_") and symbol != "pthread_atfork":
             libraries.setdefault("libpthread.so.0", []).append(symbol)

@@ -102,9 +102,8 @@ def _extension(image: Image, package: str, module: str) -> Library:
                           extension_source(module, described)])
 
     library = make_library(image, package, more, (f"PyInit_{module}",))
-    absent = [name for name in library.needed if name not in LIBC]
-    if absent:
-        raise ModuleError(f"export_library: the kernels call {', '.join(absent)}, which a wheel does not bring",
+    if library.needed:
+        raise ModuleError(f"export_library: the kernels call {', '.join(library.needed)}, which a wheel does not bring",
                           hint="import the code of these functions: pragma import_c or import_llvm")
     return library
 
