@@ -50,13 +50,14 @@ def test_c_functions_are_called_by_name():
 def test_c_functions_take_pointers_and_texts():
     a = te.placeholder((5,), "int32", name="A")
     b = te.extern((5,), [a], lambda ins, outs: tir.stmt_seq(
-        tir.call_extern("handle", "wmemset", outs[0].access_ptr("w"), 7, tir.const(5, "uint64")),
-        tir.call_extern("handle", "wmemcpy", outs[0].access_ptr("w", offset=1), ins[0].access_ptr("r"), tir.const(3, "uint64")),
+        tir.call_extern("int32", "swab", ins[0].access_ptr("r"), outs[0].access_ptr("w"), tir.const(8, "int64")),
+        tir.call_extern("int32", "swab", ins[0].access_ptr("r", offset=1), outs[0].access_ptr("w", offset=2),
+                        tir.const(12, "int64")),
         tir.call_extern("int32", "setenv", tir.StringImm("TEDSL_TEST"), tir.StringImm('a "b"\\?'), 1)), dtype="int32", name="B")
     mod = tedsl.build(te.create_schedule(b.op), [a, b], strict_target())
     y = np.empty(5, "int32")
     mod(np.arange(5, dtype="int32"), y)
-    assert y.tolist() == [7, 0, 1, 2, 7]
+    assert y.tolist() == [0, 256, 256, 512, 768]
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
     assert getenv(b"TEDSL_TEST") == b'a "b"\\?'

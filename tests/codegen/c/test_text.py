@@ -41,6 +41,14 @@ def test_parallel_loops_of_openmp_and_serial_ones(golden):
                     serial=programs.text(programs.product(), "c -parallel=serial"))
 
 
+def test_no_operator_that_compilers_warn_of():
+    """The complement of a bool as a number, a comparison within a comparison."""
+    a, b = te.placeholder((4,), "int32", name="A"), te.placeholder((4,), "bool", name="B")
+    c = te.compute((4,), lambda i: ~b[i].astype("int32") + te.if_then_else((a[i] > 2) == b[i], 1, 0), name="C")
+    text = programs.text((te.create_schedule(c.op), [a, b, c]))
+    assert "(int32_t)(B[i] != 0) ^ -1" in text and "(2 < A[i]) == (B[i] != 0)" in text
+
+
 def test_large_and_symbolic_memory_is_a_workspace(golden):
     n = te.var("n")
     a = te.placeholder((n, n), name="A")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tedsl.codegen.c.emitter import Emission, Emitter
 from tedsl.codegen.c.text.piece import BITS, EQUALITY, ORDER, UNARY, Piece, call, cast, compared, infix, prefix
-from tedsl.codegen.c.text.types import float_text, value_type
+from tedsl.codegen.c.text.types import float_text, integer_text
 from tedsl.codegen.c.values.convert import convert
 from tedsl.codegen.c.values.expr import FALSE, TRUE, arithmetic, emit_choice, rounded
 from tedsl.codegen.c.values.foreign import emit_extern, refuse_llvm, refuse_packed
@@ -117,10 +117,11 @@ def emit_bits(out: Emitter, e: Call) -> Emission:
 
 
 def emit_bitwise_not(out: Emitter, e: Call) -> Emission:
-    a = yield e.args[0], False
-    if e.dtype.is_bool:
+    d, a = e.dtype.element, (yield e.args[0], False)
+    if d.is_bool:
         return prefix("!", a)
-    return cast(value_type(e.dtype), prefix("~", a)) if e.dtype.bits < 32 else prefix("~", a)
+    every_bit = -1 if d.is_int else (1 << d.bits) - 1  # not ~, of which compilers warn where the operand was bool
+    return infix("^", BITS, a, Piece(integer_text(every_bit, d)), within=UNARY)
 
 
 def emit_shift(out: Emitter, e: Call) -> Emission:

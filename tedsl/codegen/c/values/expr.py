@@ -153,6 +153,8 @@ def emit_compare(out: Emitter, e: CompareOp) -> Emission:
     a, b = (yield e.a, wide), (yield e.b, wide)
     if wide:
         decided = decide(operator, a.low - b.high, a.high - b.low)
+    elif a.text == b.text and e.a.dtype.is_integer:
+        decided = decide(operator, 0, 0)
     else:
         decided = _decided(operator, e)
     if decided is not None:
