@@ -435,11 +435,11 @@ print(module.code_key, len(compiled), out.tobytes().hex()[:400], float(out.sum()
 
 def test_another_process_takes_the_code_and_computes_the_same(tmp_path):
     lines = []
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):
         made = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120,
                               env=os.environ | {"TEDSL_CACHE_DIR": str(tmp_path / "cache"), "PYTHONHASHSEED": seed})
         assert made.stderr == ""
         lines.append(made.stdout.split())
-    assert int(lines[0][1]) >= 2 and [line[1] for line in lines[1:]] == ["0", "0"], "the kernel and the pool of threads"
+    assert int(lines[0][1]) >= 2 and lines[1][1] == "0", "the kernel and the pool of threads"
     assert len({(line[0], *line[2:]) for line in lines}) == 1
     assert not (tmp_path / ".cache").exists()

@@ -54,12 +54,12 @@ def key_and_loops(case, name="main"):
         return None
     options = FunctionOptions(True, config.accesses)
     key = keys.schedule_key(names["s"], args, name, None, options, config, Target("llvm"))
+    pipeline = lowering_pipeline(config, accesses=config.accesses)
     try:
         functions = functions_of(names["s"], args, name, None, options)
+        return key, json.dumps([to_data(pipeline(func)) for func in functions.values()])
     except TedslError:
         return None
-    pipeline = lowering_pipeline(config, accesses=config.accesses)
-    return key, json.dumps([to_data(pipeline(func)) for func in functions.values()])
 
 
 def changed(case, draw):
