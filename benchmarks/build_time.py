@@ -1,8 +1,8 @@
-"""`python -m benchmarks.build_time [--only TEXT] [--stop SECONDS] [--largest N]`: how build time grows with programs.
+"""`python -m benchmarks.build_time [--only TEXT] [--stop SECONDS] [--largest N] [--drawn N]`: how build time grows.
 
 Each family is a kind of program of any size. Its sizes double until one build takes longer than `--stop` seconds. The table
 has for each size the seconds of lowering, of the way from there to LLVM IR, and of a whole build, and how the build grew since
-the size before: the exponent k of n^k.
+the size before: the exponent k of n^k. --drawn: instead, N random programs of growing size, with the exponent that fits all.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import tedsl
+from benchmarks.drawn_programs import report
 from benchmarks.programs_by_size import FAMILIES, Family, Program
 from tedsl.codegen.llvm.backend import make_kernel
 from tedsl.codegen.llvm.emit import emit_module
@@ -72,8 +73,12 @@ def main() -> None:
     parser.add_argument("--stop", type=float, default=5.0, help="no larger size after a build of so many seconds")
     parser.add_argument("--limit", type=int, default=60, help="seconds after which one measurement is given up")
     parser.add_argument("--largest", type=int, default=1 << 20, help="the largest size")
+    parser.add_argument("--drawn", type=int, metavar="N", help="N random programs under random schedules instead of families")
     options = parser.parse_args()
     measure(lambda: FAMILIES["nested exps"].make(2))  # LLVM is loaded, and everything imported
+    if options.drawn:
+        print(report(options.drawn))
+        return
     print(f"{'family':32s} {'n':>6s} {'lower':>8s} {'to LLVM':>8s} {'whole':>8s}   grew as")
     for name, family in FAMILIES.items():
         if options.only in name:

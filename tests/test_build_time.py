@@ -1,41 +1,20 @@
 """How the work of a build grows with the program: by little more than the program does, whatever its shape."""
 
-import gc
 import math
 import random
-import statistics
-import sys
 import time
 
 import numpy as np
 import pytest
 
 import tedsl
+from benchmarks.drawn_programs import calls_made_by, drawn_costs, exponent
 from benchmarks.programs_by_size import FAMILIES
 from tedsl import te, tir
 from tedsl.codegen.llvm.backend import make_kernel
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.passes.context import PassContext
 from tedsl.target.current import host_target
-
-
-def calls_made_by(function):
-    """The calls of Python and C functions while `function` runs: work as no busy machine changes it."""
-    count = 0
-
-    def see(frame, event, argument):
-        nonlocal count
-        if event == "call" or event == "c_call":
-            count += 1
-
-    gc.disable()  # finalizers are calls, too
-    sys.setprofile(see)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return count
 
 
 def write(program):
@@ -164,14 +143,16 @@ def random_program(draw, size):
 def test_the_work_of_three_hundred_random_programs_grows_as_they_do():
     """The exponent of the power of the size that fits them all best; none makes as many calls as 5 seconds hold."""
     draw = random.Random(0)
-    points = []
-    for at in range(300):
-        size = round(2 * 12 ** (at / 299))  # 2 to 24 steps
-        points.append((math.log(size), math.log(calls_made_by(lambda size=size: write(random_program(draw, size))))))
-    mean_x, mean_y = (statistics.fmean(column) for column in zip(*points))
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
-    assert slope < 1.2
-    assert max(y for _, y in points) < math.log(5_000_000)
+    sizes = [round(2 * 12 ** (at / 299)) for at in range(300)]  # 2 to 24 steps
+    calls = [calls_made_by(lambda size=size: write(random_program(draw, size))) for size in sizes]
+    assert exponent(sizes, calls) < 1.2
+    assert max(calls) < 5_000_000
+
+
+def test_drawn_programs_under_drawn_schedules_are_built_and_counted():
+    costs = list(drawn_costs(8, most=4))
+    assert [cost.number for cost in costs] == sorted(cost.number for cost in costs) and len(costs) >= 3
+    assert costs[-1].size > costs[0].size and costs[-1].calls > costs[0].calls > 1000 and max(c.seconds for c in costs) < 5
 
 
 def test_two_hundred_attached_stencils():
