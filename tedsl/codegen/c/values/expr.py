@@ -151,10 +151,10 @@ def emit_compare(out: Emitter, e: CompareOp) -> Emission:
     operator, rank = COMPARISONS[type(e)]
     wide = e.a.dtype.is_integer and out.is_index(e.a) and out.is_index(e.b)
     a, b = (yield e.a, wide), (yield e.b, wide)
-    if wide:
-        decided = decide(operator, a.low - b.high, a.high - b.low)
-    elif a.text == b.text and e.a.dtype.is_integer:
+    if a.text == b.text and e.a.dtype.is_integer:
         decided = decide(operator, 0, 0)
+    elif wide:
+        decided = decide(operator, a.low - b.high, a.high - b.low)
     else:
         decided = _decided(operator, e)
     if decided is not None:
