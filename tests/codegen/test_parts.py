@@ -1,5 +1,7 @@
 """Long sequences of loops are written as functions of their own."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -46,8 +48,10 @@ def test_parts_use_variables_and_memory_of_the_loops_around_them():
             rows(ib, sums, y, lambda k, v: v + float(k) + outer.astype("float32"))
 
     x, y = np.arange(8, dtype="f"), np.zeros((LONG, 8), "f")
-    built(body)(x, y)
+    f = built(body)
+    f(x, y)
     np.testing.assert_array_equal(y, x * 2 + np.arange(LONG, dtype="f")[:, None] + 2)
+    assert re.search(r"define internal i32 @default_function\.kernel\.part.*ptr noalias align 64 %sums", f.get_source("ll"))
 
 
 def test_a_part_that_fails_ends_the_kernel():

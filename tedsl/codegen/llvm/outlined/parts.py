@@ -84,6 +84,8 @@ def _emit_part(out: Emitter, body: SeqStmt) -> None:
 
 
 def _promise(out: Emitter, var: Var) -> str:
-    """Returns the attribute of a parameter for memory to which no other parameter points."""
+    """Returns the attributes of a parameter: noalias for memory to which no other points, and its alignment."""
     info = out.scope.buffers.get(var)
-    return " noalias" if info is not None and (info.own or out.function.noalias) else ""
+    if info is None:
+        return ""
+    return " noalias" * (info.own or out.function.noalias) + (f" align {info.alignment}" if info.alignment else "")
