@@ -49,6 +49,15 @@ def test_no_operator_that_compilers_warn_of():
     assert "(int32_t)(B[i] != 0) ^ -1" in text and "(2 < A[i]) == (B[i] != 0)" in text
 
 
+@pytest.mark.parametrize("name", ["INT64_MAX", "SIZE_MAX", "FLT_MIN", "M_PI", "HUGE_VAL", "NULL", "linux", "int64_t", "expf"])
+def test_names_of_headers_are_not_given_to_arrays(name):
+    a = te.placeholder((4,), name=name)
+    b = te.compute((4,), lambda i: te.exp(a[i]), name="B")
+    program = te.create_schedule(b.op), [a, b]
+    for fmt in ("c", "h"):
+        assert f"*{name}" not in programs.text(program, fmt=fmt).replace("TEDSL_RESTRICT ", "*")
+
+
 def test_large_and_symbolic_memory_is_a_workspace(golden):
     n = te.var("n")
     a = te.placeholder((n, n), name="A")

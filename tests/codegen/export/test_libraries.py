@@ -80,6 +80,10 @@ def test_names_that_c_does_not_have_are_changed_or_refused(tmp_path):
     text = (tmp_path / "1st-try.h").read_text()
     assert "int32_t _1st_try_an_operator_raw_compact(const float *new_, float *___class, int64_t int_);" in text
     assert "*/ class" not in text
+    x, y = te.placeholder((n,), name="int64_t"), te.placeholder((n,), name="NULL")
+    total = te.compute((n,), lambda i: x[i] + y[i], name="SIZE_MAX")
+    tedsl.build(te.create_schedule(total.op), [x, y, total], name="f").export_library(tmp_path / "k.h")
+    assert "k_f_raw_compact(const float *int64_t_, const float *NULL_, float *SIZE_MAX_, " in (tmp_path / "k.h").read_text()
     refused(lambda: module.export_library(tmp_path / "x.h", prefix="a-b"), error=ModuleError, match="'a-b' is no name in C")
     refused(lambda: module.export_library(tmp_path / "x.h", prefix=1), error=ArgumentTypeError, match="prefix is a str")
     both = tedsl.build([tedsl.lower(s, [A, s.outputs[0].output(0)], name=name) for name in ("f g", "f_g")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tedsl.codegen.c.text.names import is_of_headers
 from tedsl.codegen.llvm.abi import FIRST_ASSERTION, NO_MEMORY, OK, argument_type
 from tedsl.codegen.llvm.entry.symbol import KernelSymbol
 from tedsl.codegen.llvm.export.c_entry import BAD_TYPE, BAD_VALUE, stored_result
@@ -158,7 +159,10 @@ class _Names:
 
     def fresh(self, name: str) -> str:
         wanted = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        wanted = f"_{wanted}" if not wanted or wanted[0].isdecimal() else f"{wanted}_" if wanted in _KEYWORDS else wanted
+        if not wanted or wanted[0].isdecimal():
+            wanted = f"_{wanted}"
+        elif wanted in _KEYWORDS or is_of_headers(wanted):
+            wanted = f"{wanted}_"
         unique, k = wanted, 0
         while unique in self.used:
             k += 1
