@@ -154,12 +154,15 @@ def test_fcompile_gets_the_objects_and_its_options(tmp_path):
 
     def fcompile(file_name, files, **options):
         seen.update(name=file_name, files=[Path(file).read_bytes()[:4] for file in files], options=options)
+        Path(file_name).write_text("linked")
 
     programs.module("add").export_library(tmp_path / "k.so", fcompile, level=3)
     assert seen == {"name": str(tmp_path / "k.so"), "files": [b"\x7fELF"], "options": {"level": 3}}
     fcompile.object_format = "ll"
     programs.module("add").export_library(str(tmp_path / "k.anything"), fcompile=fcompile)
     assert seen["files"] != [b"\x7fELF"]
+    refused(lambda: programs.module("add").export_library(tmp_path / "none.so", fcompile=lambda *made: None), error=ModuleError,
+            match="fcompile made no file '.*none.so'")
     refused(lambda: programs.module("add").export_library(tmp_path / "k.so", fcompile=3), error=ArgumentTypeError,
             match="fcompile is a function")
 

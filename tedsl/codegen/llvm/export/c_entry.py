@@ -168,7 +168,7 @@ class _CEntry(Checks):
         fits = self.has_dtype(k, *_encodings(wanted)[0])
         self.require(f"and i1 {fits}, true", lambda: f"{where} has dtype {self.dtype_text(k)}, it needs {wanted}", BAD_TYPE)
         rank = self.tensor_field(k, tensors.RANK, "i32")
-        self.require(f"icmp eq i32 {rank}, 0", lambda: f"{where} has {self.widened(rank, 'i32')} dimensions; it needs 0")
+        self.require(f"icmp eq i32 {rank}, 0", lambda: f"{where} has {self.rank_text(rank)} dimensions; it needs 0")
         self.require(f"icmp ne ptr {self.tensor_field(k, tensors.DATA, 'ptr')}, null",
                      lambda: f"{where} has no data: its pointer is NULL")
         self.memory.append("  %result = alloca i64, align 8")
@@ -201,9 +201,9 @@ class _CEntry(Checks):
         some = self.assign(f"icmp sgt i32 {given}, 0")
         missing = self.assign(f"and i1 {absent}, {some}")
         self.require(f"xor i1 {missing}, true",
-                     lambda: f"{words.argument(self.sig, k)} has {self.widened(given, 'i32')} dimensions and no shape")
+                     lambda: f"{words.argument(self.sig, k)} has {self.rank_text(given)} dimensions and no shape")
         self.require(f"icmp eq i32 {given}, {rank}", lambda: words.wrong_rank(
-            self.sig, k, param, self.widened(given, "i32"), self.shape_text(shape, given)))
+            self.sig, k, param, self.rank_text(given), self.shape_text(shape, given)))
         self.data[k] = data = self.assign(f"call ptr @tedsl.data(ptr {self.tensors[k]})")
         alignment = param.dtype.element.bytes
         if alignment > 1:
@@ -221,6 +221,10 @@ class _CEntry(Checks):
         """Returns what stands in words for the dtype of tensor `k`."""
         memory = self.reserve(f"[{tensors.TEXT_BYTES} x i8]")
         return self.printed("s", self.assign(f"call ptr @tedsl.dtype_text(ptr {memory}, ptr {self.tensors[k]})"))
+
+    def rank_text(self, rank: str) -> str:
+        """Returns what stands in words for a number of dimensions, which is below 0 in tensors that are not filled in."""
+        return self.shown(self.assign(f"sext i32 {rank} to i64"))
 
     def shape_text(self, shape: str, rank: str) -> str:
         """Returns what stands in words for an array of `rank` numbers in memory."""
@@ -255,7 +259,7 @@ class _CEntry(Checks):
         param, where = self.sig.params[k], words.argument(self.sig, k)
         assert isinstance(param, ScalarParam)
         self.require(f"icmp eq i32 {self.tensor_field(k, tensors.RANK, 'i32')}, 0", lambda: (
-            f"{where} is a number of dtype {of}, a tensor of {self.widened(self.tensor_field(k, tensors.RANK, 'i32'), 'i32')} "
+            f"{where} is a number of dtype {of}, a tensor of {self.rank_text(self.tensor_field(k, tensors.RANK, 'i32'))} "
             "dimensions was given"), BAD_TYPE)
         self.require(f"icmp ne ptr {self.tensor_field(k, tensors.DATA, 'ptr')}, null",
                      lambda: f"{where} has no data: its pointer is NULL")

@@ -58,6 +58,9 @@ def _compiled_by(fcompile: Any, library: Library, path: Path, options: Mapping[s
             place.write_bytes(content)
             files.append(str(place))
         fcompile(str(path), [*files, *map(str, getattr(fcompile, "add_files", None) or [])], **options)
+    if not path.exists():
+        raise ModuleError(f"export_library: fcompile made no file {str(path)!r}",
+                          hint="it is a function (file name, objects) that writes that file, as tedsl.contrib.cc.create_shared")
 
 
 def write_object(module: Module, path: Path, options: Mapping[str, Any]) -> None:
