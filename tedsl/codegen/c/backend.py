@@ -17,7 +17,7 @@ from tedsl.codegen.llvm.backend import Kernel, make_kernel, with_calls
 from tedsl.codegen.llvm.calls.callees import ModuleCalls
 from tedsl.codegen.llvm.fitting import check_fitting
 from tedsl.errors import ArgumentError, LoweringError
-from tedsl.ir.expr import Call
+from tedsl.ir.expr import Call, Var
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.text import text as loops_text
 from tedsl.ir.walk.visitor import post_order
@@ -77,11 +77,11 @@ def _statuses(kernel: Kernel, func: PrimFunc) -> dict[str, int]:
 
 def _call(kernel: Kernel, program: Program) -> SourceCall:
     name, compact = c_name(kernel.general.name), ""
-    scalars: tuple[object, ...] = ()
+    scalars: tuple[Var, ...] = ()
     if kernel.compact is not None:
         compact = name + COMPACT
         scalars = kernel.symbol(kernel.compact).scalars
-    return SourceCall(kernel.signature, program, name, compact, scalars, kernel.messages)  # type: ignore[arg-type]
+    return SourceCall(kernel.signature, program, name, compact, scalars, kernel.messages)
 
 
 def _check_own_name(func: PrimFunc) -> None:

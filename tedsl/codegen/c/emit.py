@@ -36,7 +36,7 @@ _DATA: dict[type, Callable[[Any, Any], Emission]] = {
     ir.Let: expr.emit_let, ir.Cast: emit_cast, ir.Call: calls.emit_call, ir.Ramp: expr.emit_ramp,
     ir.Broadcast: expr.emit_broadcast, ir.Shuffle: lanes.emit_shuffle, ir.Load: memory.emit_load,
 }
-TABLES = Tables(_DATA, INDEX, index_leaf, stmt.STATEMENTS)  # type: ignore[arg-type]
+TABLES = Tables(_DATA, INDEX, index_leaf, stmt.STATEMENTS)
 WIDTH = 120  # columns of a header of a function that stands in one line
 
 

@@ -198,9 +198,10 @@ class Emitter:
             except StopIteration as finished:
                 stack.pop()
                 result = finished.value
-                if not stack:
-                    return result  # type: ignore[no-any-return]
-                continue
+                if stack:
+                    continue
+                piece: Piece = finished.value
+                return piece
             known = self._leaf(expr, wide)
             if known is None:
                 known = self._known(expr, wide)

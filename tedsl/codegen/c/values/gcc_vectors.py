@@ -13,7 +13,7 @@ from tedsl.codegen.c.text.piece import PRODUCT, SUM, UNARY, Piece, infix
 from tedsl.codegen.c.text.types import suffix, value_type
 from tedsl.codegen.c.values.memory import buffer_info, condition_of
 from tedsl.ir.dtype import DType, dtype
-from tedsl.ir.expr import Add, Broadcast, Div, Expr, IntImm, Load, Mul, Ramp, Sub, Var
+from tedsl.ir.expr import Add, BinaryOp, Broadcast, Div, Expr, IntImm, Load, Mul, Ramp, Sub, Var
 from tedsl.ir.stmt import Store
 
 _OPERATORS: dict[type, tuple[str, int]] = {Add: ("+", SUM), Sub: ("-", SUM), Mul: ("*", PRODUCT), Div: ("/", PRODUCT)}
@@ -71,7 +71,8 @@ def _value(out: Emitter, e: Expr) -> Piece:
         lanes = "0" if scalar.text in ("0", "0u", "0.0", "0.0f") else ", ".join([scalar.text] * d.lanes)
         out.line(f"const {_type(out, d)} {name} = {{{lanes}}};")
         return Piece(name)
-    a, b = _value(out, e.a), _value(out, e.b)  # type: ignore[attr-defined]
+    assert isinstance(e, BinaryOp)
+    a, b = _value(out, e.a), _value(out, e.b)
     operator, rank = _OPERATORS[type(e)]
     if not d.is_int:
         return infix(operator, rank, a, b)

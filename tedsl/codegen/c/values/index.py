@@ -5,6 +5,9 @@ Where the bounds do not prove that a sum or a product fits 64 bits it is compute
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tedsl.codegen.c.emitter import Emission, Emitter
 from tedsl.codegen.c.text.piece import INT64_MAX, INT64_MIN, PRODUCT, SUM, Piece, call, cast, infix, number
 from tedsl.codegen.c.values.expr import DIVISIONS, FALSE, TRUE, asked, bind
@@ -146,7 +149,7 @@ def index_broadcast(out: Emitter, e: ir.Broadcast) -> Emission:
     return (yield e.value, True)
 
 
-INDEX = {
+INDEX: dict[type, Callable[[Any, Any], Emission]] = {
     ir.IntImm: index_leaf, ir.Var: index_var, ir.SizeVar: index_var, ir.Add: index_arithmetic, ir.Sub: index_arithmetic,
     ir.Mul: index_arithmetic, ir.FloorDiv: index_division, ir.FloorMod: index_division, ir.Div: index_division,
     ir.Mod: index_division, ir.Min: index_extremum, ir.Max: index_extremum, ir.Cast: index_cast, ir.Let: index_let,
