@@ -140,6 +140,12 @@ def test_without_a_linker_all_that_would_do_are_named(tmp_path, monkeypatch):
     module.export_library(tmp_path / "k.o")  # needs none
 
 
+def test_a_shared_library_is_for_platforms_with_elf(tmp_path):
+    module = tedsl.build(programs.add(), target="llvm -mtriple=x86_64-pc-windows-msvc")
+    refused(lambda: module.export_library(tmp_path / "k.so"), "not for x86_64-pc-windows-msvc", "fcompile=", error=ModuleError)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_linker_that_fails_is_quoted(tmp_path, monkeypatch):
     (tmp_path / "ld").write_text("#!/bin/sh\necho this linker is broken >&2\nexit 3\n")
     (tmp_path / "ld").chmod(0o755)

@@ -33,8 +33,12 @@ _SECONDS = 120.0  # for the linker
 def shared_library(objects: Sequence[bytes], exports: Sequence[str], target: Target, name: str, linker: str = "") -> bytes:
     """Returns the shared library `name` of `objects`, which shows the symbols `exports` and no others.
 
-    linker: one of LINKERS; "": the first that is there. Raises ModuleError if there is none, or if it fails.
+    linker: one of LINKERS; "": the first that is there. Raises ModuleError if there is none, or if it fails, and for platforms
+    whose objects are not ELF.
     """
+    if not all(image.startswith(b"\x7fELF") for image in objects):
+        raise ModuleError(f"export_library: shared libraries are made where objects are ELF, not for {target.triple}",
+                          hint="export a .o file and link it there, or pass fcompile=")
     if linker not in ("", *LINKERS):
         raise ModuleError(f"export_library: there is no linker {linker!r}", hint=f"choose one of {', '.join(LINKERS)}")
     command = _command(target, linker)
