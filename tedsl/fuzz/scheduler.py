@@ -15,6 +15,7 @@ from tedsl.fuzz.draw import Draw
 from tedsl.lang.operation import ComputeOp
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.attach import misplaced
+from tedsl.schedule.memory_options import Storage
 from tedsl.schedule.state import StageState
 
 # Accepted by the schedule, and often refused by lowering, which knows the regions.
@@ -145,7 +146,7 @@ class Scheduler:
 
 
 def snapshot(state: Any) -> tuple[Any, ...]:
-    """The whole state of a schedule, for comparison by identity of its objects."""
+    """The whole state of a schedule, for comparison by identity of its objects, by value of what holds numbers alone."""
     stages = [tuple(_frozen(getattr(stage, field.name)) for field in dataclasses.fields(stage)) for stage in state.stages]
     rest = [_frozen(getattr(state, field.name)) for field in dataclasses.fields(state) if field.name != "recorder"]
     return (tuple(stages), tuple(rest), len(state.recorder.directives))
@@ -156,4 +157,4 @@ def _frozen(value: Any) -> Any:
         return tuple(map(id, value))
     if isinstance(value, dict):
         return tuple((id(key), id(item)) for key, item in value.items())
-    return value if isinstance(value, (int, str)) else id(value)
+    return value if isinstance(value, (int, str, Storage)) else id(value)
