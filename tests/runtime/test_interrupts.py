@@ -45,6 +45,7 @@ def build(action, spin=True):
 
 
 handler = signal.default_int_handler
+signal.signal(signal.SIGINT, handler)  # a shell starts what runs in the background with interrupts ignored
 build(Destructor)
 build(in_callback)
 build(interrupt)
