@@ -441,3 +441,20 @@ def test_layouts_that_keep_the_steps(m, n, layout):
         result = np.zeros_like(x)
         tedsl.build(s, [X, S], checked=checked)(x, result)
         np.testing.assert_array_equal(result, expected)
+
+
+def test_a_stage_in_another_layout_reads_no_rows_beyond_the_state():
+    """The padding of p1's layout reached p0 below its first element: "the index goes from (n - 1)%3 - 2" at the call."""
+    m, n = te.var("m"), te.var("n")
+    X, state = te.placeholder((m, n), "int32", name="X"), te.placeholder((m, n), "int32", name="state")
+    p0 = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i], name="p0")
+    p1 = te.compute((m, n), lambda t, i: p0[t, n - 1 - i] + 1, name="p1")
+    scan = te.scan(te.compute((1, n), lambda t, i: i, name="init"), te.compute((m, n), lambda t, i: p1[t, i] % 13), state)
+    s = te.create_schedule(scan.op)
+    s[p1].transform_layout(lambda t, i: [i // 3, t, i % 3])
+    x, got = np.arange(28, dtype="int32").reshape(7, 4), np.zeros((7, 4), "int32")
+    tedsl.build(s, [X, scan])(x, got)
+    rows = [np.arange(4)]
+    for t in range(1, 7):
+        rows.append(((rows[-1] + x[t])[::-1] + 1) % 13)
+    np.testing.assert_array_equal(got, rows)

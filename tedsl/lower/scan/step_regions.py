@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from tedsl.arith.analyzer import Analyzer
 from tedsl.errors import LoweringError
 from tedsl.ir import build
 from tedsl.ir.expr import Expr
@@ -101,14 +102,17 @@ def _reach_producers(op: ComputeOp, place: Place, regions: dict[Operation, list[
 
 
 def _clipped(op: ComputeOp, region: Sequence[Ends | None]) -> list[Ends | None]:
-    """`region` without the parts that are known, from constants, to lie outside the tensor."""
+    """`region` without the parts that lie outside the tensor: a consumer in another layout reaches them in its padding."""
+    analyzer = Analyzer()
     clipped: list[Ends | None] = []
     for axis, ends in zip(op.axis, region):
         if ends is not None:
             low, high = ends
-            first, last, size = build.as_int(low), build.as_int(high), build.as_int(extent_of(axis))
-            low = build.const(0, low.dtype) if first is not None and first < 0 else low
-            high = build.const(size - 1, high.dtype) if last is not None and size is not None and last >= size else high
+            last = build.sub(build.cast(high.dtype, extent_of(axis)), 1)
+            if not analyzer.can_prove(build.greater_equal(low, 0)):
+                low = analyzer.simplify(build.maximum(low, build.const(0, low.dtype)))
+            if not analyzer.can_prove(build.less_equal(high, last)):
+                high = analyzer.simplify(build.minimum(high, last))
             ends = low, high
         clipped.append(ends)
     return clipped
