@@ -85,7 +85,7 @@ def dtype(name: object) -> DType:
 
 def dtype_of_call(name: object) -> DType:
     """The DType called `name` as the result of a call; None and "void" give VOID."""
-    return VOID if name is None or name == "void" else dtype(name)
+    return VOID if name is None or (isinstance(name, str) and name == "void") else dtype(name)
 
 
 def _parse(name: str) -> DType:

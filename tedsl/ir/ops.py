@@ -23,7 +23,8 @@ class Op:
         """The operator called `op`; OptionError if there is none."""
         if isinstance(op, Op):
             return op
-        operator = OPS.get("tir.call_packed" if op == "tir.tvm_call_packed" else str(op))
+        name = str(op)
+        operator = OPS.get("tir.call_packed" if name == "tir.tvm_call_packed" else name)
         if operator is None:
             raise OptionError(f"there is no operator {op!r}", hint="see tedsl/ir/ops.py; external functions: tir.call_extern")
         return operator

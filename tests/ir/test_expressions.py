@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from tedsl import tir
 from tedsl.errors import ArgumentError, DTypeError, ExpressionError, OptionError, ShapeError, TedslError
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
@@ -252,3 +253,11 @@ def test_functions_and_modules():
     assert module["f"] is func and "f" in module and list(module) == ["f"] and func.with_body(func.body) is func
     assert func.with_attr("a", 1).attrs["a"] == 1 and "a" not in func.attrs
     assert INT32 == "int32"
+
+
+def test_arrays_for_names_of_operators_and_dtypes_are_refused():
+    x = Var("x", "float32")
+    with pytest.raises(OptionError, match="there is no operator"):
+        tir.call_intrin("float32", np.zeros(3), x)
+    with pytest.raises(DTypeError, match="is not a dtype"):
+        tir.call_intrin(np.zeros(3), "tir.exp", x)
