@@ -22,7 +22,7 @@ def libraries(tmp_path_factory):
 
 
 def f32(*shape):
-    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape) + 1
+    return np.asarray(np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape) + 1, np.float32)  # no scalar
 
 
 def i32(*shape):
