@@ -57,7 +57,8 @@ def _rewrite(kind: type[CompareOp], a: Sum, b: Sum, gap: Sum, known: Bounds, dty
     sides = safe_build(known, left, dtype), safe_build(known, right, dtype)
     if sides[0] is None or sides[1] is None or (left.key == a.key and right.key == b.key):
         return None
-    return node_type(sides[0], sides[1])  # type: ignore[no-any-return]
+    rebuilt: Expr = node_type(sides[0], sides[1])
+    return rebuilt
 
 
 def fold_equal(e: EQ | NE, known: Bounds) -> Expr | None:

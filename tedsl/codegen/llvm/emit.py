@@ -47,8 +47,11 @@ _INDEX: dict[type, Callable[[Any, Any], ix.AnyIndex]] = {
 TABLES = Tables(_DATA, _INDEX, rules.index_leaf, {**stmt.STATEMENTS, Store: loads_stores.emit_store}, deep.emit_deep)
 
 
+NO_CALLS = ModuleCalls()
+
+
 def emit_module(funcs: Sequence[PrimFunc], target: Target, imports: Mapping[str, Any] | None = None,
-                calls: ModuleCalls = ModuleCalls(),  # noqa: B008 - frozen
+                calls: ModuleCalls = NO_CALLS,
                 lines: tuple[PrintedLoops, Path] | None = None) -> str:
     """Returns the LLVM IR of the kernels of `funcs` (flat form, lowered for `target`) with the helper functions that they need.
 

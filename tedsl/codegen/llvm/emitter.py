@@ -262,8 +262,9 @@ class Emitter(Sink):
     def scalar_index(self, e: Expr) -> Index:
         """Computes the scalar `e` as index arithmetic, in 64 bits."""
         index = self.index(e)
-        expect(isinstance(index, Index), "a vector where a scalar index is expected")
-        return index  # type: ignore[return-value]
+        if not isinstance(index, Index):
+            raise InternalError("a vector where a scalar index is expected")
+        return index
 
     def atom(self, name: str, level: int, low: int, high: int) -> Atom:
         """Returns the atom of register `name`, one per register; given bounds can only narrow those known before."""

@@ -135,5 +135,5 @@ def _made(name: Any, arguments: list[Any]) -> Node:
         raise ArgumentError(f"there is no node {name!r} of {len(arguments)} fields")
     if cls is Range:
         return Range.from_min_extent(*arguments)
-    made: Any = cls
-    return made(*arguments)  # type: ignore[no-any-return]
+    node: Node = cls(*arguments)
+    return node

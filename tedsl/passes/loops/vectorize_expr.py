@@ -168,7 +168,8 @@ class LaneExpressions:
             if ramp is not None:
                 return ramp
         node_type: Any = kind
-        return node_type(self.widen(a), self.widen(b))  # type: ignore[no-any-return]
+        rebuilt: Expr = node_type(self.widen(a), self.widen(b))
+        return rebuilt
 
     def _ramp(self, kind: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
         """Returns the sum, difference or product of ramps and scalars as a ramp; None where it is not one."""

@@ -101,10 +101,12 @@ class _Slicer(Rewriter):
                 return self.load(node)
             case BinaryOp():
                 kind: Any = type(node)
-                return kind(*new)  # type: ignore[no-any-return]
+                rebuilt: Expr = kind(*new)
+                return rebuilt
             case Not() | Select():
                 node_type: Any = type(node)
-                return node_type(*new)  # type: ignore[no-any-return]
+                rebuilt = node_type(*new)
+                return rebuilt
             case Cast():
                 return Cast(self.narrow(node), new[0])
             case Call(op=op) if op in ELEMENTWISE or op is IF_THEN_ELSE:

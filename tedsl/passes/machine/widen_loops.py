@@ -199,4 +199,5 @@ def _extended_node(node: Any, new: list[Expr], wide: Var) -> Expr:
         return Broadcast(new[0], node.lanes)
     if isinstance(node, BinaryOp) and not node.dtype.is_bool:
         return build.binary(node_type, *new)
-    return node_type(*new)  # type: ignore[no-any-return]
+    rebuilt: Expr = node_type(*new)
+    return rebuilt

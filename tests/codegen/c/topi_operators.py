@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import pathlib
 import sys
+from functools import partial
 
 import numpy as np
 
@@ -35,12 +36,17 @@ def operators():
     return found
 
 
+def data_of(extents, dtype, *shape):
+    """A placeholder of `shape` with some of its extents replaced."""
+    return te.placeholder([extents.get(n, n) for n in shape], dtype, name="data")
+
+
 def scheduled(call):
     """The results of a call and their schedule for processors, for the oddest extents and the first dtype that it takes."""
     for dtype in ("float32", "int32", "bool"):
         for extents in ODD:
             try:
-                made = call(lambda *shape: te.placeholder([extents.get(n, n) for n in shape], dtype, name="data"))  # noqa: B023
+                made = call(partial(data_of, extents, dtype))
                 outs = list(made) if isinstance(made, (list, tuple)) else [made]
                 return outs, topi.schedules.schedule(outs, "c")
             except (TedslError, IndexError):
