@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import tedsl
 from benchmarks.drawn_programs import report
 from benchmarks.programs_by_size import FAMILIES, Family, Program
-from tedsl.codegen.llvm.backend import make_kernel
+from tedsl.codegen.kernels.kernel import make_kernel
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.passes.context import PassContext
 from tedsl.target.current import host_target

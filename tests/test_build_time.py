@@ -11,7 +11,7 @@ import tedsl
 from benchmarks.drawn_programs import calls_made_by, drawn_costs, exponent
 from benchmarks.programs_by_size import FAMILIES
 from tedsl import te, tir
-from tedsl.codegen.llvm.backend import make_kernel
+from tedsl.codegen.kernels.kernel import make_kernel
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.passes.context import PassContext
 from tedsl.target.current import host_target

@@ -149,6 +149,15 @@ def test_modules_are_imported_by_name_where_a_table_says_them():
     assert found == BY_NAME.keys()
 
 
+def test_backends_do_not_stand_on_each_other():
+    """But for the code of the runtime, such as the thread pool, which LLVM's linker has put into the process."""
+    imported = {line.strip() for path in (PACKAGE / "codegen" / "c").rglob("*.py") for line in path.read_text().splitlines()
+                if "tedsl.codegen.llvm" in line}
+    assert imported == {"from tedsl.codegen.llvm.linking import jit"}
+    shared = [path for folder in ("kernels", "calls", "formulas") for path in (PACKAGE / "codegen" / folder).rglob("*.py")]
+    assert not [path for path in shared if "tedsl.codegen.llvm" in path.read_text() or "tedsl.codegen.c." in path.read_text()]
+
+
 def test_every_package_stands_in_the_list_of_layers():
     homes = {layer_of(p) for p in PACKAGE.rglob("*.py")}
     assert homes <= set(LAYERS), f"new rooms {homes - set(LAYERS)} need a place in LAYERS"

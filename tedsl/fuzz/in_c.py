@@ -15,7 +15,7 @@ from typing import Any
 from tedsl.codegen.backend import backend_for
 from tedsl.codegen.c.backend import module_of
 from tedsl.codegen.c.running.compiler import compiler_for
-from tedsl.codegen.llvm.backend import Kernel, make_kernel
+from tedsl.codegen.kernels.kernel import Kernel, make_kernel
 from tedsl.errors import ArgumentError
 from tedsl.fuzz.case import Case
 from tedsl.fuzz.check import LARGE, Expected, Run, check_dtypes, iterations, loops_of, lowered_by, same_bits, same_outputs

@@ -18,7 +18,7 @@ from tedsl.runtime.callbacks import take_error
 from tedsl.runtime.signature import Signature
 from tedsl.runtime.timing import TimingResult, check_counts, measure
 
-# What a kernel returns; codegen/llvm/abi.py says the same.
+# What a kernel returns; codegen/kernels/abi.py says the same.
 NO_MEMORY, CALLBACK_RAISED, FIRST_ASSERTION = 1, 3, 16
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
@@ -120,7 +120,7 @@ class CheckedCall:
 
 
 def number_in(slot: int, of: DType) -> int | float | bool:
-    """Returns the number of dtype `of` in a 64-bit slot, where a kernel has stored it as `codegen/llvm/abi.py` says."""
+    """Returns the number of dtype `of` in a 64-bit slot, where a kernel has stored it as `codegen/kernels/abi.py` says."""
     if of.is_bool:
         return bool(slot)
     if of.is_float:

@@ -5,11 +5,12 @@ import functools
 
 import numpy as np
 
-from tedsl.codegen.llvm import abi
+from tedsl.codegen.kernels import abi
 from tedsl.codegen.llvm.effort import needs_vectorizer
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, object_code, optimize
+from tedsl.codegen.llvm.types import argument_type
 from tedsl.ir import build
 from tedsl.ir.buffer import decl_buffer
 from tedsl.ir.calls.returns import result_of
@@ -93,7 +94,7 @@ class Kernel:
                 types.append(ctypes.c_void_p)
                 values.append(arg.ctypes.data)
             else:
-                kind = abi.argument_type(var.dtype)
+                kind = argument_type(var.dtype)
                 types.append({"i64": ctypes.c_int64, "float": ctypes.c_float, "double": ctypes.c_double}[kind])
                 values.append(arg)
         self.result = ctypes.c_int64(-1)

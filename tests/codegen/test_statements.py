@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tedsl.codegen.llvm import abi
+from tedsl.codegen.kernels import abi
 from tedsl.codegen.llvm.emit import emit_module
 from tedsl.errors import InternalError, LoweringError
 from tedsl.ir import build

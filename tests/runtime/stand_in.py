@@ -5,9 +5,10 @@ import ctypes
 
 import llvmlite.binding as llvm
 
+from tedsl.codegen.kernels.abi import kernel_arguments
 from tedsl.codegen.llvm import entry
-from tedsl.codegen.llvm.abi import argument_type, kernel_arguments
 from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.types import argument_type
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
 from tedsl.ir.expr import IntImm, Var

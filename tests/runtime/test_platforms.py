@@ -7,7 +7,8 @@ import pytest
 
 import tedsl
 from tedsl import te
-from tedsl.codegen.llvm import abi, backend
+from tedsl.codegen.kernels import abi
+from tedsl.codegen.llvm import backend
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.runtime import call, layout, parallel, symbols
 from tedsl.runtime.arguments import numpy_fields

@@ -10,12 +10,12 @@ from tedsl.codegen.c.running.files import refuse_image
 from tedsl.codegen.c.running.program import Program, SourceCall
 from tedsl.codegen.c.text.header import header_text
 from tedsl.codegen.c.text.names import is_identifier
+from tedsl.codegen.calls.callees import ModuleCalls
 from tedsl.codegen.calls.check import check_calls
 from tedsl.codegen.calls.graph import BY_NAME, CallGraph
-from tedsl.codegen.llvm.abi import FIRST_ASSERTION, assertion_messages
-from tedsl.codegen.llvm.backend import Kernel, make_kernel, with_calls
-from tedsl.codegen.llvm.calls.callees import ModuleCalls
-from tedsl.codegen.llvm.fitting import check_fitting
+from tedsl.codegen.kernels.abi import FIRST_ASSERTION, assertion_messages
+from tedsl.codegen.kernels.fitting import check_fitting
+from tedsl.codegen.kernels.kernel import Kernel, make_kernel, with_calls
 from tedsl.errors import ArgumentError, LoweringError
 from tedsl.ir.expr import Call, Var
 from tedsl.ir.func import IRModule, PrimFunc

@@ -17,8 +17,8 @@ from tedsl.codegen.c.text.piece import EQUALITY, INT64_MAX, INT64_MIN, Piece
 from tedsl.codegen.c.values import calls, expr, lanes, memory
 from tedsl.codegen.c.values.convert import emit_cast
 from tedsl.codegen.c.values.index import INDEX, index_leaf
-from tedsl.codegen.llvm import abi
-from tedsl.codegen.llvm.frame import arrays_on_stack
+from tedsl.codegen.kernels import abi
+from tedsl.codegen.kernels.stack import arrays_on_stack
 from tedsl.ir import expr as ir
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AttrStmt

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from tedsl.codegen.llvm.abi import statements
+from tedsl.codegen.kernels.abi import statements
 from tedsl.ir.expr import Expr, IntImm
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import For, ForKind, SeqStmt, Store, While

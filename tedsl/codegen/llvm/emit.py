@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tedsl.codegen.llvm import abi, deep, expr, frame, loads_stores, stmt, streaming
-from tedsl.codegen.llvm.calls.callees import BODY, ModuleCalls, plain_name
+from tedsl.codegen.calls.callees import BODY, ModuleCalls, calls_python, plain_name
+from tedsl.codegen.kernels import abi
+from tedsl.codegen.kernels.stack import arrays_on_stack
+from tedsl.codegen.llvm import deep, expr, frame, loads_stores, stmt, streaming
 from tedsl.codegen.llvm.debug.lines import PrintedLoops
 from tedsl.codegen.llvm.debug.table import LineTable
 from tedsl.codegen.llvm.effort import needs_vectorizer
@@ -18,7 +20,7 @@ from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN
 from tedsl.codegen.llvm.outlined.parts import loops_of_long
 from tedsl.codegen.llvm.outside import callbacks
-from tedsl.codegen.llvm.types import global_name
+from tedsl.codegen.llvm.types import argument_type, global_name
 from tedsl.codegen.llvm.values import call, vector
 from tedsl.codegen.llvm.values.convert import emit_cast
 from tedsl.ir import expr as ir
@@ -77,7 +79,7 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
     name, symbol = plain_name(func), abi.kernel_name(func)
     status = functools.partial(calls.messages.status, name) if name in calls.connected else abi.own_status(func)
     takes_frame = name in calls.callees and calls.callees[name].takes_frame
-    facts = FunctionFacts(symbol + BODY if takes_frame else symbol, frame.arrays_on_stack(func.body),
+    facts = FunctionFacts(symbol + BODY if takes_frame else symbol, arrays_on_stack(func.body),
                           bool(func.attrs.get("tir.noalias")), status, owner=name, result=result_of(func),
                           takes_frame=takes_frame, loops=loops_of_long(func.body) if needs_vectorizer(func) else {})
     out = Emitter(module, facts)
@@ -86,7 +88,7 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
         module.functions.append(callbacks.with_own_frame(out, symbol, parameters))
         out.scope.data[frame.ERROR] = text = "%" + out.fresh("error")
         parameters.append(f"ptr {text}")
-    elif name in calls.python or callbacks.calls_python(func.body, calls.callees.keys() - {name}):
+    elif name in calls.python or calls_python(func.body, calls.callees.keys() - {name}):
         callbacks.prepare_errors(out)
     out.streams = streaming.large_outputs(func, out)
     out.statement(func.body)
@@ -105,7 +107,7 @@ def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
             out.scope.buffers[var] = BufferInfo(text, 0, 0)  # arrays of the user: numpy aligns to 16
             parameters.append(f"ptr {'noalias ' if out.function.noalias else ''}{text}")
             continue
-        parameters.append(f"{abi.argument_type(var.dtype)} {text}")
+        parameters.append(f"{argument_type(var.dtype)} {text}")
         _bind_scalar(out, var, text, var in sizes)
     if out.function.result is not None:
         out.scope.data[frame.RESULT] = text = "%" + out.fresh("result")

@@ -5,52 +5,17 @@ Small arrays live on the stack, in registers if their indices are constants; the
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm import abi
+from tedsl.codegen.kernels import abi
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
-from tedsl.codegen.llvm.types import memory_type, register_type
+from tedsl.codegen.llvm.types import argument_type, memory_type, register_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.ir.dtype import FLOAT32, HANDLE, DType
 from tedsl.ir.expr import Add, Cast, Expr, IntImm, Mul, Sub, Var
-from tedsl.ir.stmt import Allocate, For, ForKind, Stmt
+from tedsl.ir.stmt import Allocate
 
 RESULT = Var("result", HANDLE)  # where the function stores the number that it returns; absent if it returns nothing
 ERROR = Var("error", HANDLE)  # the word for the exception of a Python function that was called; absent if none is called
-
-
-def arrays_on_stack(body: Stmt, *, in_parallel: bool = False) -> frozenset[Allocate]:
-    """Selects the arrays of a function with that body that live on its stack: the smallest first, for accumulators are small.
-
-    in_parallel: the function is the body of a parallel loop; parallel loops inside it run serially, in the same function.
-    """
-    arrays: list[tuple[int, int, Allocate]] = []
-    stack = [body]
-    while stack:
-        s = stack.pop()
-        if isinstance(s, Allocate):
-            size = _room(s)
-            if size is not None:
-                arrays.append((size, len(arrays), s))
-        elif isinstance(s, For) and s.kind is ForKind.PARALLEL and not in_parallel:
-            continue  # a function of its own
-        stack.extend([child for child in s.child_nodes() if isinstance(child, Stmt)])
-    total, chosen = 0, set()
-    for size, _, s in sorted(arrays):
-        total += size
-        if total > abi.STACK_LIMIT:
-            break
-        chosen.add(s)
-    return frozenset(chosen)
-
-
-def _room(s: Allocate) -> int | None:
-    """Returns the bytes that an array of constant size takes, in whole cache lines; None if its size is not a constant."""
-    size = s.dtype.bytes * s.dtype.lanes
-    for extent in s.extents:
-        if not isinstance(extent, IntImm):
-            return None
-        size *= max(0, extent.value)
-    return -(-max(1, size) // abi.WORKSPACE_ALIGNMENT) * abi.WORKSPACE_ALIGNMENT
 
 
 def emit_allocate(out: Emitter, s: Allocate) -> None:
@@ -178,7 +143,7 @@ def emit_return(out: Emitter, value: Expr | None) -> None:
     if RESULT in out.scope.data:
         of = out.function.result
         assert of is not None
-        t = abi.argument_type(of)
+        t = argument_type(of)
         stored = in_argument_type(out, out.value(value), of) if value is not None else "0.0" if of.is_float else "0"
         out.line(f"store {t} {stored}, ptr {out.scope.data[RESULT]}, align 8")
     out.stores_nontemporal |= bool(out.streams)  # an earlier iteration may have made such stores

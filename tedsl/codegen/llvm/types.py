@@ -108,3 +108,12 @@ def expect(condition: bool, message: str) -> None:
     """Raises InternalError unless `condition`, which an earlier pass should have ensured."""
     if not condition:
         raise InternalError(message)
+
+
+def argument_type(dtype: DType) -> str:
+    """Returns the LLVM type in which a scalar of `dtype` is passed to a kernel, and returned by one."""
+    if dtype.is_handle:
+        return "ptr"
+    if dtype.is_float:
+        return "double" if dtype.bits == 64 else "float"
+    return "i64"

@@ -23,7 +23,7 @@ _CODE, _BESIDE, _SOURCE, _LOOPS, _MANIFEST = "code.o", "beside/{}.o", "source.ll
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """One function of an image. Its symbols follow from its name (`codegen/llvm/abi.py`).
+    """One function of an image. Its symbols follow from its name (`codegen/kernels/abi.py`).
 
     compact_scalars: the variables that the version for compact arrays takes, in order; None if there is no such version.
     messages: of its assertions. first_compact_message: how many of them stand before those of the compact version.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tedsl.codegen.c.backend import module_of
-from tedsl.codegen.llvm.backend import Kernel
+from tedsl.codegen.kernels.kernel import Kernel
 from tedsl.fuzz.draw import Draw
 from tedsl.fuzz.expressions import draw_expressions
 from tedsl.ir.dtype import KNOWN, dtype

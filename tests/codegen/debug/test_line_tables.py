@@ -11,7 +11,7 @@ import pytest
 
 import tedsl
 from tedsl import te, tir, topi
-from tedsl.codegen.llvm.backend import make_kernel
+from tedsl.codegen.kernels.kernel import make_kernel
 from tedsl.codegen.llvm.debug.lines import print_loops
 from tedsl.codegen.llvm.linking.elf import function_ranges, with_code_address
 from tedsl.codegen.llvm.machine import assembly, optimize

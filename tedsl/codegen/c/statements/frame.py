@@ -6,7 +6,7 @@ from tedsl.codegen.c.emitter import BufferInfo, Emitter
 from tedsl.codegen.c.text.piece import INT64_MAX, Piece, call, cast, number
 from tedsl.codegen.c.text.types import memory_type
 from tedsl.codegen.c.values.index import combined
-from tedsl.codegen.llvm import abi
+from tedsl.codegen.kernels import abi
 from tedsl.ir.dtype import INT64
 from tedsl.ir.expr import Add, Cast, Expr, IntImm, Load, Mul, Sub
 from tedsl.ir.stmt import Allocate, Store

@@ -19,7 +19,7 @@ from tedsl.codegen.c.text.piece import Piece, call, number
 from tedsl.codegen.c.text.types import memory_type, value_type
 from tedsl.codegen.c.values.index import combined
 from tedsl.codegen.calls.graph import BY_NAME
-from tedsl.codegen.llvm.frame import arrays_on_stack
+from tedsl.codegen.kernels.stack import arrays_on_stack
 from tedsl.ir.dtype import INT64
 from tedsl.ir.expr import Add, Call
 from tedsl.ir.ops import RET

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tedsl.codegen.calls.arrays import ArrayArgument, array_argument
-from tedsl.codegen.llvm.abi import argument_type
-from tedsl.codegen.llvm.calls.callees import Callee
+from tedsl.codegen.calls.callees import Callee
+from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.calls.folding import expression_of, folded, is_number
 from tedsl.codegen.llvm.calls.raw import emit_direct
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.entry.checks import Checks, Words
-from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
+from tedsl.codegen.llvm.entry.symbol import QUICK
 from tedsl.codegen.llvm.frame import in_argument_type
 from tedsl.codegen.llvm.loads_stores import address, buffer_info
-from tedsl.codegen.llvm.types import global_name, memory_type
+from tedsl.codegen.llvm.types import argument_type, global_name, memory_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError
 from tedsl.ir import build

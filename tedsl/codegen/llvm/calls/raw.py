@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tedsl.codegen.llvm.abi import argument_type
-from tedsl.codegen.llvm.calls.callees import Callee
+from tedsl.codegen.calls.callees import Callee
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import ERROR, fail_unless, in_argument_type
-from tedsl.codegen.llvm.types import global_name, register_type
+from tedsl.codegen.llvm.types import argument_type, global_name, register_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import FLOAT32, VOID, DType

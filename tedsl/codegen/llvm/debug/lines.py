@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tedsl.codegen.llvm.abi import statements
+from tedsl.codegen.kernels.abi import statements
 from tedsl.errors import ModuleError
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.script import script_with_lines

@@ -4,8 +4,9 @@
 `disjoint.py` compares the bounds of many arrays.
 """
 
+from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.entry.disjoint import disjoint_source
 from tedsl.codegen.llvm.entry.numpy_arrays import declarations, entry_source
-from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source, slots_source
+from tedsl.codegen.llvm.entry.symbol import call_source, slots_source
 
 __all__ = ["KernelSymbol", "call_source", "declarations", "disjoint_source", "entry_source", "slots_source"]

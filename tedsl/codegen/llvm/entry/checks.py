@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tedsl.codegen.llvm.abi import FIRST_ASSERTION, argument_type
-from tedsl.codegen.llvm.entry.symbol import KernelSymbol
+from tedsl.codegen.kernels.abi import FIRST_ASSERTION
+from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.entry.writer import Writer
-from tedsl.codegen.llvm.types import global_name
+from tedsl.codegen.llvm.types import argument_type, global_name
 from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Expr, IntImm, SizeVar, Var
 from tedsl.runtime.arguments import words

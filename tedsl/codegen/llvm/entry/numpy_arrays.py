@@ -11,11 +11,11 @@ run the kernel: one 64-bit slot for each argument.
 
 from __future__ import annotations
 
-from tedsl.codegen.llvm.abi import argument_type
+from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.entry.checks import Checks, Words
 from tedsl.codegen.llvm.entry.disjoint import MOST_PAIRS, SYMBOL
-from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
-from tedsl.codegen.llvm.types import global_name
+from tedsl.codegen.llvm.entry.symbol import QUICK
+from tedsl.codegen.llvm.types import argument_type, global_name
 from tedsl.runtime.layout import ALIGNED, C_CONTIGUOUS, NUMBERS, WRITEABLE, Layout
 from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
 

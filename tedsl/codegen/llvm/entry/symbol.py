@@ -1,30 +1,13 @@
-"""The symbols of compiled kernels, and the call of one on arguments in 64-bit slots."""
+"""The call of a kernel on arguments in 64-bit slots, and the inverse."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tedsl.codegen.llvm.abi import FIRST_ASSERTION, argument_type
-from tedsl.codegen.llvm.types import global_name
-from tedsl.ir.dtype import DType
-from tedsl.ir.expr import Var
+from tedsl.codegen.kernels.abi import FIRST_ASSERTION
+from tedsl.codegen.kernels.symbol import KernelSymbol
+from tedsl.codegen.llvm.types import argument_type, global_name
 
 # Straight checks gain nothing from optimisation (a few nanoseconds a call), and it would take longer than that of the kernel.
 QUICK = "noinline optnone nounwind"
-
-
-@dataclass(frozen=True)
-class KernelSymbol:
-    """The symbol of a compiled kernel, and the variables that it takes after the data pointers, in order.
-
-    messages_before: messages of the function's other versions, which stand before its own in the list for the caller.
-    result: the dtype of the number that it returns, in a slot whose address is its last argument.
-    """
-
-    symbol: str
-    scalars: tuple[Var, ...]
-    messages_before: int = 0
-    result: DType | None = None
 
 
 def call_source(name: str, kernel: KernelSymbol, tensors: int) -> str:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tedsl.codegen.llvm.abi import FIRST_ASSERTION, NO_MEMORY, argument_type
+from tedsl.codegen.kernels.abi import FIRST_ASSERTION, NO_MEMORY
+from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.entry.checks import Checks, Words
 from tedsl.codegen.llvm.entry.disjoint import MOST_PAIRS
-from tedsl.codegen.llvm.entry.symbol import QUICK, KernelSymbol
+from tedsl.codegen.llvm.entry.symbol import QUICK
 from tedsl.codegen.llvm.export import tensors
-from tedsl.codegen.llvm.types import global_name
+from tedsl.codegen.llvm.types import argument_type, global_name
 from tedsl.ir.dtype import FLOAT32, DType
 from tedsl.ir.expr import IntImm, SizeVar
 from tedsl.runtime.arguments import words

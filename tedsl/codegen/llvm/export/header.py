@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from tedsl.codegen.c.text.names import is_of_headers
-from tedsl.codegen.llvm.abi import FIRST_ASSERTION, NO_MEMORY, OK, argument_type
-from tedsl.codegen.llvm.entry.symbol import KernelSymbol
+from tedsl.codegen.kernels.abi import FIRST_ASSERTION, NO_MEMORY, OK
+from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.export.c_entry import BAD_TYPE, BAD_VALUE, stored_result
 from tedsl.codegen.llvm.export.library import Function, Library
+from tedsl.codegen.llvm.types import argument_type
 from tedsl.ir.dtype import DType
 from tedsl.runtime.signature import ScalarParam, TensorParam
 from tedsl.version import VERSION

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tedsl.codegen.llvm.abi import COMPACT
-from tedsl.codegen.llvm.entry.symbol import KernelSymbol, call_source
+from tedsl.codegen.kernels.abi import COMPACT
+from tedsl.codegen.kernels.symbol import KernelSymbol
+from tedsl.codegen.llvm.entry.symbol import call_source
 from tedsl.codegen.llvm.export.c_entry import BAD_VALUE, c_entry_source, kernel_types, raw_source
 from tedsl.codegen.llvm.export.pool import FUNCTIONS, library_pool
 from tedsl.codegen.llvm.export.tensors import tensor_functions

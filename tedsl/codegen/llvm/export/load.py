@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tedsl.codegen.llvm.abi import COMPACT
+from tedsl.codegen.kernels.abi import COMPACT
 from tedsl.codegen.llvm.entry import call_source, declarations, disjoint_source, entry_source, slots_source
 from tedsl.codegen.llvm.export.library import versions_of
 from tedsl.codegen.llvm.export.trailer import Described, described, read_description

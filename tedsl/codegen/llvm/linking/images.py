@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from typing import Any
 
-from tedsl.codegen.llvm.abi import COMPACT
+from tedsl.codegen.kernels.abi import COMPACT
 from tedsl.codegen.llvm.debug.watchers import NOBODY, Watchers
 from tedsl.codegen.llvm.linking import jit
 from tedsl.codegen.llvm.machine import assembly, optimize

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tedsl.codegen.kernels.stack import arrays_on_stack
 from tedsl.codegen.llvm.debug.lines import stage_of
 from tedsl.codegen.llvm.emitter import Emitter
-from tedsl.codegen.llvm.frame import arrays_on_stack, fail_unless, leave
+from tedsl.codegen.llvm.frame import fail_unless, leave
 from tedsl.codegen.llvm.indices import forms as ix
 from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
 from tedsl.codegen.llvm.outlined.environment import Field, captured, declare, fill, separate, unpack

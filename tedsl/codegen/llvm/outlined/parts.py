@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tedsl.codegen.llvm import abi
+from tedsl.codegen.kernels import abi
 from tedsl.codegen.llvm.emitter import Emitter
 from tedsl.codegen.llvm.frame import fail_unless, leave
 from tedsl.codegen.llvm.outlined.environment import captured, declare

@@ -6,7 +6,6 @@ threads of a kernel share one frame on its stack, which holds the exception.
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass
 
 from tedsl.codegen.calls.arrays import ArrayArgument, array_argument
@@ -18,9 +17,6 @@ from tedsl.codegen.llvm.values.convert import convert
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import VOID, DType, dtype
 from tedsl.ir.expr import Call, Expr, StringImm, Var
-from tedsl.ir.node import Node
-from tedsl.ir.ops import CALL_PACKED
-from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.callbacks import FRAME, describe
 
 _FLOAT64 = dtype("float64")
@@ -134,9 +130,3 @@ def with_own_frame(out: Emitter, symbol: str, parameters: list[str]) -> str:
         f"  %status = call i32 {global_name(out.function.name)}({passed})", "  %fine = icmp eq i32 %status, 0",
         "  br i1 %fine, label %done, label %failed", "failed:", f"  call void {publish}(ptr %frame)", "  br label %done",
         "done:", "  ret i32 %status", "}"])
-
-
-def calls_python(root: Node, own: Container[str] = ()) -> bool:
-    """Tells whether `root` contains a call of a Python function. own: names of functions of the module, which are none."""
-    return any(isinstance(n, Call) and n.op is CALL_PACKED and getattr(n.args[0], "value", "") not in own
-               for n in post_order(root))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.entry.disjoint import disjoint_source
 from tedsl.codegen.llvm.entry.numpy_arrays import NumpyEntry
-from tedsl.codegen.llvm.entry.symbol import KernelSymbol
 from tedsl.codegen.llvm.export.library import Function
 from tedsl.codegen.llvm.types import global_name
 from tedsl.runtime.arguments.numpy_fields import Layout

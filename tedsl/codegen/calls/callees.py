@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tedsl.codegen.calls.graph import CallGraph
-from tedsl.codegen.llvm.abi import COMPACT, FIRST_ASSERTION
-from tedsl.codegen.llvm.entry.symbol import KernelSymbol
-from tedsl.codegen.llvm.outside.callbacks import calls_python
+from tedsl.codegen.kernels.abi import COMPACT, FIRST_ASSERTION
+from tedsl.codegen.kernels.symbol import KernelSymbol
+from tedsl.ir.expr import Call
 from tedsl.ir.func import PrimFunc
+from tedsl.ir.node import Node
+from tedsl.ir.ops import CALL_PACKED
+from tedsl.ir.walk.visitor import post_order
 from tedsl.runtime.signature import Signature
 
 BODY = ".body"  # after the symbol of a kernel: the same without a frame for exceptions of its own, which the caller gives
@@ -79,3 +82,9 @@ def module_calls(graph: CallGraph, messages: Messages,
                 compact = None if compact is None else replace(compact, symbol=compact.symbol + BODY)
             callees[func.name] = Callee(signature, func, general, compact, takes_frame)
     return ModuleCalls(callees, frozenset(graph.connected()), frozenset(python), messages)
+
+
+def calls_python(root: Node, own: Container[str] = ()) -> bool:
+    """Tells whether `root` contains a call of a Python function. own: names of functions of the module, which are none."""
+    return any(isinstance(n, Call) and n.op is CALL_PACKED and getattr(n.args[0], "value", "") not in own
+               for n in post_order(root))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 
 from tedsl.errors import InternalError
 from tedsl.ir.calls.raw import raw_arguments
-from tedsl.ir.dtype import DType
 from tedsl.ir.expr import StringImm, Var
 from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import AssertStmt, Stmt
@@ -40,15 +39,6 @@ def kernel_arguments(func: PrimFunc) -> list[Var]:
     Scalars are the scalar parameters and the variables in shapes, strides and offsets of the buffers.
     """
     return raw_arguments(func)
-
-
-def argument_type(dtype: DType) -> str:
-    """Returns the LLVM type in which a scalar of `dtype` is passed to a kernel, and returned by one."""
-    if dtype.is_handle:
-        return "ptr"
-    if dtype.is_float:
-        return "double" if dtype.bits == 64 else "float"
-    return "i64"
 
 
 def assertion_messages(func: PrimFunc) -> list[str]:
