@@ -22,13 +22,8 @@ from tedsl.runtime.signature import Binding, ScalarParam, Signature, TensorParam
 # Kernels that touch this much memory run without the GIL; releasing it costs about 40 ns, such a kernel takes microseconds.
 RELEASE_BYTES = 64 * 1024
 
-DECLARATIONS = """
-@tedsl_type_ndarray = external global i8
-@tedsl_type_NDArray = external global i8
-@tedsl_type_int = external global i8
-@tedsl_type_float = external global i8
-@tedsl_none = external global i8
-@tedsl_bfloat16_number = external global i32
+# What every entry point for numpy arrays uses of CPython, in this process and in extension modules.
+CPYTHON = """
 @tedsl.fail = private unnamed_addr constant [5 x i8] c"fail\\00"
 @tedsl.format = private unnamed_addr constant [2 x i8] c"i\\00"
 @tedsl.refuse_names = private unnamed_addr constant [13 x i8] c"refuse_names\\00"
@@ -43,8 +38,16 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
-declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
+"""
+DECLARATIONS = CPYTHON + """
+@tedsl_type_ndarray = external global i8
+@tedsl_type_NDArray = external global i8
+@tedsl_type_int = external global i8
+@tedsl_type_float = external global i8
+@tedsl_none = external global i8
+@tedsl_bfloat16_number = external global i32
+declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 """
 _INTRINSICS = ("declare double @llvm.fabs.f64(double)", "declare double @llvm.copysign.f64(double, double)")
 

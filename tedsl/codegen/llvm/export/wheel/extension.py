@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tedsl.codegen.kernels.symbol import KernelSymbol
 from tedsl.codegen.llvm.entry.disjoint import disjoint_source
-from tedsl.codegen.llvm.entry.numpy_arrays import NumpyEntry
+from tedsl.codegen.llvm.entry.numpy_arrays import CPYTHON, NumpyEntry
 from tedsl.codegen.llvm.export.library import Function
 from tedsl.codegen.llvm.types import global_name
 from tedsl.runtime.arguments.numpy_fields import Layout
@@ -43,7 +43,7 @@ def extension_source(name: str, functions: Sequence[tuple[Function, bool, str]])
     tables = [f"@methods = internal global [{len(methods)} x %Method] [{', '.join(methods)}]",
               f"@own_methods = internal global [{len(own)} x %Method] [{', '.join(own)}]"]
     module = _MODULE.replace("MODULE_NAME", name).replace("COUNT", str(len(methods)))
-    return "\n".join([module, *texts, *tables, disjoint_source(entries), *entries])
+    return "\n".join([CPYTHON, module, *texts, *tables, disjoint_source(entries), *entries])
 
 
 def _method(name: str, function: str, flags: int, doc: str) -> str:
@@ -92,10 +92,6 @@ _MODULE = """
 @PyLong_Type = external global i8
 @PyFloat_Type = external global i8
 @_Py_NoneStruct = external global i8
-@tedsl.fail = private unnamed_addr constant [5 x i8] c"fail\\00"
-@tedsl.format = private unnamed_addr constant [2 x i8] c"i\\00"
-@tedsl.refuse_names = private unnamed_addr constant [13 x i8] c"refuse_names\\00"
-@tedsl.object = private unnamed_addr constant [2 x i8] c"O\\00"
 declare ptr @PyModule_Create2(ptr, i32)
 declare ptr @PyCFunction_NewEx(ptr, ptr, ptr)
 declare i64 @PyLong_AsSsize_t(ptr)
@@ -103,17 +99,6 @@ declare i32 @PyErr_BadArgument()
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyObject_CallObject(ptr, ptr)
-declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
-declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
-declare double @PyFloat_AsDouble(ptr)
-declare ptr @PyFloat_FromDouble(double)
-declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyLong_FromUnsignedLongLong(i64)
-declare ptr @PyBool_FromLong(i64)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
 declare double @llvm.fabs.f64(double)
 declare double @llvm.copysign.f64(double, double)
 
