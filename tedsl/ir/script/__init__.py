@@ -23,6 +23,7 @@
 
 from __future__ import annotations
 
+from reprlib import recursive_repr
 from typing import Any
 
 from tedsl.ir.expr import Expr
@@ -56,10 +57,15 @@ def shown(value: Any) -> str:
     if isinstance(value, LazyEqual):
         value = value.asobject()
     if type(value) is list:
-        return f"[{', '.join(map(shown, value))}]"
+        return _listed(value)
     if type(value) is tuple:
         return f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"
     return ScriptPrinter(SCRIPT, {}, longest=LONGEST_REPR).print(value) if isinstance(value, Expr) else repr(value)
+
+
+@recursive_repr("[...]")  # a list may hold itself
+def _listed(values: list[Any]) -> str:
+    return f"[{', '.join(map(shown, values))}]"
 
 
 def _places(node: Any) -> Places:

@@ -147,6 +147,7 @@ def test_a_tensor_may_begin_behind_its_pointer(libraries):
     ({"code": 3, "bits": 64}, "add: argument 1 (A) has dtype handle, it needs float32", BAD_TYPE),
     ({"code": 17}, "add: argument 1 (A) has dtype of DLPack's code 17 and 32 bits, it needs float32", BAD_TYPE),
     ({"shape": None}, "add: argument 1 (A) has 1 dimensions and no shape", BAD_VALUE),
+    ({"ndim": 2**31 - 1}, "add: argument 1 (A) has 2147483647 dimensions, shape (); it needs 1, shape (8,)", BAD_VALUE),
     ({"ndim": -1}, "add: argument 1 (A) has -1 dimensions, shape (); it needs 1, shape (8,)", BAD_VALUE),
     ({"data": None}, "add: argument 1 (A) has no data: its pointer is NULL", BAD_VALUE),
     ({"byte_offset": 2}, "add: argument 1 (A) is misaligned: its elements do not start at multiples of 4 bytes", BAD_VALUE)])

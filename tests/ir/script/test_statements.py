@@ -12,7 +12,7 @@ from tedsl.ir.expr import Broadcast, BufferLoad, Call, Let, Load, Ramp, StringIm
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.ops import Op
-from tedsl.ir.script import script
+from tedsl.ir.script import script, shown
 from tedsl.ir.script.wrap import wrapped
 from tedsl.ir.stmt import (
     BIND_SCOPE,
@@ -203,3 +203,9 @@ def test_a_broken_line_loses_nothing():
     assert [len(part) - len(part.lstrip()) for part in parts] == [4] + [12] * (len(parts) - 1)
     assert wrapped("    " + "x" * 200) == ["    " + "x" * 200]
     assert all(part.startswith("    # ") for part in wrapped("    # " + "word " * 60))
+
+
+def test_a_list_that_holds_itself_is_shown():
+    values = [1]
+    values.append(values)
+    assert shown(values) == "[1, [...]]"

@@ -47,7 +47,8 @@ declare double @llvm.copysign.f64(double, double)
 define internal ptr @tedsl.tuple_text(ptr %to, ptr %values, i32 %count) {
 entry:
   store i8 40, ptr %to
-  br label %each
+  %absurd = icmp sgt i32 %count, 64  ; no rank: there are hardly so many values to read
+  br i1 %absurd, label %end, label %each
 each:
   %k = phi i32 [ 0, %entry ], [ %k1, %print ]
   %at = phi i32 [ 1, %entry ], [ %at1, %print ]
@@ -71,7 +72,7 @@ print:
   %k1 = add i32 %k, 1
   br label %each
 end:
-  %last = phi i32 [ %at, %each ], [ %at2, %cut ]
+  %last = phi i32 [ 1, %entry ], [ %at, %each ], [ %at2, %cut ]
   %single = icmp eq i32 %count, 1
   %comma_at = getelementptr i8, ptr %to, i32 %last
   store i8 44, ptr %comma_at
