@@ -72,6 +72,7 @@ def _machine() -> dict[str, str]:
             "target": f"{target} ({host().triple}, {target.cpu})",
             "features": ", ".join(sorted(target.features)),
             "vectors": f"{target.vector_bits} bits: {target.vector_lanes('float32')} elements of float32",
+            "machine": str(target.machine),
         }
     except TedslError as error:
         return {"LLVM": str(error)}

@@ -15,6 +15,7 @@ from tedsl.ir.node import is_text
 from tedsl.target.features import BASELINE, CPUS, FEATURES, apply_changes
 from tedsl.target.host import host
 from tedsl.target.kinds import COMMON, COUNTS, TargetKind, find_kind, kind_names, names_that_build
+from tedsl.target.machine import Machine, as_here, machine_called, machine_of
 from tedsl.target.stack import current_target, enter, leave
 
 _SYSTEMS = ("linux", "windows", "darwin", "none", "freebsd")
@@ -138,6 +139,18 @@ class Target:
             promised = [int(name[3:-1]) for name in self.features if re.fullmatch("zvl[0-9]+b", name)]
             return min(max([128, *promised]), 1024)
         return 128
+
+    @functools.cached_property
+    def machine(self) -> Machine:
+        """The caches, registers and speeds that schedules choose their tiles by: of -model, else of the processor.
+
+        Raises ArgumentError if -model names a file that does not describe a machine.
+        """
+        named = machine_called(self.model)
+        if named is not None:
+            return named
+        row = machine_of(self.arch, self.cpu, self.vector_bits)
+        return as_here(row) if self.is_host else row
 
     def vector_lanes(self, dtype: DType | str) -> int:
         """Returns the number of elements of `dtype` in one vector; bool counts as a byte."""

@@ -1,0 +1,214 @@
+"""`Machine`: what schedules know of a processor: caches, registers, and what one cycle can do. Tiles are chosen from it.
+
+The figures of a target come from its processor's name, by the table below; for this machine the sizes of caches, the page and
+the number of processors are those that the system reports. `-model=NAME` takes another row of the table, `-model=FILE.json` a
+file with the fields of `Machine`.
+
+Sources of the table: the vendors' optimisation manuals and Agner Fog's "The microarchitecture of Intel, AMD and VIA CPUs".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tedsl.errors import ArgumentError
+
+_CACHES = "/sys/devices/system/cpu/cpu0/cache"
+_KIB, _MIB = 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A data cache: its size in bytes, and the number of lines that share a set."""
+
+    size: int
+    ways: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What schedules know of a processor.
+
+    l1, l2, l3: data caches seen by a core; l3 is shared, and of size 0 where there is none. line, page: bytes.
+    tlb, tlb2: the pages in the first and in the second table of addresses.
+    fma_latency: cycles until the result of a multiply-add can be added to.
+    fma_bits, load_bits: bits of multiply-adds that start, and of vectors that are loaded from l1, in a cycle.
+    cores: processors that the system offers. hardware_threads: processors that are threads of one core.
+    """
+
+    name: str
+    l1: Cache
+    l2: Cache
+    l3: Cache
+    fma_latency: int
+    fma_bits: int
+    load_bits: int
+    tlb: int = 64
+    tlb2: int = 1536
+    line: int = 64
+    page: int = 4096
+    cores: int = 1
+    hardware_threads: int = 1
+
+    def __str__(self) -> str:
+        caches = ", ".join(f"L{level} {_shown(cache.size)} of {cache.ways} ways"
+                           for level, cache in enumerate((self.l1, self.l2, self.l3), start=1) if cache.size)
+        return (f"{self.name}: {caches}, lines of {self.line} bytes, pages of {_shown(self.page)} ({self.tlb} + {self.tlb2} "
+                f"known at once), {self.fma_bits} bits of multiply-adds and {self.load_bits} of loads per cycle, multiply-adds "
+                f"take {self.fma_latency}, {self.cores // self.hardware_threads} cores of {self.hardware_threads} threads")
+
+    def fmas(self, vector_bits: int) -> float:
+        """The multiply-adds of vectors of so many bits that start in a cycle."""
+        return self.fma_bits / vector_bits
+
+    def chains(self, vector_bits: int) -> int:
+        """The fewest independent sums of vectors that keep all multipliers busy: latency times throughput."""
+        return max(1, -(-self.fma_latency * self.fma_bits // vector_bits))
+
+
+def _shown(size: int) -> str:
+    return f"{size // _MIB} MiB" if size % _MIB == 0 else f"{size // _KIB} KiB"
+
+
+def _row(name: str, l1: tuple[int, int], l2: tuple[int, int], l3: tuple[int, int], latency: int, fma: int, load: int,
+         tlb: int = 64, tlb2: int = 1536, line: int = 64, page: int = 4096) -> Machine:
+    """A row of the table; sizes in KiB."""
+    caches = [Cache(size * _KIB, ways) for size, ways in (l1, l2, l3)]
+    return Machine(name, caches[0], caches[1], caches[2], latency, fma, load, tlb, tlb2, line, page)
+
+
+_ROWS = (
+    # name, l1, l2, l3 (KiB, ways), latency of fma, bits of fma and of loads per cycle, pages of both tables
+    _row("x86-64", (32, 8), (256, 8), (8192, 16), 4, 512, 512),
+    _row("x86-64-v3", (32, 8), (512, 8), (8192, 16), 4, 512, 512),
+    _row("x86-64-v4", (32, 8), (1024, 16), (8192, 16), 4, 1024, 1024),
+    _row("haswell", (32, 8), (256, 8), (8192, 16), 5, 512, 512, 64, 1024),
+    _row("skylake", (32, 8), (256, 4), (8192, 16), 4, 512, 512),
+    _row("skylake-avx512", (32, 8), (1024, 16), (1408, 11), 4, 1024, 1024),
+    _row("icelake-client", (48, 12), (512, 8), (8192, 16), 4, 512, 1024, 64, 2048),
+    _row("icelake-server", (48, 12), (1280, 20), (1536, 12), 4, 1024, 1024, 64, 2048),
+    _row("tigerlake", (48, 12), (1280, 20), (12288, 12), 4, 512, 1024, 64, 2048),
+    _row("sapphirerapids", (48, 12), (2048, 16), (1920, 15), 4, 1024, 1024, 96, 2048),
+    _row("alderlake", (48, 12), (1280, 10), (30720, 12), 4, 512, 768, 96, 2048),
+    _row("znver1", (32, 8), (512, 8), (8192, 16), 5, 256, 256, 64, 1536),
+    _row("znver2", (32, 8), (512, 8), (16384, 16), 5, 512, 512, 64, 2048),
+    _row("znver3", (32, 8), (512, 8), (32768, 16), 4, 512, 512, 64, 2048),
+    _row("znver4", (32, 8), (1024, 8), (32768, 16), 4, 512, 512, 72, 3072),
+    _row("znver5", (48, 12), (1024, 16), (32768, 16), 4, 1024, 1024, 96, 4096),
+    _row("aarch64", (32, 4), (512, 8), (0, 1), 4, 256, 256, 48, 1024),
+    _row("cortex-a53", (32, 4), (512, 16), (0, 1), 8, 64, 64, 10, 512),
+    _row("cortex-a72", (32, 2), (1024, 16), (0, 1), 7, 256, 128, 32, 1024),
+    _row("neoverse-n1", (64, 4), (1024, 8), (4096, 16), 4, 256, 256, 48, 1280),
+    _row("neoverse-v1", (64, 4), (1024, 8), (4096, 16), 4, 512, 512, 48, 2048),
+    _row("neoverse-n2", (64, 4), (1024, 8), (4096, 16), 4, 256, 384, 44, 1280),
+    _row("neoverse-v2", (64, 4), (2048, 8), (8192, 16), 4, 512, 384, 48, 2048),
+    _row("a64fx", (64, 4), (8192, 16), (0, 1), 9, 1024, 1024, 16, 1024, line=256, page=65536),
+    _row("apple-m1", (128, 8), (12288, 12), (8192, 16), 4, 512, 384, 160, 3072, line=128, page=16384),
+    _row("riscv64", (32, 8), (512, 8), (0, 1), 5, 128, 128, 32, 512),
+    _row("arm", (32, 4), (512, 8), (0, 1), 8, 128, 64, 32, 512),
+)
+MACHINES = {row.name: row for row in _ROWS}
+# Processors that have the figures of another.
+_LIKE = {
+    "broadwell": "haswell", "core-avx2": "haswell", "cascadelake": "skylake-avx512", "cooperlake": "skylake-avx512",
+    "skx": "skylake-avx512", "rocketlake": "icelake-client", "emeraldrapids": "sapphirerapids",
+    "graniterapids": "sapphirerapids", "raptorlake": "alderlake", "arrowlake": "alderlake", "meteorlake": "alderlake",
+    "cortex-a55": "cortex-a53", "cortex-a57": "cortex-a72", "cortex-a73": "cortex-a72", "cortex-a75": "neoverse-n1",
+    "cortex-a76": "neoverse-n1", "cortex-a78": "neoverse-n1", "grace": "neoverse-v2", "apple-m2": "apple-m1",
+    "apple-m3": "apple-m1", "apple-a14": "apple-m1",
+}
+
+
+def machine_of(arch: str, cpu: str, vector_bits: int) -> Machine:
+    """Returns the row of the processor called `cpu`; for a name without one, that of its architecture and width of vectors."""
+    row = MACHINES.get(_LIKE.get(cpu, cpu))
+    if row is not None:
+        return row
+    if arch == "x86-64":
+        return MACHINES["x86-64-v4" if vector_bits == 512 else "x86-64-v3" if vector_bits == 256 else "x86-64"]
+    return MACHINES.get(arch, MACHINES["x86-64"])
+
+
+def machine_called(model: str) -> Machine | None:
+    """Returns the machine that `-model=` names: a row of the table or a JSON file; None for the name of anything else.
+
+    Raises ArgumentError if the file cannot be read or does not describe a machine.
+    """
+    if not model.endswith(".json"):
+        return MACHINES.get(_LIKE.get(model, model))
+    form = "write what json.dumps(dataclasses.asdict(Target('llvm').machine)) gives"
+    try:
+        fields = json.loads(Path(model).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"-model={model}: the file does not hold JSON that can be read: {error}", hint=form) from None
+    return _from_fields(model, fields, form)
+
+
+def _from_fields(model: str, fields: object, form: str) -> Machine:
+    """Returns the machine with the fields of a JSON file; those that it leaves out are the defaults of `Machine`."""
+    expected = {field.name: field.default for field in dataclasses.fields(Machine)}
+    if not isinstance(fields, dict) or set(fields) - set(expected):
+        extra = ", ".join(sorted(set(fields) - set(expected))) if isinstance(fields, dict) else repr(fields)
+        raise ArgumentError(f"-model={model}: a machine has the fields {', '.join(expected)}, not {extra}", hint=form)
+    missing = [name for name, default in expected.items() if default is dataclasses.MISSING and name not in fields]
+    if missing:
+        raise ArgumentError(f"-model={model} leaves out {', '.join(missing)}", hint=form)
+    caches = [_cache(model, name, fields[name], form) for name in ("l1", "l2", "l3")]
+    counts = {name: value for name, value in fields.items() if name not in ("name", "l1", "l2", "l3")}
+    for name, value in counts.items():
+        if not _is_count(value, least=1):
+            raise ArgumentError(f"-model={model}: {name} is {value!r}, not a whole number from 1 on", hint=form)
+    return Machine(str(fields["name"]), caches[0], caches[1], caches[2], **counts)
+
+
+def _cache(model: str, name: str, value: object, form: str) -> Cache:
+    if not isinstance(value, dict) or set(value) != {"size", "ways"} or not _is_count(value["size"], least=0) or \
+            not _is_count(value["ways"], least=1):
+        raise ArgumentError(f"-model={model}: {name} is {value!r}, not a cache with its size in bytes and its ways", hint=form)
+    return Cache(**value)
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 1 << 48
+
+
+def as_here(row: Machine) -> Machine:
+    """Returns `row` with the caches, the page and the processors that this system reports."""
+    caches = _reported_caches()
+    return dataclasses.replace(
+        row, l1=caches.get(1, row.l1), l2=caches.get(2, row.l2), l3=caches.get(3, row.l3), page=os.sysconf("SC_PAGESIZE"),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        hardware_threads=_reported_threads())
+
+
+@functools.cache
+def _reported_caches() -> dict[int, Cache]:
+    """Returns the data caches of the first processor by level; empty where the system does not tell."""
+    found: dict[int, Cache] = {}
+    try:
+        for folder in sorted(Path(_CACHES).glob("index*")):
+            if (folder / "type").read_text().strip() == "Instruction":
+                continue
+            size = (folder / "size").read_text().strip()
+            scale = {"K": _KIB, "M": _MIB}.get(size[-1:], 1)
+            ways = int((folder / "ways_of_associativity").read_text())
+            found[int((folder / "level").read_text())] = Cache(int(size.rstrip("KM")) * scale, max(1, ways))
+    except (OSError, ValueError):
+        return {}
+    return {level: cache for level, cache in found.items() if cache.size}
+
+
+@functools.cache
+def _reported_threads() -> int:
+    """Returns how many processors share the first core; 1 where the system does not tell."""
+    try:
+        text = Path("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list").read_text().strip()
+        ends = [part.split("-") for part in text.split(",")]
+        return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+    except (OSError, ValueError):
+        return 1
