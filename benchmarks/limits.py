@@ -1,54 +1,30 @@
-"""The limits of this machine, measured: fused multiply-adds per second from registers, bytes per second from memory.
+"""The limits of this machine, measured: multiply-adds per second from registers, bytes per second from each level of memory.
 
-The kernels are LLVM IR written here, compiled by llvmlite alone: tedsl is not measured with its own code. A kernel is compared
-with a probe on as many threads that ran beside it, the best of each with the best: clocks change from second to second.
+The kernels are LLVM IR of `benchmarks.limit_kernels`, compiled by llvmlite alone: tedsl is not measured with its own code. Of
+several loops the fastest counts, for each size and each number of arrays. A kernel is compared with a probe on as many threads
+that ran beside it, the best of each with the best: clocks change from second to second.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import pathlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Probe
+from benchmarks.limit_kernels import DECLARATIONS, Streams, Vectors, fma_text, narrower, streams_text, variants, vectors
+from benchmarks.measure import Probe, seconds_of
 
 STEPS = 400_000  # about 2 ms
 LONG = 10  # times more steps on several threads: starting them takes 0.1 ms
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """The vectors of a machine: lanes of float32, the number of registers, whether one instruction multiplies and adds."""
-
-    lanes: int
-    registers: int
-    has_fma: bool
-
-    @property
-    def chains(self) -> int:
-        """The number of independent accumulators: more than latency times throughput of any current core, and all of them in
-        registers.
-
-        With more chains than registers the probe would measure memory; two registers hold the factor and the summand, one
-        the product before it is added.
-        """
-        return min(24, self.registers - 4)
-
-
-def vectors(features: Mapping[str, bool] | None = None) -> Vectors:
-    """The widest vectors that these features (by default the host's) promise."""
-    import llvmlite.binding as llvm
-
-    has = (llvm.get_host_cpu_features() if features is None else features).get
-    if has("neon"):
-        return Vectors(4, 32, True)
-    if has("avx512f"):
-        return Vectors(16, 32, True)
-    return Vectors(8 if has("avx") else 4, 16, bool(has("fma")))
+RATIO = 16  # reads or writes that are fewer by this factor do not count
+MOST_STREAMS = 6
+MIB = 2**20
 
 
 def vector_lanes() -> int:
@@ -56,74 +32,25 @@ def vector_lanes() -> int:
     return vectors().lanes
 
 
-def _step(i: int, t: str, machine: Vectors) -> str:
-    """One multiply-add of chain `i`; a multiplication and an addition where no instruction does both."""
-    if machine.has_fma:
-        return f"  %b{i} = call {t} @llvm.fma.v{machine.lanes}f32({t} %a{i}, {t} %x, {t} %y)"
-    return f"  %m{i} = fmul {t} %a{i}, %x\n  %b{i} = fadd {t} %m{i}, %y"
+class _Engine:
+    """Functions of one module of LLVM IR, compiled for the host."""
 
+    def __init__(self, text: str) -> None:
+        import llvmlite.binding as llvm
 
-def probe_text(machine: Vectors) -> str:
-    """The functions `fma` and `read` as LLVM IR."""
-    lanes, chains = machine.lanes, machine.chains
-    t = f"<{lanes} x float>"
-    phis = "\n".join(f"  %a{i} = phi {t} [ splat (float {i}.0), %0 ], [ %b{i}, %loop ]" for i in range(chains))
-    steps = "\n".join(_step(i, t, machine) for i in range(chains))
-    sums, last = [], "%b0"
-    for i in range(1, chains):
-        sums.append(f"  %s{i} = fadd {t} {last}, %b{i}")
-        last = f"%s{i}"
-    return f"""
-define void @fma(ptr %out, i64 %n) {{
-  %x = load {t}, ptr %out, align 4
-  %q = getelementptr float, ptr %out, i64 {lanes}
-  %y = load {t}, ptr %q, align 4
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %0 ], [ %j, %loop ]
-{phis}
-{steps}
-  %j = add i64 %i, 1
-  %more = icmp slt i64 %j, %n
-  br i1 %more, label %loop, label %done
-done:
-{chr(10).join(sums)}
-  store {t} {last}, ptr %out, align 4
-  ret void
-}}
-define void @read(ptr %p, i64 %n, ptr %out) {{
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %0 ], [ %j, %loop ]
-{chr(10).join(f"  %a{k} = phi {t} [ zeroinitializer, %0 ], [ %b{k}, %loop ]" for k in range(8))}
-{chr(10).join(
-    f"  %i{k} = add i64 %i, {k * lanes}" + chr(10) + f"  %p{k} = getelementptr float, ptr %p, i64 %i{k}" + chr(10) +
-    f"  %v{k} = load {t}, ptr %p{k}, align 4" + chr(10) + f"  %b{k} = fadd {t} %a{k}, %v{k}" for k in range(8))}
-  %j = add i64 %i, {8 * lanes}
-  %more = icmp slt i64 %j, %n
-  br i1 %more, label %loop, label %done
-done:
-{chr(10).join(f"  %s{k} = fadd {t} {'%b0' if k == 1 else f'%s{k - 1}'}, %b{k}" for k in range(1, 8))}
-  store {t} %s7, ptr %out, align 4
-  ret void
-}}
-"""
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+        self._engine.finalize_object()
 
-
-@functools.cache
-def _kernels() -> tuple[object, object, object]:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True)
-    module = llvm.parse_assembly(probe_text(vectors()))
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    fma = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(engine.get_function_address("fma"))
-    read = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)(engine.get_function_address("read"))
-    return fma, read, engine
+    def function(self, name: str, *types: Any) -> Callable[..., None]:
+        """The function of that name, which keeps its code alive."""
+        made: Callable[..., None] = ctypes.CFUNCTYPE(None, *types)(self._engine.get_function_address(name))
+        made.engine = self._engine  # type: ignore[attr-defined]
+        return made
 
 
 def _together(works: Sequence[Callable[[], object]]) -> Callable[[], object]:
@@ -141,30 +68,118 @@ def _together(works: Sequence[Callable[[], object]]) -> Callable[[], object]:
     return run
 
 
+def fastest(probes: Sequence[Probe], rounds: int = 3) -> Probe:
+    """The probe with the highest rate of all, each measured in several rounds."""
+    best = [0.0] * len(probes)
+    for probe in probes:
+        probe.call()
+    for _ in range(rounds):
+        for at, probe in enumerate(probes):
+            best[at] = max(best[at], probe.work / seconds_of(probe.call))
+    return probes[max(range(len(probes)), key=best.__getitem__)]
+
+
+# --- multiply-adds --------------------------------------------------------------------------------------------------------
+
 @functools.cache
-def fma_probe(threads: int = 1) -> Probe:
-    """Multiply-adds of float32 (two operations each) on registers."""
-    fma, _, _ = _kernels()
-    machine, steps = vectors(), STEPS * (LONG if threads > 1 else 1)
+def _fma_kernels() -> list[tuple[Vectors, int, Callable[..., None]]]:
+    made = [(machine, chains) for machine in narrower(vectors()) for chains in (12, 16, 20, 24) if chains <= machine.chains]
+    engine = _Engine("".join(fma_text(f"fma{at}", *kernel) for at, kernel in enumerate(made)))
+    return [(*kernel, engine.function(f"fma{at}", ctypes.c_void_p, ctypes.c_int64)) for at, kernel in enumerate(made)]
+
+
+def _fma_probe_of(machine: Vectors, chains: int, kernel: Callable[..., None], threads: int) -> Probe:
+    steps = STEPS * (LONG if threads > 1 else 1)
 
     def work() -> None:
         out = np.ones(2 * machine.lanes, "float32")
-        fma(out.ctypes.data, steps)  # type: ignore[operator]
+        kernel(out.ctypes.data, steps)
 
-    return Probe(_together([work] * threads), threads * steps * machine.chains * machine.lanes * 2)
+    return Probe(_together([work] * threads), threads * steps * chains * machine.lanes * 2)
 
 
 @functools.cache
+def fma_probe(threads: int = 1) -> Probe:
+    """Multiply-adds of float32 (two operations each) on registers."""
+    return fastest([_fma_probe_of(*kernel, threads) for kernel in _fma_kernels()])
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Traffic:
+    """Arrays that are read and written once: how many of each, and the bytes of each of them."""
+
+    reads: int
+    writes: int
+    size: int
+
+    @staticmethod
+    def of(read: float, written: float) -> Traffic:
+        """The traffic of equal arrays that is nearest to reading and writing so many bytes."""
+        if written * RATIO < read:
+            return Traffic(1, 0, int(read))
+        if read * RATIO < written:
+            return Traffic(0, 1, int(written))
+        reads = min(max(round(read / written), 1), MOST_STREAMS)
+        writes = min(max(round(written / read), 1), MOST_STREAMS)
+        return Traffic(reads, writes, int((read + written) / (reads + writes)))
+
+
+@functools.cache
+def _stream_kernels(reads: int, writes: int) -> list[tuple[Streams, Callable[..., None]]]:
+    made = list(variants(reads, writes, vectors()))
+    engine = _Engine(DECLARATIONS + "".join(streams_text(f"streams{at}", s) for at, s in enumerate(made)))
+    types = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+    return [(s, engine.function(f"streams{at}", *types)) for at, s in enumerate(made)]
+
+
+@functools.cache
+def _arrays(count: int, size: int) -> list[Any]:
+    """Arrays of `size` bytes that begin at cache lines."""
+    arrays = []
+    for _ in range(count):
+        room = np.ones(size // 4 + 16, "float32")
+        first = -room.ctypes.data % 64 // 4
+        arrays.append(room[first:first + size // 4])
+    return arrays
+
+
+def _stream_probe(s: Streams, kernel: Callable[..., None], traffic: Traffic, threads: int, at_least: int) -> Probe:
+    """A call that moves at least `at_least` bytes: each thread walks its share of each array, as often as that takes."""
+    unit = s.step * s.parts
+    share = max(traffic.size // threads // unit, 1) * unit
+    rounds = max(1, -(-at_least // (share * threads * (s.reads + s.writes))))
+    arrays = _arrays(s.reads + s.writes, share * threads)
+    works = []
+    for thread in range(threads):
+        pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data + thread * share for a in arrays])
+        out = np.empty(64, "float32")
+        arguments = ctypes.addressof(pointers), share // s.parts, rounds, out.ctypes.data
+        works.append(_holding(kernel, arguments, (pointers, out)))
+    return Probe(_together(works), rounds * share * threads * (s.reads + s.writes))
+
+
+def _holding(call: Callable[..., None], arguments: Sequence[Any], held: object) -> Callable[[], None]:
+    """`call(*arguments)` as a function that keeps `held` alive."""
+    def run(held: object = held) -> None:
+        call(*arguments)
+
+    return run
+
+
+@functools.cache
+def memory_probe(threads: int, traffic: Traffic, nontemporal: bool | None = None) -> Probe:
+    """The fastest loop for that traffic; nontemporal: only among loops with such stores, or only among others."""
+    at_least = (64 if threads == 1 else 256) * MIB
+    chosen = [(s, kernel) for s, kernel in _stream_kernels(traffic.reads, traffic.writes)
+              if nontemporal is None or s.nontemporal == nontemporal]
+    return fastest([_stream_probe(s, kernel, traffic, threads, at_least) for s, kernel in chosen])
+
+
 def read_probe(threads: int = 1, mebibytes: int = 64) -> Probe:
-    """Reading arrays of that size, one per thread."""
-    _, read, _ = _kernels()
-    out = np.empty(64, "float32")
-
-    def reader(a: np.ndarray) -> Callable[[], object]:
-        return lambda: read(a.ctypes.data, a.size, out.ctypes.data)  # type: ignore[operator]
-
-    works = [reader(np.ones(mebibytes * 2**18, "float32")) for _ in range(threads)]
-    return Probe(_together(works), threads * mebibytes * 2**20)
+    """Reading an array of that size, shared by the threads."""
+    return memory_probe(threads, Traffic(1, 0, mebibytes * MIB))
 
 
 def fma_limit(threads: int = 1) -> float:
@@ -175,3 +190,40 @@ def fma_limit(threads: int = 1) -> float:
 def read_limit(threads: int = 1) -> float:
     """Bytes per second from arrays that no cache near a core holds."""
     return read_probe(threads).rate()
+
+
+# --- the whole machine ----------------------------------------------------------------------------------------------------
+
+def cache_sizes() -> dict[str, int]:
+    """Bytes of the data caches that processor 0 sees, by level: {"L1": ..., "L2": ..., "L3": ...}."""
+    sizes = {}
+    for entry in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        if (entry / "type").read_text().strip() != "Instruction":
+            text = (entry / "size").read_text().strip()
+            sizes["L" + (entry / "level").read_text().strip()] = int(text[:-1]) * {"K": 1024, "M": MIB}[text[-1]]
+    return sizes
+
+
+def level_sizes(threads: int) -> dict[str, int]:
+    """Bytes that fit each level, for all threads together: half of each cache, and four times the last for memory."""
+    caches = cache_sizes()
+    last = max(caches.values(), default=32 * MIB)
+    shared = {name: size // 2 * (1 if size == last and len(caches) > 2 else threads) for name, size in caches.items()}
+    return shared | {"memory": max(4 * last, 64 * MIB)}
+
+
+def bandwidths(threads: int) -> dict[str, float]:
+    """Bytes per second of reading from each level, and of copying and a*b+c in memory with both kinds of stores."""
+    sizes = level_sizes(threads)
+    rates = {f"read {name}": memory_probe(threads, Traffic(1, 0, size)).rate(5) for name, size in sizes.items()}
+    size = 64 * MIB
+    for name, reads, writes in (("write", 0, 1), ("copy", 1, 1), ("triad", 2, 1)):
+        for nontemporal in (False, True):
+            probe = memory_probe(threads, Traffic(reads, writes, size), nontemporal)
+            rates[name + " past the caches" * nontemporal] = probe.rate(3)
+    return rates
+
+
+def real_cores(threads: int) -> float:
+    """How many cores the threads are, by multiply-adds: two threads of one core give 1."""
+    return fma_probe(threads).rate() / fma_probe(1).rate()

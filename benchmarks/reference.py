@@ -1,0 +1,59 @@
+"""Results in float64, by numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def wide(array: Any) -> Any:
+    """The array in float64."""
+    return np.asarray(array).astype("float64")
+
+
+def activated(y: Any, activation: str) -> Any:
+    """y with "relu", "relu6" or nothing."""
+    return np.clip(y, 0.0, 6.0 if activation == "relu6" else None) if activation else y
+
+
+def convolution(x: Any, w: Any, b: Any, stride: int, pad: int, groups: int = 1, activation: str = "") -> Any:
+    """The convolution of (N, C, ...) with (O, C / groups, ...), any number of dimensions of space, plus a bias."""
+    rank = x.ndim - 2
+    x, w = np.pad(wide(x), [(0, 0)] * 2 + [(pad, pad)] * rank), wide(w)
+    space = [(n - k) // stride + 1 for n, k in zip(x.shape[2:], w.shape[2:])]
+    batch, filters = x.shape[0], w.shape[0]
+    y = np.zeros((batch, groups, filters // groups, int(np.prod(space))))
+    for tap in np.ndindex(*w.shape[2:]):
+        window = tuple(slice(k, k + stride * (n - 1) + 1, stride) for k, n in zip(tap, space))
+        seen = x[(slice(None), slice(None), *window)].reshape(batch, groups, x.shape[1] // groups, -1)
+        y += w[(slice(None), slice(None), *tap)].reshape(groups, filters // groups, -1) @ seen
+    y = y.reshape(batch, filters, *space)
+    return activated(y + wide(b).reshape(-1, *[1] * rank) if b is not None else y, activation)
+
+
+def pool(x: Any, kernel: int, stride: int, pad: int, kind: str) -> Any:
+    """max or avg over windows of NCHW; an average counts the padding."""
+    x = np.pad(wide(x), [(0, 0)] * 2 + [(pad, pad)] * 2, constant_values=-np.inf if kind == "max" else 0.0)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (kernel, kernel), axis=(2, 3))[:, :, ::stride, ::stride]
+    return windows.max(axis=(-2, -1)) if kind == "max" else windows.mean(axis=(-2, -1))
+
+
+def softmax(x: Any, axis: int = -1, log: bool = False) -> Any:
+    """softmax or its logarithm."""
+    shifted = wide(x) - np.max(x, axis=axis, keepdims=True)
+    total = np.exp(shifted).sum(axis=axis, keepdims=True)
+    return shifted - np.log(total) if log else np.exp(shifted) / total
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float = 1e-5) -> Any:
+    """Normalization of the last dimension."""
+    x = wide(x)
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon) * wide(gamma) + wide(beta)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    """softmax(q kᵀ / sqrt(d)) v."""
+    q, k, v = wide(q), wide(k), wide(v)
+    return softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5) @ v
