@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from tedsl.codegen.c.dialect import dialect_of
-from tedsl.codegen.c.emit import CFunction, c_function, emit_module
+from tedsl.codegen.c.emit import emit_module
+from tedsl.codegen.c.kernel import CFunction, c_function
 from tedsl.codegen.c.running.files import refuse_image
 from tedsl.codegen.c.running.program import Program, SourceCall
 from tedsl.codegen.c.text.header import header_text
+from tedsl.codegen.c.text.module_text import OwnFunction
 from tedsl.codegen.c.text.names import is_identifier
 from tedsl.codegen.calls.callees import ModuleCalls
 from tedsl.codegen.calls.check import check_calls
 from tedsl.codegen.calls.graph import BY_NAME, CallGraph
-from tedsl.codegen.kernels.abi import FIRST_ASSERTION, assertion_messages
+from tedsl.codegen.kernels import abi
+from tedsl.codegen.kernels.abi import assertion_messages, own_status
 from tedsl.codegen.kernels.fitting import check_fitting
 from tedsl.codegen.kernels.kernel import Kernel, make_kernel, with_calls
 from tedsl.errors import ArgumentError, LoweringError
@@ -45,7 +49,8 @@ class CBackend:
 def module_of(kernels: Sequence[Kernel], target: Target, calls: ModuleCalls | None = None, *, quick: bool = False) -> Module:
     """Returns the module of `kernels`, which are lowered for `target`. calls: those among them."""
     functions = [function for kernel in kernels for function in versions(kernel)]
-    source = emit_module(functions, dialect_of(target), () if calls is None else calls.callees)
+    called = {} if calls is None else {name: OwnFunction(_symbol(name), callee) for name, callee in calls.callees.items()}
+    source = emit_module(functions, dialect_of(target), called)
     program = Program(source, functions, target, quick)
     checked = {kernel.general.name: _call(kernel, program) for kernel in kernels}
     sources: dict[str, Callable[[], str]] = {
@@ -62,17 +67,20 @@ def versions(kernel: Kernel) -> list[CFunction]:
     general = c_function(name, kernel.general, kernel.signature, _statuses(kernel, kernel.general))
     if kernel.compact is None:
         return [general]
-    compact = c_function(name + COMPACT, kernel.compact, kernel.signature, _statuses(kernel, kernel.compact))
-    return [compact, general]
+    return [c_function(name + COMPACT, kernel.compact, kernel.signature, _statuses(kernel, kernel.compact)), general]
 
 
-def _statuses(kernel: Kernel, func: PrimFunc) -> dict[str, int]:
-    """Returns the status of each message of `func`, a version of `kernel`."""
-    messages = assertion_messages(func)
+def _statuses(kernel: Kernel, func: PrimFunc) -> Callable[[str], int]:
+    """Returns the function that gives the status of each message of `func`, a version of `kernel`."""
     if kernel.shared is not None:
-        return {message: kernel.shared.status(kernel.general.name, message) for message in messages}
-    before = FIRST_ASSERTION if func is kernel.general else FIRST_ASSERTION + len(assertion_messages(kernel.general))
-    return {message: before + k for k, message in enumerate(messages)}
+        return functools.partial(kernel.shared.status, kernel.general.name)
+    before = 0 if func is kernel.general else len(assertion_messages(kernel.general))
+    return lambda message: before + own_status(func)(message)
+
+
+def _symbol(name: str) -> str:
+    """Returns the name in C of a function that is called by `name`."""
+    return c_name(name.removesuffix(abi.COMPACT)) + (COMPACT if name.endswith(abi.COMPACT) else "")
 
 
 def _call(kernel: Kernel, program: Program) -> SourceCall:

@@ -77,13 +77,15 @@ class FunctionFacts:
     """Facts about a function that are collected before it is written.
 
     on_stack: the arrays on its stack; noalias: arrays of the user do not overlap; status: of a message of its assertions.
-    in_parallel: whether it is the body of a parallel loop. result: the pointer to the place of the number that it returns.
+    owner: the function of the program. in_parallel: whether it is the body of a parallel loop. result: the pointer to the place
+    of the number that it returns.
     """
 
     name: str
     on_stack: frozenset[Allocate]
     noalias: bool
     status: Callable[[str], int]
+    owner: str = ""
     in_parallel: bool = False
     result: str = ""
 

@@ -51,6 +51,7 @@ class Callee:
 class ModuleCalls:
     """The calls among the functions of a module.
 
+    callees: the functions that are called, by name; their versions for compact arrays by that name with COMPACT behind it.
     connected: those that call others or are called. python: those that may call Python, directly or through others.
     """
 
@@ -81,6 +82,8 @@ def module_calls(graph: CallGraph, messages: Messages,
                 general = replace(general, symbol=general.symbol + BODY)
                 compact = None if compact is None else replace(compact, symbol=compact.symbol + BODY)
             callees[func.name] = Callee(signature, func, general, compact, takes_frame)
+            if compact is not None:
+                callees[func.name + COMPACT] = Callee(signature, func, compact, None, takes_frame)
     return ModuleCalls(callees, frozenset(graph.connected()), frozenset(python), messages)
 
 

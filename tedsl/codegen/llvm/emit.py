@@ -14,13 +14,12 @@ from tedsl.codegen.llvm import deep, expr, frame, loads_stores, stmt, streaming
 from tedsl.codegen.llvm.debug.lines import PrintedLoops
 from tedsl.codegen.llvm.debug.table import LineTable
 from tedsl.codegen.llvm.effort import needs_vectorizer
-from tedsl.codegen.llvm.emitter import BufferInfo, Emitter, FunctionFacts, ModuleText, Tables
+from tedsl.codegen.llvm.emitter import Emitter, FunctionFacts, ModuleText, Tables
 from tedsl.codegen.llvm.indices import division, rules
 from tedsl.codegen.llvm.indices import forms as ix
-from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN
 from tedsl.codegen.llvm.outlined.parts import loops_of_long
 from tedsl.codegen.llvm.outside import callbacks
-from tedsl.codegen.llvm.types import argument_type, global_name
+from tedsl.codegen.llvm.types import global_name
 from tedsl.codegen.llvm.values import call, vector
 from tedsl.codegen.llvm.values.convert import emit_cast
 from tedsl.ir import expr as ir
@@ -83,7 +82,7 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
                           bool(func.attrs.get("tir.noalias")), status, owner=name, result=result_of(func),
                           takes_frame=takes_frame, loops=loops_of_long(func.body) if needs_vectorizer(func) else {})
     out = Emitter(module, facts)
-    parameters = _bind_arguments(func, out)
+    parameters = frame.bind_arguments(func, out)
     if takes_frame:
         module.functions.append(callbacks.with_own_frame(out, symbol, parameters))
         out.scope.data[frame.ERROR] = text = "%" + out.fresh("error")
@@ -94,34 +93,3 @@ def _emit_kernel(func: PrimFunc, module: ModuleText, calls: ModuleCalls) -> str:
     out.statement(func.body)
     frame.emit_return(out, None)
     return out.text(f"define i32 {global_name(out.function.name)}({', '.join(parameters)}) {module.attributes}")
-
-
-def _bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
-    """Declares the kernel's arguments to `out` and returns their text for the header of the function."""
-    pointers = {b.data for b in func.buffers}
-    sizes = {dim for b in func.buffers for dim in b.shape}
-    parameters = []
-    for var in abi.kernel_arguments(func):
-        text = "%" + out.fresh(var.name)
-        if var in pointers:
-            out.scope.buffers[var] = BufferInfo(text, 0, 0)  # arrays of the user: numpy aligns to 16
-            parameters.append(f"ptr {'noalias ' if out.function.noalias else ''}{text}")
-            continue
-        parameters.append(f"{argument_type(var.dtype)} {text}")
-        _bind_scalar(out, var, text, var in sizes)
-    if out.function.result is not None:
-        out.scope.data[frame.RESULT] = text = "%" + out.fresh("result")
-        parameters.append(f"ptr noalias {text}")
-    return parameters
-
-
-def _bind_scalar(out: Emitter, var: ir.Var, text: str, is_size: bool) -> None:
-    d = var.dtype
-    if d.is_bool:
-        out.scope.data[var] = out.here(f"trunc i64 {text} to i1")
-    elif d.is_float or d.is_handle or (d.is_uint and d.bits == 64):
-        out.scope.data[var] = text
-    else:
-        assert d.min_value is not None and d.max_value is not None
-        low = 0 if is_size or isinstance(var, ir.SizeVar) else max(d.min_value, INT64_MIN)
-        out.scope.index[var] = ix.atom_index(out.atom(text, 0, low, min(d.max_value, INT64_MAX)))

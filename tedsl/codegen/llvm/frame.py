@@ -1,4 +1,4 @@
-"""The frame of a function: its arrays on the stack, its workspaces, and how it is left with a status.
+"""The frame of a function: its arguments, its arrays on the stack, its workspaces, and how it is left with a status.
 
 Small arrays live on the stack, in registers if their indices are constants; the rest in workspaces of the thread's pool.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from tedsl.codegen.kernels import abi
 from tedsl.codegen.llvm.emitter import BufferInfo, Emitter
-from tedsl.codegen.llvm.indices.forms import INT64_MAX, Index
+from tedsl.codegen.llvm.indices.forms import INT64_MAX, INT64_MIN, Index, atom_index
 from tedsl.codegen.llvm.types import argument_type, memory_type, register_type
 from tedsl.codegen.llvm.values.convert import convert
 from tedsl.ir.dtype import FLOAT32, HANDLE, DType
-from tedsl.ir.expr import Add, Cast, Expr, IntImm, Mul, Sub, Var
+from tedsl.ir.expr import Add, Cast, Expr, IntImm, Mul, SizeVar, Sub, Var
+from tedsl.ir.func import PrimFunc
 from tedsl.ir.stmt import Allocate
 
 RESULT = Var("result", HANDLE)  # where the function stores the number that it returns; absent if it returns nothing
@@ -104,6 +105,39 @@ def _in_doubles(out: Emitter, e: Expr) -> str:
 
 
 _DOUBLE: dict[type, str] = {Add: "fadd", Sub: "fsub", Mul: "fmul"}
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+def bind_arguments(func: PrimFunc, out: Emitter) -> list[str]:
+    """Declares the kernel's arguments to `out` and returns their text for the header of the function."""
+    pointers = {b.data for b in func.buffers}
+    sizes = {dim for b in func.buffers for dim in b.shape}
+    parameters = []
+    for var in abi.kernel_arguments(func):
+        text = "%" + out.fresh(var.name)
+        if var in pointers:
+            out.scope.buffers[var] = BufferInfo(text, 0, 0)  # arrays of the user: numpy aligns to 16
+            parameters.append(f"ptr {'noalias ' if out.function.noalias else ''}{text}")
+            continue
+        parameters.append(f"{argument_type(var.dtype)} {text}")
+        _bind_scalar(out, var, text, var in sizes)
+    if out.function.result is not None:
+        out.scope.data[RESULT] = text = "%" + out.fresh("result")
+        parameters.append(f"ptr noalias {text}")
+    return parameters
+
+
+def _bind_scalar(out: Emitter, var: Var, text: str, is_size: bool) -> None:
+    d = var.dtype
+    if d.is_bool:
+        out.scope.data[var] = out.here(f"trunc i64 {text} to i1")
+    elif d.is_float or d.is_handle or (d.is_uint and d.bits == 64):
+        out.scope.data[var] = text
+    else:
+        assert d.min_value is not None and d.max_value is not None
+        low = 0 if is_size or isinstance(var, SizeVar) else max(d.min_value, INT64_MIN)
+        out.scope.index[var] = atom_index(out.atom(text, 0, low, min(d.max_value, INT64_MAX)))
 
 
 # --- leaving -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import pytest
 import tedsl
 from tedsl import te, tir
 from tedsl.errors import ArgumentError, LoweringError
-from tests.codegen.calls.modules import both, written
+from tests.codegen.c.compilers import needs_cplusplus, read_as_cplusplus
+from tests.codegen.calls.modules import both, built, written
 from tests.refusing import refused
 
 n, m, k, p, q = (te.var(name) for name in "nmkpq")
@@ -38,10 +39,10 @@ def test_arrays_bind_the_shapes_of_the_function():
 
 
 def test_what_does_not_fit_at_run_time_is_an_argument_error_in_the_words_of_a_call():
-    module = tedsl.build([calling(A, B, 7), ADD])
     b = np.zeros(4, "float32")
-    refused(lambda: module["f"](np.ones(3, "float32"), b), "f: add: argument 2 (Y) has shape (q,), it needs (n,) with "
-            "n = p from dimension 0 of X, that is (p,)", error=ArgumentError)
+    for module in built([calling(A, B, 7), ADD]):
+        refused(lambda f=module["f"]: f(np.ones(3, "float32"), b), "f: add: argument 2 (Y) has shape (q,), it needs (n,) with "
+                "n = p from dimension 0 of X, that is (p,)", error=ArgumentError)
     assert not b.any()
 
 
@@ -59,7 +60,9 @@ def test_what_does_not_fit_by_constants_is_refused_when_it_is_built():
                         ((A, B, 2.5), "add: argument 3 (k) is 2.5 of float32, it needs a number of int32"),
                         ((A, B.access_ptr("r"), 7), "add: argument 2 (Y) is an output, and the call passes it to be read only"),
                         ((A, B, tir.const(2**40, "int64")), "add: argument 3 (k) is 1099511627776, which does not fit int32")]:
-        refused(lambda args=args: tedsl.build([calling(*args, buffers=(A, B, ints, square)), ADD]), words, error=LoweringError)
+        f = calling(*args, buffers=(A, B, ints, square))
+        for target in ("llvm", "c"):
+            refused(lambda f=f, target=target: tedsl.build([f, ADD], target=target), words, error=LoweringError)
 
 
 def test_the_value_has_the_dtype_of_the_function():
@@ -70,15 +73,14 @@ def test_the_value_has_the_dtype_of_the_function():
 
 def test_overlap_is_found_at_run_time():
     parts = written("f", lambda ib, a: ib.emit(tir.call_packed("add", _part(0, m), _part(k, m), 1)), A, scalars=(k, m))
-    module = tedsl.build([parts, ADD])
-    a = np.arange(6, dtype="float32")
-    module["f"](a, 3, 3)
-    assert a.tolist() == [0, 1, 2, 1, 2, 3]
-    refused(lambda: tedsl.build([calling(A, A, 7, buffers=(A,)), ADD])(a), "f: add: argument 2 (Y) is an output and overlaps "
-            "argument 1 (X)", error=ArgumentError)
-    refused(lambda: module["f"](a, 2, 3), "f: add: argument 2 (Y) is an output and overlaps argument 1 (X)",
-            error=ArgumentError)
-    refused(lambda: module["f"](a, 3, -1), error=ArgumentError)
+    words = "f: add: argument 2 (Y) is an output and overlaps argument 1 (X)"
+    for module, same in zip(built([parts, ADD]), built([calling(A, A, 7, buffers=(A,)), ADD])):
+        a, f = np.arange(6, dtype="float32"), module["f"]
+        f(a, 3, 3)
+        assert a.tolist() == [0, 1, 2, 1, 2, 3]
+        refused(lambda f=same["f"], a=a: f(a), words, error=ArgumentError)
+        refused(lambda f=f, a=a: f(a, 2, 3), words, error=ArgumentError)
+        refused(lambda f=f, a=a: f(a, 3, -1), error=ArgumentError)
 
 
 def _part(first, count):
@@ -119,7 +121,7 @@ def test_the_compact_version_is_called_where_arrays_are_compact():
     text = tedsl.build([f, COPY]).get_source()
     assert text.count("call i32 @copied.compact.kernel") == 1 and "call i32 @copied.kernel" not in text
     checks = text[text.index("define internal i32 @f.kernel.call0("):]
-    assert "br i1" not in checks[:checks.index("}")]  # constants decide all of them
+    assert checks[:checks.index("}")].count("br i1") == 1  # by the status of the call: constants decide all of the checks
     both([f, COPY], np.ones((8, 4), "float32"), np.zeros((8, 4), "float32"))
 
 
@@ -135,10 +137,10 @@ def test_the_strides_of_an_empty_array_do_not_matter():
     every = [te.var(name) for name in "abcd"]
     given = tir.decl_buffer(every[:2], "float32", "W", strides=every[2:])
     f = written("f", lambda ib, w: ib.emit(tir.call_packed("copied", given, given)), given).with_attr("tir.noalias", False)
-    module = tedsl.build([f, COPY.with_attr("tir.noalias", False)])
-    module["f"](np.lib.stride_tricks.as_strided(np.zeros(9, "float32"), (3, 0), (4, 4)))
-    with pytest.raises(ArgumentError):
-        module["copied"](*[np.lib.stride_tricks.as_strided(np.zeros(9, "float32"), (3, 3), (4, 4))] * 2)
+    for module in built([f, COPY.with_attr("tir.noalias", False)]):
+        module["f"](np.lib.stride_tricks.as_strided(np.zeros(9, "float32"), (3, 0), (4, 4)))
+        with pytest.raises(ArgumentError):
+            module["copied"](*[np.lib.stride_tricks.as_strided(np.zeros(9, "float32"), (3, 3), (4, 4))] * 2)
 
 
 def test_a_function_of_compact_arrays_refuses_others():
@@ -149,9 +151,19 @@ def test_a_function_of_compact_arrays_refuses_others():
             error=LoweringError)
 
 
-def test_code_in_c_calls_by_pointers_alone():
-    refused(lambda: tedsl.build([calling(A, B, 7), ADD], target="c"), "call_packed of 'add', a function of the module, checks "
-            "arrays, which code in C does not do", "hint: pass pointers and numbers: tir.call_extern", error=LoweringError)
+@needs_cplusplus
+@pytest.mark.parametrize("arrays", ["compact", "strided"])
+def test_the_checks_in_c_are_c_plus_plus_too(arrays):
+    strided = tir.decl_buffer((p, q), "float32", "W", strides=(te.var("r"), te.var("c")))
+    first, other = (strided, tir.decl_buffer((p, q), "float32", "V")) if arrays == "strided" else (A, B)
+    call = tir.call_packed("copied", first, other) if arrays == "strided" else tir.call_packed("add", first, other, 7)
+    f = written("f", lambda ib, *_: ib.emit(call), first, other)
+    assert not read_as_cplusplus(tedsl.build([f, COPY, ADD], target="c").get_source())
+
+
+def test_python_functions_are_refused_in_c():
+    refused(lambda: tedsl.build([calling(A, B, 7)], target="c"), "call_packed of 'add' is a call of a Python function, which "
+            "code in C cannot do", "or build the function of that name into the same module", error=LoweringError)
 
 
 def test_tvms_name_of_the_call_is_known():
@@ -172,9 +184,10 @@ def test_a_function_of_the_module_goes_before_a_python_function():
 def test_a_failure_inside_is_the_callers():
     sets = written("sets", lambda ib, x: x.__setitem__(k, 1.0), X, scalars=(k,))
     f = written("f", lambda ib, a: ib.emit(tir.call_packed("sets", A, 5)), A)
-    refused(lambda: tedsl.build([f, sets])(np.zeros(3, "float32")),
-            "f: in sets: the store to X[k] leaves its memory: X has the indices 0 to n - 1 and the index is k",
-            error=ArgumentError)
+    for module in built([f, sets]):
+        refused(lambda f=module["f"]: f(np.zeros(3, "float32")),
+                "f: in sets: the store to X[k] leaves its memory: X has the indices 0 to n - 1 and the index is k",
+                error=ArgumentError)
 
 
 def test_exceptions_pass_from_functions_that_call_python():
@@ -205,8 +218,9 @@ def test_numbers_are_converted_where_they_fit(given, wanted, value, fits):
     if fits:
         assert both([outer, inner], value) == (value,)
     else:
-        refused(lambda: tedsl.build([outer, inner])(value), f"outer: inner: argument 1 (x) is y, which does not fit {wanted}",
-                error=ArgumentError)
+        for module in built([outer, inner]):
+            refused(lambda f=module["outer"]: f(value), f"outer: inner: argument 1 (x) is y, which does not fit {wanted}",
+                    error=ArgumentError)
 
 
 def test_a_size_is_at_least_zero():
@@ -214,8 +228,9 @@ def test_a_size_is_at_least_zero():
     inner = written("inner", lambda ib: ib.emit(tir.ret(size)), scalars=(size,))
     outer = written("outer", lambda ib: ib.emit(tir.ret(tir.call_packed("inner", k))), scalars=(k,))
     assert both([outer, inner], 3) == (3,)
-    refused(lambda: tedsl.build([outer, inner])(-1), "outer: inner: argument 1 (size) is k, and a size is at least 0",
-            error=ArgumentError)
+    for module in built([outer, inner]):
+        refused(lambda f=module["outer"]: f(-1), "outer: inner: argument 1 (size) is k, and a size is at least 0",
+                error=ArgumentError)
 
 
 def test_a_schedule_calls_a_function_beside_it():

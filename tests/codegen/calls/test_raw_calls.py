@@ -183,7 +183,8 @@ def test_a_function_of_the_module_goes_before_one_of_c():
     v = te.var("v", "float32")
     cbrtf = written("cbrtf", lambda ib: ib.emit(tir.ret(v + 1.0)), scalars=(v,))
     f = written("f", lambda ib, a: a.__setitem__(0, tir.call_pure_extern("float32", "cbrtf", a[0])), A)
-    assert both([f, cbrtf], np.array([8], "float32"))[1][0] == 9
+    assert both([f, cbrtf], np.array([8], "float32"), targets=["llvm"])[1][0] == 9
+    refused(lambda: tedsl.build([f, cbrtf], target="c"), "a function in C cannot be named 'cbrtf'", error=ArgumentError)
     assert tedsl.build(f).get_source().count("cbrtf") > 0  # alone, it calls the function of C
 
 
@@ -192,14 +193,16 @@ def test_a_function_that_has_the_name_of_what_it_wraps_calls_that():
     v = te.var("v", "float32")
     cbrtf = written("cbrtf", lambda ib: ib.emit(tir.ret(tir.call_extern("float32", "cbrtf", v) + 1.0)), scalars=(v,))
     f = written("f", lambda ib, a: a.__setitem__(0, tir.call_extern("float32", "cbrtf", a[0])), A)
-    assert both([cbrtf], 8.0) == (3.0,) and both([f, cbrtf], np.array([27], "float32"))[1][0] == 4
+    llvm = ["llvm"]  # in C, a function that is called by its own name is the function itself
+    assert both([cbrtf], 8.0, targets=llvm) == (3.0,)
+    assert both([f, cbrtf], np.array([27], "float32"), targets=llvm)[1][0] == 4
     again = written("again", lambda ib: ib.emit(tir.ret(tir.call_extern("int32", "again", "text"))))
     refused(lambda: tedsl.build(again, target="c"), "again calls a function of its own name, and in C that is itself",
             error=LoweringError)
     tedsl.register_func("test.wraps", lambda x: 2 * x, override=True)
     wraps = written("test.wraps", lambda ib: ib.emit(tir.ret(tir.call_packed("test.wraps", k) + 1)), scalars=(k,))
     g = written("g", lambda ib: ib.emit(tir.ret(tir.call_packed("test.wraps", k) + 1)), scalars=(k,))
-    assert both([wraps], 5) == (11,) and both([g, wraps], 5) == (12,)
+    assert both([wraps], 5, targets=llvm) == (11,) and both([g, wraps], 5, targets=llvm) == (12,)
 
 
 def test_a_module_from_a_file_calls_too(tmp_path):

@@ -5,11 +5,10 @@ import random
 import numpy as np
 import pytest
 
-import tedsl
 from tedsl import te, tir
 from tedsl.errors import ArgumentError
 from tedsl.ir.evaluate import evaluate
-from tests.codegen.calls.modules import written
+from tests.codegen.calls.modules import built, written
 
 N, M, K = te.var("n"), te.var("m"), te.var("k")
 DIMS = [N, M, N + 1, 2 * N, N + M, tir.const(4), M - 1]
@@ -58,9 +57,9 @@ def test_a_call_between_functions_is_checked_as_one_from_python(seed):
                               strides=[te.var(f"t{b}{d}") for d in range(len(x.shape))]) for b, x in enumerate(buffers)]
     number = te.var("number")
     outer = written("f", lambda ib, *_: ib.emit(tir.ret(tir.call_packed("g", *passed, number))), *passed, scalars=(number,))
-    module = tedsl.build([outer.with_attr("tir.noalias", False), written("g", inner, *buffers, scalars=(K,))])
+    modules = built([outer.with_attr("tir.noalias", False), written("g", inner, *buffers, scalars=(K,))])
     for _ in range(30):
         values = {N: draw.randint(0, 4), M: draw.randint(1, 4)}
         arrays = [random_array(draw, buffer, values) for buffer in buffers]
-        found = answer(module["f"], *arrays, 7)
-        assert found in (answer(module["g"], *arrays, 7), "refused by f itself")
+        found = {answer(module["f"], *arrays, 7) for module in modules}
+        assert found <= {answer(modules[0]["g"], *arrays, 7), "refused by f itself"} and len(found) == 1

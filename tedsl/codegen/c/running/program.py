@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from tedsl.codegen.c.emit import CFunction
+from tedsl.codegen.c.kernel import CFunction
 from tedsl.codegen.c.running.compiler import Compiler, compiler_for, machine_options
 from tedsl.codegen.llvm.linking import jit
 from tedsl.errors import TedslError, entry

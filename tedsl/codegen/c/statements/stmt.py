@@ -9,7 +9,7 @@ from tedsl.codegen.c.statements.comments import stage_of
 from tedsl.codegen.c.statements.frame import emit_allocate, emit_return
 from tedsl.codegen.c.statements.loops import counted
 from tedsl.codegen.c.statements.parallel import emit_parallel
-from tedsl.codegen.c.text.piece import Piece
+from tedsl.codegen.c.text.piece import UNARY, Piece
 from tedsl.codegen.c.values.convert import to_memory
 from tedsl.codegen.c.values.expr import FALSE, TRUE, bind
 from tedsl.codegen.c.values.gcc_vectors import store_as_vector
@@ -81,7 +81,7 @@ def emit_evaluate(out: Emitter, s: Evaluate) -> None:
         return
     piece = out.value(e)
     if piece.depth:  # else it is a temporary already
-        out.line(f"{piece.text};" if e.dtype.code == "void" or piece.rank < 10 else f"(void){piece.text};")
+        out.line(f"{piece.text};" if e.dtype.code == "void" else f"(void){piece.at(UNARY)};")
 
 
 # --- loops ------------------------------------------------------------------------------------------------------------

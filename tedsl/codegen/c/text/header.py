@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tedsl.codegen.c.emit import CFunction, prototype
+from tedsl.codegen.c.kernel import CFunction, prototype
 from tedsl.codegen.c.text.module_text import LAUNCHER
 
 

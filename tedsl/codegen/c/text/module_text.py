@@ -8,24 +8,32 @@ from dataclasses import dataclass, field
 
 from tedsl.codegen.c.dialect import Dialect
 from tedsl.codegen.c.prelude.table import helper_name, helper_text
+from tedsl.codegen.calls.callees import Callee
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import DType
-from tedsl.runtime.signature import Signature
 
 _CALLED = re.compile(r"\btedsl_\w+")
+
+
+@dataclass(frozen=True)
+class OwnFunction:
+    """A function of the module that others of it call: its name in C, and what a call of it needs."""
+
+    symbol: str
+    callee: Callee
 
 
 @dataclass
 class ModuleText:
     """Helper functions, declarations and types that the functions of a module share; each is written once.
 
-    imported: C code of pragmas, as it is.
+    imported: C code of pragmas, as it is. callees: the functions of the module that others of it call, by name.
     """
 
     dialect: Dialect
     helpers: dict[str, str] = field(default_factory=dict)  # name → definition, those that are called first
     prototypes: dict[str, str] = field(default_factory=dict)  # of C functions of others
-    callees: Mapping[str, Signature] = field(default_factory=dict)  # functions of the module that others of it call
+    callees: Mapping[str, OwnFunction] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)  # vector types
     functions: dict[str, str] = field(default_factory=dict)  # bodies of loops and kernels, those that are called first
     imported: dict[str, None] = field(default_factory=dict)

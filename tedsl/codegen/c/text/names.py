@@ -12,7 +12,9 @@ not_eq nullptr operator or or_eq override private protected public reinterpret_c
 this thread_local throw true try typeid typename using virtual wchar_t xor xor_eq near far NAN INFINITY I
 errno malloc free memcpy main abs env begin end lane"""
 _MATH = """acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf exp exp10 exp2 fabs floor fma fmod hypot ldexp log
-log10 log1p log2 nearbyint nextafter pow rint round sin sinh sqrt tan tanh trunc j0 j1 jn y0 y1 yn gamma lgamma tgamma"""
+log10 log1p log2 nearbyint nextafter pow rint round sin sinh sqrt tan tanh trunc j0 j1 jn y0 y1 yn gamma lgamma tgamma cbrt
+drem expm1 fdim fmax fmin frexp ilogb llrint llround logb lrint lround modf nan nexttoward pow10 remainder remquo scalb scalbln
+scalbn significand sincos"""
 RESERVED = frozenset(_WORDS.split()) | frozenset(name + end for name in _MATH.split() for end in ("", "f", "l"))
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Types and macros of stdint.h, stddef.h, float.h and math.h, and what gcc defines for every file.

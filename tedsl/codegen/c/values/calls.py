@@ -9,9 +9,10 @@ from tedsl.codegen.c.text.piece import BITS, EQUALITY, ORDER, UNARY, Piece, call
 from tedsl.codegen.c.text.types import float_text, integer_text
 from tedsl.codegen.c.values.convert import convert
 from tedsl.codegen.c.values.expr import FALSE, TRUE, arithmetic, emit_choice, rounded
-from tedsl.codegen.c.values.foreign import emit_extern, refuse_llvm, refuse_packed
+from tedsl.codegen.c.values.foreign import refuse_llvm
 from tedsl.codegen.c.values.math import emit_math
 from tedsl.codegen.c.values.memory import emit_access_ptr, emit_address_of
+from tedsl.codegen.c.values.own import emit_by_name, emit_packed
 from tedsl.codegen.c.values.reinterpret import emit_reinterpret
 from tedsl.errors import LoweringError
 from tedsl.ir.dtype import FLOAT64, dtype
@@ -161,7 +162,7 @@ CALLS: dict[str, Callable[[Emitter, Call], Emission]] = {
     "clz": emit_count, "fabs": emit_fabs, "ldexp": emit_ldexp, "nextafter": emit_nextafter, "fma": emit_fma,
     "likely": emit_likely, "if_then_else": emit_if_then_else, "reinterpret": emit_reinterpret,
     "address_of": emit_address_of, "tvm_access_ptr": emit_access_ptr,
-    "call_llvm_pure_intrin": refuse_llvm, "call_llvm_intrin": refuse_llvm, "call_packed": refuse_packed,
-    "call_pure_extern": emit_extern, "call_extern": emit_extern,
+    "call_llvm_pure_intrin": refuse_llvm, "call_llvm_intrin": refuse_llvm, "call_packed": emit_packed,
+    "call_pure_extern": emit_by_name, "call_extern": emit_by_name,
     "tvm_storage_sync": emit_nothing, "prefetch": emit_nothing,
 }

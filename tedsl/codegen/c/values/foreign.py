@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 
 from tedsl.codegen.c.emitter import Emission, Emitter
-from tedsl.codegen.c.text.piece import Piece, call, cast
+from tedsl.codegen.c.text.piece import Piece, call
 from tedsl.codegen.c.text.types import value_type
-from tedsl.codegen.c.values.convert import convert
 from tedsl.errors import LoweringError
 from tedsl.ir.calls.signatures import misfit
-from tedsl.ir.dtype import INT64, VOID, DType
+from tedsl.ir.dtype import VOID, DType
 from tedsl.ir.expr import Call, StringImm
 from tedsl.ir.functions import C_MATH
 from tedsl.ir.ops import CALL_EXTERN, Op
-from tedsl.runtime.raw_form import travelling_type
-from tedsl.runtime.signature import Signature
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -23,8 +20,6 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def emit_extern(out: Emitter, e: Call) -> Emission:
     """Emits a C function: as the operator of the language that has its name, else by its name, which is declared."""
     name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
-    if name in out.module.callees:
-        return (yield from _emit_callee(out, e, name, out.module.callees[name]))
     op = C_MATH.get(name)
     if op is not None and len(e.args) == 1 + (Op.get(f"tir.{op}").arity or 0) and e.args[1].dtype is e.dtype:
         same = Call(e.dtype, Op.get(f"tir.{op}"), e.args[1:])
@@ -50,31 +45,6 @@ def emit_extern(out: Emitter, e: Call) -> Emission:
     return call(name, *args, reads=e.op is CALL_EXTERN and e.dtype is not VOID)
 
 
-def _emit_callee(out: Emitter, e: Call, name: str, called: Signature) -> Emission:
-    """Emits a function of the same module; its failure is that of its caller. Returns its number, or 0."""
-    args = []
-    for arg in e.args[1:]:
-        args.append((yield arg, False))
-    number = Piece("0")
-    if called.result is not None:
-        place = out.names.fresh("number")
-        out.line(f"{travelling_type(called.result)} {place};")
-        args.append(Piece(f"&{place}"))
-        number = Piece(place, depth=1)
-        if e.dtype.element is called.result:
-            number = convert(out, number, INT64, called.result) if called.result.is_bool else narrowed_number(number, e.dtype)
-    status = out.names.fresh("status")
-    out.line(f"const int32_t {status} = {call(name, *args).text};")
-    with out.block(f"if ({status} != 0)"):
-        out.leave(status)
-    return number
-
-
-def narrowed_number(number: Piece, d: DType) -> Piece:
-    """Returns a number that travelled wide as data of dtype `d`."""
-    return number if d.is_float or d.bits == 64 else cast(value_type(d), number)
-
-
 def _type(d: DType, name: str) -> str:
     if d.is_float and d.bits == 16:
         raise LoweringError(f"the C function {name} cannot take or return {d}", hint="cast to float32 or float64")
@@ -96,11 +66,9 @@ def refuse_llvm(out: Emitter, e: Call) -> Emission:
 
 def refuse_packed(out: Emitter, e: Call) -> Emission:
     name = e.args[0].value if isinstance(e.args[0], StringImm) else str(e.args[0])
-    if name in out.module.callees:
-        raise LoweringError(f"call_packed of {name!r}, a function of the module, checks arrays, which code in C does not do",
-                            hint=f"pass pointers and numbers: tir.call_extern('int32', {name!r}, A.access_ptr('rw'), n)")
     what = "checks of accesses call back into Python" if name.startswith("tedsl.checked.") else \
         f"call_packed of {name!r} is a call of a Python function"
     raise LoweringError(f"{what}, which code in C cannot do",
-                        hint='build for target "llvm", or call a C function: tir.call_extern')
+                        hint='build for target "llvm", call a C function, tir.call_extern, or build the function of that name '
+                             "into the same module")
     yield

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tedsl.codegen.c.emitter import Emission, Emitter
-from tedsl.codegen.c.text.piece import Piece, call
-from tedsl.codegen.c.text.types import memory_type, suffix
+from tedsl.codegen.c.text.piece import Piece, call, cast
+from tedsl.codegen.c.text.types import memory_type, suffix, value_type
 from tedsl.codegen.c.values.convert import from_memory, to_memory
 from tedsl.codegen.c.values.lanes import array_of
 from tedsl.errors import LoweringError
@@ -16,6 +16,8 @@ def emit_reinterpret(out: Emitter, e: Call) -> Emission:
     source, target = e.args[0].dtype, e.dtype
     if source.bits * source.lanes != target.bits * target.lanes or source.is_bool or target.is_bool:
         raise LoweringError(f"reinterpret of {source} as {target}: both need the same number of bits, and bool has no bits")
+    if source.is_handle and target.is_integer and target.lanes == 1:
+        return cast(value_type(target), cast("uintptr_t", (yield e.args[0], False)))
     if source.lanes != target.lanes:
         return (yield from _through_memory(out, e))
     value = to_memory(out, (yield e.args[0], False), source)

@@ -11,8 +11,9 @@ run the kernel: one 64-bit slot for each argument.
 
 from __future__ import annotations
 
+from tedsl.codegen.kernels.checks import Words
 from tedsl.codegen.kernels.symbol import KernelSymbol
-from tedsl.codegen.llvm.entry.checks import Checks, Words
+from tedsl.codegen.llvm.entry.checks import EntryChecks
 from tedsl.codegen.llvm.entry.disjoint import MOST_PAIRS, SYMBOL
 from tedsl.codegen.llvm.entry.symbol import QUICK
 from tedsl.codegen.llvm.types import argument_type, global_name
@@ -68,7 +69,7 @@ def entry_source(sig: Signature, general: KernelSymbol, compact: KernelSymbol | 
     return NumpyEntry(sig, general, compact, layout, release).text()
 
 
-class NumpyEntry(Checks):
+class NumpyEntry(EntryChecks):
     """Emits one entry point. What is required in a block is tested at its end: where that fails, the call goes to the checked
     call in Python.
 
@@ -115,8 +116,8 @@ class NumpyEntry(Checks):
 
     # --- blocks ---
 
-    def require(self, instruction: str, problem: Words | None = None) -> None:
-        self.conditions.append(self.assign(instruction))
+    def require(self, condition: str, problem: Words | None = None) -> None:
+        self.conditions.append(condition)
 
     def next_block(self, label: str) -> None:
         """Ends the block: continues at `label` if all conditions collected in it hold, else goes to Python."""
@@ -134,7 +135,7 @@ class NumpyEntry(Checks):
         for place, address in enumerate(addresses):
             slot = self.assign(f"getelementptr ptr, ptr {table}, i64 {place}")
             self.lines.append(f"  store ptr {address}, ptr {slot}, align 8")
-        self.require(f"call i1 {SYMBOL}(ptr {table}, i64 {len(outputs)}, i64 {len(bounds)})")
+        self.require(self.assign(f"call i1 {SYMBOL}(ptr {table}, i64 {len(outputs)}, i64 {len(bounds)})"))
 
     # --- the function, top to bottom ---
 
@@ -145,8 +146,8 @@ class NumpyEntry(Checks):
             self.overflow = self.assign("alloca i32, align 4")
         if self.sig.result is not None:
             self.lines.append("  %result = alloca i64, align 8")
-        self.require(f"icmp eq i64 %count, {len(self.sig.params)}")
-        self.require("icmp eq ptr %names, null")  # arguments by name: refused in words
+        self.require(self.assign(f"icmp eq i64 %count, {len(self.sig.params)}"))
+        self.require(self.assign("icmp eq ptr %names, null"))  # arguments by name: refused in words
         self.next_block("objects")
         self.check_types()
         self.next_block("fields")
@@ -167,10 +168,11 @@ class NumpyEntry(Checks):
             type_ = self.field(obj, self.layout.type, "ptr")
             if isinstance(param, ScalarParam):
                 wanted = "float" if param.dtype.is_float else "int"
-                self.require(f"icmp eq ptr {type_}, {self.type_address(wanted)}")
+                self.require(self.assign(f"icmp eq ptr {type_}, {self.type_address(wanted)}"))
                 continue
             self.arrays[k] = array = self.assign(f"load ptr, ptr {self.array_place(obj, type_, slot)}")
-            self.require(f"icmp eq ptr {self.field(array, self.layout.type, 'ptr')}, {self.type_address('ndarray')}")
+            of = self.field(array, self.layout.type, "ptr")
+            self.require(self.assign(f"icmp eq ptr {of}, {self.type_address('ndarray')}"))
 
     def check_fields(self) -> None:
         """Requires the rank, dtype and flags of each array.
@@ -178,13 +180,13 @@ class NumpyEntry(Checks):
         """
         for k, param in self.sig.tensors():
             array = self.arrays[k]
-            self.require(f"icmp eq i32 {self.field(array, self.layout.ndim, 'i32')}, {len(param.shape)}")
+            self.require(self.assign(f"icmp eq i32 {self.field(array, self.layout.ndim, 'i32')}, {len(param.shape)}"))
             descr = self.field(array, self.layout.descr, "ptr")
-            self.require(f"icmp ne i8 {self.field(descr, self.layout.byteorder, 'i8')}, {ord('>')}")
+            self.require(self.assign(f"icmp ne i8 {self.field(descr, self.layout.byteorder, 'i8')}, {ord('>')}"))
             self.check_number(self.field(descr, self.layout.number, "i32"), param)
             self.flags[k] = flags = self.field(array, self.layout.flags, "i32")
             mask = ALIGNED | (WRITEABLE if param.written else 0) | (C_CONTIGUOUS if param.written or not param.strides else 0)
-            self.require(f"icmp eq i32 {self.assign(f'and i32 {flags}, {mask}')}, {mask}")
+            self.require(self.assign(f"icmp eq i32 {self.assign(f'and i32 {flags}, {mask}')}, {mask}"))
 
     def check_number(self, number: str, param: TensorParam) -> None:
         tests = [self.assign(f"icmp eq i32 {number}, {n}") for n in NUMBERS[str(param.dtype)]]
@@ -203,7 +205,7 @@ class NumpyEntry(Checks):
         if dtype.is_float:
             return self.float_scalar(obj, binding)
         value = self.assign(f"call i64 @PyLong_AsLongLongAndOverflow(ptr {obj}, ptr {self.overflow})")
-        self.require(f"icmp eq i32 {self.assign(f'load i32, ptr {self.overflow}')}, 0")
+        self.require(self.assign(f"icmp eq i32 {self.assign(f'load i32, ptr {self.overflow}')}, 0"))
         self.require_fit(binding.var, value, str, str)
         return self.assign(f"inttoptr i64 {value} to ptr") if dtype.is_handle else value
 
@@ -224,7 +226,7 @@ class NumpyEntry(Checks):
             value = self.field(base, 8 * d, "i64")
             size = param.dtype.bytes
             if size > 1:
-                self.require(f"icmp eq i64 {self.assign(f'and i64 {value}, {size - 1}')}, 0")
+                self.require(self.assign(f"icmp eq i64 {self.assign(f'and i64 {value}, {size - 1}')}, 0"))
                 value = self.assign(f"ashr i64 {value}, {size.bit_length() - 1}")
             if param.buffer.buffer_type == "auto_broadcast":
                 value = self.assign(f"select i1 {self.assign(f'icmp eq i64 {dim}, 1')}, i64 0, i64 {value}")

@@ -15,8 +15,9 @@ import re
 from collections.abc import Sequence
 
 from tedsl.codegen.kernels.abi import FIRST_ASSERTION, NO_MEMORY
+from tedsl.codegen.kernels.checks import Words
 from tedsl.codegen.kernels.symbol import KernelSymbol
-from tedsl.codegen.llvm.entry.checks import Checks, Words
+from tedsl.codegen.llvm.entry.checks import EntryChecks
 from tedsl.codegen.llvm.entry.disjoint import MOST_PAIRS
 from tedsl.codegen.llvm.entry.symbol import QUICK
 from tedsl.codegen.llvm.export import tensors
@@ -61,7 +62,7 @@ def c_entry_source(symbol: str, sig: Signature, general: KernelSymbol, compact: 
     return _CEntry(symbol, sig, general, compact, messages, size_type).text()
 
 
-class _CEntry(Checks):
+class _CEntry(EntryChecks):
     """Emits one entry point. Where a requirement fails, the message is written at once and the function returns."""
 
     def __init__(self, symbol: str, sig: Signature, general: KernelSymbol, compact: KernelSymbol | None,
@@ -76,10 +77,10 @@ class _CEntry(Checks):
 
     # --- refusals ---
 
-    def require(self, instruction: str, problem: Words, status: int = BAD_VALUE) -> None:
+    def require(self, condition: str, problem: Words, status: int = BAD_VALUE) -> None:
         self.requirements += 1
         fine, refused = f"fine{self.requirements}", f"refused{self.requirements}"
-        self.lines.append(f"  br i1 {self.assign(instruction)}, label %{fine}, label %{refused}")
+        self.lines.append(f"  br i1 {condition}, label %{fine}, label %{refused}")
         self.start(refused)
         shown_before = len(self.printable)
         self.say(problem(), shown_before)
@@ -157,9 +158,10 @@ class _CEntry(Checks):
         more = ["result"] if self.sig.result is not None else []
         count = len(self.sig.params) + len(more)
         wide = self.assign("sext i32 %count to i64")
-        self.require(f"icmp eq i64 {wide}, {count}", lambda: words.wrong_count(self.sig, self.shown(wide), more), BAD_TYPE)
+        self.require(self.assign(f"icmp eq i64 {wide}, {count}"),
+                     lambda: words.wrong_count(self.sig, self.shown(wide), more), BAD_TYPE)
         if count:
-            self.require("icmp ne ptr %args, null", lambda: f"{self.sig.name}: the arguments are NULL", BAD_TYPE)
+            self.require(self.assign("icmp ne ptr %args, null"), lambda: f"{self.sig.name}: the arguments are NULL", BAD_TYPE)
 
     def check_result(self, of: DType) -> None:
         """Requires a tensor of rank 0 for the number that the kernel returns."""
@@ -167,10 +169,11 @@ class _CEntry(Checks):
         where = f"{self.sig.name}: argument {k + 1} (result)"
         self.check_tensor(k, where)
         fits = self.has_dtype(k, *_encodings(wanted)[0])
-        self.require(f"and i1 {fits}, true", lambda: f"{where} has dtype {self.dtype_text(k)}, it needs {wanted}", BAD_TYPE)
+        self.require(fits, lambda: f"{where} has dtype {self.dtype_text(k)}, it needs {wanted}", BAD_TYPE)
         rank = self.tensor_field(k, tensors.RANK, "i32")
-        self.require(f"icmp eq i32 {rank}, 0", lambda: f"{where} has {self.rank_text(rank)} dimensions; it needs 0")
-        self.require(f"icmp ne ptr {self.tensor_field(k, tensors.DATA, 'ptr')}, null",
+        self.require(self.assign(f"icmp eq i32 {rank}, 0"),
+                     lambda: f"{where} has {self.rank_text(rank)} dimensions; it needs 0")
+        self.require(self.assign(f"icmp ne ptr {self.tensor_field(k, tensors.DATA, 'ptr')}, null"),
                      lambda: f"{where} has no data: its pointer is NULL")
         self.memory.append("  %result = alloca i64, align 8")
 
@@ -186,30 +189,30 @@ class _CEntry(Checks):
     def check_tensor(self, k: int, where: str) -> None:
         """Loads argument `k` and requires that it is a tensor in memory of the CPU. where: how messages about it begin."""
         self.tensors[k] = tensor = self.assign(f"load ptr, ptr {self.assign(f'getelementptr ptr, ptr %args, i32 {k}')}")
-        self.require(f"icmp ne ptr {tensor}, null", lambda: f"{where} is NULL", BAD_TYPE)
+        self.require(self.assign(f"icmp ne ptr {tensor}, null"), lambda: f"{where} is NULL", BAD_TYPE)
         device = self.tensor_field(k, tensors.DEVICE, "i32")
-        self.require(f"icmp eq i32 {device}, {_CPU}",
+        self.require(self.assign(f"icmp eq i32 {device}, {_CPU}"),
                      lambda: f"{where} lives on another device (DLPack kind {self.widened(device, 'i32')})", BAD_TYPE)
 
     def check_array(self, k: int, param: TensorParam) -> None:
         """Requires the dtype and rank of array `k`, that its shape is there, and that its elements are aligned."""
         dtypes = [self.has_dtype(k, *of) for of in _encodings(param.dtype)]
         fits = dtypes[0] if len(dtypes) == 1 else self.assign(f"or i1 {dtypes[0]}, {dtypes[1]}")
-        self.require(f"and i1 {fits}, true", lambda: words.wrong_dtype(self.sig, k, self.dtype_text(k)), BAD_TYPE)
+        self.require(fits, lambda: words.wrong_dtype(self.sig, k, self.dtype_text(k)), BAD_TYPE)
         rank, given = len(param.shape), self.tensor_field(k, tensors.RANK, "i32")
         shape = self.tensor_field(k, tensors.SHAPE, "ptr")
         absent = self.assign(f"icmp eq ptr {shape}, null")
         some = self.assign(f"icmp sgt i32 {given}, 0")
         missing = self.assign(f"and i1 {absent}, {some}")
-        self.require(f"xor i1 {missing}, true",
+        self.require(self.assign(f"xor i1 {missing}, true"),
                      lambda: f"{words.argument(self.sig, k)} has {self.rank_text(given)} dimensions and no shape")
-        self.require(f"icmp eq i32 {given}, {rank}", lambda: words.wrong_rank(
+        self.require(self.assign(f"icmp eq i32 {given}, {rank}"), lambda: words.wrong_rank(
             self.sig, k, param, self.rank_text(given), self.shape_text(shape, given)))
         self.data[k] = data = self.assign(f"call ptr @tedsl.data(ptr {self.tensors[k]})")
         alignment = param.dtype.element.bytes
         if alignment > 1:
             address = self.assign(f"ptrtoint ptr {data} to i64")
-            self.require(f"icmp eq i64 {self.assign(f'and i64 {address}, {alignment - 1}')}, 0",
+            self.require(self.assign(f"icmp eq i64 {self.assign(f'and i64 {address}, {alignment - 1}')}, 0"),
                          lambda: words.misaligned(self.sig, k, alignment))
 
     def has_dtype(self, k: int, code: int, bits: int, lanes: int) -> str:
@@ -240,10 +243,10 @@ class _CEntry(Checks):
         where = words.argument(self.sig, k)
         for dim, expr in zip(self.dims[k], param.shape):
             if not isinstance(expr, IntImm):
-                self.require(f"icmp sge i64 {dim}, 0", lambda: f"{where} has shape {self.tuple_text(self.dims[k])}, "
-                                                                "and an extent is at least 0")
+                self.require(self.assign(f"icmp sge i64 {dim}, 0"), lambda: (
+                    f"{where} has shape {self.tuple_text(self.dims[k])}, and an extent is at least 0"))
         present = self.assign(f"icmp ne ptr {self.tensor_field(k, tensors.DATA, 'ptr')}, null")
-        self.require(f"or i1 {present}, {self.is_empty(k)}", lambda: f"{where} has no data: its pointer is NULL")
+        self.require(self.assign(f"or i1 {present}, {self.is_empty(k)}"), lambda: f"{where} has no data: its pointer is NULL")
 
     def is_empty(self, k: int) -> str:
         """Emits an i1: whether array `k` has no elements."""
@@ -259,23 +262,23 @@ class _CEntry(Checks):
         k, of = binding.param, binding.var.dtype
         param, where = self.sig.params[k], words.argument(self.sig, k)
         assert isinstance(param, ScalarParam)
-        self.require(f"icmp eq i32 {self.tensor_field(k, tensors.RANK, 'i32')}, 0", lambda: (
+        self.require(self.assign(f"icmp eq i32 {self.tensor_field(k, tensors.RANK, 'i32')}, 0"), lambda: (
             f"{where} is a number of dtype {of}, a tensor of {self.rank_text(self.tensor_field(k, tensors.RANK, 'i32'))} "
             "dimensions was given"), BAD_TYPE)
-        self.require(f"icmp ne ptr {self.tensor_field(k, tensors.DATA, 'ptr')}, null",
+        self.require(self.assign(f"icmp ne ptr {self.tensor_field(k, tensors.DATA, 'ptr')}, null"),
                      lambda: f"{where} has no data: its pointer is NULL")
         no_number: Words = lambda: f"{where} is a number of dtype {of}, a tensor of dtype {self.dtype_text(k)} was given"
         memory = self.reserve("i64")
         if of.is_float:
             is_real = self.assign(f"call i1 @tedsl.real(ptr {self.tensors[k]}, ptr {memory})")
-            self.require(f"and i1 {is_real}, true", no_number, BAD_TYPE)
+            self.require(is_real, no_number, BAD_TYPE)
             value = self.assign(f"load double, ptr {memory}")
             return self.narrowed(value, of, lambda: words.too_large(self.sig, k, of, self.printed("g", value)))
         if of.is_handle:
-            self.require(f"and i1 {self.has_dtype(k, *_encodings(of)[0])}, true", no_number, BAD_TYPE)
+            self.require(self.has_dtype(k, *_encodings(of)[0]), no_number, BAD_TYPE)
             return self.assign(f"load ptr, ptr {self.assign(f'call ptr @tedsl.data(ptr {self.tensors[k]})')}, align 1")
         kind = self.assign(f"call i32 @tedsl.integer(ptr {self.tensors[k]}, ptr {memory})")
-        self.require(f"icmp ne i32 {kind}, 0", no_number, BAD_TYPE)
+        self.require(self.assign(f"icmp ne i32 {kind}, 0"), no_number, BAD_TYPE)
         value = self.assign(f"load i64, ptr {memory}")
         return self.integer(binding, kind, value)
 
@@ -285,12 +288,12 @@ class _CEntry(Checks):
         natural = self.assign(f"icmp eq i32 {kind}, 2")
         if of == "uint64":
             low = self.assign(f"icmp sge i64 {value}, 0")
-            self.require(f"or i1 {natural}, {low}", lambda: words.too_large(self.sig, k, of, self.shown(value)))
+            self.require(self.assign(f"or i1 {natural}, {low}"), lambda: words.too_large(self.sig, k, of, self.shown(value)))
             return value
-        self.require(f"xor i1 {natural}, true", lambda: words.too_large(self.sig, k, of, self.printed("u", value)))
+        self.require(self.assign(f"xor i1 {natural}, true"), lambda: words.too_large(self.sig, k, of, self.printed("u", value)))
         beyond: Words = lambda: words.too_large(self.sig, k, of, self.shown(value))
         if isinstance(binding.var, SizeVar) and of.min_value is not None and of.min_value > -2**63:  # said first, as in Python
-            self.require(f"icmp sge i64 {value}, {of.min_value}", beyond)
+            self.require(self.assign(f"icmp sge i64 {value}, {of.min_value}"), beyond)
         self.require_fit(binding.var, value, lambda: words.negative_size(self.sig, k, self.shown(value)), beyond)
         return value
 
@@ -317,7 +320,7 @@ class _CEntry(Checks):
             shape = self.tensor_field(k, tensors.SHAPE, "ptr")
             shared = self.assign(f"call i32 @tedsl.shared(ptr {shape}, ptr {memory}, i32 {rank})")
             for answer, surely in ((2, True), (1, False)):
-                self.require(f"icmp ne i32 {shared}, {answer}", self.shared_words(k, values, surely))
+                self.require(self.assign(f"icmp ne i32 {shared}, {answer}"), self.shared_words(k, values, surely))
         return values
 
     def shared_words(self, k: int, strides: list[str], surely: bool) -> Words:
@@ -325,13 +328,12 @@ class _CEntry(Checks):
                                              self.tuple_text(self.dims[k]), surely=surely)
 
     def is_stride(self, dim: str, given: str, wanted: str) -> str:
-        same = self.assign(f"icmp eq i64 {given}, {wanted}")
-        return f"or i1 {same}, {self.assign(f'icmp sle i64 {dim}, 1')}"
+        return self.either(super().is_stride(dim, given, wanted), self.assign(f"icmp sle i64 {dim}, 1"))
 
     def choose_kernel(self) -> None:
         for k, param in self.sig.tensors():
             if not param.strides:
-                self.require(f"and i1 {self.is_compact(k)}, true", self.contiguous_words(k, param))
+                self.require(self.is_compact(k), self.contiguous_words(k, param))
         super().choose_kernel()
 
     def contiguous_words(self, k: int, param: TensorParam) -> Words:
@@ -362,7 +364,7 @@ class _CEntry(Checks):
         names = self.table([words.position(self.sig, k) for k in order])
         for place, k in enumerate(outputs):
             other = self.assign(f"call i64 @tedsl.meeting(ptr {memory}, i64 {place}, i64 {len(order)})")
-            self.require(f"icmp slt i64 {other}, 0", self.meeting_words(k, names, other, compact=not strides))
+            self.require(self.assign(f"icmp slt i64 {other}, 0"), self.meeting_words(k, names, other, compact=not strides))
 
     def meeting_words(self, k: int, names: str, other: str, *, compact: bool) -> Words:
         """names: a table of the positions of arguments; other: a place in it."""
@@ -379,10 +381,10 @@ class _CEntry(Checks):
         return name
 
     def apart(self, first: tuple[str, str], second: tuple[str, str]) -> str:
-        beside = self.assign(super().apart(first, second))
+        beside = super().apart(first, second)
         for low, high in (first, second):
-            beside = self.assign(f"or i1 {beside}, {self.assign(f'icmp eq ptr {low}, {high}')}")
-        return f"or i1 {beside}, false"
+            beside = self.either(beside, self.assign(f"icmp eq ptr {low}, {high}"))
+        return beside
 
     # --- the call ---
 

@@ -133,6 +133,8 @@ def emit_reinterpret(out: Emitter, e: Call) -> str:
     value = out.value(e.args[0])
     if source.bits * source.lanes != target.bits * target.lanes or source.is_bool or target.is_bool:
         raise LoweringError(f"reinterpret of {source} as {target}: both need the same number of bits, and bool has no bits")
+    if source.is_handle and target.is_integer and target.lanes == 1:
+        return out.assign(f"ptrtoint ptr {value} to {memory_type(target)}")
     stored = to_memory(out, value, source)
     if memory_type(source) != memory_type(target):
         stored = out.assign(f"bitcast {memory_type(source)} {stored} to {memory_type(target)}")
