@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,15 +48,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Case:
-    """One line of the table.
+    """One line of the table, whose name is that of its `Maker`.
 
-    row: the row of `benchmarks.goals` that it belongs to. reference: the result computed in float64; terms: the length of the
+    row: the key of its row in `benchmarks.goals`. reference: the result computed in float64; terms: the length of the
     sums in it, which says how far float32 may be off (0: equal). operations: a multiply-add counts two. read, written: bytes
     that have to be moved. factor: of the allowed difference. times: how often the case occurs in the networks of its row.
     goal: where it is not that of the row.
     """
 
-    name: str
     row: str
     contenders: Mapping[str, Contender]
     reference: Callable[[], Any] | None = None
@@ -68,7 +67,24 @@ class Case:
     precision: float = float(np.finfo("float32").eps)
     times: int = 1
     goal: Goal | None = None
-    notes: tuple[str, ...] = field(default=())
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The name of a case and what makes it: one case's arrays live at a time, and only those that are asked for are built."""
+
+    name: str
+    make: Callable[..., Case]
+    arguments: tuple[Any, ...]
+
+    def __call__(self) -> Case:
+        return replace(self.make(*self.arguments), name=self.name)
+
+
+def maker(name: str, make: Callable[..., Case], *arguments: Any) -> Maker:
+    """The case `make(*arguments)` under a name."""
+    return Maker(name, make, arguments)
 
 
 def difference(case: Case, result: Any, reference: Any) -> str:

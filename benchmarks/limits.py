@@ -182,6 +182,12 @@ def read_probe(threads: int = 1, mebibytes: int = 64) -> Probe:
     return memory_probe(threads, Traffic(1, 0, mebibytes * MIB))
 
 
+def forget() -> None:
+    """Forgets which loops were the fastest, so that the next probes are those of loops that are measured again."""
+    fma_probe.cache_clear()
+    memory_probe.cache_clear()
+
+
 def fma_limit(threads: int = 1) -> float:
     """float32 operations per second."""
     return fma_probe(threads).rate()

@@ -1,8 +1,10 @@
-"""The matrix product that the tutorial ends with: a register tile, B packed inside the kernel, all threads."""
+"""The matrix product that the tutorial ends with: a register tile, B packed inside the kernel or before, all threads."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 import tedsl
 from tedsl import te
@@ -31,6 +33,29 @@ def packed_matmul(size: Any, rows: int | None = None, columns: int | None = None
         jo * columns + ji < size, B[p, jo * columns + ji], 0.0), name="packedB")
     C = te.compute((size, size), lambda i, j: te.sum(A[i, k] * packed[j // columns, k, j % columns], axis=k), name="C")
 
+    s, jo = _tiled(C, rows, columns)
+    _, _, lane = s[packed].op.axis
+    s[packed].compute_at(s[C], jo)
+    s[packed].vectorize(lane)
+    return s, [A, B, C]
+
+
+def prepacked_matmul(b: Any) -> tuple[Any, list[Any], Any]:
+    """(schedule, [A, packed, C], the matrix `b` as the kernel takes it): the same for a constant that is packed once."""
+    size, lanes = b.shape[0], tedsl.target.Target("llvm").vector_lanes("float32")
+    rows, columns = tile_for(lanes)
+    panels = -(-size // columns)
+    padded = np.zeros((size, panels * columns), b.dtype)
+    padded[:, :size] = b
+    packed = np.ascontiguousarray(padded.reshape(size, panels, columns).transpose(1, 0, 2))
+    A, P = te.placeholder((size, size), name="A"), te.placeholder(packed.shape, name="packedB")
+    k = te.reduce_axis((0, size), "k")
+    C = te.compute((size, size), lambda i, j: te.sum(A[i, k] * P[j // columns, k, j % columns], axis=k), name="C")
+    return _tiled(C, rows, columns)[0], [A, P, C], packed
+
+
+def _tiled(C: Any, rows: int, columns: int) -> tuple[Any, Any]:
+    """The schedule of a product whose second matrix is packed, and its loop over panels."""
     s = te.create_schedule(C.op)
     CC = s.cache_write(C, "local")
     io, jo, ii, ji = s[C].tile(C.op.axis[0], C.op.axis[1], rows, columns)
@@ -44,7 +69,4 @@ def packed_matmul(size: Any, rows: int | None = None, columns: int | None = None
     s[CC].reorder(k, i, j)
     s[CC].unroll(i)
     s[CC].vectorize(j)
-    _, _, lane = s[packed].op.axis
-    s[packed].compute_at(s[C], jo)
-    s[packed].vectorize(lane)
-    return s, [A, B, C]
+    return s, jo

@@ -49,9 +49,10 @@ def samples_of(contenders: dict[str, Contender], *, rounds: int = 20, at_least: 
     """The seconds per call of each contender, in `rounds` rounds of one sample each.
 
     A fast call is repeated so that one sample takes `at_least` seconds. Each round has an order of its own: in a fixed one,
-    periodic load on the machine would always hit the same contender.
-    settle: seconds of rest before each sample, then one call that is not counted. The threads of other libraries spin for a
-    while after their last call; without a rest they take the cores from the next contender.
+    periodic load on the machine would always hit the same contender. Before a sample there is one call that is not counted:
+    what another contender left in the caches is not its fault.
+    settle: seconds of rest before each sample. The threads of other libraries spin for a while after their last call; without
+    a rest they take the cores from the next contender.
     """
     order, shuffle = list(contenders.items()), random.Random(0).shuffle
     repeats = {}
@@ -63,8 +64,8 @@ def samples_of(contenders: dict[str, Contender], *, rounds: int = 20, at_least: 
         shuffle(order)
         for name, call in order:
             count = repeats[name]
-            if settle:
-                time.sleep(settle)
+            time.sleep(settle)
+            if count > 1 or settle:
                 call()
             begin = time.perf_counter()
             for _ in range(count):

@@ -19,11 +19,11 @@ def numba_or_none() -> Any:
     return numba
 
 
-def loops(function: Callable[..., None], arrays: Sequence[Any], like: Any, threads: int) -> Contender | None:
-    """`function(*arrays, out)`, whose outer loop is over numba.prange, compiled; None without numba."""
+def loops(make: Callable[[Any], Callable[..., None]], arrays: Sequence[Any], like: Any, threads: int) -> Contender | None:
+    """make(numba.prange)(*arrays, out), compiled; None without numba."""
     numba = numba_or_none()
     if numba is None:
         return None
-    compiled = numba.njit(function, fastmath=True, parallel=threads > 1)
+    compiled = numba.njit(make(numba.prange), fastmath=True, parallel=threads > 1)
     out = np.empty(like.shape, like.dtype)
     return Contender(lambda: compiled(*arrays, out), lambda: out)

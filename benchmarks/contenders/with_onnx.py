@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.case import Contender
+from benchmarks.limits import vector_lanes
 from benchmarks.networks import Conv
 
 BLOCKED = "com.microsoft.nchwc"  # operators on blocks of channels, into which the optimizer turns convolutions
@@ -122,3 +123,8 @@ def _blocks(x: Any, block: int) -> Any:
 
 def _attributes(spec: Conv) -> dict[str, Any]:
     return {"kernel_shape": [spec.kernel] * 2, "strides": [spec.stride] * 2, "pads": [spec.pad] * 4, "group": spec.groups}
+
+
+def block_of_channels() -> int:
+    """Channels in a block of its own layout on this machine: as many as fill a vector, at least 8."""
+    return max(vector_lanes(), 8)

@@ -76,15 +76,16 @@ def _eager(torch: Any, spec: Conv, x: Any, w: Any, b: Any) -> Callable[[], Any]:
     return lambda: finish(torch.nn.functional.conv2d(x, w, b, spec.stride, spec.pad, 1, spec.groups))
 
 
-def layers(torch: Any, x: Any, w: Any, b: Any) -> dict[str, Contender]:
-    """relu(x wᵀ + b): prepacked and fused by oneDNN, prepacked by MKL, and eager into given memory."""
+def layers(torch: Any, x: Any, w: Any, b: Any, activation: str = "relu") -> dict[str, Contender]:
+    """x wᵀ + b with relu or nothing: prepacked and fused by oneDNN, prepacked by MKL, and eager into given memory."""
     data, weights, bias = (torch.from_numpy(a) for a in (x, w, b))
     out = torch.from_numpy(np.empty((x.shape[0], w.shape[0]), "float32"))
-    made = {"torch": Contender(lambda: torch.addmm(bias, data, weights.t(), out=out).relu_(), out.numpy)}
-    packed = torch.ops.mkldnn._reorder_linear_weight(weights, x.shape[0])
-    made["torch fused"] = calling(lambda: torch.ops.mkldnn._linear_pointwise(data, packed, bias, "relu", [], ""))
+    finish = torch.relu_ if activation else lambda y: y
+    made = {"torch": Contender(lambda: finish(torch.addmm(bias, data, weights.t(), out=out)), out.numpy)}
+    packed, attribute = torch.ops.mkldnn._reorder_linear_weight(weights, x.shape[0]), activation or "none"
+    made["torch fused"] = calling(lambda: torch.ops.mkldnn._linear_pointwise(data, packed, bias, attribute, [], ""))
     if torch.backends.mkl.is_available():
-        ours = torch.ops.mkl._mkl_reorder_linear_weight(weights, x.shape[0])
+        by_mkl = torch.ops.mkl._mkl_reorder_linear_weight(weights, x.shape[0])
         made["torch MKL packed"] = calling(
-            lambda: torch.ops.mkl._mkl_linear(data, ours, weights, bias, x.shape[0]).relu_())
+            lambda: finish(torch.ops.mkl._mkl_linear(data, by_mkl, weights, bias, x.shape[0])))
     return made

@@ -1,0 +1,44 @@
+"""What each row of the table has to reach, beside the best contender and the limit of the machine in the same run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.case import Goal
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: several cases. goal: of each of them; geomean: of their ratios."""
+
+    title: str
+    goal: Goal
+    geomean: float | None = None
+
+
+ROWS: dict[str, Row] = {
+    "matmul": Row("matmul, B packed inside", Goal(1.05)),
+    "matmul packed": Row("matmul, B packed before", Goal(share=0.90)),
+    "dense": Row("tall, wide and thin products, bias + relu", Goal(1.05)),
+    "batch matmul": Row("batch_matmul", Goal(1.05)),
+    "attention": Row("attention in one kernel", Goal(1.3)),
+    "conv": Row("ResNet-18's convolutions + relu, prepacked, any layout", Goal(1.0), 1.1),
+    "conv nchw": Row("the same, NCHW in and out", Goal(1.1), 1.5),
+    "depthwise": Row("depthwise of MobileNet-V2", Goal(1.1)),
+    "pointwise": Row("pointwise of ResNet-50 and MobileNet-V2", Goal(1.1)),
+    "winograd": Row("3x3 convolutions with winograd", Goal(1.1)),
+    "pool": Row("max_pool, avg_pool", Goal(1.2)),
+    "image": Row("batch_norm + relu, resize, transposed and 3-d convolutions", Goal(1.2)),
+    "element-wise": Row("element-wise, 16 M and 100 k", Goal(1.1, 0.95, either=True)),
+    "rows": Row("softmax, log_softmax, layer_norm", Goal(1.2)),
+    "reduce": Row("sums, max, argmax along each axis", Goal(share=0.95)),
+    "transpose": Row("transposes of all orders", Goal(share=0.95)),
+    "order": Row("cumsum, sort, topk, unique, scatter_add, gather, one_hot, embedding", Goal(1.0)),
+    "low precision": Row("int8 and bf16 products and convolutions", Goal(1.0)),
+    "call": Row("a checked call of three arrays", Goal(1 / 1.3)),
+    "region": Row("a parallel region of empty work", Goal(1.0)),
+    "networks": Row("whole networks", Goal(1.1)),
+    "build": Row("builds, beside numba's of a*b+c", Goal(1.0)),
+    "written": Row("schedules written by hand", Goal()),
+    "random": Row("shapes drawn at random", Goal(0.8), 1.1),
+}

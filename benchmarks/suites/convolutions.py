@@ -1,0 +1,138 @@
+"""Convolutions: those of ResNet-18 in any layout and in NCHW, depthwise, pointwise, and 3x3 by winograd."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import topi
+from benchmarks import networks, reference
+from benchmarks.case import Case, Contender, Maker, maker
+from benchmarks.contenders import ours, with_onnx, with_torch
+from benchmarks.limits import vector_lanes
+from benchmarks.networks import Conv
+from benchmarks.suites.products import bytes_of
+from tedsl import te
+
+WINOGRAD = tuple(Conv(channels, size, channels, 3, 1, activation="relu") for channels, size in
+                 ((64, 56), (128, 28), (256, 14), (512, 7)))
+WINOGRAD_ERROR = 12  # times more than that of direct sums, for tiles of 4 x 4
+
+
+def arrays_of(spec: Conv, batch: int = 1) -> tuple[Any, Any, Any]:
+    """Images in NCHW, weights in OIHW and biases for a convolution."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((batch, spec.channels, spec.size, spec.size), dtype="float32")
+    w = rng.standard_normal((spec.filters, spec.channels // spec.groups, spec.kernel, spec.kernel), dtype="float32")
+    return x, w, rng.standard_normal(spec.filters, dtype="float32")
+
+
+def in_layout(spec: Conv, layout: str, x: Any, w: Any, b: Any) -> Contender:
+    """Our convolution with images and weights prepared for a layout."""
+    block = max(vector_lanes(), 8)
+    data = networks.in_layout(x, layout, block)
+    kernel = np.ascontiguousarray(networks.kernel_in_layout(w, layout, spec, block))
+    bias = np.ascontiguousarray(networks.per_channel(b, layout, block))
+    D, W, B = (te.placeholder(a.shape, name=name) for a, name in ((data, "data"), (kernel, "kernel"), (bias, "bias")))
+    out = networks.activated(topi.add(networks.convolved(spec, D, W, layout), B), spec.activation)
+    return ours.scheduled(out, [D, W, B], [data, kernel, bias], lambda y: networks.back_to_nchw(y, layout))
+
+
+def result_like(spec: Conv, batch: int = 1) -> Any:
+    """An array like the result in NCHW."""
+    return np.empty((batch, spec.filters, spec.out, spec.out), "float32")
+
+
+def _case(row: str, spec: Conv, contenders: dict[str, Contender], x: Any, w: Any, b: Any, times: int = 1,
+          factor: float = 1.0) -> Case:
+    return Case(row, contenders,
+                lambda: reference.convolution(x, w, b, spec.stride, spec.pad, spec.groups, spec.activation),
+                spec.channels // spec.groups * spec.kernel**2, spec.operations * x.shape[0], bytes_of(x, w, b),
+                bytes_of(result_like(spec, x.shape[0])), factor, times=times)
+
+
+def any_layout(row: str, spec: Conv, times: int, threads: int) -> Case:
+    """Images and weights in the layout that suits each library best."""
+    x, w, b = arrays_of(spec)
+    contenders = {f"tedsl {layout}": in_layout(spec, layout, x, w, b) for layout in ("NCHWc", "NHWC")}
+    torch = with_torch.torch_or_none(threads)
+    if torch is not None:
+        contenders |= with_torch.convolutions(torch, spec, x, w, b)
+    if with_onnx.onnx_or_none():
+        like, block = result_like(spec), with_onnx.block_of_channels()
+        blocked = with_onnx.blocked_convolution(spec, x, w, b, like, threads, block)
+        contenders["onnxruntime"] = blocked or with_onnx.convolution(spec, x, w, b, like, threads)
+    return _case(row, spec, contenders, x, w, b, times)
+
+
+def nchw(spec: Conv, times: int, threads: int) -> Case:
+    """NCHW in and out, OIHW weights: whatever is packed is packed in the call."""
+    x, w, b = arrays_of(spec)
+    contenders = {"tedsl": in_layout(spec, "NCHW", x, w, b)}
+    torch = with_torch.torch_or_none(threads)
+    if torch is not None:
+        contenders["torch"] = with_torch.convolution_nchw(torch, spec, x, w, b)
+    if with_onnx.onnx_or_none():
+        contenders["onnxruntime"] = with_onnx.convolution(spec, x, w, b, result_like(spec), threads)
+    return _case("conv nchw", spec, contenders, x, w, b, times)
+
+
+def winograd(spec: Conv, threads: int) -> Case:
+    """A 3 x 3 convolution whose weights were transformed before, by tiles of 4 x 4 results from 36 products a channel."""
+    x, w, b = arrays_of(spec)
+    u = ours.computed(lambda w: topi.nn.conv2d_winograd_weight_transform(w, 4), w)
+
+    def formula(x: Any, u: Any, b: Any) -> Any:
+        y = topi.nn.conv2d_winograd_nchw(x, u, 1, 1, 1, pre_computed=True)
+        return topi.nn.relu(topi.add(y, b))
+
+    contenders = {"tedsl": ours.operator(formula, [x, u, b.reshape(-1, 1, 1)]),
+                  "direct": in_layout(spec, "NCHWc", x, w, b)}
+    torch = with_torch.torch_or_none(threads)
+    if torch is not None:
+        contenders |= with_torch.convolutions(torch, spec, x, w, b)
+    made = _case("winograd", spec, contenders, x, w, b, factor=WINOGRAD_ERROR)
+    return replace(made, operations=made.operations * 36 / (16 * 9))
+
+
+# --- the shapes of networks -----------------------------------------------------------------------------------------------
+
+@cache
+def resnet18() -> Counter[Conv]:
+    """The convolutions of ResNet-18, each with relu."""
+    return _fused(networks.convolutions("ResNet-18"), "relu")
+
+
+@cache
+def depthwise() -> Counter[Conv]:
+    """The depthwise convolutions of MobileNet-V2."""
+    every = networks.convolutions("MobileNet-V2")
+    return Counter({spec: times for spec, times in every.items() if spec.groups > 1})
+
+
+@cache
+def pointwise() -> Counter[Conv]:
+    """The pointwise convolutions of ResNet-50 and MobileNet-V2, with the activations that they have there."""
+    every = networks.convolutions("ResNet-50") + networks.convolutions("MobileNet-V2")
+    return Counter({spec: times for spec, times in every.items() if spec.kernel == 1})
+
+
+def _fused(specs: Counter[Conv], activation: str) -> Counter[Conv]:
+    """The convolutions with another activation, those that become equal counted together."""
+    counted: Counter[Conv] = Counter()
+    for spec, times in specs.items():
+        counted[replace(spec, activation=activation)] += times
+    return counted
+
+
+def cases(threads: int) -> list[Maker]:
+    """The cases of this suite."""
+    made = [maker(f"{spec} {spec.activation}", any_layout, "conv", spec, times, threads) for spec, times in resnet18().items()]
+    made += [maker(f"{spec} {spec.activation} NCHW", nchw, spec, times, threads) for spec, times in resnet18().items()]
+    for row, specs in (("depthwise", depthwise()), ("pointwise", pointwise())):
+        made += [maker(f"{spec} {spec.activation}", any_layout, row, spec, times, threads) for spec, times in specs.items()]
+    return made + [maker(f"winograd {spec}", winograd, spec, threads) for spec in WINOGRAD]

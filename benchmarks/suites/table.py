@@ -1,0 +1,31 @@
+"""The suites by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+
+from benchmarks.case import Maker
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A module of `benchmarks.suites` with a function `cases`. by_default: runs where no suite is named."""
+
+    title: str
+    module: str
+    by_default: bool = True
+
+    def cases(self, threads: int, count: int, seed: int) -> list[Maker]:
+        """The cases of the suite. count, seed: of shapes that are drawn."""
+        make = import_module(f"benchmarks.suites.{self.module}").cases
+        made: list[Maker] = make(threads, count, seed) if self.module == "drawn" else make(threads)
+        return made
+
+
+SUITES: dict[str, Suite] = {
+    "products": Suite("matmul, dense, batch_matmul, attention", "products"),
+    "convolutions": Suite("of ResNet-18 in any layout and in NCHW, depthwise, pointwise, winograd", "convolutions"),
+    "elementwise": Suite("formulas of each element, 16 M and 100 k", "elementwise"),
+    "rows": Suite("softmax, layer_norm, reductions along each axis, transposes", "rows"),
+}
