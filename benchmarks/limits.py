@@ -171,7 +171,7 @@ def _holding(call: Callable[..., None], arguments: Sequence[Any], held: object) 
 @functools.cache
 def memory_probe(threads: int, traffic: Traffic, nontemporal: bool | None = None) -> Probe:
     """The fastest loop for that traffic; nontemporal: only among loops with such stores, or only among others."""
-    at_least = (64 if threads == 1 else 256) * MIB
+    at_least = (64 if threads == 1 else 1024) * MIB  # starting threads takes 0.1 ms
     chosen = [(s, kernel) for s, kernel in _stream_kernels(traffic.reads, traffic.writes)
               if nontemporal is None or s.nontemporal == nontemporal]
     return fastest([_stream_probe(s, kernel, traffic, threads, at_least) for s, kernel in chosen])

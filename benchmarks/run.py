@@ -16,6 +16,7 @@ MOST_SPREAD = 0.10  # of the samples of a contender, above which its case is mea
 OCCASIONS = 3  # at most
 CALIBRATIONS = 3  # of a limit that a kernel is above
 ABOVE = 1.02
+SETTLE = 0.03  # seconds; OpenBLAS spins for 2^26 cycles
 _LIMIT = "the limit"
 
 
@@ -75,7 +76,7 @@ def measured(case: Case, suite: str, threads: int, *, rounds: int = 9) -> Result
     best: dict[str, list[float]] = {}
     for _ in range(OCCASIONS):
         limit = {} if probe is None else {_LIMIT: probe.call}
-        samples = samples_of(calls | limit, rounds=rounds, settle=0.05 if threads > 1 else 0.0)
+        samples = samples_of(calls | limit, rounds=rounds, settle=SETTLE if threads > 1 else 0.0)
         if not best or _scatter(samples) < _scatter(best):
             best = samples
         if _scatter(best) <= MOST_SPREAD:
