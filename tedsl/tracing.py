@@ -153,8 +153,7 @@ class Trace:
 
     def _put_back(self, number: int) -> None:
         """Restores the schedule to its state after `number` directives; after all of them if -1."""
-        history = self._state.recorder.history
-        history.put_back(self._state, history.snapshots[number])
+        self._state.recorder.history.return_to(self._state, number)
 
     def _after_directives(self, number: int) -> Loops:
         """The loops after the first `number` directives, before any pass, with simplified indices."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from tedsl.ir.expr import ProducerLoad
-from tedsl.ir.walk.rewriter import Rewriter
-from tedsl.lang.operation import ComputeOp, Operation
+from tedsl.lang.operation import Operation
 from tedsl.lang.tensor import Tensor
 
 O = TypeVar("O", bound=Operation)
@@ -42,28 +40,7 @@ def consumers(ops: Iterable[Operation]) -> dict[Tensor, list[Operation]]:
 
 
 def replace_inputs(op: O, mapping: Mapping[Tensor, Tensor]) -> O:
-    """A copy of `op` that reads `mapping[t]` wherever `op` reads `t`; `op` itself if it reads none of them.
-
-    The axes stay the same objects, so that schedules that refer to them stay valid. Therefore an extent that is read from a
-    tensor is still read from the old tensor.
-    """
+    """A copy of `op` that reads `mapping[t]` wherever `op` reads `t`; `op` itself if it reads none of them."""
     if not any(tensor in mapping for tensor in op.input_tensors):
         return op
-    if not isinstance(op, ComputeOp) or type(op) is not ComputeOp:
-        return op.reading(mapping)  # type: ignore[return-value]
-    rewrite = TensorReader(mapping)
-    body = tuple([rewrite(expr) for expr in op.body])
-    return op if all(a is b for a, b in zip(body, op.body)) else op.redirected(body, mapping)
-
-
-class TensorReader(Rewriter):
-    """Rewriter that redirects loads of tensors to other tensors."""
-
-    def __init__(self, mapping: Mapping[Tensor, Tensor]) -> None:
-        super().__init__()
-        self.mapping = mapping
-
-    def rewrite(self, node: Any) -> Any:
-        if type(node) is ProducerLoad and node.producer in self.mapping:
-            return ProducerLoad(self.mapping[node.producer], node.indices)
-        return node
+    return op.reading(mapping)  # type: ignore[return-value]

@@ -7,7 +7,7 @@ A formula (`te.compute`) is a ComputeOp: `axis` and `reduce_axis` range over `bo
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +22,7 @@ from tedsl.ir.node import FrozenDict
 from tedsl.ir.script import script
 from tedsl.ir.source_line import SourceLine
 from tedsl.ir.walk.visitor import post_order
+from tedsl.lang.redirect import redirected
 from tedsl.lang.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ class Operation:
         """The tensors that are read, each once, in the order in which the formula reads them."""
         return []
 
+    @cached_property
+    def sources(self) -> frozenset[Operation]:
+        """The operations whose tensors are read."""
+        return frozenset([tensor.op for tensor in self.input_tensors])
+
     @property
     def without_loops(self) -> tuple[IterVar, ...]:
         """The axes that have no loops because a tensor intrinsic computes them."""
@@ -84,6 +90,12 @@ class Operation:
         """A copy of this operation that reads `mapping[t]` wherever it reads `t`; itself if it reads none of them."""
         return self
 
+    def following(self, replaced: Mapping[Operation, Operation]) -> Operation:
+        """A copy of this operation that reads the outputs of `replaced[op]` wherever it reads those of op; itself if it reads
+        none of them.
+        """
+        return self if self.sources.isdisjoint(replaced) else self.reading(OutputsOf(replaced))
+
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""
         return self is other
@@ -100,7 +112,8 @@ class Operation:
     def replace(self, **changed: Any) -> Self:
         """A new operation with the named fields changed."""
         cls: Any = type(self)
-        return cls(**{f.name: changed.get(f.name, getattr(self, f.name)) for f in fields(cls)})  # type: ignore[no-any-return]
+        kept = {f.name: getattr(self, f.name) for f in fields(cls) if f.name not in changed}
+        return cls(**kept, **changed)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,6 +146,9 @@ class ComputeOp(Operation):
 
     info: a typed record of the operator family that made it, for schedules to find its stages by; None for plain formulas.
     source: the line of the user's program that wrote the formula, or the one from which a directive derived it.
+
+    The body of a formula that is `following` others is written when it is first asked for: one directive after the other
+    redirects all that follows a stage, and only the last bodies are read.
     """
 
     name: str
@@ -144,15 +160,25 @@ class ComputeOp(Operation):
     info: Any = None
     source: SourceLine | None = None
 
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            if name == "body" and "_unwritten" in self.__dict__:
+                return self._write_body()
+            return super().__getattr__(name)
+
     @property
     def num_outputs(self) -> int:
-        return len(self.body)
+        return len(self._dtypes)
 
     def shape_of(self, index: int) -> tuple[Expr, ...]:
         return self.shape
 
     def dtype_of(self, index: int) -> DType:
-        return self.body[index].dtype
+        return self._dtypes[index]
+
+    @cached_property
+    def _dtypes(self) -> tuple[DType, ...]:
+        return tuple([value.dtype for value in self.body])
 
     @cached_property
     def shape(self) -> tuple[Expr, ...]:
@@ -166,6 +192,10 @@ class ComputeOp(Operation):
     @cached_property
     def _inputs(self) -> tuple[Tensor, ...]:
         tensors: dict[Tensor, None] = {}
+        if "_unwritten" in self.__dict__:
+            written, reads = self.__dict__["_unwritten"]
+            outputs = OutputsOf(_changed(reads))
+            return tuple(dict.fromkeys([outputs.get(tensor, tensor) for tensor in written.input_tensors]))
         roots: list[Any] = [axis.dom for axis in self.reduce_axis]  # the extent of a reduction may be read from a tensor
         roots.extend(self.body)
         for root in roots:
@@ -174,16 +204,38 @@ class ComputeOp(Operation):
                     tensors.setdefault(node.producer)
         return tuple(tensors)
 
-    def redirected(self, body: tuple[Expr, ...], mapping: Mapping[Tensor, Tensor]) -> Self:
-        """This formula with `body`, which is its body with loads of `mapping[t]` in place of those of t.
+    def reading(self, mapping: Mapping[Tensor, Tensor]) -> Self:
+        """A copy of this formula that reads `mapping[t]` wherever it reads t; itself if it reads none of them.
 
-        The tensors that it reads follow from those of this one, without a walk; unless extents may be read from tensors, which
-        stay as they are.
+        The axes stay the same objects, so that schedules that refer to them stay valid. Therefore an extent that is read from
+        a tensor is still read from the old tensor.
         """
-        other = self.replace(body=body)
-        if all(isinstance(part, IntImm) for axis in self.reduce_axis for part in _bounds(axis)):
-            other.__dict__["_inputs"] = tuple(dict.fromkeys([mapping.get(tensor, tensor) for tensor in self._inputs]))
+        body = redirected(self.body, mapping)
+        return self if all(a is b for a, b in zip(body, self.body)) else self.replace(body=body)
+
+    def following(self, replaced: Mapping[Operation, Operation]) -> Self:
+        if self.sources.isdisjoint(replaced):
+            return self
+        if not all(isinstance(part, IntImm) for axis in self.reduce_axis for part in _bounds(axis)):
+            return self.reading(OutputsOf(replaced))
+        written, reads = self.__dict__.get("_unwritten") or (self, {op: op for op in self.sources})
+        reads = {op: replaced.get(now, now) for op, now in reads.items()}
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _unwritten=(written, reads), sources=frozenset(reads.values()),
+                              _dtypes=self._dtypes)
+        for name in ("body", "_inputs"):
+            other.__dict__.pop(name, None)
         return other
+
+    def _write_body(self) -> tuple[Expr, ...]:
+        """Writes the body of a formula that follows others."""
+        written, reads = self.__dict__["_unwritten"]
+        body = self.__dict__["body"] = redirected(written.body, OutputsOf(_changed(reads)))
+        del self.__dict__["_unwritten"]
+        return body
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def reduction(self) -> Reduce | None:
@@ -198,6 +250,29 @@ class ComputeOp(Operation):
     def __repr__(self) -> str:
         return (f"compute({self.name}, body={_listed(self.body)}, axis={_listed(self.axis)}, "
                 f"reduce_axis={_listed(self.reduce_axis)}, tag={self.tag}, attrs={dict(self.attrs)!r})")
+
+
+def _changed(replaced: Mapping[Operation, Operation]) -> dict[Operation, Operation]:
+    return {op: now for op, now in replaced.items() if now is not op}
+
+
+class OutputsOf(Mapping[Tensor, Tensor]):
+    """Maps each output of an operation to that of the operation that replaces it."""
+
+    def __init__(self, replaced: Mapping[Operation, Operation]) -> None:
+        self.replaced = replaced
+
+    def __contains__(self, tensor: object) -> bool:
+        return isinstance(tensor, Tensor) and tensor.op in self.replaced
+
+    def __getitem__(self, tensor: Tensor) -> Tensor:
+        return self.replaced[tensor.op].output(tensor.value_index)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter([op.output(index) for op in self.replaced for index in range(op.num_outputs)])
+
+    def __len__(self) -> int:
+        return sum(op.num_outputs for op in self.replaced)
 
 
 def _range_of(axis: IterVar) -> str:
@@ -226,11 +301,11 @@ def _listed(items: tuple[Any, ...]) -> str:
     return f"[{', '.join(map(repr, items))}]"
 
 
-def root_axes(op: Operation) -> list[IterVar]:
+def root_axes(op: Operation) -> tuple[IterVar, ...]:
     """The axes of an operation, reduce axes last; a scan has one, over its steps."""
     fields = vars(op)  # an operation writes a message for an attribute that it does not have
     scan_axis = fields.get("scan_axis")
-    return [scan_axis] if scan_axis is not None else [*fields.get("axis", ()), *fields.get("reduce_axis", ())]
+    return (scan_axis,) if scan_axis is not None else (*fields.get("axis", ()), *fields.get("reduce_axis", ()))
 
 
 def _bounds(axis: IterVar) -> tuple[Expr | None, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,7 @@ def check_tails(plans: Iterable[StagePlan], arguments: Arguments) -> dict[str, A
     return noted
 
 
-def tail_of(relations: list[Relation], tiling: Tiling, leaf: IterVar) -> str:
+def tail_of(relations: Sequence[Relation], tiling: Tiling, leaf: IterVar) -> str:
     """What the passes are told about the end of a loop: "mask" or "partition" if it iterates over the tiles of a split with
     that tail, else "".
     """

@@ -97,7 +97,7 @@ def directive_behind(state: ScheduleState, fact: object) -> Directive | None:
 
 
 def _items(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
+    return list(value) if isinstance(value, tuple) else [value]
 
 
 def _known_to_passes(state: ScheduleState, cause: object) -> Cause | None:

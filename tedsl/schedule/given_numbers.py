@@ -31,8 +31,9 @@ def why_many(value: Expr, schedule: ScheduleState) -> str:
     """The reason why `value` may change during a call: it reads a tensor or an axis. "" if it does not change."""
     if any(isinstance(node, (ProducerLoad, Reduce)) for node in post_order(value)):
         return f"{shown(value)} reads a tensor: its elements differ from iteration to iteration"
-    axes = {loop.var: loop.name for stage in schedule.stages for loop in (*stage.all_iter_vars, *stage.retired)}
-    for var in variables(value):
+    used = variables(value)
+    axes = {loop.var: loop.name for stage in schedule.stages for loop in (*stage.all_iter_vars, *stage.retired)} if used else {}
+    for var in used:
         thread = thread_axis_of(var)
         name = axes.get(var) if thread is None else thread.name
         if name is not None:

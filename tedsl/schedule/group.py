@@ -75,7 +75,7 @@ def group_compute_at(schedule: ScheduleState, group: Group, host: Any, loop: Any
         must_be_possible(stage, host, loop)
     for stage in moved:
         stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, host, loop
-    schedule.group_hosts[group], schedule.group_loops[group] = host, loop
+    schedule.put_group(group, host, loop)
 
 
 def group_compute_root(schedule: ScheduleState, group: Group) -> None:
@@ -83,8 +83,7 @@ def group_compute_root(schedule: ScheduleState, group: Group) -> None:
     moved = followers(schedule, group)
     for stage in moved:
         _must_fit(stage, group.parent)
-    schedule.group_hosts.pop(group, None)
-    schedule.group_loops.pop(group, None)
+    schedule.put_group(group, None, None)
     for stage in moved:
         put_with_group(stage)
 

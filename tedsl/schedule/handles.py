@@ -273,9 +273,10 @@ def create_schedule(ops: Any) -> Schedule:
             raise ArgumentTypeError(f"create_schedule takes operations, got {describe(one)}",
                                     hint="write te.create_schedule(C.op)")
         outputs[op] = None
-    state = ScheduleState(list(outputs))
-    for op in producers_first(state.outputs):
-        state.add_stage(op, len(state.stages)).is_output = op in outputs
+    state = ScheduleState(tuple(outputs))
+    state.stages = tuple([state.new_stage(op) for op in producers_first(outputs)])
+    for op in outputs:
+        state.stage_map[op].is_output = True
     check_scans(state)
     state.recorder.history.take(state)
     return Schedule(state)

@@ -75,11 +75,11 @@ def _rebase(state: ScheduleState) -> None:
                 continue
             general = twins.get((stage.version_of, axis)) if stage.version_of is not None else None
             twin = general if general is not None else derived(axis, "")  # what is computed at the loop is so in all versions
-            stage.relations.append(Rebase(axis, twin))
-            stage.all_iter_vars.append(twin)
-            stage.leaf_iter_vars[at] = twin
+            stage.relations += (Rebase(axis, twin),)
+            stage.all_iter_vars += (twin,)
+            stage.leaf_iter_vars = (*stage.leaf_iter_vars[:at], twin, *stage.leaf_iter_vars[at + 1:])
             if axis in stage.iter_var_attrs:
-                stage.iter_var_attrs[twin] = stage.iter_var_attrs[axis]
+                stage.iter_var_attrs = {**stage.iter_var_attrs, twin: stage.iter_var_attrs[axis]}
             if stage.init_at is axis:
                 stage.init_at = twin
             twins[stage, axis] = twin

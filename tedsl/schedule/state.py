@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tedsl.errors import ScheduleError, type_in_words
 from tedsl.ir.expr import Expr, StringImm, Var
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.ir.script import shown
 from tedsl.lang.extern import ExternOp
-from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import Operation, PlaceholderOp, root_axes
 from tedsl.lang.scan.operation import ScanOp
 from tedsl.lang.tensor import Tensor
@@ -62,10 +62,10 @@ PLAIN_LOOP = IterVarAttr()
 WRITTEN = {kind: IterVarAttr(kind) for kind in ANNOTATIONS}  # loops of hybrid scripts are written with their kind
 
 
-def first_loops(op: Operation) -> list[IterVar]:
+def first_loops(op: Operation) -> tuple[IterVar, ...]:
     """The loops of an operation before any directive: all axes but those inside the calls of an intrinsic."""
     inside = op.without_loops
-    return [axis for axis in root_axes(op) if axis not in inside] if inside else root_axes(op)
+    return tuple([axis for axis in root_axes(op) if axis not in inside]) if inside else root_axes(op)
 
 
 def find(loops: Sequence[IterVar], loop: object) -> int | None:
@@ -93,32 +93,41 @@ class Group:
 
 @dataclass(eq=False)
 class StageState:
-    """One operation and its loops, outermost first. `origin_op` is the operation that the user wrote, `op` the current one."""
+    """One operation and its loops, outermost first. `origin_op` is the operation that the user wrote, `op` the current one.
+
+    The values of the fields never change; a field gets another value, which the history of the schedule takes note of.
+    """
 
     op: Operation
     origin_op: Operation
     schedule: ScheduleState
-    all_iter_vars: list[IterVar]
-    leaf_iter_vars: list[IterVar]
-    relations: list[Relation] = field(default_factory=list)
+    all_iter_vars: tuple[IterVar, ...]
+    leaf_iter_vars: tuple[IterVar, ...]
+    relations: tuple[Relation, ...] = ()
     scope: str = ""
     is_output: bool = False
     attach_type: AttachType = AttachType.ROOT
     attach_stage: StageState | None = None
     attach_ivar: IterVar | None = None
-    iter_var_attrs: dict[IterVar, IterVarAttr] = field(default_factory=dict)
+    iter_var_attrs: Mapping[IterVar, IterVarAttr] = field(default_factory=dict)
     nontemporal: bool = False
     storage: Storage = PLAIN
     store_predicate: Expr | None = None
     env_threads: tuple[IterVar, ...] = ()  # launched around all loops; they stand among the loops too
     init_at: IterVar | None = None  # the loop before which the start values of a reduction stand; None: as far in as possible
     group: Group | None = None
-    versions: list[StageState] = field(default_factory=list)  # loops for calls in which their condition holds
+    versions: tuple[StageState, ...] = ()  # loops for calls in which their condition holds
     version_of: StageState | None = None
     condition: Expr | None = None  # of a version
     factored: tuple[tuple[Operation, tuple[Relation, ...]], ...] = ()  # the loops from which rfactor made other operations
-    retired: dict[IterVar, tuple[str, str]] = field(default_factory=dict)  # loops gone since: what became of them, a hint
+    retired: Mapping[IterVar, tuple[str, str]] = field(default_factory=dict)  # loops gone since: what became of them, a hint
     undone: bool = False  # made by a directive that was taken back
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+        schedule = self.__dict__.get("schedule")
+        if schedule is not None:
+            schedule.recorder.history.changed.add(self)
 
     @property
     def name(self) -> str:
@@ -131,6 +140,8 @@ class StageState:
     @property
     def scan_of_state(self) -> StageState | None:
         """The scan of which this placeholder is a state; None for all other stages."""
+        if not self.is_placeholder:
+            return None
         return next((stage for stage in self.schedule.stages
                      if isinstance(stage.op, ScanOp) and any(t.op is self.op for t in stage.op.state_placeholder)), None)
 
@@ -171,14 +182,14 @@ class StageState:
         return self.attr_of(loop).describe()
 
     def set_attr(self, loop: IterVar, **changed: Any) -> None:
-        self.iter_var_attrs[loop] = replace(self.attr_of(loop), **changed)
+        self.iter_var_attrs = {**self.iter_var_attrs, loop: replace(self.attr_of(loop), **changed)}
 
     def restart(self, op: Operation) -> None:
         """Makes `op` the operation of this stage, with fresh loops."""
         self.op = op
         self.all_iter_vars = root_axes(op)
         self.leaf_iter_vars = first_loops(op)
-        self.relations = []
+        self.relations = ()
         self.iter_var_attrs = {}
         self.init_at = None
 
@@ -252,7 +263,7 @@ class StageState:
 
     def retire(self, loop: IterVar, fate: str, hint: str = "") -> None:
         """Records, for errors, what became of a loop that this stage no longer has, and what to use instead."""
-        self.retired[loop] = f"{loop.name} {fate}", hint
+        self.retired = {**self.retired, loop: (f"{loop.name} {fate}", hint)}
 
     def must_be_plain(self, loop: IterVar, directive: str, hint: str) -> None:
         """Refuses a loop with an annotation, binding or pragma, which the directive would lose."""
@@ -270,13 +281,14 @@ class StageState:
 
     def must_have_no_guests(self, loops: Iterable[IterVar], directive: str) -> None:
         """Refuses if another stage is computed at one of `loops`."""
+        around = self.guests()
         for loop in loops:
             held = self.schedule.group_loops.items()  # first: its stages come back to this loop when they are moved alone
             groups = [group.name for group, at in held if at is loop and self.schedule.group_hosts[group] is self]
             if groups:
                 raise self.refuse(directive, f"{groups[0]} is computed at {loop.name}: that loop must stay",
                                   hint=f"do this before {groups[0]}.compute_at, or call {groups[0]}.compute_root() first")
-            guests = [s for s in self.guests() if s.attach_ivar is loop]
+            guests = [s for s in around if s.attach_ivar is loop]
             if guests:
                 placed = self.schedule.recorder.placed(guests[0])
                 raise self.refuse(
@@ -286,19 +298,28 @@ class StageState:
     def guests(self) -> list[StageState]:
         """The stages that are computed at a loop of this one; for a version, at a loop of its stage."""
         host = self.version_of or self
-        return [s for s in self.schedule.stages if s.attach_type == AttachType.SCOPE and s.attach_stage is host]
+        return [s for s in self.schedule.stages if s.attach_stage is host and s.attach_type == AttachType.SCOPE]
 
     def version(self, condition: Expr) -> StageState:
         """A version of this stage with the present loops; the caller adds it to the versions."""
-        twin = replace(self, versions=[], version_of=self, condition=condition)
-        twin.__dict__.update({name: value for name, value in fields_of(self).items()
-                              if name not in ("versions", "version_of", "condition")})
-        return twin
+        return replace(self, versions=(), version_of=self, condition=condition)
 
     def become(self, op: Operation) -> None:
         """Replaces the operation of this stage and its versions by `op`, which has the same axes."""
         for stage in (self, *self.versions):
             stage.op = op
+
+
+class Order(NamedTuple):
+    """Where each of some stages stands, and how many there are of each name."""
+
+    stages: tuple[StageState, ...]
+    positions: Mapping[StageState, int]
+    names: Mapping[str, int]
+
+    @staticmethod
+    def of(stages: tuple[StageState, ...]) -> Order:
+        return Order(stages, {stage: at for at, stage in enumerate(stages)}, Counter([stage.name for stage in stages]))
 
 
 # The fields of a stage that its versions share.
@@ -309,58 +330,85 @@ OF_STAGE = ("op", "scope", "is_output", "attach_type", "attach_stage", "attach_i
 @dataclass(eq=False)
 class ScheduleState:
     """Stages, producers first. `outputs` are the operations that the user asked for; `stage_map` maps these, their
-    replacements and every operation in between to stages.
+    replacements and every operation in between to stages: it only grows, until directives are taken back.
     """
 
     identity_lookups: ClassVar[tuple[str, ...]] = ("stage_map",)
 
-    outputs: list[Operation]
-    stages: list[StageState] = field(default_factory=list)
+    outputs: tuple[Operation, ...]
+    stages: tuple[StageState, ...] = ()
     stage_map: dict[Operation, StageState] = field(default_factory=dict)
     recorder: Recorder = field(default_factory=Recorder)
-    groups: list[Group] = field(default_factory=list)
-    group_hosts: dict[Group, StageState] = field(default_factory=dict)  # where a group is computed
-    group_loops: dict[Group, IterVar] = field(default_factory=dict)
+    groups: tuple[Group, ...] = ()
+    group_hosts: Mapping[Group, StageState] = field(default_factory=dict)  # where a group is computed
+    group_loops: Mapping[Group, IterVar] = field(default_factory=dict)
 
     def add_stage(self, op: Operation, at: int, *, scope: str = "") -> StageState:
         """Inserts a fresh stage for `op` at position `at`."""
-        stage = StageState(op, op, self, root_axes(op), first_loops(op), scope=scope)
-        self.stages.insert(at, stage)
-        self.stage_map[op] = stage
+        stage = self.new_stage(op, scope)
+        self.stages = (*self.stages[:at], stage, *self.stages[at:])
         return stage
+
+    def new_stage(self, op: Operation, scope: str = "") -> StageState:
+        """A fresh stage for `op`, which the caller puts among the others."""
+        stage = self.stage_map[op] = StageState(op, op, self, root_axes(op), first_loops(op), scope=scope)
+        return stage
+
+    def put_group(self, group: Group, host: StageState | None, loop: IterVar | None) -> None:
+        """Computes `group` at a loop of `host`; nowhere in particular if they are None."""
+        if host is not None and loop is not None:
+            self.group_hosts, self.group_loops = {**self.group_hosts, group: host}, {**self.group_loops, group: loop}
+        else:
+            self.group_hosts = {one: where for one, where in self.group_hosts.items() if one is not group}
+            self.group_loops = {one: where for one, where in self.group_loops.items() if one is not group}
 
     def with_versions(self) -> list[StageState]:
         """The stages, each followed by its versions."""
         return [one for stage in self.stages for one in (stage, *stage.versions)]
 
     def sync_versions(self) -> None:
-        """Gives the versions of each stage the fields that hold for the stage as a whole, such as its place."""
-        for stage in self.stages:
+        """Gives the versions of each stage that changed the fields that hold for the stage as a whole, such as its place."""
+        for stage in [one.version_of or one for one in self.recorder.history.changed]:
             for version in stage.versions:
-                version.__dict__.update({name: getattr(stage, name) for name in OF_STAGE})
+                for name in OF_STAGE:
+                    setattr(version, name, getattr(stage, name))
+
+    @property
+    def order(self) -> Order:
+        """The positions and names of the present stages."""
+        known = self.__dict__.get("_order")
+        if known is None or known.stages is not self.stages:
+            known = self.__dict__["_order"] = Order.of(self.stages)
+        return known
 
     def position(self, stage: StageState) -> int:
-        return next(at for at, one in enumerate(self.stages) if one is stage)
+        return self.order.positions[stage]
 
     def consumers(self) -> dict[StageState, list[StageState]]:
         """For each stage the stages whose operations read it now, in order."""
         readers: dict[StageState, list[StageState]] = {stage: [] for stage in self.stages}
         for stage in self.stages:
-            for producer in {self.stage_map[t.op]: None for t in stage.op.input_tensors}:
+            for producer in {self.stage_map[op] for op in stage.op.sources}:
                 readers[producer].append(stage)
         return readers
 
-    def rewired(self, replaced: Mapping[Tensor, Tensor], skip: Iterable[StageState] = ()) -> dict[StageState, Operation]:
-        """The new operations of the stages that read, directly or not, one of `replaced`. The schedule is not changed."""
-        mapping, operations = dict(replaced), {}
-        left_out = set(skip)
-        for stage in self.stages:
-            if stage in left_out:
-                continue
-            op = replace_inputs(stage.op, mapping)
-            if op is not stage.op:
-                operations[stage] = op
-                mapping.update(outputs_of(stage.op, op))
+    def readers_of(self, op: Operation) -> list[StageState]:
+        """The stages whose operations read `op` itself, in order."""
+        return [stage for stage in self.stages if op in stage.op.sources]
+
+    def rewired(self, made: Mapping[StageState, Operation]) -> dict[StageState, Operation]:
+        """The new operations `made` of some stages, and those of the stages that read what these replace, directly or not.
+
+        A new operation that still reads a stage before it is redirected too. The schedule is not changed.
+        """
+        operations: dict[StageState, Operation] = {}
+        replaced: dict[Operation, Operation] = {}
+        for stage in self.stages[min(map(self.position, made)):]:
+            old, op = stage.op, made.get(stage, stage.op)
+            if not op.sources.isdisjoint(replaced):
+                op = op.following(replaced)
+            if op is not old:
+                operations[stage] = replaced[old] = op
         return operations
 
     def rewire(self, made: Mapping[StageState, Operation]) -> None:
@@ -371,12 +419,12 @@ class ScheduleState:
 
     def copy(self) -> ScheduleState:
         """The same schedule, changed independently from now on. Operations and loops are shared: they never change."""
-        twins = {stage: replace(stage) for stage in self.with_versions()}
-        copied = ScheduleState([], recorder=self.recorder.copy(twins))
+        twins = {stage: object.__new__(StageState) for stage in self.with_versions()}
+        copied = ScheduleState((), recorder=self.recorder.copy(twins))
         copied.__dict__.update(with_twins(fields_of(self), twins))
-        for twin in twins.values():
-            twin.__dict__.update(with_twins(fields_of(twin), twins))
-            twin.schedule = copied
+        copied.stage_map = with_twins({"": self.stage_map}, twins)[""]
+        for stage, twin in twins.items():
+            twin.__dict__.update(with_twins(fields_of(stage), twins), schedule=copied, undone=stage.undone)
         return copied
 
 

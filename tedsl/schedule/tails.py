@@ -14,6 +14,7 @@ The results are the same. The last two affect the stage as a whole, and are refu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tedsl.arith.analyzer import Analyzer
@@ -77,7 +78,7 @@ def _check_enlarging(stage: StageState, loop: IterVar, part: Expr, directive: st
         raise stage.refuse(directive, f"{loop.name} is {why}: beyond its end other elements of {stage.name} begin", hint=other)
 
 
-def _why_inner(loop: IterVar, relations: list[Relation]) -> str:
+def _why_inner(loop: IterVar, relations: Sequence[Relation]) -> str:
     """What `loop` is if its last iterations are in the middle of an axis ("a fused loop"); "" if they are the last ones of an
     axis.
     """
@@ -126,7 +127,7 @@ def must_have_one_version(stage: StageState, directive: str) -> None:
                            "which this would lose", hint=f"call {directive.split('(')[0]} first, then specialize")
 
 
-def below(loop: IterVar, relations: list[Relation]) -> set[IterVar]:
+def below(loop: IterVar, relations: Sequence[Relation]) -> set[IterVar]:
     """`loop` and all loops derived from it."""
     loops = {loop}
     for relation in relations:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tedsl.ir.iters import IterType, IterVar
 from tedsl.lang.operation import ComputeOp
@@ -45,7 +45,7 @@ def vectorized(stage: StageState, loops: Iterable[IterVar]) -> IterVar | None:
     return next((loop for loop in loops if stage.attr_of(loop).iter_type == IterType.VECTORIZED), None)
 
 
-def must_fit_in_lanes(stage: StageState, order: list[IterVar], directive: str) -> None:
+def must_fit_in_lanes(stage: StageState, order: Sequence[IterVar], directive: str) -> None:
     """Refuses an order of the loops of `stage` that moves a stage computed inside into a vectorized loop where it cannot be
     computed.
     """

@@ -105,7 +105,8 @@ def test_the_tables_name_the_methods_that_are_directives(handle):
 def everything(s):
     """All that a directive could change, with the names that the journal gave."""
     recorder = s.state.recorder
-    return fields_of(s.state), [(stage, fields_of(stage)) for stage in s.state.stages], \
+    return {**fields_of(s.state), "stage_map": dict(s.state.stage_map)}, \
+        [(stage, fields_of(stage)) for stage in s.state.stages], \
         (list(recorder.directives), dict(recorder.names), dict(recorder.objects))
 
 

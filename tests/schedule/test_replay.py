@@ -429,7 +429,7 @@ def test_a_directive_that_fails_half_way_changes_nothing(chain, state, monkeypat
     before = state(s)
 
     def careless(stage, loop):
-        stage.leaf_iter_vars.pop()
+        stage.leaf_iter_vars = stage.leaf_iter_vars[:-1]
         stage.schedule.stages[1].attach_stage = None
         raise failure
 

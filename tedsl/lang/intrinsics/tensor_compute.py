@@ -20,10 +20,10 @@ from tedsl.ir.iters import IterType, IterVar, Range
 from tedsl.ir.node import FrozenDict
 from tedsl.ir.script import shown
 from tedsl.lang.formula import check_formula
-from tedsl.lang.graph import TensorReader
 from tedsl.lang.intrinsics.shape_match import ShapeMatch
 from tedsl.lang.intrinsics.tensor_intrin import Region, TensorIntrin, TensorIntrinCall, formula_over
 from tedsl.lang.operation import ComputeOp, as_attrs, extent_of, note_axis
+from tedsl.lang.redirect import redirected
 from tedsl.lang.tensor import Tensor
 
 
@@ -48,10 +48,8 @@ class TensorComputeOp(ComputeOp):
         return (*self.axis[self.schedulable_ndim:], *self.inner_reduce)
 
     def reading(self, mapping: Mapping[Tensor, Tensor]) -> TensorComputeOp:
-        rewrite = TensorReader(mapping)
-        body = tuple(rewrite(expr) for expr in self.body)
         regions = tuple(Region(mapping.get(r.tensor, r.tensor), r.mins, r.dims) for r in self.regions)
-        return self.replace(body=body, regions=regions)
+        return self.replace(body=redirected(self.body, mapping), regions=regions)
 
 
 def intrinsic_op(call: TensorIntrinCall, shape: Sequence[Expr], axis: Sequence[IterVar], name: str, where: str, *, tag: str,

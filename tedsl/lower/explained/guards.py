@@ -113,11 +113,11 @@ def _in_formula(plan: StagePlan, owners: Owners) -> Iterator[GuardReport]:
         return
     values = {axis.var: build.add(plan.mins[axis], plan.offsets[axis]) for axis in plan.axes if axis in plan.offsets}
     for number, directive in enumerate(recorder.directives):
-        before, after = (recorder.history.snapshots[at].stages.get(stage) for at in (number, number + 1))
+        before, after = (recorder.history.fields(stage, at) for at in (number, number + 1))
         if after is None or directive.name not in IN_FORMULA:
             continue
         if before is None and directive.name == "cache_write":  # a new stage has the formula of the one it was made of
-            stages = recorder.history.snapshots[number].stages.items()
+            stages = recorder.history.stages(number)
             before = next((said for other, said in stages if other.name == directive.stage), None)
         added = _conditions(after["op"]) - (0 if before is None else _conditions(before["op"]))
         if added > 0 and (condition := _outermost(stage.op, directive.name, added)) is not None:

@@ -9,13 +9,12 @@ from tedsl.ir import build
 from tedsl.ir.expr import Var
 from tedsl.ir.iters import IterVar, Range
 from tedsl.ir.node import FrozenDict
-from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, note_axis
 from tedsl.lang.reads import loads_of
 from tedsl.lang.tensor import Tensor, load
 from tedsl.schedule.group import join_group
 from tedsl.schedule.primitives.storage.set_scope import check_scope
-from tedsl.schedule.state import ScheduleState, StageState, describe, outputs_of, show
+from tedsl.schedule.state import ScheduleState, StageState, describe, show
 
 
 def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[StageState]) -> Tensor:
@@ -43,8 +42,7 @@ def cache_read(source: StageState, tensor: Any, scope: Any, readers: Sequence[St
             raise source.refuse(directive, f"{reader.name} does not read {tensor.name}",
                                 hint=f"{tensor.name} is read by {', '.join(actual) or 'nobody'}")
     cache = _copy_of(current, f"{source.origin_op.output(current.value_index).name}.{scope}")
-    operations = _rewired(schedule, current, cache, readers)
-    schedule.rewire(operations)
+    schedule.rewire(schedule.rewired({reader: reader.op.reading({current: cache.output(0)}) for reader in readers}))
     join_group(schedule.add_stage(cache, schedule.position(source) + 1, scope=scope), source)
     return cache.output(0)
 
@@ -62,16 +60,3 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
     axis = tuple([note_axis(IterVar(Range.from_min_extent(build.const(0, n.dtype), n), Var(f"ax{at}", n.dtype)))
                   for at, n in enumerate(tensor.shape)])
     return ComputeOp(name, "", FrozenDict(), axis, (), (load(tensor, axis),))
-
-
-def _rewired(schedule: ScheduleState, current: Tensor, cache: ComputeOp, readers: Sequence[StageState]) \
-        -> dict[StageState, Any]:
-    """The new operations of `readers`, which read the cache instead of `current`, and of all stages that depend on them."""
-    wanted, operations = set(readers), {}
-    mapping: dict[Tensor, Tensor] = {}
-    for stage in schedule.stages:
-        op = replace_inputs(stage.op, {**mapping, current: cache.output(0)} if stage in wanted else mapping)
-        if op is not stage.op:
-            operations[stage] = op
-            mapping.update(outputs_of(stage.op, op))
-    return operations

@@ -15,7 +15,7 @@ from tedsl.schedule.domains import guards, indices_down, indices_up, written_til
 from tedsl.schedule.group import join_group
 from tedsl.schedule.index_map import range_inside, reduction_inside, value_inside
 from tedsl.schedule.primitives.storage.set_scope import check_scope
-from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
+from tedsl.schedule.state import AttachType, StageState, describe, show
 from tedsl.schedule.tails import must_have_plain_tails
 
 
@@ -30,9 +30,7 @@ def cache_write(stages: Sequence[StageState], tensors: Sequence[Any], scope: Any
     directive = f"cache_write({show(tensors[0]) if len(tensors) == 1 else show(tensors)}, {show(scope)})"
     op = _check(stages, tensors, scope, directive)
     cache, copy = _cache_of(stage, op, scope)
-    operations = stage.schedule.rewired(outputs_of(op, copy), skip=[stage])
-    stage.schedule.rewire(operations)
-    stage.schedule.rewire({stage: copy})
+    stage.schedule.rewire(stage.schedule.rewired({stage: copy}))
     join_group(stage.schedule.add_stage(cache, stage.schedule.position(stage), scope=scope), stage)
     _retire(stage, copy, cache)
     return [cache.output(t.value_index) for t in tensors]
@@ -116,5 +114,4 @@ def _retire(stage: StageState, copy: ComputeOp, cache: ComputeOp) -> None:
             stage.retire(loop, f"belongs to the old operation: cache_write moved the reduction to stage {cache.name}")
         else:
             stage.retire(loop, "belongs to the old operation, which cache_write replaced")
-    for axis in copy.axis:
-        del stage.retired[axis]
+    stage.retired = {loop: fate for loop, fate in stage.retired.items() if loop not in copy.axis}

@@ -20,7 +20,7 @@ def create_group(schedule: ScheduleState, outputs: Sequence[StageState], inputs:
     group = Group(f"group_{len(schedule.groups)}", around)
     for stage in inside:
         stage.group = group
-    schedule.groups.append(group)
+    schedule.groups += (group,)
     return group
 
 

@@ -39,7 +39,7 @@ def first_reduction(loops: Sequence[IterVar]) -> int | None:
     return next((at for at, loop in enumerate(loops) if loop.is_reduction), None)
 
 
-def check_init_place(stage: StageState, directive: str, after: list[IterVar]) -> None:
+def check_init_place(stage: StageState, directive: str, after: Sequence[IterVar]) -> None:
     """Refuses an order of the loops in which the initialization would be inside the reduction, or outside of threads."""
     first = first_reduction(after)
     if first is None:

@@ -39,9 +39,9 @@ def env_threads(stage: StageState, threads: Any) -> None:
             raise stage.refuse(directive, f"{tags[thread.thread_tag]} is {thread.thread_tag} already",
                                hint="each thread axis is launched once")
         tags[thread.thread_tag] = thread.name
-    new = [thread for thread in given if find(stage.leaf_iter_vars, thread) is None]
-    stage.leaf_iter_vars[:0] = new
+    new = tuple([thread for thread in given if find(stage.leaf_iter_vars, thread) is None])
+    stage.leaf_iter_vars = (*new, *stage.leaf_iter_vars)
     stage.all_iter_vars += new
-    stage.env_threads = tuple(new)
+    stage.env_threads = new
     for thread in new:
         stage.set_attr(thread, bind_thread=thread)

@@ -39,9 +39,9 @@ def fuse(stage: StageState, loops: Sequence[Any]) -> IterVar:
         relation = _fuse_two(stage, directive, leaves, fused, loop, extents)
         relations.append(relation)
         fused = relation.fused
-    stage.leaf_iter_vars = leaves
-    stage.all_iter_vars += [r.fused for r in relations]
-    stage.relations += relations
+    stage.leaf_iter_vars = tuple(leaves)
+    stage.all_iter_vars += tuple([r.fused for r in relations])
+    stage.relations += tuple(relations)
     return fused  # type: ignore[no-any-return]
 
 
@@ -85,7 +85,7 @@ def _fuse_two(stage: StageState, directive: str, leaves: list[IterVar], first: I
 
 def _add_singleton(stage: StageState) -> IterVar:
     loop = singleton()
-    stage.leaf_iter_vars.insert(0, loop)
-    stage.all_iter_vars.append(loop)
-    stage.relations.append(SingletonRelation(loop))
+    stage.leaf_iter_vars = (loop, *stage.leaf_iter_vars)
+    stage.all_iter_vars += (loop,)
+    stage.relations += (SingletonRelation(loop),)
     return loop

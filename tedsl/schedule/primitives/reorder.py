@@ -25,9 +25,10 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     for at, loop in enumerate(order):
         if find(order[:at], loop) is not None:
             raise stage.refuse(directive, f"{loop.name} is named twice", hint="name each loop once")
-    after = list(stage.leaf_iter_vars)
+    moved = list(stage.leaf_iter_vars)
     for place, loop in zip(sorted(places), order):
-        after[place] = loop
+        moved[place] = loop
+    after = tuple(moved)
     if any(a is not b for a, b in zip(after, stage.leaf_iter_vars)):
         check_order(stage, order, after, directive)
     check_init_place(stage, directive, after)
@@ -37,7 +38,7 @@ def reorder(stage: StageState, order: Sequence[Any]) -> None:
     stage.leaf_iter_vars = after
 
 
-def _check_guests(stage: StageState, directive: str, after: list[IterVar]) -> None:
+def _check_guests(stage: StageState, directive: str, after: tuple[IterVar, ...]) -> None:
     """Refuses an order in which a stage computed at a loop of this one would no longer precede its readers."""
     must_fit_in_lanes(stage, after, directive)
     before = stage.leaf_iter_vars

@@ -18,7 +18,7 @@ from tedsl.schedule.domains import extent_of, guards, indices_up, written_tiling
 from tedsl.schedule.given_numbers import whole_number
 from tedsl.schedule.group import join_group
 from tedsl.schedule.relations import touched_by
-from tedsl.schedule.state import AttachType, StageState, describe, outputs_of, show
+from tedsl.schedule.state import AttachType, StageState, describe, show
 from tedsl.schedule.tails import must_have_plain_tails
 
 
@@ -38,9 +38,7 @@ def rfactor(stage: StageState, tensor: Any, loop: Any, factor_axis: Any = 0) -> 
     plan = _plan(stage, op, loop)
     factored = _factored(op, whole, plan, place)
     final = _final(op, whole, factored, plan, place)
-    operations = stage.schedule.rewired(outputs_of(op, final), skip=[stage])
-    stage.schedule.rewire(operations)
-    stage.schedule.rewire({stage: final})
+    stage.schedule.rewire(stage.schedule.rewired({stage: final}))
     join_group(stage.schedule.add_stage(factored, stage.schedule.position(stage)), stage)
     for old in stage.all_iter_vars:
         stage.retire(old, f"belongs to the old operation: rfactor moved it to stage {factored.name}")

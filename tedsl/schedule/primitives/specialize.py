@@ -26,7 +26,7 @@ def specialize(stage: StageState, condition: Any) -> StageState:
     holds = _condition(stage, condition, directive)
     _check_stage(stage, directive)
     version = stage.version(holds)
-    stage.versions.append(version)
+    stage.versions += (version,)
     return version
 
 

@@ -36,9 +36,9 @@ def split(stage: StageState, loop: Any, *, factor: Any = None, nparts: Any = Non
     check_tail(stage, loop, count, tail, directive)
     outer, inner = derived(loop, ".outer"), derived(loop, ".inner")
     relation = Split(loop, outer, inner, count, None, tail) if nparts is None else Split(loop, outer, inner, None, count, tail)
-    stage.leaf_iter_vars[at:at + 1] = [outer, inner]
-    stage.all_iter_vars += [outer, inner]
-    stage.relations.append(relation)
+    stage.leaf_iter_vars = (*stage.leaf_iter_vars[:at], outer, inner, *stage.leaf_iter_vars[at + 1:])
+    stage.all_iter_vars += (outer, inner)
+    stage.relations += (relation,)
     return outer, inner
 
 

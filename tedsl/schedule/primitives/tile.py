@@ -24,7 +24,7 @@ def tile(stage: StageState, x: Any, y: Any, x_factor: Any, y_factor: Any) -> tup
     stage.must_have_no_guests([x, y], directive)
     if x is y:
         raise stage.refuse(directive, f"{x.name} is named twice", hint="tile takes two loops; split cuts one")
-    before = list(stage.leaf_iter_vars), list(stage.all_iter_vars), list(stage.relations)
+    before = stage.leaf_iter_vars, stage.all_iter_vars, stage.relations
     try:
         xo, xi = split(stage, x, factor=x_factor)
         yo, yi = split(stage, y, factor=y_factor)

@@ -1,29 +1,32 @@
 """The states of a schedule after each directive, for undo and blame.
 
-A snapshot holds references, not copies, of operations and loops, which are immutable; a stage that a directive left unchanged
-shares the record of the previous snapshot. The fields are those of the dataclasses, so that a new field is included.
+A state holds references, not copies: the values of the fields of schedules and stages never change, a field gets another value.
+So a directive adds what the stages that it changed say from then on; what it left alone costs nothing. The fields are those of
+the dataclasses, so that a new field is included.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tedsl.schedule.state import ScheduleState, StageState
 
 Fields = dict[str, Any]
-OWN = frozenset(("schedule", "recorder", "undone"))  # what ties a state to its place; not what it says
+OWN = frozenset(("schedule", "recorder", "undone", "stage_map", "_order"))  # of its place, or derived; not what a state says
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The fields of a schedule and of each of its stages, and how many names the journal had given."""
+    """The fields of a schedule. operations, names, objects: how many there were; what came later was put at the end."""
 
     schedule: Fields
-    stages: Mapping[StageState, Fields]
+    operations: int
     names: int
     objects: int
 
@@ -31,43 +34,109 @@ class Snapshot:
 class History:
     """Snapshot number k is the schedule after its first k directives.
 
-    rest: the present state between directives: the last snapshot, or the result of `normalize`.
+    said: for each stage its fields, each with the number of the first snapshot in which it has them, in order.
+    changed: the stages that changed since the schedule was settled. rest: the settled state, between directives: the last
+    snapshot, or the result of `normalize`. unrecorded: the fields of stages in `rest` that the last snapshot does not have.
     """
 
-    __slots__ = ("rest", "snapshots")
+    __slots__ = ("changed", "rest", "said", "snapshots", "unrecorded")
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
+        self.said: dict[StageState, list[tuple[int, Fields]]] = {}
+        self.changed: set[StageState] = set()
         self.rest: Snapshot | None = None
+        self.unrecorded: dict[StageState, Fields] = {}
 
     def take(self, state: ScheduleState) -> None:
         """Appends a snapshot of `state`."""
         self.settle(state)
         assert self.rest is not None
+        for stage, fields in self.unrecorded.items():
+            self.said.setdefault(stage, []).append((len(self.snapshots), fields))
+        self.unrecorded = {}
         self.snapshots.append(self.rest)
 
     def settle(self, state: ScheduleState) -> None:
         """Sets `rest` to the present `state`, without a directive."""
-        before = self.snapshots[-1].stages if self.snapshots else {}
-        stages = {stage: _taken(stage, before.get(stage)) for stage in state.with_versions()}
         recorder = state.recorder
-        self.rest = Snapshot(fields_of(state), stages, len(recorder.names), len(recorder.objects))
+        self.unrecorded.update([(stage, stage.__dict__.copy()) for stage in self.changed])
+        self.changed = set()
+        self.rest = Snapshot(fields_of(state), len(state.stage_map), len(recorder.names), len(recorder.objects))
 
-    def put_back(self, state: ScheduleState, snapshot: Snapshot) -> None:
-        """Restores `state` from `snapshot`; the snapshots stay. Stages created since are marked `undone`."""
+    # --- what was said ---
+
+    def fields(self, stage: StageState, number: int) -> Fields | None:
+        """The fields of a stage in snapshot `number`; None if it was not there."""
+        records = self.said.get(stage, ())
+        at = bisect_right(records, number, key=lambda record: record[0])
+        return records[at - 1][1] if at else None
+
+    def stages(self, number: int) -> Iterator[tuple[StageState, Fields]]:
+        """The stages and versions in snapshot `number`, with their fields."""
+        return self._with_fields(self.snapshots[number], lambda stage: self.fields(stage, number))
+
+    def _at_rest(self, stage: StageState) -> Fields | None:
+        records = self.said.get(stage)
+        return self.unrecorded.get(stage, records[-1][1] if records else None)
+
+    def _with_fields(self, snapshot: Snapshot, find: Callable[[StageState], Fields | None]) \
+            -> Iterator[tuple[StageState, Fields]]:
+        waiting = list(reversed(snapshot.schedule["stages"]))
+        while waiting:
+            stage = waiting.pop()
+            fields = find(stage)
+            assert fields is not None, "a snapshot holds the fields of its stages"
+            yield stage, fields
+            waiting += reversed(fields["versions"])
+
+    def first(self, stage: StageState, holds: Callable[[Fields], bool]) -> int | None:
+        """The number of the directive after which `holds` first returned True for the stage; None if it did from the start."""
+        return next((number for number, fields in self.said.get(stage, ()) if holds(fields)), None) or None
+
+    def last_change(self, stage: StageState, read: Callable[[Fields], tuple[object, ...]]) -> int | None:
+        """The number of the directive that last changed the result of `read` for the stage; None if none did."""
+        records = self.said.get(stage, [])
+        for (_, before), (number, now) in reversed(list(pairwise(records))):
+            if not _same_items(read(now), read(before)):
+                return number
+        return records[0][0] or None if records else None  # what a directive made was changed by it
+
+    # --- undo ---
+
+    def return_to(self, state: ScheduleState, number: int | None = None) -> None:
+        """Restores `state` from snapshot `number`, counted from the end if negative; None: from `rest`.
+
+        Stages created since are marked `undone`.
+        """
         now = state.with_versions()
-        state.__dict__.update({name: _copied(value) for name, value in snapshot.schedule.items()})
-        for stage, fields in snapshot.stages.items():
-            if fields != stage.__dict__:
-                stage.__dict__.update({name: _copied(value) for name, value in fields.items() if name not in OWN})
-                stage.undone = False
+        if number is None:
+            assert self.rest is not None, "create_schedule takes the first one"
+            snapshot, those = self.rest, self._with_fields(self.rest, self._at_rest)
+        else:
+            number %= len(self.snapshots)
+            snapshot, those = self.snapshots[number], self.stages(number)
+        state.__dict__.update(snapshot.schedule, stage_map=dict(islice(state.stage_map.items(), snapshot.operations)))
+        then = dict(those)
+        for stage, fields in then.items():
+            stage.__dict__.update({name: value for name, value in fields.items() if name not in OWN}, undone=False)
         for stage in now:
-            stage.undone = stage not in snapshot.stages
+            stage.__dict__["undone"] = stage not in then
+        self.changed = set()
 
-    def copied(self, twins: dict[StageState, StageState]) -> History:
+    def forget_after(self, number: int) -> None:
+        """Drops the snapshots after `number`, which is where the schedule is."""
+        del self.snapshots[number + 1:]
+        for stage, records in list(self.said.items()):
+            while records and records[-1][0] > number:
+                records.pop()
+            if not records:
+                del self.said[stage]
+        self.rest, self.unrecorded = self.snapshots[number], {}
+
+    def copied(self, twins: Mapping[StageState, StageState]) -> History:
         """This history for the copies `twins` of its stages."""
-        copy = History()
-        done: dict[int, Fields] = {}
+        copy, done = History(), {}
 
         def moved(fields: Fields) -> Fields:
             if id(fields) not in done:
@@ -75,72 +144,43 @@ class History:
             return done[id(fields)]
 
         def twin(snapshot: Snapshot) -> Snapshot:
-            stages = {twins.get(stage, stage): moved(fields) for stage, fields in snapshot.stages.items()}
-            return Snapshot(moved(snapshot.schedule), stages, snapshot.names, snapshot.objects)
+            return Snapshot(moved(snapshot.schedule), snapshot.operations, snapshot.names, snapshot.objects)
 
         copy.snapshots = list(map(twin, self.snapshots))
+        copy.said = {twins.get(stage, stage): [(number, moved(fields)) for number, fields in records]
+                     for stage, records in self.said.items()}
+        copy.changed = set(_twins_of(self.changed, twins))
         copy.rest = None if self.rest is None else copy.snapshots[-1] if self.rest is self.snapshots[-1] else twin(self.rest)
+        copy.unrecorded = {twins.get(stage, stage): moved(fields) for stage, fields in self.unrecorded.items()}
         return copy
 
-    # --- who did it? The number of a directive, counted from 1, or None ---
 
-    def first(self, stage: StageState, holds: Callable[[Fields], bool]) -> int | None:
-        """The number of the directive after which `holds` first returned True for the stage; None if it did from the start."""
-        for number, snapshot in enumerate(self.snapshots):
-            fields = snapshot.stages.get(stage)
-            if fields is not None and holds(fields):
-                return number or None
-        return None
-
-    def last_change(self, stage: StageState, read: Callable[[Fields], tuple[object, ...]]) -> int | None:
-        """The number of the directive that last changed the result of `read` for the stage; None if none did."""
-        for number in range(len(self.snapshots) - 1, 0, -1):
-            now, before = (self.snapshots[at].stages.get(stage) for at in (number, number - 1))
-            if now is None:
-                return None
-            if before is None or (now is not before and not _same_items(read(now), read(before))):
-                return number
-        return None
+def fields_of(owner: object) -> Fields:
+    """The fields of a schedule or stage."""
+    return {name: value for name, value in owner.__dict__.items() if name not in OWN}
 
 
-def with_twins(fields: Fields, twins: Mapping[StageState, StageState]) -> Fields:
+def with_twins(fields: Mapping[str, Any], twins: Mapping[StageState, StageState]) -> Fields:
     """A copy of `fields` in which stages are replaced by their `twins`."""
     return {name: _moved(value, twins) for name, value in fields.items()}
 
 
-def fields_of(owner: object) -> Fields:
-    """The fields of a schedule or stage, with containers copied."""
-    return {name: _copied(value) for name, value in owner.__dict__.items() if name not in OWN}
-
-
-def _taken(stage: StageState, before: Fields | None) -> Fields:
-    """The fields of a stage; the record `before` itself if nothing changed.
-
-    Most stages did not change, which one comparison of dicts shows at once, since the values are the same objects.
-    """
-    if before is not None and before == stage.__dict__:
-        return before
-    return {name: _copied(value) for name, value in stage.__dict__.items()}
-
-
-def _copied(value: Any) -> Any:
-    return value.copy() if type(value) in (list, dict, set) else value
-
-
-def _same_items(a: Any, b: Any) -> bool:
-    return len(a) == len(b) and all(map(operator.is_, a, b))
-
-
 def _moved(value: Any, twins: Mapping[StageState, StageState]) -> Any:
     """`value` with every stage replaced by its twin."""
-    if type(value) is list:
-        return [_twin(one, twins) for one in value]
+    if type(value) is tuple:
+        return tuple(_twins_of(value, twins))
     if type(value) is dict:
-        return {_twin(key, twins): _twin(one, twins) for key, one in value.items()}
-    if type(value) is set:
-        return {_twin(one, twins) for one in value}
+        return dict(zip(_twins_of(value, twins), _twins_of(value.values(), twins)))
     return _twin(value, twins)
+
+
+def _twins_of(values: Iterable[Any], twins: Mapping[StageState, StageState]) -> list[Any]:
+    return [_twin(value, twins) for value in values]
 
 
 def _twin(value: Any, twins: Mapping[StageState, StageState]) -> Any:
     return twins.get(value, value) if hasattr(type(value), "loop_names") else value  # a stage
+
+
+def _same_items(a: Any, b: Any) -> bool:
+    return len(a) == len(b) and all(map(operator.is_, a, b))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 import unicodedata
@@ -18,12 +19,12 @@ def is_plain(name: str) -> bool:
         and unicodedata.normalize("NFKC", name) == name
 
 
-def free_name(wish: str, taken: Collection[str]) -> str:
-    """A Python identifier derived from `wish` that is not in `taken`."""
+def free_name(wish: str, *taken: Collection[str]) -> str:
+    """A Python identifier derived from `wish` that is in none of `taken`."""
     stem = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wish))
     if not stem.isidentifier() or keyword.iskeyword(stem):
         stem = f"_{stem}"
     if stem not in RESERVED and not is_plain(stem):
         stem = "".join(c if c.isascii() else "_" for c in stem)
-    tries = (f"{stem}_{n}" if n else stem for n in range(len(taken) + len(RESERVED) + 1))
-    return next(name for name in tries if name not in taken and name not in RESERVED)
+    tries = (f"{stem}_{n}" if n else stem for n in itertools.count())
+    return next(name for name in tries if name not in RESERVED and not any(name in names for names in taken))

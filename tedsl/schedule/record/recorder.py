@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tedsl.errors import ScheduleError
@@ -37,7 +38,7 @@ class Recorder:
     names: the name of each loop, tensor, version, group, thread axis or other object that a directive created or was given.
     objects: the arguments that have no text, by name. line: while a journal is replayed, the line of the directive in it.
     pending: names for the arguments of the present directive, with the object to be kept; they become valid when it is
-    recorded.
+    recorded. given: the names that there are in `names`.
     """
 
     identity_fields: ClassVar[tuple[str, ...]] = ("names",)  # what messages of kernels quote; the rest is for errors and undo
@@ -49,11 +50,13 @@ class Recorder:
     history: History = field(default_factory=History)
     line: SourceLine | None = None
     pending: dict[Any, tuple[str, Any]] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
 
     def copy(self, twins: dict[StageState, StageState]) -> Recorder:
         """The same records for the copies `twins` of the stages."""
-        names = {twins[thing] if id(thing) in map(id, twins) else thing: name for thing, name in self.names.items()}
-        return Recorder(list(self.directives), names, dict(self.objects), self.history.copied(twins))
+        stages = {id(stage): twin for stage, twin in twins.items()}
+        names = {stages.get(id(thing), thing): name for thing, name in self.names.items()}
+        return Recorder(list(self.directives), names, dict(self.objects), self.history.copied(twins), given=set(self.given))
 
     # --- the directives ---
 
@@ -86,15 +89,16 @@ class Recorder:
     def return_to(self, state: ScheduleState, number: int | None = None) -> None:
         """Restores `state` to after its first `number` directives; None: to before the directive that just failed."""
         history = self.history
-        snapshot = history.rest if number is None else history.snapshots[number]
-        assert snapshot is not None, "create_schedule takes the first one"
-        history.put_back(state, snapshot)
-        history.rest = snapshot
-        number = len(history.snapshots) - 1 if number is None else number
+        history.return_to(state, number)
+        if number is None:
+            number = len(history.snapshots) - 1
+        else:
+            history.forget_after(number)
+        assert history.rest is not None
         del self.directives[number:]
-        del history.snapshots[number + 1:]
-        self.names = dict(list(self.names.items())[:snapshot.names])
-        self.objects = dict(list(self.objects.items())[:snapshot.objects])
+        self.names = dict(islice(self.names.items(), history.rest.names))
+        self.objects = dict(islice(self.objects.items(), history.rest.objects))
+        self.given = set(self.names.values())
         self.pending = {}
 
     # --- names ---
@@ -104,7 +108,7 @@ class Recorder:
         said = call.names_said() if self.pending else set()
         for key, (name, thing) in self.pending.items():
             if name in said:
-                self.names[key] = name
+                self._give(key, name)
                 if thing is not None:
                     self.objects[name] = thing
         self.pending = {}
@@ -113,12 +117,16 @@ class Recorder:
         """The name of an object that a directive created: a new one unless it has one."""
         if made not in self.names:
             wish = f"{made.name}_special" if getattr(made, "version_of", None) is not None else made.name
-            self.names[made] = self.free_name(wish, {stage.name for stage in schedule.stages})
+            self._give(made, self.free_name(wish, schedule))
         return self.names[made]
 
-    def free_name(self, wish: str, others: set[str]) -> str:
-        """A Python identifier derived from `wish` that no object has and that is not in `others`."""
-        return free_name(wish, {*self.names.values(), *(name for name, _ in self.pending.values()), *others})
+    def _give(self, thing: Any, name: str) -> None:
+        self.names[thing] = name
+        self.given.add(name)
+
+    def free_name(self, wish: str, schedule: ScheduleState) -> str:
+        """A Python identifier derived from `wish` that no object and no stage of `schedule` has."""
+        return free_name(wish, self.given, {name for name, _ in self.pending.values()}, schedule.order.names)
 
     # --- what the language of journals calls the parts of a schedule ---
 
@@ -157,8 +165,8 @@ class Recorder:
 
     def _own_name(self, stage: StageState) -> str | None:
         name = stage.name
-        usable = is_plain(name) and name not in self.names.values() and stage.origin_op.num_outputs == 1 \
-            and [other.origin_op.name for other in stage.schedule.stages].count(name) == 1
+        usable = is_plain(name) and name not in self.given and stage.origin_op.num_outputs == 1 \
+            and stage.schedule.order.names.get(name) == 1
         return name if usable else None
 
     # --- the same for hints ---

@@ -158,7 +158,7 @@ class Writer:
         return Name(self.recorder.pending[key][0])
 
     def _free_name(self, wish: str) -> str:
-        return self.recorder.free_name(wish, {stage.name for stage in self.schedule.stages})
+        return self.recorder.free_name(wish, self.schedule)
 
 
 def _is_hashable(value: Any) -> bool:

@@ -188,9 +188,10 @@ class Mirror:
         """Gives `other` the outer loops and computes `stage` inside the innermost of them."""
         self._give(other)
         attrs = self.stage.iter_var_attrs
+        taken = {self.copies[loop]: attrs[loop] for loop in self.outer if loop in attrs}
+        other.iter_var_attrs = {**other.iter_var_attrs, **taken}
+        self.stage.iter_var_attrs = {loop: attr for loop, attr in attrs.items() if find(self.outer, loop) is None}
         for loop in self.outer:
-            if loop in attrs:
-                other.iter_var_attrs[self.copies[loop]] = attrs.pop(loop)
             if loop not in root_axes(self.stage.op):
                 self.stage.retire(loop, f"became the loop {self.copies[loop].name} of {other.name} by reverse_compute_at",
                                   f"write {other.written} and the loop that reverse_compute_at returned")
@@ -200,7 +201,7 @@ class Mirror:
         schedule = self.stage.schedule
         for group, loop in schedule.group_loops.items():
             if schedule.group_hosts[group] is self.stage and find(self.outer, loop) is not None:
-                schedule.group_hosts[group], schedule.group_loops[group] = other, self.copies[loop]
+                schedule.put_group(group, other, self.copies[loop])
         self._keep_inner()
         stage = self.stage
         stage.attach_type, stage.attach_stage, stage.attach_ivar = AttachType.SCOPE, other, self.copies[self.outer[-1]]
@@ -212,15 +213,15 @@ class Mirror:
             if not any(child in self.moved for child in children_of(relation)):
                 continue
             copied = self._copied(relation, other)
-            other.relations.append(copied)
-            other.all_iter_vars += children_of(copied)
+            other.relations += (copied,)
+            other.all_iter_vars += tuple(children_of(copied))
             parents = parents_of(copied)
             at = find(leaves, parents[0]) if parents else 0
             assert at is not None, f"{parents[0].name} was a loop of {self.stage.name} when that was related too"
             leaves[at:at + len(parents[:1])] = children_of(copied)
             leaves = [loop for loop in leaves if find(parents[1:], loop) is None]
         first = [self.copies[loop] for loop in self.outer]
-        other.leaf_iter_vars = first + [loop for loop in leaves if find(first, loop) is None]
+        other.leaf_iter_vars = (*first, *[loop for loop in leaves if find(first, loop) is None])
 
     def _copied(self, relation: Relation, other: StageState) -> Relation:
         """A copy of `relation` over the copied variables, each named after the axis of `other` that it is derived from."""
@@ -257,10 +258,10 @@ class Mirror:
                 kept.append(replace(relation, factor=size, nparts=None))
             else:
                 kept.append(relation)
-        stage.relations = kept
-        stage.all_iter_vars = [*root_axes(stage.op), *(child for relation in kept for child in children_of(relation))]
+        stage.relations = tuple(kept)
+        stage.all_iter_vars = (*root_axes(stage.op), *[child for relation in kept for child in children_of(relation)])
         single = [axis for axis in root_axes(stage.op) if axis in self.fixed]
-        stage.leaf_iter_vars = single + stage.leaf_iter_vars[self.place + 1:]
+        stage.leaf_iter_vars = (*single, *stage.leaf_iter_vars[self.place + 1:])
         stage.iter_var_attrs = {loop: attr for loop, attr in stage.iter_var_attrs.items() if _is_used(attr)}
 
 

@@ -17,7 +17,6 @@ from tedsl.ir.script import shown
 from tedsl.ir.walk.rewriter import Rewriter
 from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import post_order
-from tedsl.lang.graph import replace_inputs
 from tedsl.lang.operation import ComputeOp, Operation, PlaceholderOp, note_axis
 from tedsl.lang.reads import guarded_loads, has_load
 from tedsl.lang.tensor import Tensor
@@ -113,9 +112,9 @@ def transform_layout(stage: StageState, mapped: Mapped) -> list[IterVar] | None:
         raise stage.refuse(DIRECTIVE, str(error), hint=error.hint) from None
     must_leave_steps(stage, layout.inverse, DIRECTIVE)
     new = _placeholder(op, layout) if isinstance(op, PlaceholderOp) else _relaid(op, layout)
-    operations = _rewired(stage, op, new, layout)
-    stage.schedule.rewire(operations)
-    stage.schedule.rewire({stage: new})
+    outputs, schedule = outputs_of(op, new), stage.schedule
+    readers = {reader: _reading(stage, reader.op, outputs, layout) for reader in schedule.readers_of(op)}
+    schedule.rewire(schedule.rewired({stage: new, **readers}))
     if isinstance(new, PlaceholderOp):
         stage.op = new
         return None
@@ -183,24 +182,6 @@ def _relaid(op: Operation, layout: Layout) -> ComputeOp:
 
 
 # --- its readers --------------------------------------------------------------------------------------------------------
-
-def _rewired(stage: StageState, old: Operation, new: Operation, layout: Layout) -> Mapping[StageState, Operation]:
-    """The new operations of the stages that read `old`, directly or not. The schedule is not changed."""
-    outputs = outputs_of(old, new)
-    mapping: dict[Tensor, Tensor] = {}
-    operations: dict[StageState, Operation] = {}
-    for reader in stage.schedule.stages:
-        if reader is stage:
-            continue
-        op = reader.op
-        if any(tensor in outputs for tensor in op.input_tensors):
-            op = _reading(stage, op, outputs, layout)
-        op = replace_inputs(op, mapping)
-        if op is not reader.op:
-            operations[reader] = op
-            mapping.update(outputs_of(reader.op, op))
-    return operations
-
 
 def _reading(stage: StageState, op: Operation, outputs: Mapping[Tensor, Tensor], layout: Layout) -> Operation:
     """`op` with its reads of the tensor at the indices of the new layout."""
