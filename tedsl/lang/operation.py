@@ -43,6 +43,8 @@ class Operation:
 
     if not TYPE_CHECKING:  # type checkers know what there is, and say so themselves
         def __getattr__(self, name: str) -> Any:
+            if name == "body" and "_unwritten" in vars(self):  # a formula that follows others
+                return self._write_body()
             if name.startswith("_") or name == "name":
                 raise AttributeError(name)
             instead = {one: f"{self.name}.{one}, of the tensor" for one in ("shape", "dtype", "ndim")}
@@ -159,12 +161,6 @@ class ComputeOp(Operation):
     body: tuple[Expr, ...]
     info: Any = None
     source: SourceLine | None = None
-
-    if not TYPE_CHECKING:
-        def __getattr__(self, name: str) -> Any:
-            if name == "body" and "_unwritten" in self.__dict__:
-                return self._write_body()
-            return super().__getattr__(name)
 
     @property
     def num_outputs(self) -> int:

@@ -422,7 +422,7 @@ class ScheduleState:
         twins = {stage: object.__new__(StageState) for stage in self.with_versions()}
         copied = ScheduleState((), recorder=self.recorder.copy(twins))
         copied.__dict__.update(with_twins(fields_of(self), twins))
-        copied.stage_map = with_twins({"": self.stage_map}, twins)[""]
+        copied.stage_map = with_twins(self.stage_map, twins)
         for stage, twin in twins.items():
             twin.__dict__.update(with_twins(fields_of(stage), twins), schedule=copied, undone=stage.undone)
         return copied

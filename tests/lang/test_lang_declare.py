@@ -1,5 +1,7 @@
 """Declaring tensors: shapes, names, axes, outputs, and how they print."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -179,6 +181,21 @@ def test_the_inputs_of_a_redirected_formula_are_those_that_it_reads():
         for mapping in ({B: E}, {A: E, B: E}, {A: B}, {A: B, B: A, C: A}):
             made = replace_inputs(op, mapping)
             assert made.input_tensors == made.replace().input_tensors, (formula, mapping)
+
+
+def test_a_formula_that_follows_others_is_written_when_it_is_read():
+    """One step after the other, as all at once; two inputs may become one, or change places."""
+    A, B, C = (te.placeholder((8,), name=name) for name in "ABC")
+    D = te.compute((8,), lambda i: A[i] * B[i] + A[7 - i], name="D")
+    steps = ({A.op: C.op}, {B.op: A.op, C.op: B.op}, {A.op: C.op, B.op: C.op})
+    made = D.op
+    for step in steps:
+        made = made.following(step)
+    assert "body" not in vars(made) and made.axis is D.op.axis and made.output(0).dtype == "float32"
+    assert made.input_tensors == [C] and made.sources == {C.op} and "body" not in vars(made)
+    assert str(made.body) == str(D.op.body).replace("A", "C").replace("B", "C")
+    assert made.following({A.op: B.op}) is made and D.op.following({}) is D.op
+    assert pickle.loads(pickle.dumps(D.op.following(steps[1]))).input_tensors[0].name == "A"
 
 
 def test_a_long_chain_of_computes_is_no_recursion():

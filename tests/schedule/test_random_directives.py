@@ -11,6 +11,7 @@ from tedsl.fuzz.scheduler import Scheduler
 from tedsl.fuzz.schedules import draw_directives
 from tedsl.lang.operation import root_axes
 from tedsl.schedule.handles import create_schedule
+from tedsl.schedule.record.history import OWN
 from tedsl.schedule.relations import children_of, parents_of
 
 # A diamond with a reduction: B and C read A; D sums their product; E, the output, reads D and C.
@@ -36,6 +37,7 @@ def test_applied_or_refused(seed, state, compute_stages, monkeypatch):
             assert state(s) == before, f"changed although refused: {text}"
         elif kind not in ONE_RECORD_OR_MORE:
             assert len(s.journal) == len(before[3].splitlines()) + 1, text
+        check_the_history(scheduler.s)
         return accepted
 
     monkeypatch.setattr(scheduler, "attempt", attempted)
@@ -55,6 +57,15 @@ def check_the_journal(scheduler):
         twin = create_schedule(names["E"].op)
         exec(str(s.journal), {**names, "s": twin})
         assert str(twin) == str(s)
+
+
+def check_the_history(s):
+    """The last snapshot is the schedule as it stands, whichever stages a directive changed and on what ways."""
+    number = len(s.journal)
+    said = dict(s.state.recorder.history.stages(number))
+    assert said.keys() == set(s.state.with_versions())
+    for stage, fields in said.items():
+        assert {name for name, now in vars(stage).items() if name not in OWN and fields[name] != now} == set(), stage.name
 
 
 def check_the_loops(s):

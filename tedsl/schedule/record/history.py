@@ -12,11 +12,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from tedsl.lang.operation import Operation
     from tedsl.schedule.state import ScheduleState, StageState
 
+K = TypeVar("K")
 Fields = dict[str, Any]
 OWN = frozenset(("schedule", "recorder", "undone", "stage_map", "_order"))  # of its place, or derived; not what a state says
 
@@ -37,15 +39,17 @@ class History:
     said: for each stage its fields, each with the number of the first snapshot in which it has them, in order.
     changed: the stages that changed since the schedule was settled. rest: the settled state, between directives: the last
     snapshot, or the result of `normalize`. unrecorded: the fields of stages in `rest` that the last snapshot does not have.
+    operations: the stages of all operations, in the order in which they were made.
     """
 
-    __slots__ = ("changed", "rest", "said", "snapshots", "unrecorded")
+    __slots__ = ("changed", "operations", "rest", "said", "snapshots", "unrecorded")
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
         self.said: dict[StageState, list[tuple[int, Fields]]] = {}
         self.changed: set[StageState] = set()
         self.rest: Snapshot | None = None
+        self.operations: Mapping[Operation, StageState] = {}
         self.unrecorded: dict[StageState, Fields] = {}
 
     def take(self, state: ScheduleState) -> None:
@@ -61,7 +65,7 @@ class History:
         """Sets `rest` to the present `state`, without a directive."""
         recorder = state.recorder
         self.unrecorded.update([(stage, stage.__dict__.copy()) for stage in self.changed])
-        self.changed = set()
+        self.changed, self.operations = set(), state.stage_map
         self.rest = Snapshot(fields_of(state), len(state.stage_map), len(recorder.names), len(recorder.objects))
 
     # --- what was said ---
@@ -116,7 +120,7 @@ class History:
         else:
             number %= len(self.snapshots)
             snapshot, those = self.snapshots[number], self.stages(number)
-        state.__dict__.update(snapshot.schedule, stage_map=dict(islice(state.stage_map.items(), snapshot.operations)))
+        state.__dict__.update(snapshot.schedule, stage_map=dict(islice(self.operations.items(), snapshot.operations)))
         then = dict(those)
         for stage, fields in then.items():
             stage.__dict__.update({name: value for name, value in fields.items() if name not in OWN}, undone=False)
@@ -126,6 +130,7 @@ class History:
 
     def forget_after(self, number: int) -> None:
         """Drops the snapshots after `number`, which is where the schedule is."""
+        self.operations = dict(islice(self.operations.items(), self.snapshots[number].operations))
         del self.snapshots[number + 1:]
         for stage, records in list(self.said.items()):
             while records and records[-1][0] > number:
@@ -149,6 +154,7 @@ class History:
         copy.snapshots = list(map(twin, self.snapshots))
         copy.said = {twins.get(stage, stage): [(number, moved(fields)) for number, fields in records]
                      for stage, records in self.said.items()}
+        copy.operations = with_twins(self.operations, twins)
         copy.changed = set(_twins_of(self.changed, twins))
         copy.rest = None if self.rest is None else copy.snapshots[-1] if self.rest is self.snapshots[-1] else twin(self.rest)
         copy.unrecorded = {twins.get(stage, stage): moved(fields) for stage, fields in self.unrecorded.items()}
@@ -160,7 +166,7 @@ def fields_of(owner: object) -> Fields:
     return {name: value for name, value in owner.__dict__.items() if name not in OWN}
 
 
-def with_twins(fields: Mapping[str, Any], twins: Mapping[StageState, StageState]) -> Fields:
+def with_twins(fields: Mapping[K, Any], twins: Mapping[StageState, StageState]) -> dict[K, Any]:
     """A copy of `fields` in which stages are replaced by their `twins`."""
     return {name: _moved(value, twins) for name, value in fields.items()}
 
