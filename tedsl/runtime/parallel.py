@@ -14,7 +14,9 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 from tedsl.errors import ArgumentError, TedslError
@@ -22,11 +24,25 @@ from tedsl.errors import ArgumentError, TedslError
 MAX_THREADS = 255  # eight bits of the generation word
 _CALLER, _WORKERS = 384, 512  # offsets in the memory of the pool
 _STATE_BYTES = _WORKERS + 8 * (MAX_THREADS + 1)
-# Of each architecture: the number of the system call futex; how to pause in a loop that waits, and the declaration for that.
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """An architecture: the number of the system call futex; how to pause in a loop that waits, and the declaration for that;
+    the type of C's long, in which sizes, threads and arguments of system calls travel.
+    """
+
+    futex: int
+    pause: str
+    declared: str = ""
+    long: str = "i64"
+
+
 _MACHINES = {
-    "x86_64": (202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
-    "aarch64": (98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
-    "riscv64": (98, 'fence syncscope("singlethread") seq_cst', ""),  # `pause` needs an extension
+    "x86_64": _Machine(202, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": _Machine(98, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+    "riscv64": _Machine(98, 'fence syncscope("singlethread") seq_cst'),  # `pause` needs an extension
+    "arm": _Machine(240, "call void @llvm.arm.hint(i32 1)", "declare void @llvm.arm.hint(i32)", "i32"),
 }
 _state = 0  # address of the pool's memory; see the layout in the IR below
 _wanted: int | None = None
@@ -124,12 +140,17 @@ def pool_code(machine: str, state: str, launch: str) -> str:
 
     state: how its memory is declared, of the type %State; launch: the head of the function that runs a loop.
     """
-    if machine not in _MACHINES:
-        raise TedslError(f"parallel loops run on x86-64, AArch64 and 64-bit RISC-V, not on {machine}",
+    known = _MACHINES.get("arm" if re.fullmatch("(arm|thumb)v[78].*", machine) else machine)
+    if known is None:
+        raise TedslError(f"parallel loops run on x86-64, AArch64, ARMv7 and 64-bit RISC-V, not on {machine}",
                          hint="leave `parallel` out here")
-    futex, pause, declared = _MACHINES[machine]
-    return declared + _POOL.replace("PAUSE", pause).replace("SYS_FUTEX", f"i64 {futex}").replace("MEMORY", state) \
-        .replace("LAUNCH", launch)
+    return known.declared + _POOL.replace("PAUSE", known.pause).replace("SYS_FUTEX", f"LONG {known.futex}") \
+        .replace("MEMORY", state).replace("LAUNCH", launch).replace("LONG", known.long)
+
+
+def long_type(machine: str) -> str:
+    """Returns the type of C's long on `machine`, which has a pool."""
+    return "i64" if "64" in machine else "i32"
 
 
 # Layout of the state, one cache line for what changes together:
@@ -137,37 +158,38 @@ def pool_code(machine: str, state: str, launch: str) -> str:
 #  64 i32 generation: a counter << 8 | number of chunks, written as one word so that a worker that takes no part in a region
 #     never reads the job, which may be the next one's   68 i32 sleeping workers
 # 128 i32 pending chunks   132 i32 the caller sleeps   136 i32 status, the largest of all chunks
-# 192 ptr body   200 ptr env   208 i64 count   216 i32 processor of the caller
+# 192 ptr body   200 ptr env (8 bytes also where pointers have 4)   208 i64 count   216 i32 processor of the caller
 # 256 the processors that the caller may use, 128 bytes: a worker that finds itself on the caller's processor leaves it. Linux
 #     may wake a worker beside its caller and leave both there for many regions, each as slow as a serial loop.
-# 384 pthread_t of the caller   512 pthread_t of each worker, by its number: for a process that one of them forks
+# 384 pthread_t of the caller   512 pthread_t of each worker, by its number: for a process that one of them forks. Before a
+#     worker runs, its place has the generation from which it starts
 # A sleeper first announces itself, then futex_wait compares the word again; the other side first changes the word, then looks
 # for sleepers: with sequentially consistent order one of them sees the other, and no wake-up is lost.
 _POOL = """
-%State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], ptr, ptr, i64, i32, [9 x i32],
+%State = type { i32, i32, i32, [13 x i32], i32, i32, [14 x i32], i32, i32, i32, [13 x i32], i64, i64, i64, i32, [9 x i32],
                 [16 x i64], i64, [15 x i64], [256 x i64] }
 @tedsl_pool_state = MEMORY
-declare i64 @syscall(i64, ...)
+declare LONG @syscall(LONG, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_detach(i64)
+declare i32 @pthread_detach(LONG)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
-declare i64 @pthread_self()
+declare LONG @pthread_self()
 declare i32 @sched_getcpu()
-declare i32 @sched_getaffinity(i32, i64, ptr)
-declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @sched_getaffinity(i32, LONG, ptr)
+declare i32 @sched_setaffinity(i32, LONG, ptr)
 
-define internal void @wait(ptr %word, i32 %seen) {
-  %r = call i64 (i64, ...) @syscall(SYS_FUTEX, ptr %word, i64 128, i32 %seen, ptr null, ptr null, i64 0)
+define internal void @wait(ptr %word, i32 %seen) nounwind {
+  %r = call LONG (LONG, ...) @syscall(SYS_FUTEX, ptr %word, LONG 128, i32 %seen, ptr null, ptr null, LONG 0)
   ret void
 }
 
-define internal void @wake(ptr %word, i32 %how_many) {
-  %r = call i64 (i64, ...) @syscall(SYS_FUTEX, ptr %word, i64 129, i32 %how_many, ptr null, ptr null, i64 0)
+define internal void @wake(ptr %word, i32 %how_many) nounwind {
+  %r = call LONG (LONG, ...) @syscall(SYS_FUTEX, ptr %word, LONG 129, i32 %how_many, ptr null, ptr null, LONG 0)
   ret void
 }
 
 ; Returns when *word differs from %seen: spins, then sleeps with *sleepers raised.
-define internal void @await_change(ptr %word, i32 %seen, ptr %sleepers) {
+define internal void @await_change(ptr %word, i32 %seen, ptr %sleepers) nounwind {
 entry:
   br label %spin
 spin:
@@ -192,7 +214,7 @@ done:
 }
 
 ; Moves this worker off the processor of the caller, if it stands there and may run elsewhere.
-define internal void @make_room() {
+define internal void @make_room() nounwind {
 entry:
   %mask = alloca [16 x i64], align 8
   %there_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 14
@@ -204,7 +226,7 @@ entry:
   %crowded = and i1 %same, %known
   br i1 %crowded, label %leave, label %done
 leave:
-  call void @llvm.memcpy.p0.p0.i64(ptr %mask, ptr %allowed_at, i64 128, i1 false)
+  call void @llvm.memcpy.p0.p0.LONG(ptr %mask, ptr %allowed_at, LONG 128, i1 false)
   %index = lshr i32 %here, 6
   %word_at = getelementptr [16 x i64], ptr %mask, i32 0, i32 %index
   %word = load i64, ptr %word_at, align 8
@@ -215,14 +237,14 @@ leave:
   %rest = and i64 %word, %others
   store i64 %rest, ptr %word_at, align 8
   ; without another processor the mask is empty: the call fails and nothing changes
-  %r = call i32 @sched_setaffinity(i32 0, i64 128, ptr %mask)
+  %r = call i32 @sched_setaffinity(i32 0, LONG 128, ptr %mask)
   br label %done
 done:
   ret void
 }
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memcpy.p0.p0.LONG(ptr, ptr, LONG, i1)
 
-define internal i32 @run_chunk(i64 %index, i64 %chunks) {
+define internal i32 @run_chunk(i64 %index, i64 %chunks) nounwind {
   %body_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 11
   %env_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 12
   %count_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 13
@@ -251,20 +273,20 @@ out:
 }
 declare i64 @llvm.umin.i64(i64, i64)
 
-; %start packs the worker's chunk number (low byte) and the generation it starts from.
-define internal ptr @worker(ptr %start) {
+; %start is the worker's chunk number.
+define internal ptr @worker(ptr %start) nounwind {
 entry:
-  %packed = ptrtoint ptr %start to i64
-  %index = and i64 %packed, 255
-  %first64 = lshr i64 %packed, 8
-  %first = trunc i64 %first64 to i32
+  %index = ptrtoint ptr %start to i64
   %generation_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 4
   %sleepers_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 5
   %pending_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 7
   %caller_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 8
-  %self = call i64 @pthread_self()
   %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 19, i64 %index
-  store i64 %self, ptr %self_at, align 8
+  %first64 = load i64, ptr %self_at, align 8
+  %first = trunc i64 %first64 to i32
+  %self = call LONG @pthread_self()
+  store i64 0, ptr %self_at, align 8
+  store LONG %self, ptr %self_at, align 8
   br label %next
 next:
   %seen = phi i32 [ %first, %entry ], [ %now, %joined ], [ %now, %work ], [ %now, %poke ]
@@ -291,7 +313,7 @@ poke:
 }
 
 ; Makes workers until there are %wanted; returns how many there are. All signals stay with the threads of the interpreter.
-define internal i32 @start_workers(i32 %wanted) {
+define internal i32 @start_workers(i32 %wanted) nounwind {
 entry:
   %all = alloca [128 x i8], align 8
   %old = alloca [128 x i8], align 8
@@ -303,8 +325,8 @@ entry:
   br i1 %enough, label %done, label %begin
 begin:
   %allowed_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 16
-  %a = call i32 @sched_getaffinity(i32 0, i64 128, ptr %allowed_at)
-  call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 128, i1 false)
+  %a = call i32 @sched_getaffinity(i32 0, LONG 128, ptr %allowed_at)
+  call void @llvm.memset.p0.LONG(ptr %all, i8 -1, LONG 128, i1 false)
   %m1 = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %old)
   br label %make
 make:
@@ -312,16 +334,16 @@ make:
   %index = add i32 %n, 1
   %generation = load atomic i32, ptr %generation_at seq_cst, align 4
   %g64 = zext i32 %generation to i64
-  %high = shl i64 %g64, 8
   %i64 = zext i32 %index to i64
-  %packed = or i64 %high, %i64
-  %start = inttoptr i64 %packed to ptr
+  %from_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 19, i64 %i64
+  store i64 %g64, ptr %from_at, align 8
+  %start = inttoptr i64 %i64 to ptr
   %error = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %start)
   %ok = icmp eq i32 %error, 0
   br i1 %ok, label %made, label %finish
 made:
-  %id = load i64, ptr %thread
-  %d = call i32 @pthread_detach(i64 %id)
+  %id = load LONG, ptr %thread
+  %d = call i32 @pthread_detach(LONG %id)
   store i32 %index, ptr %started_at
   %more = icmp ult i32 %index, %wanted
   br i1 %more, label %make, label %finish
@@ -332,9 +354,9 @@ done:
   %total = load i32, ptr %started_at
   ret i32 %total
 }
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memset.p0.LONG(ptr, i8, LONG, i1)
 
-LAUNCH(ptr %body, ptr %env, i64 %count) {
+LAUNCH(ptr %body, ptr %env, i64 %count) nounwind {
 entry:
   %busy_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 1
   %empty = icmp sle i64 %count, 0
@@ -372,9 +394,9 @@ prepare:
   store ptr %body, ptr %body_at
   store ptr %env, ptr %env_at
   store i64 %count, ptr %count_at
-  %self = call i64 @pthread_self()
+  %self = call LONG @pthread_self()
   %self_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 17
-  store i64 %self, ptr %self_at, align 8
+  store LONG %self, ptr %self_at, align 8
   %cpu_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 14
   %cpu = call i32 @sched_getcpu()
   store atomic i32 %cpu, ptr %cpu_at monotonic, align 4

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUNNER = Path(__file__).with_name("runner.c")
+THREADS = Path(__file__).with_name("threads.c")
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,19 @@ class Machine:
         """The programs that are not installed here."""
         return [program for program in (self.compiler, self.qemu[0]) if shutil.which(program) is None]
 
-    def build_runner(self, folder: Path) -> Path:
-        """Compiles the program that calls functions of a library, whose header stands in `folder`."""
-        out = folder / "runner"
-        done = subprocess.run([self.compiler, "-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-I", str(folder), str(RUNNER),
+    def compile(self, source: Path, folder: Path) -> Path:
+        """Compiles a program that calls functions of a library, whose header stands in `folder`."""
+        out = folder / source.stem
+        done = subprocess.run([self.compiler, "-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-I", str(folder), str(source),
                                "-o", str(out), "-ldl"], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return out
 
-    def run(self, *command: str) -> None:
-        """Runs a program of this machine."""
+    def run(self, *command: str) -> str:
+        """Runs a program of this machine, and returns what it printed."""
         done = subprocess.run([*self.qemu, "-L", f"/usr/{self.system}", *command], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, f"{self.name}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
 
 ARM64, RISCV = "aarch64-linux-gnu", "riscv64-linux-gnu"

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import tedsl
+from tedsl import te
 from tedsl.target import Target
-from tests.cross.machines import MACHINES
-from tests.cross.operators import CASES
+from tests.cross.machines import MACHINES, RUNNER, THREADS
+from tests.cross.operators import CASES, parallel_rows
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TEDSL_CROSS"), reason="TEDSL_CROSS is not set: .ci/cross runs these")
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
@@ -82,14 +83,13 @@ def expected():
 def test_operators_compute_what_they_compute_here(machine, expected, tmp_path):
     if machine.missing():
         pytest.skip(f"not installed: {', '.join(machine.missing())}")
-    cases = [case for case in CASES if machine.exact or not case.scheduled]
-    module, calls = built(machine.target, cases)
+    module, calls = built(machine.target, CASES)
     module.export_library(tmp_path / "kernels.h", prefix="k")
     module.export_library(tmp_path / "libkernels.so", prefix="k")
-    runner = machine.build_runner(tmp_path)
+    runner = machine.compile(RUNNER, tmp_path)
     (tmp_path / "calls").write_bytes(encoded([(f"k_{name}", arrays) for name, arrays in calls]))
     machine.run(str(runner), str(tmp_path / "libkernels.so"), str(tmp_path / "calls"), str(tmp_path / "results"))
-    scheduled = {case.name for case in cases if case.scheduled}
+    scheduled = {case.name for case in CASES if case.scheduled}
     different = []
     for (name, _), (_, after) in zip(calls, results((tmp_path / "results").read_bytes(), calls)):
         for got, wanted in zip(after, expected[name]):
@@ -99,3 +99,19 @@ def test_operators_compute_what_they_compute_here(machine, expected, tmp_path):
                 different.append((name, int((got != wanted).sum()), got.size))
     assert different == [], f"{machine.name}: bits differ"
     print(f"{machine.name}: {len(calls)} functions, {(tmp_path / 'libkernels.so').stat().st_size} bytes")
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_parallel_loops_run_on_threads(machine, tmp_path):
+    if machine.missing():
+        pytest.skip(f"not installed: {', '.join(machine.missing())}")
+    a = te.placeholder((37, 64), name="A")
+    b = parallel_rows(a)
+    s = te.create_schedule(b.op)
+    s[b].parallel(b.op.axis[0])
+    module = tedsl.build(s, [a, b], machine.target, name="rows")
+    module.export_library(tmp_path / "kernels.h", prefix="k")
+    module.export_library(tmp_path / "libkernels.so", prefix="k")
+    threads = int(machine.run(str(machine.compile(THREADS, tmp_path)), str(tmp_path / "libkernels.so")))
+    assert threads >= 7  # qemu may have one more of its own
+    print(f"{machine.name}: a loop on 8 threads")

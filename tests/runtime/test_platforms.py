@@ -56,7 +56,7 @@ def test_other_systems_lower_and_say_what_is_missing_to_run(monkeypatch):
 
 def test_parallel_on_other_processors_is_refused_in_words(monkeypatch):
     monkeypatch.setattr(parallel.platform, "machine", lambda: "ppc64le")
-    with pytest.raises(TedslError, match="parallel loops run on x86-64, AArch64 and 64-bit RISC-V, not on ppc64le"):
+    with pytest.raises(TedslError, match="parallel loops run on x86-64, AArch64, ARMv7 and 64-bit RISC-V, not on ppc64le"):
         parallel.pool_source()
 
 

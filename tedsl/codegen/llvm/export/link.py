@@ -26,7 +26,7 @@ LINKERS = ("ld", "cc", "ziglang")
 _OPTIONS = ("-z", "now", "-z", "relro", "-z", "noexecstack", "-z", "nodelete", "-z", "noseparate-code",
             "--hash-style=gnu", "--build-id=none")
 # What libraries take from the C library: all of it is in glibc 2.17.
-LIBC = PROCESS | {"snprintf", "getenv", "strtol", "__register_atfork", "pthread_atfork"}
+LIBC = PROCESS | {"snprintf", "getenv", "strtoll", "__register_atfork", "pthread_atfork"}
 _SECONDS = 120.0  # for the linker
 
 

@@ -11,7 +11,7 @@ use. The child of a fork makes threads of its own when it needs them.
 from __future__ import annotations
 
 from tedsl.codegen.llvm.types import global_name
-from tedsl.runtime.parallel import MAX_THREADS, pool_code
+from tedsl.runtime.parallel import MAX_THREADS, long_type, pool_code
 
 FUNCTIONS = ("set_num_threads", "get_num_threads", "set_launcher")
 
@@ -23,7 +23,7 @@ def library_pool(machine: str, prefix: str, bad_value: int) -> str:
     code = _INTERFACE.replace("MAX_THREADS", str(MAX_THREADS)).replace("BAD_VALUE", str(bad_value))
     for name, symbol in names.items():
         code = code.replace(f"@{name}", symbol)
-    return pool + code
+    return pool + code.replace("LONG", long_type(machine))
 
 
 # The first word of the state is the number of threads: 0 until the first loop or the first call of the interface finds it out.
@@ -34,12 +34,12 @@ _INTERFACE = """
 @registered = internal global i32 0
 @variable = private unnamed_addr constant [18 x i8] c"TEDSL_NUM_THREADS\\00"
 declare ptr @getenv(ptr)
-declare i64 @strtol(ptr, ptr, i32)
+declare i64 @strtoll(ptr, ptr, i32)
 declare extern_weak i32 @__register_atfork(ptr, ptr, ptr, ptr)
 declare extern_weak i32 @pthread_atfork(ptr, ptr, ptr)
 declare i64 @llvm.ctpop.i64(i64)
 
-define i32 @tedsl_parallel_launch(ptr %body, ptr %env, i64 %count) {
+define i32 @tedsl_parallel_launch(ptr %body, ptr %env, i64 %count) nounwind {
 entry:
   %other = load atomic ptr, ptr @launcher acquire, align 8
   %own = icmp eq ptr %other, null
@@ -59,7 +59,7 @@ pool:
   ret i32 %status
 }
 
-define i32 @GET_NUM_THREADS() {
+define i32 @GET_NUM_THREADS() nounwind {
 entry:
   %known = load atomic i32, ptr @tedsl_pool_state monotonic, align 4
   %unset = icmp eq i32 %known, 0
@@ -74,7 +74,7 @@ done:
   ret i32 %known
 }
 
-define i32 @SET_NUM_THREADS(i32 %count) {
+define i32 @SET_NUM_THREADS(i32 %count) nounwind {
 entry:
   %large = icmp sgt i32 %count, MAX_THREADS
   %small = icmp slt i32 %count, 1
@@ -88,13 +88,13 @@ set:
   ret i32 0
 }
 
-define void @SET_LAUNCHER(ptr %given, ptr %context) {
+define void @SET_LAUNCHER(ptr %given, ptr %context) nounwind {
   store ptr %context, ptr @launcher_context
   store atomic ptr %given, ptr @launcher release, align 8
   ret void
 }
 
-define internal i32 @default_threads() {
+define internal i32 @default_threads() nounwind {
 entry:
   %end = alloca ptr, align 8
   %mask = alloca [16 x i64], align 8
@@ -102,7 +102,7 @@ entry:
   %absent = icmp eq ptr %text, null
   br i1 %absent, label %count, label %read
 read:
-  %number = call i64 @strtol(ptr %text, ptr %end, i32 10)
+  %number = call i64 @strtoll(ptr %text, ptr %end, i32 10)
   %behind = load ptr, ptr %end
   %last = load i8, ptr %behind
   %whole = icmp eq i8 %last, 0
@@ -115,8 +115,8 @@ take:
   %given = trunc i64 %number to i32
   ret i32 %given
 count:
-  call void @llvm.memset.p0.i64(ptr %mask, i8 0, i64 128, i1 false)
-  %a = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
+  call void @llvm.memset.p0.LONG(ptr %mask, i8 0, LONG 128, i1 false)
+  %a = call i32 @sched_getaffinity(i32 0, LONG 128, ptr %mask)
   br label %each
 each:
   %k = phi i64 [ 0, %count ], [ %k1, %each ]
@@ -136,7 +136,7 @@ counted:
   ret i32 %result
 }
 
-define internal void @watch_forks() {
+define internal void @watch_forks() nounwind {
 entry:
   %first = cmpxchg ptr @registered, i32 0, i32 1 seq_cst seq_cst
   %mine = extractvalue { i32, i1 } %first, 1
@@ -159,20 +159,20 @@ done:
 
 ; In the child there are no workers. A loop that another thread ran is gone with that thread; one that the forking thread itself
 ; is in, which a function that the kernel calls may do, keeps the pool busy: loops run serially then, as nested ones do.
-define internal void @after_fork() {
+define internal void @after_fork() nounwind {
   %busy_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 1
   %caller_at = getelementptr %State, ptr @tedsl_pool_state, i32 0, i32 17
   %threads = load atomic i32, ptr @tedsl_pool_state monotonic, align 4
   %busy = load atomic i32, ptr %busy_at monotonic, align 4
-  %caller = load i64, ptr %caller_at, align 8
-  %self = call i64 @pthread_self()
-  %mine = icmp eq i64 %caller, %self
+  %caller = load LONG, ptr %caller_at, align 8
+  %self = call LONG @pthread_self()
+  %mine = icmp eq LONG %caller, %self
   %held = select i1 %mine, i32 %busy, i32 0
   %end = getelementptr %State, ptr @tedsl_pool_state, i32 1
-  %begin_number = ptrtoint ptr @tedsl_pool_state to i64
-  %end_number = ptrtoint ptr %end to i64
-  %bytes = sub i64 %end_number, %begin_number
-  call void @llvm.memset.p0.i64(ptr @tedsl_pool_state, i8 0, i64 %bytes, i1 false)
+  %begin_number = ptrtoint ptr @tedsl_pool_state to LONG
+  %end_number = ptrtoint ptr %end to LONG
+  %bytes = sub LONG %end_number, %begin_number
+  call void @llvm.memset.p0.LONG(ptr @tedsl_pool_state, i8 0, LONG %bytes, i1 false)
   store atomic i32 %threads, ptr @tedsl_pool_state monotonic, align 4
   store atomic i32 %held, ptr %busy_at monotonic, align 4
   ret void
