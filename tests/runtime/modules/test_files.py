@@ -1,7 +1,6 @@
 """Modules are written to files and come back: the same values, the same checks, and words for files that are not modules."""
 
 import json
-import random
 import subprocess
 import sys
 from functools import partial
@@ -145,15 +144,6 @@ def changed(content, **new):
 ], ids=lambda value: next(iter(value)) if isinstance(value, dict) else "")
 def test_what_does_not_fit_is_said(content, new, words, tmp_path):
     refused(lambda: reload(changed(content, **new), tmp_path), words, error=ModuleError)
-
-
-def test_damaged_files_are_refused(content, tmp_path):
-    draw = random.Random(3)
-    for _ in range(200):
-        damaged = bytearray(content)
-        damaged[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-        for other in (bytes(damaged), content[:draw.randrange(len(content))]):
-            refused(partial(reload, other, tmp_path), "m.tedsl", error=ModuleError)
 
 
 def test_files_that_are_not_modules(module, tmp_path):

@@ -1,0 +1,27 @@
+"""Damaged files of every format that is loaded are refused. More of them: python -m tests.codegen.export.damage."""
+
+import shutil
+
+import pytest
+
+from tedsl.errors import ModuleError
+from tedsl.runtime import load_module
+from tedsl.runtime.modules.files import READERS, WRITERS
+from tests.codegen.export.damage import FORMATS, accepted
+
+NEEDS_LINKER = {"so", "whl"}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_damage_is_always_found(form, tmp_path):
+    if form in NEEDS_LINKER and not any(map(shutil.which, ("ld", "cc"))):
+        pytest.skip("needs a linker")
+    assert accepted(form, 100, 1, tmp_path) == []
+
+
+def test_every_format_that_is_loaded_is_among_them(tmp_path):
+    assert READERS.keys() <= FORMATS.keys()
+    for form in WRITERS.keys() - READERS.keys():
+        (tmp_path / f"k.{form}").write_bytes(b"content")
+        with pytest.raises(ModuleError, match=f"files of the format '{form}' are not modules"):
+            load_module(tmp_path / f"k.{form}")
