@@ -53,7 +53,7 @@ class Case:
     row: the key of its row in `benchmarks.goals`. reference: the result computed in float64; terms: the length of the
     sums in it, which says how far float32 may be off (0: equal). operations: a multiply-add counts two. read, written: bytes
     that have to be moved. factor: of the allowed difference. times: how often the case occurs in the networks of its row.
-    goal: where it is not that of the row.
+    budget: seconds that stand for the best contender where there is none. goal: where it is not that of the row.
     """
 
     row: str
@@ -66,6 +66,7 @@ class Case:
     factor: float = 1.0
     precision: float = float(np.finfo("float32").eps)
     times: int = 1
+    budget: float | None = None
     goal: Goal | None = None
     name: str = ""
 
@@ -106,4 +107,4 @@ def difference(case: Case, result: Any, reference: Any) -> str:
     if not np.any(excess > 0) and not np.isnan(excess).any():
         return ""
     at = np.unravel_index(np.argmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)
-    return f"element {tuple(int(i) for i in at)} is {result[at]!r}, not {wide[at]!r}, within {allowed[at]:.2g}"
+    return f"element {tuple(int(i) for i in at)} is {result[at]}, not {wide[at]}, within {allowed[at]:.2g}"

@@ -57,3 +57,42 @@ def attention(q: Any, k: Any, v: Any) -> Any:
     """softmax(q kᵀ / sqrt(d)) v."""
     q, k, v = wide(q), wide(k), wide(v)
     return softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5) @ v
+
+
+def transposed_convolution(x: Any, w: Any, stride: int, pad: int) -> Any:
+    """The transposed convolution of NCHW images with (C, O, h, w) weights."""
+    x, w = wide(x), wide(w)
+    batch, _, height, width = x.shape
+    full = np.zeros((batch, w.shape[1], *[(n - 1) * stride + k for n, k in zip((height, width), w.shape[2:])]))
+    for ky, kx in np.ndindex(*w.shape[2:]):
+        window = slice(ky, ky + stride * (height - 1) + 1, stride), slice(kx, kx + stride * (width - 1) + 1, stride)
+        full[(slice(None), slice(None), *window)] += np.einsum("nchw,co->nohw", x, w[:, :, ky, kx], optimize=True)
+    return full[:, :, pad:full.shape[2] - pad, pad:full.shape[3] - pad]
+
+
+def resize(x: Any, size: Any, method: str, alpha: float) -> Any:
+    """NCHW images of another size: "nearest_neighbor" rounds places down; "linear" and "cubic" are between pixel centres."""
+    rows, columns = (_resizing(n, m, method, alpha) for n, m in zip(x.shape[2:], size))
+    return rows @ wide(x) @ columns.T
+
+
+def _resizing(n: int, m: int, method: str, alpha: float) -> Any:
+    """The matrix that makes m numbers of n."""
+    matrix = np.zeros((m, n))
+    for i in range(m):
+        if method == "nearest_neighbor":
+            matrix[i, int(i * n / m)] = 1.0
+            continue
+        place = (i + 0.5) * n / m - 0.5
+        first = int(np.floor(place))
+        for tap in range(-1, 3):
+            distance = abs(place - (first + tap))
+            weight = _cubic(distance, alpha) if method == "cubic" else max(0.0, 1.0 - distance)
+            matrix[i, min(max(first + tap, 0), n - 1)] += weight
+    return matrix
+
+
+def _cubic(d: float, a: float) -> float:
+    if d < 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0.0

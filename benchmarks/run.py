@@ -83,7 +83,7 @@ def measured(case: Case, suite: str, threads: int, *, rounds: int = 9) -> Result
             break
     of_limit = best.pop(_LIMIT, [])
     result.times = {name: Time.of(values) for name, values in best.items()}
-    _compare(result)
+    _compare(result, case.budget)
     if probe is not None:
         result.bound, result.share = bound, share_of(result, work, case, threads, probe, of_limit)
         traffic = case.read + case.written
@@ -116,7 +116,7 @@ def _scatter(samples: Mapping[str, Sequence[float]]) -> float:
     return max(Time.of(samples[name]).spread for name in chosen)
 
 
-def _compare(result: Result) -> None:
+def _compare(result: Result, budget: float | None) -> None:
     times = result.times
     ours = [name for name in times if name.startswith(OURS)]
     others = [name for name in times if name not in ours and name not in result.wrong]
@@ -126,6 +126,8 @@ def _compare(result: Result) -> None:
         result.best = min(others, key=lambda name: times[name].median)
         result.ratio = times[result.best].median / times[result.ours].median
         result.noisy |= times[result.best].spread > MOST_SPREAD
+    elif budget is not None:
+        result.ratio = budget / times[result.ours].median
 
 
 # --- the limit ------------------------------------------------------------------------------------------------------------

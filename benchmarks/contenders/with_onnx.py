@@ -94,7 +94,7 @@ def activation_nodes(activation: str, source: str, result: str) -> tuple[list[No
 def convolution(spec: Conv, x: Any, w: Any, b: Any, like: Any, threads: int) -> Contender:
     """The convolution, NCHW in and out; inside in the layout that onnxruntime prefers."""
     finish, limits = activation_nodes(spec.activation, "c", "y")
-    nodes: list[Node] = [("Conv", ["x", "w", "b"], ["c"], _attributes(spec)), *finish]
+    nodes: list[Node] = [("Conv", ["x", "w", "b"], ["c"], attributes_of(spec)), *finish]
     return session(nodes, {"x": x}, {"w": w, "b": b} | limits, {"y": like}, threads)
 
 
@@ -106,7 +106,7 @@ def blocked_convolution(spec: Conv, x: Any, w: Any, b: Any, like: Any, threads: 
     data = np.ascontiguousarray(_blocks(x, block)).reshape(x.shape) if inner == block else x
     split = w.reshape(spec.filters // block, block, spec.channels // inner, inner, *w.shape[2:])
     order = (0, 2, 4, 5, 3, 1) if inner == block else (0, 3, 2, 4, 5, 1)
-    attributes = _attributes(spec) | ({"activation": "Relu"} if spec.activation else {})
+    attributes = attributes_of(spec) | ({"activation": "Relu"} if spec.activation else {})
     nodes: list[Node] = [(f"{BLOCKED}:Conv", ["x", "w", "b"], ["y"], attributes)]
 
     def view(y: Any) -> Any:
@@ -121,7 +121,8 @@ def _blocks(x: Any, block: int) -> Any:
     return np.moveaxis(x.reshape(n, c // block, block, *space), 2, -1)
 
 
-def _attributes(spec: Conv) -> dict[str, Any]:
+def attributes_of(spec: Conv) -> dict[str, Any]:
+    """The attributes of a node Conv."""
     return {"kernel_shape": [spec.kernel] * 2, "strides": [spec.stride] * 2, "pads": [spec.pad] * 4, "group": spec.groups}
 
 

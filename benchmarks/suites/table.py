@@ -27,5 +27,10 @@ SUITES: dict[str, Suite] = {
     "products": Suite("matmul, dense, batch_matmul, attention", "products"),
     "convolutions": Suite("of ResNet-18 in any layout and in NCHW, depthwise, pointwise, winograd", "convolutions"),
     "elementwise": Suite("formulas of each element, 16 M and 100 k", "elementwise"),
+    "networks": Suite("ResNet-18, ResNet-50, MobileNet-V2, batch 1 and 8", "whole"),
+    "images": Suite("pools, batch_norm, resizes, transposed and 3-d convolutions", "images"),
     "rows": Suite("softmax, layer_norm, reductions along each axis, transposes", "rows"),
+    "ordering": Suite("cumsum, sort, topk, unique, scatter, gather, one_hot, embedding", "ordering"),
+    "low_precision": Suite("int8 and bfloat16", "low_precision"),
+    "calls": Suite("the overhead of calls and of parallel regions", "calls"),
 }

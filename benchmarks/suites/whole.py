@@ -1,0 +1,41 @@
+"""Whole networks: the program of topi in its best layout, beside torch and onnxruntime."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+import tedsl
+import topi
+from benchmarks import networks
+from benchmarks.case import Case, Contender, Maker, maker
+from benchmarks.contenders import of_networks, with_onnx, with_torch
+from benchmarks.limits import vector_lanes
+
+LAYOUTS = ("NCHWc", "NHWC")
+DEEP = 50.0  # times the error of one sum: those of the layers add up
+
+
+def network(name: str, batch: int, threads: int) -> Case:
+    """A network on a batch of images."""
+    contenders = {f"tedsl {layout}": _ours(name, batch, layout) for layout in LAYOUTS}
+    torch = with_torch.torch_or_none(threads)
+    if torch is not None:
+        contenders |= of_networks.of_torch(torch, name, batch, compiled=os.environ.get("BENCHMARKS_COMPILE", "on") != "off")
+    if with_onnx.onnx_or_none():
+        contenders["onnxruntime"] = of_networks.of_onnxruntime(name, batch, threads)
+    return Case("networks", contenders, lambda: networks.expected(name, batch), 1, networks.operations(name) * batch,
+                factor=DEEP)
+
+
+def _ours(name: str, batch: int, layout: str) -> Contender:
+    program = networks.program(name, batch, layout, max(vector_lanes(), 8))
+    kernel = tedsl.build(topi.schedules.schedule(program.out), program.arguments)
+    result = np.empty((batch, networks.CLASSES), "float32")
+    return Contender(lambda: kernel(*program.arrays, result), lambda: result)
+
+
+def cases(threads: int) -> list[Maker]:
+    """The cases of this suite."""
+    return [maker(f"{name}, batch {batch}", network, name, batch, threads) for name in networks.NETWORKS for batch in (1, 8)]
