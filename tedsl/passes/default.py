@@ -22,6 +22,7 @@ from tedsl.passes.machine.shorten_tails import shorten_tails
 from tedsl.passes.machine.split_vectors import split_vectors
 from tedsl.passes.machine.straighten_indices import straighten_indices
 from tedsl.passes.machine.stride_parallel import stride_parallel
+from tedsl.passes.machine.transpose_tiles import transpose_tiles
 from tedsl.passes.machine.use_intrinsics import use_intrinsics
 from tedsl.passes.machine.widen_loops import widen_loops
 from tedsl.passes.module_pass import ModulePass, on_function
@@ -108,6 +109,7 @@ def target_pipeline(target: Target, config: PassConfig = PassConfig()) -> Pipeli
         separate_tails,  # before anything looks at the inner tiles: their main parts have no guards
         shorten_tails,
         widen_loops,  # after what is proved about int32 indices
+        with_options(transpose_tiles, target),
         with_options(split_vectors, target),
         lower_intrinsics,
         promote_accumulators,

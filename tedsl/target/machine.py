@@ -37,7 +37,7 @@ class Machine:
     l1, l2, l3: data caches seen by a core; l3 is shared, and of size 0 where there is none. line, page: bytes.
     tlb, tlb2: the pages in the first and in the second table of addresses.
     fma_latency: cycles until the result of a multiply-add can be added to.
-    fma_bits, load_bits: bits of multiply-adds that start, and of vectors that are loaded from l1, in a cycle.
+    fma_bits, load_bits, l2_bits: bits of multiply-adds that start, of vectors loaded from l1 and from l2, in a cycle.
     cores: processors that the system offers. hardware_threads: processors that are threads of one core.
     """
 
@@ -48,6 +48,7 @@ class Machine:
     fma_latency: int
     fma_bits: int
     load_bits: int
+    l2_bits: int = 256
     tlb: int = 64
     tlb2: int = 1536
     line: int = 64
@@ -59,8 +60,9 @@ class Machine:
         caches = ", ".join(f"L{level} {_shown(cache.size)} of {cache.ways} ways"
                            for level, cache in enumerate((self.l1, self.l2, self.l3), start=1) if cache.size)
         return (f"{self.name}: {caches}, lines of {self.line} bytes, pages of {_shown(self.page)} ({self.tlb} + {self.tlb2} "
-                f"known at once), {self.fma_bits} bits of multiply-adds and {self.load_bits} of loads per cycle, multiply-adds "
-                f"take {self.fma_latency}, {self.cores // self.hardware_threads} cores of {self.hardware_threads} threads")
+                f"known at once); bits per cycle: {self.fma_bits} multiplied and added, which takes {self.fma_latency} cycles, "
+                f"{self.load_bits} from L1, {self.l2_bits} from L2; {self.cores // self.hardware_threads} cores "
+                f"of {self.hardware_threads} threads")
 
     def fmas(self, vector_bits: int) -> float:
         """The multiply-adds of vectors of so many bits that start in a cycle."""
@@ -76,41 +78,41 @@ def _shown(size: int) -> str:
 
 
 def _row(name: str, l1: tuple[int, int], l2: tuple[int, int], l3: tuple[int, int], latency: int, fma: int, load: int,
-         tlb: int = 64, tlb2: int = 1536, line: int = 64, page: int = 4096) -> Machine:
+         near: int, tlb: int = 64, tlb2: int = 1536, line: int = 64, page: int = 4096) -> Machine:
     """A row of the table; sizes in KiB."""
     caches = [Cache(size * _KIB, ways) for size, ways in (l1, l2, l3)]
-    return Machine(name, caches[0], caches[1], caches[2], latency, fma, load, tlb, tlb2, line, page)
+    return Machine(name, caches[0], caches[1], caches[2], latency, fma, load, near, tlb, tlb2, line, page)
 
 
 _ROWS = (
-    # name, l1, l2, l3 (KiB, ways), latency of fma, bits of fma and of loads per cycle, pages of both tables
-    _row("x86-64", (32, 8), (256, 8), (8192, 16), 4, 512, 512),
-    _row("x86-64-v3", (32, 8), (512, 8), (8192, 16), 4, 512, 512),
-    _row("x86-64-v4", (32, 8), (1024, 16), (8192, 16), 4, 1024, 1024),
-    _row("haswell", (32, 8), (256, 8), (8192, 16), 5, 512, 512, 64, 1024),
-    _row("skylake", (32, 8), (256, 4), (8192, 16), 4, 512, 512),
-    _row("skylake-avx512", (32, 8), (1024, 16), (1408, 11), 4, 1024, 1024),
-    _row("icelake-client", (48, 12), (512, 8), (8192, 16), 4, 512, 1024, 64, 2048),
-    _row("icelake-server", (48, 12), (1280, 20), (1536, 12), 4, 1024, 1024, 64, 2048),
-    _row("tigerlake", (48, 12), (1280, 20), (12288, 12), 4, 512, 1024, 64, 2048),
-    _row("sapphirerapids", (48, 12), (2048, 16), (1920, 15), 4, 1024, 1024, 96, 2048),
-    _row("alderlake", (48, 12), (1280, 10), (30720, 12), 4, 512, 768, 96, 2048),
-    _row("znver1", (32, 8), (512, 8), (8192, 16), 5, 256, 256, 64, 1536),
-    _row("znver2", (32, 8), (512, 8), (16384, 16), 5, 512, 512, 64, 2048),
-    _row("znver3", (32, 8), (512, 8), (32768, 16), 4, 512, 512, 64, 2048),
-    _row("znver4", (32, 8), (1024, 8), (32768, 16), 4, 512, 512, 72, 3072),
-    _row("znver5", (48, 12), (1024, 16), (32768, 16), 4, 1024, 1024, 96, 4096),
-    _row("aarch64", (32, 4), (512, 8), (0, 1), 4, 256, 256, 48, 1024),
-    _row("cortex-a53", (32, 4), (512, 16), (0, 1), 8, 64, 64, 10, 512),
-    _row("cortex-a72", (32, 2), (1024, 16), (0, 1), 7, 256, 128, 32, 1024),
-    _row("neoverse-n1", (64, 4), (1024, 8), (4096, 16), 4, 256, 256, 48, 1280),
-    _row("neoverse-v1", (64, 4), (1024, 8), (4096, 16), 4, 512, 512, 48, 2048),
-    _row("neoverse-n2", (64, 4), (1024, 8), (4096, 16), 4, 256, 384, 44, 1280),
-    _row("neoverse-v2", (64, 4), (2048, 8), (8192, 16), 4, 512, 384, 48, 2048),
-    _row("a64fx", (64, 4), (8192, 16), (0, 1), 9, 1024, 1024, 16, 1024, line=256, page=65536),
-    _row("apple-m1", (128, 8), (12288, 12), (8192, 16), 4, 512, 384, 160, 3072, line=128, page=16384),
-    _row("riscv64", (32, 8), (512, 8), (0, 1), 5, 128, 128, 32, 512),
-    _row("arm", (32, 4), (512, 8), (0, 1), 8, 128, 64, 32, 512),
+    # name, l1, l2, l3 (KiB, ways), latency of fma, bits per cycle of fma, of loads from l1, from l2, pages of both tables
+    _row("x86-64", (32, 8), (256, 8), (8192, 16), 4, 512, 512, 256),
+    _row("x86-64-v3", (32, 8), (512, 8), (8192, 16), 4, 512, 512, 256),
+    _row("x86-64-v4", (32, 8), (1024, 16), (8192, 16), 4, 1024, 1024, 384),
+    _row("haswell", (32, 8), (256, 8), (8192, 16), 5, 512, 512, 256, 64, 1024),
+    _row("skylake", (32, 8), (256, 4), (8192, 16), 4, 512, 512, 320),
+    _row("skylake-avx512", (32, 8), (1024, 16), (1408, 11), 4, 1024, 1024, 384),
+    _row("icelake-client", (48, 12), (512, 8), (8192, 16), 4, 512, 1024, 384, 64, 2048),
+    _row("icelake-server", (48, 12), (1280, 20), (1536, 12), 4, 1024, 1024, 384, 64, 2048),
+    _row("tigerlake", (48, 12), (1280, 20), (12288, 12), 4, 512, 1024, 384, 64, 2048),
+    _row("sapphirerapids", (48, 12), (2048, 16), (1920, 15), 4, 1024, 1024, 384, 96, 2048),
+    _row("alderlake", (48, 12), (1280, 10), (30720, 12), 4, 512, 768, 384, 96, 2048),
+    _row("znver1", (32, 8), (512, 8), (8192, 16), 5, 256, 256, 256, 64, 1536),
+    _row("znver2", (32, 8), (512, 8), (16384, 16), 5, 512, 512, 256, 64, 2048),
+    _row("znver3", (32, 8), (512, 8), (32768, 16), 4, 512, 512, 256, 64, 2048),
+    _row("znver4", (32, 8), (1024, 8), (32768, 16), 4, 512, 512, 256, 72, 3072),
+    _row("znver5", (48, 12), (1024, 16), (32768, 16), 4, 1024, 1024, 512, 96, 4096),
+    _row("aarch64", (32, 4), (512, 8), (0, 1), 4, 256, 256, 256, 48, 1024),
+    _row("cortex-a53", (32, 4), (512, 16), (0, 1), 8, 64, 64, 64, 10, 512),
+    _row("cortex-a72", (32, 2), (1024, 16), (0, 1), 7, 256, 128, 128, 32, 1024),
+    _row("neoverse-n1", (64, 4), (1024, 8), (4096, 16), 4, 256, 256, 256, 48, 1280),
+    _row("neoverse-v1", (64, 4), (1024, 8), (4096, 16), 4, 512, 512, 256, 48, 2048),
+    _row("neoverse-n2", (64, 4), (1024, 8), (4096, 16), 4, 256, 384, 256, 44, 1280),
+    _row("neoverse-v2", (64, 4), (2048, 8), (8192, 16), 4, 512, 384, 256, 48, 2048),
+    _row("a64fx", (64, 4), (8192, 16), (0, 1), 9, 1024, 1024, 256, 16, 1024, line=256, page=65536),
+    _row("apple-m1", (128, 8), (12288, 12), (8192, 16), 4, 512, 384, 256, 160, 3072, line=128, page=16384),
+    _row("riscv64", (32, 8), (512, 8), (0, 1), 5, 128, 128, 128, 32, 512),
+    _row("arm", (32, 4), (512, 8), (0, 1), 8, 128, 64, 64, 32, 512),
 )
 MACHINES = {row.name: row for row in _ROWS}
 # Processors that have the figures of another.

@@ -310,6 +310,15 @@ def sums_of_rows():
     return te.create_schedule(B.op), [A, B]
 
 
+@example("transpose_tiles", target="llvm -mtriple=x86_64-linux-gnu")
+def a_small_transpose():
+    A = te.placeholder((4, 4), name="A")
+    B = te.compute((4, 4), lambda i, j: A[j, i], name="B")
+    s = te.create_schedule(B.op)
+    s[B].vectorize(B.op.axis[1])
+    return s, [A, B]
+
+
 @example("shorten_tails")
 def a_long_tail():
     s, A, B = filled(te.size_var("n"))

@@ -31,13 +31,18 @@ REGISTERS = 16  # of the machine's width in one vector: more would spill
 
 def split_vectors(func: PrimFunc, target: Target) -> PrimFunc:
     """Returns `func` with vectors and masks that `target` can execute well."""
-    return func.with_body(_Splitter(target)(func.body))
+    splitter = _Splitter(target)
+    splitter.lacks_any = splitter.lacks_mask(func.body)
+    return func.with_body(splitter(func.body))
 
 
 class _Splitter(ScopedRewriter):
+    """lacks_any: whether the function has an access with a mask that the target lacks."""
+
     def __init__(self, target: Target) -> None:
         self.target = target
         self.number = Numbering()
+        self.lacks_any = True
 
     def expr(self, expr: Expr) -> Expr:
         return expr
@@ -67,8 +72,9 @@ class _Splitter(ScopedRewriter):
 
     def lacks_mask(self, stmt: Stmt) -> bool:
         """Tells whether a masked vector access in `stmt` has elements that the target cannot mask."""
-        return any(n.predicate is not None and access_dtype(n).lanes > 1 and not self.target.can_mask(access_dtype(n).element)
-                   for n in post_order(stmt) if isinstance(n, (Load, Store)))
+        return self.lacks_any and any(
+            n.predicate is not None and access_dtype(n).lanes > 1 and not self.target.can_mask(access_dtype(n).element)
+            for n in post_order(stmt) if isinstance(n, (Load, Store)))
 
     def is_short(self, store: Store, lanes: int) -> bool:
         """Tells whether a mask turns on a constant number of lanes that fill one or two narrower vectors, which are cheaper."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from tedsl import tir
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.cpu.tiles import accumulators, tile_of
+from topi.schedules.cpu.tiles import tile_of
 from topi.schedules.formulas import Formula, extent_of, product, variables_in
 from topi.schedules.kernel import Kernel
 
@@ -56,7 +56,8 @@ def schedule_contraction(kernel: Kernel, formula: Formula, row: int) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
     work = product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
     rows, columns = extent_of(kernel.anchor.axis[row]), extent_of(kernel.anchor.axis[-1])
-    tall, wide = tile_of(rows, columns, kernel.lanes(kernel.anchor), accumulators(kernel.target))
+    terms = product([extent_of(axis) for axis in kernel.anchor.reduce_axis])
+    tall, wide = tile_of(rows, columns, terms, kernel.lanes(kernel.anchor), kernel.target)
     copies = [_copy(kernel, load) for load in turned_loads(kernel, formula)]
     sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
     *others, j = tail.op.axis

@@ -15,7 +15,8 @@ from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
-_TERMS = 4  # as many times more terms than rows: then the copy of a transposed matrix costs more than adding up lanes
+_TERMS = 4  # as many times more terms than rows, and than lanes: adding up lanes is a small part of the whole
+_COPIES = 2  # as many rows as a cycle has products: the copy of a transposed matrix costs as much as lanes to add up
 _LANES = 4  # of the sums of products, to which those of a vector are reduced before they are added up one by one
 _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read row by row without copying
 
@@ -23,11 +24,18 @@ _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read
 def schedule_matmul(kernel: Kernel) -> None:
     """Schedule a matrix product by the layout of the second matrix and the number of rows that use it."""
     rows, terms = extent_of(kernel.anchor.axis[-2]), extent_of(kernel.anchor.reduce_axis[0])
-    few = rows is not None and terms is not None and terms >= max(_TERMS * rows, 4 * kernel.lanes(kernel.anchor))
-    if few and rows is not None and kernel.record.transpose_b and not kernel.record.transpose_a:
+    if rows is not None and terms is not None and _is_few(kernel, rows, terms):
         _rows_times_rows(kernel, rows)
     else:
         _tiles(kernel, rows)
+
+
+def _is_few(kernel: Kernel, rows: int, terms: int) -> bool:
+    """Whether rows times rows take less time than a copy of the second matrix and rows times vectors of columns."""
+    lanes, target = kernel.lanes(kernel.anchor), kernel.target
+    products = lanes * target.machine.fmas(target.vector_bits)
+    return kernel.record.transpose_b and not kernel.record.transpose_a and \
+        rows < _COPIES * products and terms >= _TERMS * max(rows, lanes)
 
 
 def _work(kernel: Kernel) -> int | None:
@@ -38,9 +46,9 @@ def _work(kernel: Kernel) -> int | None:
 
 def _tiles(kernel: Kernel, rows: int | None) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    lanes = kernel.lanes(kernel.anchor)
     *batch, i, j = tail.op.axis
-    tall, wide = tile_of(rows, extent_of(j), lanes, accumulators(kernel.target))
+    terms = extent_of(kernel.anchor.reduce_axis[0])
+    tall, wide = tile_of(rows, extent_of(j), terms, kernel.lanes(kernel.anchor), kernel.target)
     panel = _panel(kernel, wide)
     sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
     *batch, i, j = tail.op.axis

@@ -39,6 +39,10 @@ def emit_shuffle(out: Emitter, e: Shuffle) -> str:
     if len(e.vectors) == 1 and lanes == 1:
         value = out.value(e.vectors[0])
         return value if len(picks) == 1 else splat_register(out, value, register_type(element), len(picks), out.level)
+    if len(e.vectors) == 2 and lanes == 2 * e.vectors[0].dtype.lanes > 2 and len(picks) > 1:
+        a, b = (out.value(v) for v in e.vectors)
+        t = register_type(e.vectors[0].dtype)
+        return out.assign(f"shufflevector {t} {a}, {t} {b}, <{len(picks)} x i32> {_order(picks)}")
     whole = _joined(out, e, lanes)
     t = register_type(element.with_lanes(lanes))
     if len(picks) == 1:

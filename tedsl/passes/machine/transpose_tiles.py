@@ -1,0 +1,220 @@
+"""Read turned tiles by rows, and turn them in registers.
+
+before:  for (k: 0, 16) { B[ramp(k*16, 1, 16)] = A[ramp(k, n, 16)] }            16 gathers of 16 elements
+after:   let r0 = A[ramp(0, 1, 16)], r1 = A[ramp(n, 1, 16)], ..., r15           16 loads of rows,
+         let s0 = shuffle(r0, r8), ...                                          4 times 16 shuffles
+         B[ramp(0, 1, 16)] = ..., B[ramp(16, 1, 16)] = ..., ...                 16 stores
+
+A gather, or a load for each lane, takes a cycle and more for each element; a shuffle moves a vector. The loop may read several
+turned loads, and compute with what it reads. What is left over where the extent, or the vector, is no multiple of the tile
+keeps its own code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tedsl.arith.analyzer import Analyzer
+from tedsl.ir import build
+from tedsl.ir.expr import Expr, Load, Ramp, Shuffle, Var
+from tedsl.ir.func import PrimFunc
+from tedsl.ir.stmt import For, ForKind, IfThenElse, LetStmt, Stmt, Store, seq
+from tedsl.ir.walk.rewriter import Rewriter, ScopedRewriter
+from tedsl.ir.walk.substitute import fresh_copy, substitute
+from tedsl.ir.walk.visitor import post_order, uses
+from tedsl.passes.facts.structure import Numbering
+from tedsl.passes.machine.lane_slices import CannotSlice, slice_lanes
+from tedsl.passes.machine.split_vectors import lanes_on
+from tedsl.target.target import Target
+
+LARGEST = 16  # rows of a tile: a register each, and as many again while they are turned
+SMALLEST = 4
+LANE_BYTES = 16  # of x86: interleaving instructions work inside of such parts of a vector
+
+
+def transpose_tiles(func: PrimFunc, target: Target) -> PrimFunc:
+    """Returns `func` with turned loads of serial loops read by rows, where the target has fast shuffles."""
+    if target.arch not in ("x86-64", "aarch64") or not func.attrs.get("tir.noalias"):
+        return func
+    return func.with_body(_Tiles(target)(func.body))
+
+
+class _Tiles(ScopedRewriter):
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.analyzer = Analyzer()
+        self.number = Numbering()
+
+    def expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store):
+            return stmt
+        if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and isinstance(stmt.body, Store):
+            turned = self.turned_loads(stmt, stmt.body)
+            return self.tiled(stmt, stmt.body, turned) if turned else stmt
+        return self.descend(stmt)
+
+    def turned_loads(self, loop: For, store: Store) -> list[Load]:
+        """Returns the loads whose neighbouring elements are read by consecutive iterations, not by neighbouring lanes.
+
+        Empty if there are none, if the loop writes what it reads, or if some lanes are off for other reasons than their number.
+        """
+        if store.value.dtype.lanes < SMALLEST or not isinstance(store.index, Ramp):
+            return []
+        loads = [node for node in post_order(store.value) if isinstance(node, Load)]
+        if any(load.buffer_var is store.buffer_var for load in loads) or not self.has_one_mask(loop, store, loads):
+            return []
+        return [load for load in loads if self.is_turned(load, loop.loop_var)]
+
+    def has_one_mask(self, loop: For, store: Store, loads: list[Load]) -> bool:
+        """Tells whether all accesses are unmasked, or have the mask of the store, which turns on the first lanes: as many in
+        each iteration.
+        """
+        masks = [load.predicate for load in loads if load.predicate is not None]
+        masks += [] if store.predicate is None else [store.predicate]
+        if not masks:
+            return True
+        return store.predicate is not None and len({self.number(mask) for mask in masks}) == 1 and \
+            lanes_on(masks[0]) is not None and not uses(masks[0], {loop.loop_var})
+
+    def is_turned(self, load: Load, var: Var) -> bool:
+        index = load.index
+        if not isinstance(index, Ramp) or build.as_int(index.stride) in (0, 1) or load.dtype.bits < 8 or \
+                uses(index.stride, {var}):
+            return False
+        following = substitute(index.base, {var: build.add(var, 1)})
+        return build.as_int(self.analyzer.simplify(build.sub(following, index.base))) == 1
+
+    def tiled(self, loop: For, store: Store, turned: list[Load]) -> Stmt:
+        lanes, extent = store.value.dtype.lanes, build.as_int(loop.extent)
+        width = min(LARGEST, *(self.target.vector_lanes(load.dtype.element) for load in turned),
+                    _power_below(lanes), LARGEST if extent is None else _power_below(extent))
+        if width < SMALLEST:
+            return loop
+        tiles = build.floordiv(loop.extent, width)
+        step = Var(f"{loop.loop_var.name}.tile", loop.loop_var.dtype)
+        alone = build.as_int(tiles) == 1
+        first = loop.min if alone else build.add(loop.min, build.mul(step, width))
+        try:
+            body = seq(*(self.guarded(loop.loop_var, first, store, at, min(width, lanes - at), width)
+                         for at in range(0, lanes, width)))
+        except CannotSlice:
+            return loop
+        main = body if alone else For(step, build.const(0, step.dtype), tiles, ForKind.SERIAL, body)
+        if extent is not None and extent % width == 0:
+            return main
+        done = build.mul(tiles, width)
+        return seq(main, fresh_copy(loop.replace(min=build.add(loop.min, done), extent=build.sub(loop.extent, done))))
+
+    def guarded(self, var: Var, first: Expr, store: Store, at: int, lanes: int, width: int) -> Stmt:
+        """Returns `width` iterations from `first` on, for the `lanes` lanes from `at` on, or those of them that are on."""
+        whole = store.value.dtype.lanes
+        part = slice_lanes(store, whole, at, lanes)
+        if lanes == 1:
+            return _iterations(part, var, first, width)
+        if store.predicate is None:
+            return self.tile(var, first, part, width)
+        on = lanes_on(store.predicate)
+        assert on is not None
+        if self.target.can_mask(store.value.dtype.element):  # rows of lanes that are off are copies of the last that is on
+            return IfThenElse(build.greater(on, at), self.tile(var, first, part, width, build.sub(on, at + 1)))
+        masks = [store.predicate, *(node.predicate for node in post_order(store.value) if isinstance(node, Load))]
+        unmasked = slice_lanes(store, whole, at, lanes, frozenset(mask for mask in masks if mask is not None))
+        return IfThenElse(build.greater_equal(on, at + lanes), self.tile(var, first, unmasked, width),
+                          _iterations(part, var, first, width))
+
+    def tile(self, var: Var, first: Expr, store: Stmt, width: int, last: Expr | None = None) -> Stmt:
+        """Returns `width` iterations of `store` from `first` on, which read rows: none after the row `last`."""
+        assert isinstance(store, Store)
+        lets: list[tuple[Var, Expr]] = []
+        loads = [load for load in post_order(store.value) if isinstance(load, Load) and self.is_turned(load, var)]
+        names = {load: Var("column", load.dtype) for load in loads}
+        columns = [_columns(load, var, first, width, last, lets) for load in loads]
+        named = _Named(names)(store)
+        body: Stmt = seq(*(substitute(named, {var: build.add(first, at), **dict(zip(names.values(), values))})
+                           for at, values in enumerate(zip(*columns))))
+        for name, value in reversed(lets):
+            body = LetStmt(name, value, body)
+        return body
+
+
+def _iterations(stmt: Stmt, var: Var, first: Expr, count: int) -> Stmt:
+    """Returns `count` copies of `stmt`, for consecutive values of `var` from `first` on."""
+    return seq(*(fresh_copy(substitute(stmt, {var: build.add(first, at)})) for at in range(count)))
+
+
+class _Named(Rewriter):
+    """Replaces loads by variables."""
+
+    def __init__(self, names: dict[Load, Var]) -> None:
+        super().__init__()
+        self.names = names
+
+    def rewrite(self, node: Any) -> Any:
+        return self.names.get(node, node) if isinstance(node, Load) else node
+
+
+def _columns(load: Load, var: Var, first: Expr, width: int, last: Expr | None, lets: list[tuple[Var, Expr]]) -> list[Expr]:
+    """Returns what `load` gives in each of `width` iterations from `first` on, made from rows that are bound in `lets`."""
+    assert isinstance(load.index, Ramp)
+    lanes, stride = load.dtype.lanes, load.index.stride
+    base = substitute(load.index.base, {var: first})
+
+    def bound(name: str, value: Expr) -> Var:
+        lets.append((Var(name, value.dtype), value))
+        return lets[-1][0]
+
+    numbers = [build.as_expr(at) if last is None else build.minimum(at, last) for at in range(lanes)]
+    starts = [build.add(base, build.mul(stride, build.cast(stride.dtype, number))) for number in numbers]
+    rows = [bound("row", Load(load.dtype.with_lanes(width), load.buffer_var, Ramp(start, build.const(1, base.dtype), width)))
+            for start in starts]
+    columns = transposed([*rows, *[rows[-1]] * (width - lanes)], LANE_BYTES // load.dtype.element.bytes,
+                         lambda a, b, picks: bound("turned", Shuffle((a, b), _constants(tuple(picks)))))
+    return [column if lanes == width else Shuffle((column,), _constants(tuple(range(lanes)))) for column in columns]
+
+
+def transposed(rows: Sequence[Expr], part: int, shuffle: Callable[[Expr, Expr, list[int]], Expr]) -> list[Expr]:
+    """Returns the columns of a square of as many rows as each has elements, by n log2(n) shuffles of two vectors.
+
+    part: the elements that one instruction can interleave. Rows whose numbers differ in one bit are interleaved inside of such
+    parts, which moves that bit of the number into the last bit of the position and the first bit of the position in the part to
+    its place; then pairs of rows exchange parts, twice as many each time.
+    """
+    size, now = len(rows), list(rows)
+    part = min(part, size)
+    apart = part // 2
+    while apart:
+        low = [at + k + side * size for at in range(0, size, part) for k in range(part // 2) for side in (0, 1)]
+        now = _paired(now, apart, low, [pick + part // 2 for pick in low], shuffle)
+        apart //= 2
+    apart = part
+    while apart < size:
+        low = [k if not k & apart else k - apart + size for k in range(size)]
+        now = _paired(now, apart, low, [pick + apart for pick in low], shuffle)
+        apart *= 2
+    return now
+
+
+def _paired(rows: list[Expr], apart: int, low: list[int], high: list[int],
+            shuffle: Callable[[Expr, Expr, list[int]], Expr]) -> list[Expr]:
+    """Returns the rows after each pair that is `apart` has become the lanes `low` and the lanes `high` of both."""
+    result = list(rows)
+    for at in range(len(rows)):
+        if not at & apart:
+            a, b = rows[at], rows[at + apart]
+            result[at], result[at + apart] = shuffle(a, b, low), shuffle(a, b, high)
+    return result
+
+
+@functools.lru_cache(maxsize=256)
+def _constants(picks: tuple[int, ...]) -> tuple[Expr, ...]:
+    return tuple(build.const(pick, "int32") for pick in picks)
+
+
+def _power_below(count: int) -> int:
+    """Returns the largest power of two that is at most `count`, 0 for 0."""
+    return 1 << count.bit_length() - 1 if count > 0 else 0

@@ -1,0 +1,137 @@
+"""Turned tiles, which are read by rows and turned in registers."""
+
+import numpy as np
+import pytest
+
+import tedsl
+from tedsl import te
+from tedsl.ir import build
+from tedsl.ir.expr import Load, Shuffle, SizeVar, Var
+from tedsl.ir.walk.visitor import post_order
+from tedsl.passes.loops.vectorize_loops import vectorize_loops
+from tedsl.passes.machine.transpose_tiles import transpose_tiles, transposed
+from tedsl.target import Target
+from tests.passes.programs import VECTORIZED, Function, check, imm, loop, when
+
+SSE, AVX2 = Target("llvm -mtriple=x86_64-linux-gnu"), Target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
+AVX512, NEON = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512"), Target("llvm -mtriple=aarch64-linux-gnu")
+RISCV = Target("llvm -mtriple=riscv64-linux-gnu -mcpu=spacemit-x60")
+K, V = Var("k"), Var("v")
+
+
+def turned(columns, lanes, dtype="float32", rows=None, on=None, noalias=True):
+    """B[k, v] = A[v, k] + 1 for `columns` values of k, vectorized along v; lanes from `on` on are off."""
+    rows = lanes if rows is None else rows
+    f = Function(noalias, A=(rows * 64, dtype), B=(64 * lanes, dtype))
+    value = build.add(f.load("A", build.add(build.mul(V, 64), K)), imm(1, dtype))
+    body = f.store("B", build.add(build.mul(K, lanes), V), value)
+    if on is not None:
+        body = when(build.less(V, on), body)
+    return vectorize_loops(f.func(loop(K, columns, loop(V, lanes, body, VECTORIZED))))
+
+
+@pytest.mark.parametrize("size, part", [(2, 2), (4, 4), (8, 4), (8, 8), (16, 4), (16, 2), (16, 16), (4, 16)])
+def test_columns_are_made_from_rows(size, part):
+    """The network on numbered elements; each shuffle takes two rows of the right length."""
+    rows = [np.arange(size) + 100 * at for at in range(size)]
+    steps = []
+
+    def shuffle(a, b, picks):
+        steps.append(picks)
+        return np.concatenate([a, b])[picks]
+
+    assert np.array_equal(np.stack(transposed(rows, part, shuffle)), np.stack(rows).T)
+    assert len(steps) == size * (size.bit_length() - 1)
+
+
+@pytest.mark.parametrize("target, width", [(SSE, 4), (AVX2, 8), (AVX512, 16), (NEON, 4)])
+def test_a_tile_is_as_wide_as_a_vector_of_the_target(target, width):
+    after = check(transpose_tiles, turned(16, 16), target)
+    loads = [node for node in post_order(after.body) if isinstance(node, Load)]
+    assert {load.dtype.lanes for load in loads} == {width}
+    assert {build.as_int(load.index.stride) for load in loads} == {1}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "int16", "float32"])
+@pytest.mark.parametrize("columns", [1, 3, 4, 7, 16, 37])
+@pytest.mark.parametrize("lanes", [4, 5, 8, 12, 14, 16, 17, 48])
+def test_any_extent_and_any_number_of_lanes(dtype, columns, lanes):
+    for target in (SSE, AVX512):
+        check(transpose_tiles, turned(columns, lanes, dtype), target)
+
+
+def test_a_symbolic_extent():
+    n = SizeVar("n")
+    f = Function(A=(16, n), B=(n, 16))
+    body = f.store("B", build.add(build.mul(K, 16), V), f.load("A", build.add(build.mul(V, n), K)))
+    before = vectorize_loops(f.func(loop(K, n, loop(V, 16, body, VECTORIZED))))
+    for size in (0, 1, 3, 8, 15, 16, 17, 40):
+        after = check(transpose_tiles, before, AVX2, shapes={"A": (16, size), "B": (size, 16)})
+        assert after is not before
+
+
+@pytest.mark.parametrize("target", [SSE, AVX2, AVX512], ids=["lane by lane", "AVX2", "AVX-512"])
+@pytest.mark.parametrize("lanes", [8, 12, 16])
+def test_rows_of_lanes_that_are_off_are_not_read(target, lanes):
+    """The array ends with the last row that is on, so that reading another would be seen."""
+    for on in (1, 2, 4, 7, 8):
+        count = Var("count")
+        f = Function(A=(on * 16,), B=(16 * lanes,))
+        body = when(build.less(V, count), f.store("B", build.add(build.mul(K, lanes), V),
+                                                  f.load("A", build.add(build.mul(V, 16), K))))
+        before = vectorize_loops(f.func(loop(K, 16, loop(V, lanes, body, VECTORIZED)), count))
+        after = check(transpose_tiles, before, target, scalars=(on,))
+        assert any(isinstance(node, Shuffle) for node in post_order(after.body))
+
+
+def test_what_is_read_may_be_computed_with_and_there_may_be_several():
+    f = Function(A=(256,), B=(256,), C=(256,), D=(16,))
+    at = build.add(build.mul(V, 16), K)
+    value = build.add(build.mul(f.load("A", at), f.load("C", at)), f.load("D", V))
+    before = vectorize_loops(f.func(loop(K, 16, loop(V, 16, f.store("B", build.add(build.mul(K, 16), V), value), VECTORIZED))))
+    after = check(transpose_tiles, before, AVX2)
+    assert sum(isinstance(node, Shuffle) for node in post_order(after.body)) == 2 * 2 * 24
+
+
+@pytest.mark.parametrize("change", ["itself", "contiguous", "two apart", "the same for all", "may overlap", "a vector machine"])
+def test_other_loops_stay(change):
+    f = Function(change != "may overlap", A=(2048,), B=(2048,))
+    source = "B" if change == "itself" else "A"
+    index = {"contiguous": build.add(build.mul(K, 16), V), "the same for all": K,
+             "two apart": build.add(build.mul(V, 64), build.mul(K, 2))}.get(change, build.add(build.mul(V, 64), K))
+    body = f.store("B", build.add(build.mul(K, 16), V), f.load(source, index))
+    before = vectorize_loops(f.func(loop(K, 16, loop(V, 16, body, VECTORIZED))))
+    assert transpose_tiles(before, RISCV if change == "a vector machine" else AVX2) is before
+
+
+def test_a_small_tile_side_by_side(golden):
+    check(transpose_tiles, turned(4, 4), SSE, golden=golden)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "float16", "bool"])
+@pytest.mark.parametrize("shape", [(64, 64), (100, 37), (17, 19), (1, 5), (3, 128)])
+def test_transposes_in_machine_code(dtype, shape):
+    n, m = shape
+    A = te.placeholder((n, m), dtype, name="A")
+    B = te.compute((m, n), lambda i, j: A[j, i], name="B")
+    for lanes in (8, 14, 16, 48):
+        s = te.create_schedule(B.op)
+        outer, lane = s[B].split(B.op.axis[1], factor=lanes)
+        tall, row = s[B].split(B.op.axis[0], factor=16)
+        s[B].reorder(outer, tall, row, lane)
+        s[B].vectorize(lane)
+        a = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
+        b = np.zeros((m, n), dtype)
+        tedsl.build(s, [A, B])(a, b)
+        np.testing.assert_array_equal(b, a.T)
+
+
+def test_a_matrix_that_is_packed_turned_is_not_gathered():
+    import topi
+
+    data, weight = te.placeholder((128, 64), name="data"), te.placeholder((256, 64), name="weight")
+    out = topi.nn.dense(data, weight)
+    target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
+    with target:
+        asm = tedsl.build(topi.schedules.schedule(out), [data, weight, out], target=target).get_source("asm")
+    assert "gather" not in asm and "vunpcklps" in asm
