@@ -49,7 +49,7 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
     """The number of rows and columns of the register tile that takes the least time for a product of that size."""
     available = registers(target)
     embeds = target.vector_bits == 512  # an element of a row is an operand in memory
-    most_vectors = 16 if columns is None else -(-columns // lanes)
+    most_vectors = 16 if columns is None else max(1, -(-columns // lanes))
     tiles = [(tall, vectors) for vectors in range(1, min(16, most_vectors) + 1)
              for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1)
              if tall * vectors + vectors + (vectors > 1 or not embeds) <= available]
