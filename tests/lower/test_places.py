@@ -78,6 +78,19 @@ def test_a_fused_loop_that_was_split_again_takes_rows_or_parts_of_rows(factor, e
     check(s, [source, Q], {source: whole_numbers((8, 6))})
 
 
+@pytest.mark.parametrize("width", [18, 7])
+def test_a_flat_layout_inside_a_split_of_a_fused_loop_takes_what_a_tile_reads(width):
+    """Neighbours in the fused loop are neighbours in a flat layout, also where a tile crosses rows."""
+    flat = te.compute((16, width), lambda y, x: IMAGE[y, x] * 2.0, name="R")
+    out = te.compute((16, width), lambda y, x: flat[y, x] + 1.0, name="O")
+    s = create_schedule(out.op)
+    s[flat].transform_layout(lambda y, x: [y * width + x])
+    outer, _ = s[out].split(s[out].fuse(*out.op.axis), factor=12)
+    s[flat].compute_at(s[out], outer)
+    assert allocated(lower_schedule(s, [IMAGE, out])) == {"R": (12,)}
+    check(s, [IMAGE, out], image())
+
+
 def test_a_chain_of_stages_each_inside_the_next():
     t = IMAGE
     stages = []

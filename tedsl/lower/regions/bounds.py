@@ -10,12 +10,14 @@ read: the loops outside are fixed, those inside run over their extents, and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tedsl.arith.analyzer import Analyzer
 from tedsl.arith.interval import relax
 from tedsl.ir import build
 from tedsl.ir.expr import Expr, Var
 from tedsl.ir.iters import IterVar, Range
+from tedsl.ir.walk.substitute import substitute
 from tedsl.ir.walk.visitor import variables
 from tedsl.lang.operation import Operation, extent_of
 from tedsl.lang.reads import has_load
@@ -27,6 +29,7 @@ from tedsl.lower.threads.launches import launches_of
 from tedsl.lower.uneven_splits import padded_extents, tail_of
 from tedsl.lower.versions import readers_inside, specialized, under_conditions
 from tedsl.schedule.domains import Fitted, Tiling, counted_by_threads, indices_up, tile_down
+from tedsl.schedule.relations import Fuse
 from tedsl.schedule.state import ScheduleState
 
 
@@ -117,22 +120,48 @@ def _needed(plan: Placement, host: StagePlan, reads: Sequence[tuple[StagePlan, R
     """
     if not reads:
         return [(build.const(0, axis.dtype), build.const(0, axis.dtype)) for axis in plan.data_axes]
-    values: dict[StagePlan, list[Mapping[Var, Ends]]] = {}
+    values: dict[StagePlan, _Values] = {}
     by_dimension: list[list[Ends | None]] = [[] for _ in plan.data_axes]
     for reader, read in reads:
         if reader not in values:
-            values[reader] = _axes_inside(reader, plan, host, analyzer)
+            values[reader] = _values_inside(reader, plan, host, analyzer)
         for dim, ends in enumerate(read.region[:len(by_dimension)]):
-            by_dimension[dim].append(ends and _relaxed(ends, values[reader], analyzer))
+            by_dimension[dim].append(ends and values[reader].of(ends, analyzer))
     return [_union(axis, all_ends, analyzer) for axis, all_ends in zip(plan.data_axes, by_dimension)]
 
 
-def _axes_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer: Analyzer) -> list[Mapping[Var, Ends]]:
-    """The substitutions that turn an index of `reader` into the values it takes in one iteration of the loop of `host` inside
-    which `plan` is computed.
+@dataclass(frozen=True)
+class _Values:
+    """What the indices of a reader are in one iteration of a loop around it.
 
-    The first one is for the axes of the reader; then, stage by stage outwards, for the loops between the reader and that loop.
+    layers: substitutions of intervals, first for the axes of the reader, then, stage by stage outwards, for the loops around
+    it. indices, loops: for readers with fused loops, its axes in terms of its own loops, and the intervals of these: neighbours
+    of a row of fused loops are neighbours in memory that is laid out as the loops are, though they cross rows of the axes.
     """
+
+    layers: Sequence[Mapping[Var, Ends]]
+    indices: Mapping[Var, Expr]
+    loops: Mapping[Var, Ends]
+
+    def of(self, ends: Ends, analyzer: Analyzer) -> Ends | None:
+        """The lowest and highest value between `ends`; None if it depends on data or cannot be bounded."""
+        boxed = _relaxed(ends, self.layers, analyzer)
+        if sum(v in self.indices for v in set(variables(ends[0]))) < 2:
+            return boxed
+        low = analyzer.simplify(substitute(ends[0], self.indices))
+        high = low if ends[0] is ends[1] else analyzer.simplify(substitute(ends[1], self.indices))
+        along = _relaxed((low, high), [self.loops, *self.layers[1:]], analyzer)
+        return along if along is not None and _is_narrower(along, boxed, analyzer) else boxed
+
+
+def _is_narrower(one: Ends, other: Ends | None, analyzer: Analyzer) -> bool:
+    """Whether `one` is known to be the smaller interval."""
+    sizes = [None if ends is None else build.as_int(analyzer.simplify(build.sub(ends[1], ends[0]))) for ends in (one, other)]
+    return sizes[0] is not None and (sizes[1] is None or sizes[0] < sizes[1])
+
+
+def _values_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer: Analyzer) -> _Values:
+    """The values that an index of `reader` takes in one iteration of the loop of `host` inside which `plan` is computed."""
     fixed = plan.position if reader is host else -1
     loops = {loop.leaf: point(loop.value, loop.extent) if at <= fixed and not spans(plan, loop) else whole(loop.extent)
              for at, loop in enumerate(reader.loops)}
@@ -147,7 +176,12 @@ def _axes_inside(reader: StagePlan, plan: Placement, host: StagePlan, analyzer: 
                        for loop in around.loops[start:until + 1] if loop.var is not None})
         inner = around
     threads = outer_threads(plan, host, reader)
-    return [*layers, threads] if threads else layers
+    indices: dict[Var, Expr] = {}
+    if any(isinstance(relation, Fuse) for relation in reader.stage.relations):
+        indices = {axis.var: build.add(reader.mins[axis], reader.offsets[axis]) for axis in reader.axes}
+    inside = {loop.var: (reach.low, reach.high) for loop in reader.loops
+              if loop.var is not None and (reach := loops[loop.leaf]).low is not reach.high}
+    return _Values([*layers, threads] if threads else layers, indices, inside)
 
 
 def _shifted(reach: Reach, start: Expr) -> Ends:
