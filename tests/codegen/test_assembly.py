@@ -112,6 +112,15 @@ def test_byte_tails_are_masked_by_bytes():
     assert "icmp slt <64 x i8>" in kernel.text and "vmovdqu8" in kernel.assembly()
 
 
+@pytest.mark.parametrize("stride, shuffles", [(2, 1), (3, 2), (-2, 2)])
+def test_every_second_element_is_picked_from_contiguous_loads(stride, shuffles):
+    a, b = array("a", (1000,), "float32"), array("b", (16,), "float32")
+    load = Load(dtype("float32x16"), a[1].data, Ramp(const(100), const(stride), 16))
+    kernel = Kernel(function(Store(b[1].data, load, Ramp(const(0), const(1), 16)), a, b), AVX512)
+    assert "gather" not in kernel.text and kernel.text.count("shufflevector") == shuffles
+    assert kernel.text.count("load <16 x float>") == abs(stride)
+
+
 def test_gathers_take_32_bit_indices():
     a, x, b = array("a", (1000,), "float32"), array("x", (16,), "int32"), array("b", (16,), "float32")
     at = Ramp(const(0), const(1), 16)

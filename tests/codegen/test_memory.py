@@ -30,10 +30,10 @@ def data(of, count, seed=0):
 
 @TARGETS
 @pytest.mark.parametrize("of", DTYPES)
-@pytest.mark.parametrize("stride", [1, -1, 0, 2, 3, -5])
+@pytest.mark.parametrize("stride", [1, -1, 0, 2, -2, 3, 4, -5])
 def test_strided_loads_and_stores(stride, of, target):
     a, b = array("a", (100,), of), array("b", (100,), of)
-    start = 1 if stride >= 0 else 90
+    start = 1 if stride >= 0 else 95
     f = function(seq(store(b, load(a, Ramp(const(start), const(stride), 8)), Ramp(const(3), const(1), 8)),
                      store(b, load(a, Ramp(const(2), const(1), 8)), Ramp(const(50), const(stride or 1), 8))), a, b)
     x, y = data(of, 100), np.zeros(100, data(of, 1).dtype)

@@ -16,6 +16,8 @@ from tedsl.ir.dtype import DType
 from tedsl.ir.expr import Broadcast, Expr, Load, Var
 from tedsl.ir.stmt import Store
 
+_NEAR = 4  # the largest stride at which loads of all that lies between the elements are faster than one load for each
+
 # --- addresses ------------------------------------------------------------------------------------------------------------
 
 def buffer_info(out: Emitter, var: Var) -> BufferInfo:
@@ -72,6 +74,8 @@ def emit_load(out: Emitter, e: Load) -> str:
     if isinstance(index, Ramp) and index.stride == 0 and mask is None:
         scalar = _load_scalar(out, info, index.base, d.element, None)
         return from_memory(out, splat_register(out, scalar, memory_type(d.element), d.lanes, out.level), d)
+    if isinstance(index, Ramp) and 1 < abs(index.stride) <= _NEAR and mask is None:
+        return from_memory(out, _load_every(out, info, index, d), d)
     return from_memory(out, _gather(out, info, index, d, mask), d)
 
 
@@ -102,6 +106,32 @@ def _load_contiguous(out: Emitter, info: BufferInfo, index: Ramp, d: DType, mask
         value = out.load(f"call {t} {symbol}(ptr {pointer}, i32 {align}, <{lanes} x i1> {mask}, {t} zeroinitializer)"
                          f"{info.alias}", info)
     return value if index.stride == 1 else reverse(out, value, element, lanes)
+
+
+def _load_every(out: Emitter, info: BufferInfo, index: Ramp, d: DType) -> str:
+    """Emits contiguous loads of all that lies between the first and the last element, and shuffles that pick every stride-th.
+
+    The last of the loads ends with the last element: what follows it may not be there.
+    """
+    lanes, step, t, element = d.lanes, abs(index.stride), memory_type(d), memory_type(d.element)
+    low = index.base if index.stride > 0 else Index(index.base.terms, index.base.const + (lanes - 1) * index.stride)
+    starts = [*(lanes * k for k in range(step - 1)), (lanes - 1) * (step - 1)]
+    value, known = "", [0] * lanes
+    for number, start in enumerate(starts):
+        first = Index(low.terms, low.const + start)
+        pointer = address(out, info, first, element, True)
+        part = out.load(f"load {t}, ptr {pointer}, align {alignment(info, first, d.bytes)}{info.alias}", info)
+        ends = starts[number + 1] if number + 1 < len(starts) else lanes * step
+        for k in range(lanes):
+            if start <= k * step < ends:
+                known[k] = k * step - start + (lanes if number else 0)
+        if number:
+            picks = ", ".join(f"i32 {pick}" for pick in known)
+            value = out.assign(f"shufflevector {t} {value}, {t} {part}, <{lanes} x i32> <{picks}>")
+            known = list(range(lanes))
+        else:
+            value = part
+    return value if index.stride > 0 else reverse(out, value, element, lanes)
 
 
 def reverse(out: Emitter, value: str, element: str, lanes: int) -> str:

@@ -1,0 +1,15 @@
+"""Convolutions: a tile of the result stays in registers while the sums run over channels and window.
+
+    channels innermost (NHWC, NCHWc):        lanes along the channels; a tile is some pixels of a row times some vectors
+    width innermost (NCHW), window of 1:     a product of matrices: lanes along all pixels of the image, whose rows follow each
+                                             other; a tile is some channels times some vectors of pixels
+    width innermost, channels that fill      lanes along the channels, with a copy of the weights whose channels are neighbours;
+    vectors:                                 the tile is transposed when it is stored
+    width innermost, few channels:           lanes along the width; a tile is some channels times some vectors of a row
+
+Element-wise operators after the convolution (bias, batch norm, relu, a residual) are computed on the tile as it is stored.
+"""
+
+from topi.schedules.cpu.conv.choice import schedule_conv
+
+__all__ = ["schedule_conv"]

@@ -1,0 +1,55 @@
+"""Convolutions whose vectors hold neighbours of a row: a tile is some channels, or rows, times some vectors of a row."""
+
+from __future__ import annotations
+
+from topi.kinds import DepthwiseConvOp, TransposedConvOp
+from topi.schedules.cpu.conv.channels import registers
+from topi.schedules.cpu.conv.operands import sums_of, work_of
+from topi.schedules.cpu.parallel import share_out
+from topi.schedules.cpu.tiles import divisor_near
+from topi.schedules.formulas import extent_of, product
+from topi.schedules.kernel import Kernel
+
+
+def schedule_rows(kernel: Kernel) -> None:
+    s, record = kernel.schedule, kernel.record
+    wide, vectors = _row_tile(extent_of(kernel.tail.axis[-1]), kernel.lanes(kernel.anchor))
+    if not isinstance(record, TransposedConvOp) and record.strides[-1] != 1:
+        _phases(kernel)
+    sums = sums_of(kernel)
+    tail = s[kernel.tail]
+    n, o, *rows, x = tail.op.axis
+    most = max(registers(kernel) // vectors, 1)
+    down = rows[-1] if isinstance(record, DepthwiseConvOp) and rows else o
+    others = [axis for axis in (o, *rows) if axis is not down]
+    outer, tall = tail.split(down, factor=divisor_near(extent_of(down), most, -(-most // 2)))
+    xo, xi = tail.split(x, factor=wide)
+    blocks = [outer, *others] if down is o else [*others, outer]
+    tail.reorder(n, *blocks, xo, tall, xi)
+    tail.unroll(tall)
+    tail.vectorize(xi)
+    share_out(tail, [n, *blocks], work_of(kernel))
+    stage = s[sums]
+    stage.compute_at(tail, xo)
+    n, o, *rows, x = stage.op.axis
+    down = rows[-1] if isinstance(record, DepthwiseConvOp) and rows else o
+    stage.reorder(n, *[axis for axis in (o, *rows) if axis is not down], *stage.op.reduce_axis, down, x)
+    stage.unroll(down)
+    stage.vectorize(x)
+
+
+def _row_tile(width: int | None, lanes: int) -> tuple[int, int]:
+    """The columns of a tile and its vectors in a row: the fewest vectors in all, at most four in a tile."""
+    if width is None:
+        return 2 * lanes, 2
+    vectors = min((4, 3, 2, 1), key=lambda v: -(-width // (v * lanes)) * v)
+    return (width, -(-width // lanes)) if width <= vectors * lanes else (vectors * lanes, vectors)
+
+
+def _phases(kernel: Kernel) -> None:
+    """Pack the padded data so that every stride-th element of a row is contiguous, as results read it."""
+    s, step = kernel.schedule, kernel.record.strides[-1]
+    stage = s[s.cache_read(kernel.record.padded, "global", [kernel.anchor])]
+    stage.transform_layout(lambda *at: [*at[:-1], at[-1] % step, at[-1] // step])
+    *outer, _, x = stage.op.axis
+    share_out(stage, outer, product([extent_of(axis) for axis in stage.op.axis]))
