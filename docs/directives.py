@@ -93,7 +93,15 @@ def matmul() -> tuple[list[te.Tensor], Names]:
     return [A, B, C], {"y": C.op.axis[0], "x": C.op.axis[1], "k": k}
 
 
-PROGRAMS: tuple[Callable[[], tuple[list[te.Tensor], Names]], ...] = (add, add_n, table, chain, blur, rowsum, matmul)
+def window() -> tuple[list[te.Tensor], Names]:
+    """Sums in windows, of every second one: C[x] = sum of A[x * 2 + k] * W[k] over k."""
+    A, W = te.placeholder((17,), name="A"), te.placeholder((3,), name="W")
+    k = te.reduce_axis((0, 3), "k")
+    C = te.compute((8,), lambda x: te.sum(A[x * 2 + k] * W[k], axis=k), name="C")
+    return [A, W, C], {"x": C.op.axis[0], "k": k}
+
+
+PROGRAMS: tuple[Callable[[], tuple[list[te.Tensor], Names]], ...] = (add, add_n, table, chain, blur, rowsum, matmul, window)
 
 
 def page() -> str:

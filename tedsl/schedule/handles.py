@@ -23,6 +23,7 @@ from tedsl.schedule.normalize import normalized
 from tedsl.schedule.primitives.cache_read import cache_read
 from tedsl.schedule.primitives.cache_write import cache_write
 from tedsl.schedule.primitives.create_group import create_group
+from tedsl.schedule.primitives.reindex_cache_read import reindex_cache_read
 from tedsl.schedule.primitives.rfactor import rfactor
 from tedsl.schedule.record.applied import Owner, directive
 from tedsl.schedule.record.directive import OF_SCHEDULES, OF_STAGES
@@ -76,6 +77,23 @@ class Schedule:
         listed = list(readers) if isinstance(readers, (list, tuple)) else [readers]
         consumers = [stage_of(self.state, reader, "cache_read", "a reader, the third argument,") for reader in listed]
         return cache_read(source, tensor, scope, consumers)
+
+    @directive
+    def reindex_cache_read(self, tensor: Tensor, scope: str, reader: Any) -> Tensor:
+        """Copy what `reader` (an operation or tensor) reads of `tensor` into memory of `scope`, in the order of the axes of
+        `reader`. Returns the copy, a new stage with a dimension for each axis that the indices use.
+
+        So windows of an image become the columns of a matrix, and elements that a stride skips are left out.
+
+        Example (window):
+            AA = s.reindex_cache_read(A, "global", C)
+            s[AA].compute_at(s[C], C.op.axis[0])
+
+        Raises ScheduleError for a tensor of another schedule, and if `reader` does not read it, or at several places.
+        """
+        source = stage_of(self.state, tensor, "reindex_cache_read", "the first argument")
+        consumer = stage_of(self.state, reader, "reindex_cache_read", "the reader, the third argument,")
+        return reindex_cache_read(source, tensor, scope, consumer)
 
     @directive
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:

@@ -1,4 +1,4 @@
-"""cache_read, cache_write, rfactor, normalize: the operations change, what they compute does not."""
+"""cache_read, reindex_cache_read, cache_write, rfactor, normalize: the operations change, what they compute does not."""
 
 import numpy as np
 import pytest
@@ -80,6 +80,42 @@ def test_cache_read_of_one_of_two_outputs():
     s = create_schedule(R.op)
     cache = s.cache_read(Q, "local", [R])
     assert cache.name == "T.v1.local" and s[R].op.input_tensors == [P, cache]
+
+
+# --- reindex_cache_read ---------------------------------------------------------------------------------------------
+
+def windows(first=0):
+    A, W = te.placeholder((2, 9), name="A"), te.placeholder((4,), name="W")
+    k = te.reduce_axis((first, 3), "k")
+    C = te.compute((2, 3), lambda n, x: te.sum(A[n, x * 3 + k] * W[k], axis=k), name="C")
+    return A, W, k, C, create_schedule(C.op)
+
+
+def test_reindex_cache_read_copies_what_is_read_by_the_axes_of_the_reader():
+    A, W, k, C, s = windows()
+    AA = s.reindex_cache_read(A, "local", C)
+    assert AA.name == "A.reindex" and axis_names(AA) == (["n", "x", "k"], []) and s[AA].scope == "local"
+    assert repr(AA.op.body[0]) == "A[n, ((x*3) + k)]"
+    assert s[C].op.input_tensors == [AA, W] and stage_names(s) == ["A", "A.reindex", "W", "C"]
+    assert s[C].op.axis is C.op.axis and s[C].op.reduce_axis[0] is k
+
+
+def test_a_copy_by_axes_begins_where_they_do():
+    A, _, _, C, s = windows(first=1)
+    AA = s.reindex_cache_read(A, "global", C)
+    assert [n.value for n in AA.shape] == [2, 3, 2]
+    assert repr(AA.op.body[0]) == "A[n, ((x*3) + (k + 1))]" and "A.reindex[n, x, (k - 1)]" in repr(s[C].op.body[0])
+
+
+def test_only_axes_that_the_indices_use_are_dimensions_of_the_copy(matmul):
+    AA = matmul.s.reindex_cache_read(matmul.A, "global", matmul.C)
+    assert axis_names(AA) == (["i", "k"], [])
+
+
+def test_readers_of_the_reader_follow_it(matmul):
+    s = matmul.s
+    s.reindex_cache_read(matmul.A, "global", matmul.C)
+    assert s[matmul.D].op.input_tensors == [s[matmul.C].op.output(0)]
 
 
 # --- cache_write ----------------------------------------------------------------------------------------------------

@@ -70,6 +70,7 @@ EXAMPLES = {
     "Stage.prefetch": (NOTHING, lambda p, _: p.s[p.B].prefetch(p.A, p.B.op.axis[0], 1)),
     "Stage.nontemporal": (NOTHING, lambda p, _: p.s[p.D].nontemporal()),
     "Schedule.cache_read": (NOTHING, lambda p, _: p.s.cache_read(p.A, "local", [p.B])),
+    "Schedule.reindex_cache_read": (NOTHING, lambda p, _: p.s.reindex_cache_read(p.B, "local", p.C)),
     "Schedule.cache_write": (NOTHING, lambda p, _: p.s.cache_write(p.C, "local")),
     "Schedule.rfactor": (lambda p: p.s[p.C].split(p.k, 4)[0], lambda p, outer: p.s.rfactor(p.C, outer)),
     "Schedule.create_group": (NOTHING, lambda p, _: p.s.create_group([p.C], [p.A])),
@@ -84,8 +85,9 @@ LISTS_OF_ONE = {
     "Schedule.cache_write": (NOTHING, lambda p, _: p.s.cache_write([p.C], "local")),
 }
 # Calls that return one thing, which has no parts.
-SINGLES = {name: EXAMPLES[name] for name in ("Stage.fuse", "Stage.specialize", "Schedule.cache_read", "Schedule.cache_write",
-                                             "Schedule.rfactor", "Schedule.create_group")}
+SINGLES = {name: EXAMPLES[name] for name in ("Stage.fuse", "Stage.specialize", "Schedule.cache_read",
+                                             "Schedule.reindex_cache_read", "Schedule.cache_write", "Schedule.rfactor",
+                                             "Schedule.create_group")}
 OBJECTS = {"Stage.tensorize"}  # their arguments live in this process: JSON refuses them
 
 

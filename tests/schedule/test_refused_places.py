@@ -261,6 +261,37 @@ def test_cache_read_of_what_is_no_tensor(chain, refused):
             "a reader, the third argument, is a tensor or an operation", "write the tensor, B, not its stage")
 
 
+# --- reindex_cache_read -----------------------------------------------------------------------------------------------------
+
+def test_reindex_cache_read_for_what_does_not_read_it(chain, refused):
+    refused(chain.s, lambda: chain.s.reindex_cache_read(chain.A, "local", chain.C), "reindex_cache_read(A, 'local', C)",
+            "C does not read A")
+    refused(chain.s, lambda: chain.s.reindex_cache_read(chain.A.op, "local", chain.B), "the first argument is a tensor")
+    refused(chain.s, lambda: chain.s.reindex_cache_read(chain.A, "local", chain.s[chain.B]), "not its stage")
+
+
+def test_reindex_cache_read_of_two_places(refused):
+    A = te.placeholder((9,), name="A")
+    B = te.compute((8,), lambda i: A[i] + A[i + 1], name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.reindex_cache_read(A, "local", B), "B reads both A[i] and A[i + 1]", "use cache_read")
+
+
+def test_reindex_cache_read_of_what_a_condition_keeps_inside(refused):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((9,), lambda i: te.if_then_else(i > 0, A[i - 1], 0.0), name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.reindex_cache_read(A, "local", B), "only where a condition holds", "use cache_read")
+
+
+def test_reindex_cache_read_by_ragged_rows(refused):
+    A, rows = te.placeholder((8, 8), name="A"), te.placeholder((8,), "int32", name="rows")
+    k = te.reduce_axis((0, rows[0]), "k")
+    B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = create_schedule(B.op)
+    refused(s, lambda: s.reindex_cache_read(A, "local", B), "depends on data or on another axis", "use cache_read")
+
+
 # --- cache_write ------------------------------------------------------------------------------------------------------------
 
 def test_cache_write_of_a_placeholder(chain, refused):

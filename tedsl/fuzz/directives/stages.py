@@ -1,9 +1,12 @@
-"""Directives that create stages: cache_read, cache_write, rfactor."""
+"""Directives that create stages: cache_read, reindex_cache_read, cache_write, rfactor."""
 
 from __future__ import annotations
 
 from tedsl.fuzz.directives.sites import SCOPES, operation, replaceable
 from tedsl.fuzz.scheduler import Scheduler
+from tedsl.lang.operation import ComputeOp
+from tedsl.lang.reads import is_ragged, loads_of
+from tedsl.lang.tensor import Tensor
 from tedsl.schedule.state import AttachType, StageState
 
 
@@ -20,6 +23,28 @@ def cache_read(s: Scheduler) -> str | None:
     name, readers = s.draw.choice(choices)
     some = s.draw.sample(readers, s.draw.between(1, len(readers)))
     return f"{s.fresh('c')} = s.cache_read({name}, '{s.draw.choice(SCOPES)}', [{', '.join(some)}])"
+
+
+def reindex_cache_read(s: Scheduler) -> str | None:
+    """Create a copy, by its own axes, of what a stage reads of an input or another stage."""
+    choices = []
+    for name in [*s.inputs, *s.tensors]:
+        stage = s.state(name)
+        tensor = stage.op.output(s.number_of(name))
+        readers = [n for n in s.tensors if _reads_one_place(s.state(n), tensor)]
+        if readers and stage.attach_type != AttachType.INLINE:
+            choices.append((name, readers))
+    if not choices:
+        return None
+    name, readers = s.draw.choice(choices)
+    return f"{s.fresh('c')} = s.reindex_cache_read({name}, '{s.draw.choice(SCOPES)}', {s.draw.choice(readers)})"
+
+
+def _reads_one_place(reader: StageState, tensor: Tensor) -> bool:
+    if type(reader.op) is not ComputeOp or is_ragged(reader.op):
+        return False
+    loads = [load for load in loads_of(reader.op.body) if load.producer == tensor]
+    return len({tuple(map(repr, load.indices)) for load in loads}) == 1
 
 
 def cache_write(s: Scheduler) -> str | None:

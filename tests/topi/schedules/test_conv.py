@@ -43,6 +43,8 @@ SHAPES = [
     (1, 3, 11, 29, 6, 5, 2, 2, 1, 1),
     (1, 6, 7, 13, 48, 1, 1, 0, 1, 1),
     (1, 6, 8, 8, 32, 1, 2, 0, 1, 1),
+    (1, 80, 33, 33, 70, 1, 1, 0, 1, 1),
+    (2, 5, 9, 13, 7, 1, 3, 0, 1, 1),
     (1, 7, 3, 3, 20, 3, 3, 1, 1, 1),
     (1, 8, 6, 9, 64, 3, 2, 1, 2, 2),
     (1, 6, 6, 9, 9, 3, 1, 1, 1, 3),
@@ -120,6 +122,25 @@ def test_weights_packed_once():
     expected = np.maximum(np.pad(plain, [(0, 0), (0, 8), (0, 0), (0, 0)]), 0).reshape(1, 3, 16, 5, 9).transpose(0, 1, 3, 4, 2)
     check(topi.nn.relu(nn.conv2d_NCHWc(a, b, 1, 1, 1)), {a: x, b: weights}, expected, 1e-4, 1e-4,
           topi.x86.schedule_conv2d_NCHWc)
+
+
+@pytest.mark.parametrize("space", [(40,), (3, 5, 7)])
+def test_windows_of_one_element_in_any_number_of_dimensions(space):
+    (a, x), (b, w) = feed((2, 9, *space)), feed((20, 9, *[1] * len(space)), "w")
+    formula = nn.conv1d_ncw if len(space) == 1 else nn.conv3d_ncdhw
+    for stride in (1, 2):
+        seen = x[(slice(None), slice(None), *[slice(None, None, stride)] * len(space))]
+        expected = np.maximum(np.tensordot(w.reshape(20, 9), seen, (1, 1)).swapaxes(0, 1), 0)
+        check(nn.relu(formula(a, b, stride, 0, 1)), {a: x, b: w}, expected, 1e-4, 1e-4, topi.x86.schedule_conv2d_nchw)
+
+
+def test_pixels_of_products_are_neighbours_across_rows():
+    """A product's tile is full though rows of the image are shorter than a vector; no copy of the weights is made."""
+    a, b = te.placeholder((1, 8, 7, 7), name="a"), te.placeholder((32, 8, 1, 1), name="w")
+    made = nn.relu(nn.conv2d_nchw(a, b, 1, 0, 1))
+    with Target("llvm -mcpu=x86-64-v4"):
+        text = str(tedsl.lower(topi.x86.schedule_conv2d_nchw([made]), [a, b, made], simple_mode=True))
+    assert text.count("allocate(") == 1 and "float32x49" in text, text
 
 
 def test_targets_name_the_formulas():

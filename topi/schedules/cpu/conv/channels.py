@@ -1,7 +1,7 @@
 """Convolutions whose vectors hold output channels: a tile is some pixels of a row times some vectors of channels.
 
-With channels innermost (NHWC, NCHWc) results are stored as they are computed. With the width innermost a copy of the weights has
-its channels side by side, and a tile is transposed when it is stored.
+With channels innermost (NHWC, NCHWc) results are stored as they are computed. With the width innermost the channels are side by
+side in a copy of the weights, and a tile is transposed when it is stored.
 """
 
 from __future__ import annotations

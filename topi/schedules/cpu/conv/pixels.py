@@ -12,9 +12,10 @@ from typing import Any
 
 from topi.kinds import ConvOp
 from topi.schedules.cpu.conv.operands import sums_of, work_of
-from topi.schedules.cpu.conv.register_tiles import tile_of
+from topi.schedules.cpu.conv.register_tiles import best_tile
 from topi.schedules.cpu.parallel import share_out
-from topi.schedules.formulas import constant, extent_of, product
+from topi.schedules.cpu.tiles import divisor_near
+from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
 
 _READERS = 64  # output channels, from which copying the pixels of a tile costs less than reading them from many pages
@@ -35,31 +36,49 @@ def _pixels(kernel: Kernel) -> int | None:
 
 
 def schedule_product(kernel: Kernel) -> None:
-    """Tile the channels and the pixels of the result; a thread computes tiles of the same pixels, one after the other."""
-    s, pixels = kernel.schedule, _pixels(kernel) or 1
-    lanes, channels = kernel.lanes(kernel.anchor), extent_of(kernel.tail.axis[1])
-    tall, wide = tile_of(channels, pixels, constant(kernel.record.data.shape[1]), lanes, kernel.target)
-    copy = _without_skipped(kernel) if max(kernel.record.strides) > 1 else _panel(kernel, pixels)
+    """Tile the channels and the pixels of the result. A thread computes all channels of some panels of pixels; of small images
+    it computes all pixels of some channels.
+    """
+    s, pixels, lanes = kernel.schedule, _pixels(kernel) or 1, kernel.lanes(kernel.anchor)
+    tall, vectors = best_tile(kernel.target, extent_of(kernel.tail.axis[1]), -(-pixels // lanes), _terms(kernel))
+    wide = vectors * lanes
+    if max(kernel.record.strides) > 1:
+        _leave_out_skipped(kernel)
+    copy = _panel(kernel, pixels) if max(kernel.record.strides) == 1 else None
     sums, tail = sums_of(kernel), s[kernel.tail]
     s[sums].transform_layout(lambda n, o, *at: [n, o, _flat(at, s[kernel.tail].op.output(0).shape[2:])])
     n, o, *image = tail.op.axis
-    po, pi = tail.split(tail.fuse(*image) if len(image) > 1 else image[0], factor=wide)
+    p = tail.fuse(*image) if len(image) > 1 else image[0]
+    panels, p = tail.split(p, factor=wide * _panels_at_once(kernel, pixels, wide))
+    po, pi = tail.split(p, factor=wide)
     oo, oi = tail.split(o, factor=tall)
-    tail.reorder(n, po, oo, oi, pi)
+    by_pixels = copy is not None or (extent_of(n) or 1) * -(-pixels // wide) >= 4 * kernel.target.machine.cores
+    tail.reorder(n, *((panels, oo, po) if by_pixels else (oo, panels, po)), oi, pi)
     tail.unroll(oi)
     tail.vectorize(pi)
-    panels = (extent_of(n) or 1) * -(-pixels // wide)
-    alone = panels >= 4 * kernel.target.machine.cores
-    place = share_out(tail, [n, po] if alone else [n, po, oo], work_of(kernel))
-    if copy is not None and max(kernel.record.strides) == 1:
+    place = share_out(tail, [n, panels if by_pixels else oo], work_of(kernel))
+    if copy is not None:
         s[copy].compute_at(tail, place)
         s[copy].vectorize(s[copy].op.axis[-1])
     stage = s[sums]
-    stage.compute_at(tail, oo if alone else place)
+    stage.compute_at(tail, po)
     n, o, p = stage.op.axis
     stage.reorder(n, *stage.op.reduce_axis, o, p)
     stage.unroll(o)
     stage.vectorize(p)
+
+
+def _terms(kernel: Kernel) -> int | None:
+    return extent_of(kernel.anchor.reduce_axis[0])
+
+
+def _panels_at_once(kernel: Kernel, pixels: int, wide: int) -> int:
+    """The panels of pixels that stay in the nearest cache, for which each tile of channels is computed: a divisor of the number
+    of panels. The more, the longer are the runs of pixels that are stored.
+    """
+    panel = wide * (_terms(kernel) or 1) * kernel.record.padded.dtype.bits // 8
+    most = max(1, kernel.target.machine.l1.size // 2 // panel)
+    return divisor_near(-(-pixels // wide), most, 1) if pixels % wide == 0 else 1
 
 
 def _flat(at: Any, shape: Any) -> Any:
@@ -76,22 +95,20 @@ def _panel(kernel: Kernel, pixels: int) -> Any:
     The channels of large images lie in pages of their own: a tile would read more pages than the first table of addresses has.
     """
     record, machine = kernel.record, kernel.target.machine
-    terms, channels = constant(record.data.shape[1]), extent_of(kernel.tail.axis[1])
     size = pixels * record.padded.dtype.bits // 8
-    if size < machine.page or (terms or 0) <= machine.tlb or (channels or 0) < _READERS:
+    if size < machine.page or (_terms(kernel) or 0) <= machine.tlb or (extent_of(kernel.tail.axis[1]) or 0) < _READERS:
         return None
     copy = kernel.schedule.cache_read(record.padded, "global", [kernel.anchor])
     kernel.schedule[copy].transform_layout(lambda n, c, *at: [n, c, _flat(at, record.padded.shape[2:])])
     return copy
 
 
-def _without_skipped(kernel: Kernel) -> Any:
-    """A copy of the pixels that the strides do not skip."""
-    s, steps = kernel.schedule, kernel.record.strides
-    copy = s.cache_read(kernel.record.padded, "global", [kernel.anchor])
-    s[copy].transform_layout(lambda n, c, *at: [n, c, *[i % step for i, step in zip(at, steps)],
-                                                *[i // step for i, step in zip(at, steps)]])
-    n, c, *_, x = s[copy].op.axis
+def _leave_out_skipped(kernel: Kernel) -> None:
+    """Read a copy of the pixels that the strides do not skip."""
+    s = kernel.schedule
+    copy = s.reindex_cache_read(kernel.record.padded, "global", kernel.anchor)
+    image = len(kernel.record.strides)
+    s[copy].transform_layout(lambda n, *at: [n, at[image], *at[:image], *at[image + 1:]])
+    n, c, *rows, x = s[copy].op.axis[:2 + image]
     s[copy].vectorize(x)
     share_out(s[copy], [n, c], product([extent_of(axis) for axis in s[copy].op.axis]))
-    return copy

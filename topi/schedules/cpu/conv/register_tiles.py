@@ -1,12 +1,14 @@
-"""Register tiles of matrix products and convolutions, chosen by the time that they take on the machine of the target.
+"""The register tile of a convolution that takes the least time by a model of the machine.
 
-A tile of `tall` rows and `vectors` vectors of columns takes, for each term of the sums, as many cycles as the largest of
-    tall * vectors / (multiply-adds per cycle)              what is to be multiplied
-    (tall + vectors) / (vectors loaded per cycle)           an element of each row, a vector of each column
-    latency of a multiply-add                               its result is added to by the next term
-and its registers hold the sums, the vectors of columns and one element. The whole takes that times the tiles that cover the
-result, those at the end included. (The model of BLIS, Low et al., "Analytical modeling is enough for high-performance BLIS",
-ACM TOMS 43(2), 2016, starts from the same latency and throughput.)
+A tile of `rows` elements that are broadcast (pixels, or channels of the result) and `vectors` vectors of the others takes, for
+each term of the sums, as many cycles as the largest of
+
+    rows * vectors / (multiply-adds per cycle)          what is to be multiplied
+    (rows + vectors) / (loads per cycle)                an element for each row, and the vectors
+    latency of a multiply-add                           its result is added to by the next term
+
+and its registers hold the sums, the vectors that are loaded, and one element. The time of the whole is that of the tiles that
+cover the result; those at its ends are smaller.
 """
 
 from __future__ import annotations
@@ -15,16 +17,11 @@ import functools
 
 from tedsl.target import Target
 
-_TERMS = 256  # of a sum whose number of terms is not known
-_ENDS = 1.03  # the cost of tiles that are cut off: code of their own, masks
-_STORES = 3  # cycles for each vector of a result beside the multiply-adds: cleared, read for what follows, stored
-_MOST_ROWS = 16
-_UNKNOWN = 1 << 12  # rows or columns where their number is not known
-
-
-def accumulators(target: Target) -> int:
-    """The number of vector accumulators that fit the registers of the target beside the operands of a multiply-add."""
-    return 24 if registers(target) == 32 else 12
+_MOST_VECTORS = 4
+_MANY = 1 << 10  # rows or vectors, where their number is not known
+_END = 1.02  # each kind of tile is code of its own
+_LOAD = 0.02  # cycles of a load beside multiply-adds: the fewer the better where both fit
+_RESULT = 4.0  # cycles for each vector of a result: cleared, read for what follows, stored
 
 
 def registers(target: Target) -> int:
@@ -32,36 +29,31 @@ def registers(target: Target) -> int:
     return 32 if target.vector_bits == 512 or target.arch in ("aarch64", "riscv64") else 16
 
 
-def divisor_near(extent: int | None, most: int, least: int) -> int:
-    """The largest divisor of `extent` from `least` to `most`; `most` where there is none, or nothing is known."""
-    if extent is None:
-        return most
-    return next((n for n in range(most, least - 1, -1) if extent % n == 0), min(most, extent))
+@functools.lru_cache(maxsize=4096)
+def best_tile(target: Target, rows: int | None, vectors: int | None, terms: int | None,
+              most_rows: int = 16, most_vectors: int = _MOST_VECTORS) -> tuple[int, int]:
+    """The number of rows and of vectors of the tile for a result of `rows` rows, each of `vectors` vectors; None: unknown."""
+    tiles = [(tall, wide) for wide in range(1, min(most_vectors, vectors or most_vectors) + 1)
+             for tall in range(1, min(most_rows, rows or most_rows) + 1) if tall * wide + wide + 1 <= registers(target)]
+    return min(tiles, key=lambda tile: (tile_cycles(target, tile, rows, vectors, terms), -tile[0]))
 
 
-@functools.lru_cache(maxsize=1024)
-def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int, target: Target) -> tuple[int, int]:
-    """The number of rows and columns of the register tile that takes the least time for a product of that size."""
-    available = registers(target)
-    most_vectors = 16 if columns is None else -(-columns // lanes)
-    tiles = [(tall, vectors) for vectors in range(1, min(16, most_vectors) + 1)
-             for tall in range(1, min(_MOST_ROWS, rows or _MOST_ROWS) + 1)
-             if tall * vectors + vectors + (vectors > 1) <= available]
-    tall, vectors = min(tiles, key=lambda tile: (_cycles(tile, rows, columns, terms or _TERMS, lanes, target), -tile[0]))
-    return tall, vectors * lanes
-
-
-def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms: int, lanes: int, target: Target) -> float:
-    """The time of a product in cycles, by a register tile of (rows, vectors of columns)."""
-    tall, vectors = tile
+def tile_cycles(target: Target, tile: tuple[int, int], rows: int | None, vectors: int | None, terms: int | None) -> float:
+    """The cycles that a result of `rows` rows, each of `vectors` vectors, takes by tiles of (rows, vectors)."""
     machine, bits = target.machine, target.vector_bits
+    down, across = _parts(rows, tile[0]), _parts(vectors, tile[1])
 
-    def one(height: int) -> float:
-        work = max(height * vectors / machine.fmas(bits), (height + vectors) * bits / machine.load_bits, machine.fma_latency)
-        return terms * work + _STORES * height * vectors
+    def one(tall: int, wide: int) -> float:
+        loads = tall + wide
+        step = max(tall * wide / machine.fmas(bits), loads * bits / machine.load_bits, machine.fma_latency)
+        return (terms or _MANY) * (step + _LOAD * loads) + _RESULT * tall * wide
 
-    whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)
-    down = whole * one(tall) + (one(rest) if rest else 0.0)
-    across = _UNKNOWN / (vectors * lanes) if columns is None else -(-columns // (vectors * lanes))
-    ends = (_ENDS if rest and rows is not None else 1.0) * (_ENDS if columns is not None and columns % (vectors * lanes) else 1.0)
-    return down * across * ends
+    whole = sum(count * times * one(tall, wide) for count, tall in down for times, wide in across)
+    return whole * _END ** (len(down) + len(across) - 2)
+
+
+def _parts(extent: int | None, size: int) -> list[tuple[float, int]]:
+    """How often a tile of which size occurs along `extent`."""
+    if extent is None:
+        return [(_MANY / size, size)]
+    return [(count, part) for count, part in ((extent // size, size), (1, extent % size)) if count and part]
