@@ -43,8 +43,8 @@ DIRECTIVES: dict[Callable[[Scheduler], Found], int] = {
     tile: 10, reorder: 8, decompose_reduction: 14, vectorize: 8, unroll: 8, parallel: 7, pragma: 6, compute_at: 24,
     reverse_compute_at: 215, compute_inline: 10, compute_root: 10, cache_read: 8, reindex_cache_read: 6, cache_write: 11,
     rfactor: 20, set_scope: 9, nontemporal: 6, storage_align: 11, double_buffer: 19, rolling_buffer: 64, prefetch: 8,
-    transform_layout: 18, bind: 5, bind_vthread: 8, env_threads: 6, set_store_predicate: 10, tensorize: 40, create_group: 3, group_compute_at: 18,
-    specialize: 8, on_version: 18, auto_inline: 9, undo: 5, copy: 4, replay: 8}
+    transform_layout: 18, bind: 5, bind_vthread: 8, env_threads: 6, set_store_predicate: 10, tensorize: 40, create_group: 3,
+    group_compute_at: 18, specialize: 8, on_version: 18, auto_inline: 9, undo: 5, copy: 4, replay: 8}
 
 # Those that lowering takes wherever the schedule does.
 PLAIN = {propose: DIRECTIVES[propose] for propose in (
