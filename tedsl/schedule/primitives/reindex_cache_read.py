@@ -20,7 +20,7 @@ from tedsl.lang.reads import guarded_loads, has_load, is_ragged
 from tedsl.lang.tensor import Tensor
 from tedsl.schedule.group import join_group
 from tedsl.schedule.primitives.storage.set_scope import check_scope
-from tedsl.schedule.state import StageState, describe, outputs_of, show
+from tedsl.schedule.state import StageState, describe, show
 
 
 def reindex_cache_read(source: StageState, tensor: Any, scope: Any, reader: StageState) -> Tensor:
@@ -41,8 +41,7 @@ def reindex_cache_read(source: StageState, tensor: Any, scope: Any, reader: Stag
     own = ProducerLoad(cache.output(0), tuple([build.sub(axis.var, _start(axis)) for axis in axes]))
     rewrite = _Instead(loads, own)
     changed = op.replace(body=tuple([rewrite(value) for value in op.body]))
-    operations = schedule.rewired(outputs_of(op, changed), skip=[reader])
-    schedule.rewire({**operations, reader: changed})
+    schedule.rewire(schedule.rewired({reader: changed}))
     join_group(schedule.add_stage(cache, schedule.position(source) + 1, scope=scope), source)
     return cache.output(0)
 
