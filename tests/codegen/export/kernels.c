@@ -11,7 +11,7 @@ static DLTensor tensor(void *data, int32_t ndim, int64_t *shape, uint8_t code, u
     DLTensor made;
     memset(&made, 0, sizeof made);
     made.data = data;
-    made.device.device_type = 1;
+    made.device.device_type = kDLCPU;
     made.ndim = ndim;
     made.shape = shape;
     made.dtype.code = code;

@@ -57,33 +57,69 @@ def test_programs_print_the_right_numbers(folder, name, options, monkeypatch):
     assert compiled_and_run(folder, name, *options, *linked) == PRINTED
 
 
-def test_the_header_stands_beside_that_of_dlpack(folder, monkeypatch):
-    """dlpack.h, included first, has the types; the header takes them."""
-    (folder / "dlpack.h").write_text("""
+# What dlpack.h of DLPack's repository declares, by the same guard; a version later than that of our headers.
+DLPACK = """
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 #include <stddef.h>
 #include <stdint.h>
+#define DLPACK_MAJOR_VERSION 1
+#define DLPACK_MINOR_VERSION 9
 typedef enum { kDLCPU = 1 } DLDeviceType;
 typedef struct { DLDeviceType device_type; int32_t device_id; } DLDevice;
 typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
 typedef struct {
     void *data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t *shape; int64_t *strides; uint64_t byte_offset;
 } DLTensor;
+typedef struct DLManagedTensor {
+    DLTensor dl_tensor; void *manager_ctx; void (*deleter)(struct DLManagedTensor *self);
+} DLManagedTensor;
 #endif
-""")
-    (folder / "beside.c").write_text("""
-#include "dlpack.h"
-#include "one.h"
-#include "two.h"
+"""
+BESIDE = """
+#include <stdio.h>
 int main(void) {
-    DLTensor t;
-    t.device.device_type = kDLCPU;
-    return two_add(NULL, 0, NULL, 0) == TWO_BAD_TYPE && t.device.device_type == 1 ? 0 : 1;
+    DLManagedTensor t;
+    t.dl_tensor.device.device_type = kDLCPU;
+    const DLTensor *args[3] = {&t.dl_tensor, NULL, NULL};
+    printf("%d of 1.%d\\n", (int)two_add(args, 2, NULL, 0), DLPACK_MINOR_VERSION);
+    return 0;
 }
+"""
+
+
+@pytest.mark.parametrize("language", [C99, CPP], ids=["c", "c++"])
+@pytest.mark.parametrize("place, first, version", [
+    ("dlpack.h", "dlpack", 9), ("dlpack.h", "kernels", 9), ("include/dlpack/dlpack.h", "dlpack", 9),
+    ("include/dlpack/dlpack.h", "kernels", 9), ("elsewhere/dlpack.h", "dlpack", 9), ("elsewhere/dlpack.h", "kernels", 0),
+    ("", "kernels", 0)])
+def test_the_header_stands_beside_that_of_dlpack(folder, tmp_path, monkeypatch, language, place, first, version):
+    """In any order: theirs is taken where it comes first or is found, and where it is not, it adds nothing later."""
+    for name in ("one.h", "two.h", "two.o"):
+        shutil.copy(folder / name, tmp_path)
+    theirs = []
+    if place:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(DLPACK)
+        theirs = [f'#include "{place.removeprefix("include/")}"']
+    ours = ['#include "one.h"', '#include "two.h"']
+    (tmp_path / "beside.c").write_text("\n".join([*theirs, *ours] if first == "dlpack" else [*ours, *theirs]) + BESIDE)
+    monkeypatch.chdir(tmp_path)
+    options = [*language, "-Iinclude", "beside.c", *(["-x", "none"] if language is CPP else []), "two.o", "-lm"]
+    assert compiled_and_run(tmp_path, "beside", *options) == f"2 of 1.{version}\n"
+
+
+def test_prefixes_may_differ_in_case_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for prefix in ("sums", "Sums"):
+        programs.module("add").export_library(f"{prefix}_of.h", prefix=prefix)
+        programs.module("add").export_library(f"{prefix}_of.o", prefix=prefix)
+    (tmp_path / "both.c").write_text("""
+#include "sums_of.h"
+#include "Sums_of.h"
+int main(void) { return sums_add(NULL, 0, NULL, 0) == SUMS_BAD_TYPE && Sums_add(NULL, 0, NULL, 0) == SUMS_BAD_TYPE ? 0 : 1; }
 """)
-    monkeypatch.chdir(folder)
-    assert compiled_and_run(folder, "beside", *C99, "beside.c", "two.o", "-lm") == ""
+    assert compiled_and_run(tmp_path, "both", *C99, "both.c", "sums_of.o", "Sums_of.o", "-lm") == ""
 
 
 def test_numbers_of_threads_come_from_the_environment(folder, monkeypatch):

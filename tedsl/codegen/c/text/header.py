@@ -10,7 +10,7 @@ from tedsl.codegen.c.text.module_text import LAUNCHER
 
 def header_text(functions: Sequence[CFunction], source: str) -> str:
     """Returns the header for the kernels `functions`, whose file is `source`."""
-    guard = f"TEDSL_{functions[0].name.upper()}_H"
+    guard = f"TEDSL_{functions[0].name}_H"  # names may differ in case alone
     parts = [f"#ifndef {guard}\n#define {guard}\n", "#include <stdint.h>\n", '#ifdef __cplusplus\nextern "C" {\n#endif\n']
     parts += [_described(function) for function in functions]
     if "tedsl_parallel_launch" in source:

@@ -31,7 +31,7 @@ virtual void volatile wchar_t while xor xor_eq"""))
 def header(library: Library) -> str:
     """Returns the text of the header."""
     prefix = library.prefix
-    guard = f"{prefix.upper()}_TEDSL_H"
+    guard = f"{prefix}_TEDSL_H"  # prefixes may differ in case alone
     names = ", ".join(function.signature.name for function in library.functions)
     about = [f"/* {_comment(names)}: compiled by tedsl {VERSION} for {_comment(str(library.target))}.", *_about(library), " */"]
     lines = [*about, f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", "#include <stdint.h>", "",
@@ -46,13 +46,40 @@ def _named(line: str, prefix: str) -> str:
     return re.sub(r"PREFIX_([A-Z_]+)", lambda status: f"{prefix.upper()}_{status[1]}", line).replace("PREFIX", prefix)
 
 
+# DLPack 1.0, under the guard of its own header, so that either may be included first.
 _TENSOR = """\
-/* DLPack's tensor. Include dlpack.h first to have the other types of DLPack, too. */
-#if !defined(DLPACK_DLPACK_H_) && !defined(TEDSL_DLTENSOR)
-#define TEDSL_DLTENSOR
-typedef struct { int32_t device_type; int32_t device_id; } DLDevice; /* 1: the CPU */
-typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
-/* Codes: 0 int, 1 unsigned int, 2 float, 3 pointer, 4 bfloat, 6 bool (of 8 bits). */
+/* The tensors of DLPack. A dlpack.h that is included before, or that the compiler finds, is taken; else these are what it
+ * declares in its version 1.0, and one that is included later adds nothing. */
+#ifndef DLPACK_DLPACK_H_
+#ifdef __has_include
+#if __has_include(<dlpack/dlpack.h>)
+#include <dlpack/dlpack.h>
+#elif __has_include("dlpack.h")
+#include "dlpack.h"
+#endif
+#endif
+#endif
+#ifndef DLPACK_DLPACK_H_
+#define DLPACK_DLPACK_H_
+#define DLPACK_MAJOR_VERSION 1
+#define DLPACK_MINOR_VERSION 0
+#define DLPACK_FLAG_BITMASK_READ_ONLY (1UL << 0UL)
+#define DLPACK_FLAG_BITMASK_IS_COPIED (1UL << 1UL)
+#ifdef __cplusplus
+extern "C" {
+typedef enum : int32_t {
+#else
+typedef enum {
+#endif
+    kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLOpenCL = 4, kDLVulkan = 7, kDLMetal = 8, kDLVPI = 9, kDLROCM = 10,
+    kDLROCMHost = 11, kDLExtDev = 12, kDLCUDAManaged = 13, kDLOneAPI = 14, kDLWebGPU = 15, kDLHexagon = 16, kDLMAIA = 17
+} DLDeviceType;
+typedef enum {
+    kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6
+} DLDataTypeCode;
+typedef struct { uint32_t major; uint32_t minor; } DLPackVersion;
+typedef struct { DLDeviceType device_type; int32_t device_id; } DLDevice;
+typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType; /* a bool has 8 bits */
 typedef struct {
     void *data;
     DLDevice device;
@@ -62,6 +89,21 @@ typedef struct {
     int64_t *strides; /* in elements; NULL: compact row-major */
     uint64_t byte_offset;
 } DLTensor;
+typedef struct DLManagedTensor {
+    DLTensor dl_tensor;
+    void *manager_ctx;
+    void (*deleter)(struct DLManagedTensor *self);
+} DLManagedTensor;
+typedef struct DLManagedTensorVersioned {
+    DLPackVersion version;
+    void *manager_ctx;
+    void (*deleter)(struct DLManagedTensorVersioned *self);
+    uint64_t flags;
+    DLTensor dl_tensor;
+} DLManagedTensorVersioned;
+#ifdef __cplusplus
+}
+#endif
 #endif"""
 
 _POOL = """\
