@@ -15,7 +15,7 @@ from tedsl.codegen.kernels.fitting import check_fitting
 from tedsl.codegen.kernels.kernel import Kernel, make_kernel, with_calls
 from tedsl.codegen.llvm import entry
 from tedsl.codegen.llvm.cached import keep, program_of, recalled, with_texts
-from tedsl.codegen.llvm.debug.lines import PrintedLoops, print_loops, write_loops
+from tedsl.codegen.llvm.debug.lines import LoopsFile, PrintedLoops, print_loops, write_loops
 from tedsl.codegen.llvm.debug.listing import listing
 from tedsl.codegen.llvm.debug.watchers import Watchers
 from tedsl.codegen.llvm.effort import has_short_loops, needs_vectorizer
@@ -39,8 +39,8 @@ from tedsl.target.target import Target
 class Written:
     """A module on the way to machine code: its kernels, and their LLVM IR with what it imports.
 
-    emit: writes the IR, with line tables of printed loops in a file if they are given. vectorize, unroll: the passes of LLVM
-    with which it is optimised.
+    emit: writes the IR, with line tables of printed loops in a file if they are given. loops: the file of those that the
+    source has. vectorize, unroll: the passes of LLVM with which it is optimised.
     """
 
     kernels: tuple[Kernel, ...]
@@ -50,6 +50,7 @@ class Written:
     target: Target
     vectorize: bool
     unroll: bool
+    loops: LoopsFile | None
 
     def optimized(self, text: str) -> Any:
         """Returns the module of LLVM that its passes make of `text`, with the imported code."""
@@ -85,7 +86,7 @@ class LLVMBackend:
             return _refusing(written, lambda: with_texts(_image(written, quick), written.texts))
         image = _image(written, quick)
         module = linked_module(image, written.texts, target, lambda: with_texts(image, written.texts),
-                               Watchers(config.perf_map, config.gdb), "" if program is None else program.key)
+                               Watchers(config.perf_map, config.gdb, written.loops), "" if program is None else program.key)
         if program is not None:
             keep(program, image)
         return module
@@ -108,9 +109,10 @@ def _written(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quic
     imports = imports_of(versions, target)
     loops = print_loops(versions) if config.line_tables or config.gdb else None
     emit = functools.partial(emit_module, versions, target, imports.functions, calls)
-    source = emit(None if loops is None else (loops, write_loops(loops.text, funcs[0].name)))
+    file = None if loops is None else write_loops(loops.text, funcs[0].name)
+    source = emit(None if loops is None or file is None else (loops, file.path))
     vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))
-    return Written(tuple(kernels), source, emit, imports, target, vectorize, unroll)
+    return Written(tuple(kernels), source, emit, imports, target, vectorize, unroll, file)
 
 
 def _check_names(names: Sequence[str]) -> None:

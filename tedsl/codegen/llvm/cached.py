@@ -48,7 +48,7 @@ def program_of(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, qu
     That is so without a cache, for code that cannot run here, where instruments watch the passes or debuggers the code, and if
     a part of the program stands outside of it.
     """
-    watched = config.selection.instruments or config.line_tables  # line tables name a file beside the code
+    watched = config.selection.instruments or config.line_tables or config.gdb  # line tables name a file of this process
     if current_store() is None or not target.runs_here or watched or any(map(_has_imports, funcs)):
         return None
     environment = versions()

@@ -1,8 +1,11 @@
 """Line tables: which printed loop each instruction belongs to, in listings, objects and the maps of profilers."""
 
+import gc
 import os
 import re
 import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -100,6 +103,52 @@ def test_the_code_with_lines_computes_the_same():
     file = Path(re.search(r'!DIFile\(filename: "(.*?)", directory: "(.*?)"', module.get_source("ll")).expand(r"\2/\1"))
     assert file.read_text().startswith("def with_lines(")
     assert 'name: "P"' in module.get_source("ll") and "inlinedAt" in module.get_source("ll")
+
+
+LOOPS = re.compile(r'!DIFile\(filename: "(.*?)", directory: "(.*?)"')
+
+
+def built_with_lines(name):
+    with PassContext(config={"tedsl.line_tables": True}):
+        module = tedsl.build(*two_stages(), name=name)
+    return module, Path(LOOPS.search(module.get_source("ll")).expand(r"\2/\1"))
+
+
+def test_the_file_of_the_loops_goes_with_the_last_code_that_names_it():
+    module, path = built_with_lines("kept")
+    again, same = built_with_lines("kept")
+    function = module["kept"]
+    assert path == same and path.is_file()
+    del module
+    gc.collect()
+    assert path.is_file()
+    del again
+    gc.collect()
+    assert path.is_file(), "a function of the module is still there"
+    del function
+    gc.collect()
+    assert not path.exists()
+    other, path = built_with_lines("kept")
+    assert path.is_file()
+
+
+def test_a_process_leaves_no_loops_behind(tmp_path):
+    """Not those of code that is there at its end; a child of a fork leaves its parent's alone."""
+    program = """if True:
+        import os, sys
+        from tests.codegen.debug.test_line_tables import built_with_lines
+        module, path = built_with_lines("left")
+        if os.fork() == 0:
+            sys.exit()
+        os.wait()
+        assert path.is_file()
+        print(path)
+    """
+    root = Path(tedsl.__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root,
+                          env={**os.environ, "TMPDIR": str(tmp_path), "TEDSL_CACHE_DIR": "off"})
+    assert done.stdout.startswith(str(tmp_path)), done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_operators_of_every_kind_have_line_tables():

@@ -6,7 +6,9 @@ import hashlib
 import os
 import re
 import tempfile
+import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,22 +83,53 @@ def with_loops_beside(source: str, library: Path) -> str:
     return _FILE.sub(f'!DIFile(filename: "{beside.name}", directory: "{beside.parent}")', source)
 
 
-def write_loops(text: str, name: str) -> Path:
-    """Writes printed loops to a file for debuggers and returns its path.
+class LoopsFile:
+    """Printed loops in a file for debuggers, at `path`, which is there as long as something refers to this, and at the latest
+    until the process ends.
+    """
 
-    There is one file for each text, in a folder of this user inside the folder for temporary files. Raises ModuleError if it
-    cannot be written.
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        path.write_text(text)
+        weakref.finalize(self, _remove, path, os.getpid())
+
+    def keep_with(self, library: object) -> None:
+        """Keeps the file as long as `library` is there."""
+        weakref.finalize(library, _nothing, self).atexit = False
+
+
+def _nothing(file: LoopsFile) -> None:
+    """Does nothing: what is kept for this call goes after it."""
+
+
+def _remove(path: Path, process: int) -> None:
+    """Removes a file of this process, and the folder with its last one; not in the child of a fork."""
+    if os.getpid() == process:
+        with suppress(OSError):
+            path.unlink()
+            path.parent.rmdir()
+
+
+_files: weakref.WeakValueDictionary[Path, LoopsFile] = weakref.WeakValueDictionary()
+
+
+def write_loops(text: str, name: str) -> LoopsFile:
+    """Writes printed loops to a file for debuggers.
+
+    There is one file of this process for each text, in a folder of this user inside the folder for temporary files. Raises
+    ModuleError if it cannot be written.
     """
     folder = Path(tempfile.gettempdir()) / f"tedsl-{os.getuid()}"
     safe = "".join(c if c.isalnum() else "_" for c in name)[:40]
-    path = folder / f"{safe}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}.py"
+    path = folder / f"{safe}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}-{os.getpid()}.py"
+    known = _files.get(path)
+    if known is not None:
+        return known
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
             raise PermissionError(13, "it belongs to another user")
-        if not path.exists():
-            path.write_text(text)
+        return _files.setdefault(path, LoopsFile(path, text))
     except OSError as error:
         raise ModuleError(f"the printed loops cannot be written to {folder}: {error.strerror}",
                           hint="set TMPDIR to a folder where files can be written") from error
-    return path

@@ -9,19 +9,25 @@ import os
 from dataclasses import dataclass
 
 from tedsl.codegen.llvm.debug.gdb import show_to_gdb
+from tedsl.codegen.llvm.debug.lines import LoopsFile
 from tedsl.codegen.llvm.linking.elf import function_ranges, with_code_address
 from tedsl.errors import TedslError
 
 
 @dataclass(frozen=True)
 class Watchers:
-    """Who is told about code that is linked into the process. perf: Linux's profiler. gdb: the debugger."""
+    """Who is told about code that is linked into the process. perf: Linux's profiler. gdb: the debugger.
+    loops: the file of its printed loops, for both.
+    """
 
     perf: bool = False
     gdb: bool = False
+    loops: LoopsFile | None = None
 
     def tell(self, image: bytes, symbol: str, address: int, library: object) -> None:
         """Tells about the object `image`, whose function `symbol` was linked at `address`, until `library` is unloaded."""
+        if self.loops is not None:
+            self.loops.keep_with(library)
         if self.perf or self.gdb:
             code = address - next(begin for name, begin, _ in function_ranges(image) if name == symbol)
             if self.perf:
