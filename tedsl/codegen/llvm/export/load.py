@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import itertools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,6 +29,7 @@ from tedsl.target import Target
 
 # The libraries that are loaded, by path and digest of the file; the loader never unloads one, so neither are these forgotten.
 _loaded: dict[tuple[str, bytes], Any] = {}
+_from_memory = itertools.count(1)
 _lock = guarded_lock()
 
 
@@ -110,17 +112,20 @@ def _newly_opened(place: str, data: bytes, about: Described, where: str) -> Any:
         library = _dlopen(place, where, about)
         if _build(library, about) == about.build:
             return library
-    handle = os.memfd_create(where)  # stays open: its number is the name by which the loader knows the library
-    try:
-        with os.fdopen(os.dup(handle), "wb") as file:
-            file.write(data)
-        library = _dlopen(f"/proc/self/fd/{handle}", where, about)
-        if _build(library, about) != about.build:
-            raise ModuleError(f"{where} is not what its trailer says", hint="export the module again")
-    except BaseException:
-        os.close(handle)
-        raise
+    with os.fdopen(os.memfd_create(where), "wb") as file:
+        file.write(data)
+        file.flush()
+        library = _dlopen(_name_in_memory(file.fileno()), where, about)
+    if _build(library, about) != about.build:
+        raise ModuleError(f"{where} is not what its trailer says", hint="export the module again")
     return library
+
+
+def _name_in_memory(handle: int) -> str:
+    """Returns a name of the open file `handle` that no other file has in this process, also when `handle` is closed and its
+    number taken again: the loader takes two files of one name for one library. The bits of a number make it: `.` and `/`.
+    """
+    return f"/proc/self/fd/{bin(next(_from_memory))[2:].replace('1', './').replace('0', '/')}{handle}"
 
 
 def _dlopen(name: str, where: str, about: Described) -> Any:
