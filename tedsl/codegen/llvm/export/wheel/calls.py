@@ -7,9 +7,11 @@ point for C checks them, and its message becomes a TypeError or ValueError.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import operator
 import platform
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,12 @@ from tedsl.runtime.arguments.numpy_fields import verified_layout
 
 _NO_MEMORY, _BAD_TYPE, _ASSERTION = 1, 2, 16
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6, "c": 5}
+_BFLOAT = 4
+_INTEGER, _NATURAL, _REAL, _HANDLE = (code | 64 << 8 | 1 << 16 for code in range(4))  # of numbers
+# A DLTensor has six words: data; device type and id; rank, code, bits and lanes; shape; strides; byte offset.
+_TENSOR_WORDS, _CPU = 6, 1
+_MESSAGE_BYTES = 1000
+_Message = ctypes.c_char * _MESSAGE_BYTES
 LINUX_NAMES = {"sse3": "pni", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "bmi": "bmi1", "lzcnt": "abm", "sahf": "lahf_lm",
                 "pclmul": "pclmulqdq", "rdrnd": "rdrand", "prfchw": "3dnowprefetch", "sha": "sha_ni", "crc32": "sse4_2",
                 "avx512vbmi2": "avx512_vbmi2", "avx512vnni": "avx512_vnni", "avx512bitalg": "avx512_bitalg",
@@ -52,16 +60,18 @@ class Kernel:
     messages: tuple[str, ...]
 
 
-class _Tensor(ctypes.Structure):
-    """DLPack's DLTensor."""
+@dataclass
+class _Tensor:
+    """An argument as DLPack's DLTensor of rank `len(shape)`. kind: its code, bits and lanes as one number; strides in elements.
+    address: of the elements; None: of `content`, a number of 64 bits. owner: what has to live as long as the memory.
+    """
 
-    _fields_ = (("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("rank", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64))
-
-
-class _Address(ctypes.c_uint64):
-    """The value of a pointer."""
+    kind: int
+    address: int | None
+    content: int = 0
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    owner: Any = None
 
 
 class Call:
@@ -78,12 +88,11 @@ class Call:
             raise TypeError(f"{kernel.name} takes {count} ({names}), {len(args)} given")
         given = [_number(kernel, k, p, value) if p.rank is None else _array(kernel, k, p, value)
                  for k, (p, value) in enumerate(zip(kernel.parameters, args))]
-        keep: list[Any] = []
         result = None if kernel.result is None else numpy.zeros((), kernel.result)
-        tensors = [_tensor(array, keep) for array in (*given, *([] if result is None else [result]))]
-        pointers = (ctypes.c_void_p * max(len(tensors), 1))(*map(ctypes.addressof, tensors))
-        message = ctypes.create_string_buffer(1000)
-        status = self._function(pointers, len(tensors), message, len(message))
+        if result is not None:
+            given.append(_tensor(result, _encoded(result.dtype)))
+        memory, message = _laid_out(given), _Message()
+        status = self._function(memory, len(given), message, _MESSAGE_BYTES)
         if status:
             self._raise(status, message.value.decode(errors="replace"))
         return None if result is None else result.item()
@@ -112,28 +121,47 @@ def _where(kernel: Kernel, k: int) -> str:
     return f"{kernel.name}: argument {k + 1} ({kernel.parameters[k].name})"
 
 
-def _array(kernel: Kernel, k: int, param: Parameter, value: Any) -> Any:
-    """Returns an argument as a numpy array on the same memory."""
+def _array(kernel: Kernel, k: int, param: Parameter, value: Any) -> _Tensor:
+    """Returns an argument as a tensor on the same memory."""
     where = _where(kernel, k)
-    if isinstance(value, numpy.ma.MaskedArray):
-        raise TypeError(f"{where} is a masked array")
     if isinstance(value, numpy.ndarray):
+        if isinstance(value, numpy.ma.MaskedArray):
+            raise TypeError(f"{where} is a masked array")
         array = value.view(numpy.ndarray)
     elif isinstance(value, (bool, int, float, complex, str, list, tuple)) or value is None:
         raise TypeError(f"{where} is an array, {type(value).__name__} was given")
     else:
         array = _memory(where, value)
-    kinds = array.dtype.kind in _CODES or array.dtype.name == "bfloat16"
-    if not kinds:
+    kind = _encoded(array.dtype)
+    if not kind:
         raise TypeError(f"{where} has dtype {array.dtype}, it needs {param.dtype}")
     if not array.dtype.isnative:
         raise TypeError(f"{where} is byte-swapped ({array.dtype.str})")
-    if param.written and not array.flags.writeable:
+    flags = array.flags
+    if param.written and not flags.writeable:
         raise ValueError(f"{where} is an output and the array is read-only")
-    odd = next((step for n, step in zip(array.shape, array.strides) if n > 1 and step % array.itemsize), None)
-    if odd is not None:
-        raise ValueError(f"{where} has a stride of {odd} bytes, not a multiple of its {array.itemsize}-byte elements")
-    return array
+    if not flags.c_contiguous:
+        odd = next((step for n, step in zip(array.shape, array.strides) if n > 1 and step % array.itemsize), None)
+        if odd is not None:
+            raise ValueError(f"{where} has a stride of {odd} bytes, not a multiple of its {array.itemsize}-byte elements")
+    return _tensor(array, kind)
+
+
+@functools.lru_cache(maxsize=64)
+def _encoded(dtype: Any) -> int:
+    """Returns the code, bits and lanes that DLPack has for a dtype, as one number; 0 if it has none."""
+    code = _CODES.get(dtype.kind, _BFLOAT if dtype.name == "bfloat16" else None)
+    return 0 if code is None else _kind(code, 8 * dtype.itemsize)
+
+
+def _kind(code: int, bits: int) -> int:
+    return code | bits << 8 | 1 << 16
+
+
+def _tensor(array: Any, kind: int) -> _Tensor:
+    size = array.itemsize
+    return _Tensor(kind, array.__array_interface__["data"][0], 0, array.shape, tuple([step // size for step in array.strides]),
+                   array)
 
 
 def _memory(where: str, value: Any) -> Any:
@@ -148,13 +176,13 @@ def _memory(where: str, value: Any) -> Any:
         raise TypeError(f"{where} is an array, {type(value).__name__} was given") from error
 
 
-def _number(kernel: Kernel, k: int, param: Parameter, value: Any) -> Any:
-    """Returns an argument as a numpy array of rank 0."""
+def _number(kernel: Kernel, k: int, param: Parameter, value: Any) -> _Tensor:
+    """Returns an argument as a tensor of rank 0."""
     where = _where(kernel, k)
     if param.dtype.startswith(("float", "bfloat")):
         try:
             if getattr(value, "ndim", 0) == 0 and not isinstance(value, str):
-                return numpy.array(float(value))
+                return _Tensor(_REAL, None, struct.unpack("q", struct.pack("d", float(value)))[0])
         except OverflowError:
             raise ValueError(f"{where} is {value}, which does not fit {param.dtype}") from None
         except (TypeError, ValueError):
@@ -166,22 +194,29 @@ def _number(kernel: Kernel, k: int, param: Parameter, value: Any) -> Any:
         raise TypeError(f"{where} is a number of dtype {param.dtype}, {type(value).__name__} was given") from None
     if not -2**63 <= number < 2**64:
         raise ValueError(f"{where} is {number}, which does not fit {param.dtype}")
-    if param.dtype == "handle":
-        return _Address(number)
-    return numpy.array(number, numpy.int64 if number < 2**63 else numpy.uint64)
+    kind = _HANDLE if param.dtype == "handle" else _INTEGER if number < 2**63 else _NATURAL
+    return _Tensor(kind, None, number if number < 2**63 else number - 2**64)
 
 
-def _tensor(array: Any, keep: list[Any]) -> _Tensor:
-    """Returns the tensor of an array. keep: takes what has to live as long as the tensor."""
-    if isinstance(array, _Address):
-        keep.append(array)
-        return _Tensor(ctypes.addressof(array), 1, 0, 0, 3, 64, 1, None, None, 0)
-    code = 4 if array.dtype.name == "bfloat16" else _CODES[array.dtype.kind]
-    numbers = ctypes.c_int64 * max(array.ndim, 1)
-    shape, strides = numbers(*array.shape), numbers(*(step // array.itemsize for step in array.strides))
-    keep += [array, shape, strides]
-    return _Tensor(array.ctypes.data, 1, 0, array.ndim, code, 8 * array.itemsize, 1, ctypes.addressof(shape),
-                   ctypes.addressof(strides), 0)
+def _laid_out(tensors: Sequence[_Tensor]) -> Any:
+    """Returns memory that begins with the addresses of the tensors; these follow, then their shapes and strides."""
+    count = len(tensors)
+    at = _TENSOR_WORDS * count + count
+    memory: Any = (ctypes.c_int64 * (at + sum([2 * len(tensor.shape) for tensor in tensors])))()
+    base = ctypes.addressof(memory)
+    first = base + 8 * count
+    words = [first + 8 * _TENSOR_WORDS * k for k in range(count)]
+    behind: list[int] = []
+    for k, tensor in enumerate(tensors):
+        rank, shape = len(tensor.shape), base + 8 * (at + len(behind))
+        if tensor.address is None:  # a number stands in the place of its strides, of which it has none
+            words += (words[k] + 32, _CPU, tensor.kind << 32, 0, tensor.content, 0)
+            continue
+        words += (tensor.address, _CPU, rank | tensor.kind << 32, shape, shape + 8 * rank, 0)
+        behind += tensor.shape
+        behind += tensor.strides
+    memory[:] = words + behind
+    return memory
 
 
 # --- loading --------------------------------------------------------------------------------------------------------------
