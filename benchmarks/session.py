@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import limits
 from benchmarks.run import Result, measured
 from benchmarks.suites.table import SUITES, Suite
-from benchmarks.table import HEADER, line, summary
+from benchmarks.table import HEADER, line, summary, worst
 
 LIBRARIES = ("numpy", "torch", "onnxruntime", "numba", "llvmlite")
 
@@ -30,7 +30,7 @@ def run_cases(threads: int, options: argparse.Namespace) -> None:
     for name in options.suite or [name for name, suite in SUITES.items() if suite.by_default]:
         results += _suite(name, SUITES[name], threads, options, problems)
     if len(results) > 1:
-        print("", *summary(results), sep="\n")
+        print("", *summary(results), *worst(results), sep="\n")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(
             {"processor": processor(), "threads": threads, "limits": rates, "caches": limits.cache_sizes(),

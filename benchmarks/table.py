@@ -9,6 +9,7 @@ from benchmarks.case import OURS
 from benchmarks.goals import ROWS
 from benchmarks.run import Result
 
+LOW = 0.8
 HEADER = f"{'case':40s} {'tedsl':>9s} {'ratio':>6s} {'limit':>12s} {'goal':>12s}     other times"
 
 
@@ -37,6 +38,16 @@ def geomean(results: Sequence[Result]) -> float | None:
     """Of the ratios, each as often as its case occurs."""
     logs = [(math.log(r.ratio), r.occurs) for r in results if r.ratio is not None]
     return math.exp(sum(log * times for log, times in logs) / sum(times for _, times in logs)) if logs else None
+
+
+def worst(results: Sequence[Result], count: int = 10) -> list[str]:
+    """Of shapes drawn at random: the geomean, the part below 0.8, and the cases with the lowest ratio."""
+    drawn = sorted((r for r in results if r.row == "random" and r.ratio is not None), key=lambda r: r.ratio or 0.0)
+    if not drawn:
+        return []
+    below = sum((r.ratio or 0.0) < LOW for r in drawn)
+    title = f"{len(drawn)} shapes: geomean {geomean(drawn):.2f}, {below} ({100 * below / len(drawn):.0f} %) below {LOW}; worst:"
+    return [title, *(line(r) for r in drawn[:count])]
 
 
 def summary(results: Sequence[Result]) -> list[str]:

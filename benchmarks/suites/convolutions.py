@@ -69,6 +69,16 @@ def any_layout(row: str, spec: Conv, times: int, threads: int) -> Case:
     return _case(row, spec, contenders, x, w, b, times)
 
 
+def nhwc(spec: Conv, times: int, threads: int) -> Case:
+    """Channels last in and out; the others pack the weights before."""
+    x, w, b = arrays_of(spec)
+    contenders = {"tedsl": in_layout(spec, "NHWC", x, w, b)}
+    torch = with_torch.torch_or_none(threads)
+    if torch is not None:
+        contenders |= with_torch.convolutions(torch, spec, x, w, b)
+    return _case("conv", spec, contenders, x, w, b, times)
+
+
 def nchw(spec: Conv, times: int, threads: int) -> Case:
     """NCHW in and out, OIHW weights: whatever is packed is packed in the call."""
     x, w, b = arrays_of(spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,17 @@ def bytes_of(*arrays: Any) -> float:
 
 # --- square ---------------------------------------------------------------------------------------------------------------
 
-def matmul(size: int, threads: int) -> Case:
-    a, b = drawn((size, size), (size, size))
+def product(m: int, k: int, n: int, threads: int) -> Case:
+    """a b."""
+    a, b = drawn((m, k), (k, n))
     contenders = {"tedsl": ours.operator(topi.nn.matmul, [a, b])}
-    return Case("matmul", contenders | products_of_others(a, b, threads), lambda: reference.wide(a) @ b, size,
-                2.0 * size**3, goal=Goal(1.05, 0.85) if size >= LARGE else None)
+    return Case("matmul", contenders | products_of_others(a, b, threads), lambda: reference.wide(a) @ b, k, 2.0 * m * k * n,
+                bytes_of(a, b), 4.0 * m * n)
+
+
+def matmul(size: int, threads: int) -> Case:
+    """A square product."""
+    return replace(product(size, size, size, threads), goal=Goal(1.05, 0.85) if size >= LARGE else None)
 
 
 def products_of_others(a: Any, b: Any, threads: int) -> dict[str, Contender]:

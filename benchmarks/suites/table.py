@@ -32,5 +32,7 @@ SUITES: dict[str, Suite] = {
     "rows": Suite("softmax, layer_norm, reductions along each axis, transposes", "rows"),
     "ordering": Suite("cumsum, sort, topk, unique, scatter, gather, one_hot, embedding", "ordering"),
     "low_precision": Suite("int8 and bfloat16", "low_precision"),
+    "builds": Suite("schedule, lower and build, beside numba", "builds"),
+    "random": Suite("shapes drawn at random: --count, --seed", "drawn", by_default=False),
     "calls": Suite("the overhead of calls and of parallel regions", "calls"),
 }

@@ -65,7 +65,8 @@ class _Promoter(ScopedRewriter):
             while start and isinstance(done[start - 1], Store):
                 start -= 1
             new, used = self.loop(part, [s for s in done[start:] if isinstance(s, Store)])
-            done = [s for s in done if s not in used] + [new] if used else [*done, new]
+            done[start:] = [s for s in done[start:] if s not in used]  # statements before them may be the same objects
+            done.append(new)
             changed |= bool(used) or new is not part
         return seq(*done) if changed else stmt
 

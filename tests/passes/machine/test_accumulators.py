@@ -151,3 +151,13 @@ def test_a_later_start_of_another_place_wins():
     before = f.func(seq(f.store("C", imm(0), 1), f.store("C", build.sub(I, I), 5), f.store("C", imm(0), 2),
                         loop(K, 16, accumulate(f, imm(0), f.load("A", K)))))
     check(promote_accumulators, f.func(loop(I, 2, before.body)))
+
+
+def test_a_start_that_is_the_same_object_as_an_earlier_store_leaves_that_store():
+    """Copies of loops share statements: the store of zero before the first loop is the object that starts the second."""
+    f = Function(A=(8,), C=(2,), D=(4,))
+    zero = f.store("C", 0, 0)
+    first = loop(I, 4, f.store("D", I, f.load("C", 0)))
+    before = f.func(seq(zero, first, zero, loop(K, 8, accumulate(f, imm(0), f.load("A", K)))))
+    after = body_text(check(promote_accumulators, before))
+    assert "C_1[0] = 0f32" in after.partition("for")[0] and after.count("= 0f32") == 2
