@@ -17,7 +17,8 @@ class Kernel:
 
     The operations between the two are inlined already, and so are cheap inputs of the anchor. A function of the table places
     the loops of both, `s[kernel.tail]` and `s[kernel.anchor]`, and of the stages `inside`, producers first, which are computed
-    once for each row: for each index of the first `kept` dimensions of the tail.
+    once for each row: for each index of the first `kept` dimensions of the tail. The kernels `before` make the first operand
+    of a product for a block of its rows, in the loops of this one; these have `within` set, and no parallel loops.
     """
 
     schedule: te.Schedule
@@ -26,6 +27,8 @@ class Kernel:
     target: Target
     inside: tuple[Any, ...] = ()
     kept: int = 0
+    before: tuple[Kernel, ...] = ()
+    within: bool = False
     whole: te.Schedule | None = None  # what `inlined` gives, made once for all kernels of a schedule
 
     @property

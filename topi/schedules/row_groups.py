@@ -36,7 +36,7 @@ def _join(host: Kernel, left: list[Kernel], outputs: set[Any]) -> None:
     for kernel in reversed(left[:left.index(host)]):
         if kernel.tail in outputs or type(kernel.anchor) is not te.ComputeOp or not _fits(kernel, kept):
             continue
-        readers = _readers(kernel.tail, left, whole, members)
+        readers = readers_of(kernel.tail, left, whole, members)
         if readers and all(reader in members and _same_row(reader, kernel.tail, kept, whole) for reader in readers):
             left.remove(kernel)
             own = [kernel.anchor, kernel.tail] if kernel.fused else [kernel.tail]
@@ -74,7 +74,7 @@ def _fits(kernel: Kernel, kept: int) -> bool:
     return not hasattr(kernel.record, "stages") and len(kernel.tail.axis) >= kept
 
 
-def _readers(op: Any, left: Sequence[Kernel], whole: te.Schedule, members: Sequence[Any]) -> list[Any]:
+def readers_of(op: Any, left: Sequence[Kernel], whole: te.Schedule, members: Sequence[Any]) -> list[Any]:
     """The operations with loops that read `op`, directly or through inlined ones."""
     mine = whole[op].op
     placed = [*members, *[candidate for kernel in left for candidate in (kernel.anchor, kernel.tail)]]

@@ -9,6 +9,7 @@ from tedsl.errors import ArgumentTypeError
 from tedsl.target import Target
 from topi.extents import opening
 from topi.kinds import InjectiveOp, RowsOp
+from topi.schedules.chains import join_products
 from topi.schedules.fusion import kernels
 from topi.schedules.row_groups import join_rows
 from topi.schedules.table import Rule, rule_of, rules_for
@@ -49,6 +50,8 @@ def schedule_with(outs: Any, rules: dict[type, Rule], target: Target) -> te.Sche
                                              (type(op.info) in rules and not isinstance(op.info, _INJECTIVE)))
 
     groups = kernels(s, is_anchor, target)
-    for kernel in join_rows(groups, set(s.outputs)) if RowsOp in rules else groups:
+    if RowsOp in rules:
+        groups = join_products(join_rows(groups, set(s.outputs)), set(s.outputs))
+    for kernel in groups:
         rule_of(kernel, rules)(kernel)
     return s

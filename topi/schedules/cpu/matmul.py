@@ -11,6 +11,7 @@ from typing import Any
 
 from topi.schedules.cpu.parallel import share_out
 from topi.schedules.cpu.reduce import combine_lanes
+from topi.schedules.cpu.rows import schedule_softmax
 from topi.schedules.cpu.tiles import accumulators, divisor_near, tile_of
 from topi.schedules.formulas import extent_of, product
 from topi.schedules.kernel import Kernel
@@ -24,7 +25,9 @@ _NEAR = 256 * 1024  # bytes of the second matrix that are near enough to be read
 def schedule_matmul(kernel: Kernel) -> None:
     """Schedule a matrix product by the layout of the second matrix and the number of rows that use it."""
     rows, terms = extent_of(kernel.anchor.axis[-2]), extent_of(kernel.anchor.reduce_axis[0])
-    if rows is not None and terms is not None and _is_few(kernel, rows, terms):
+    if kernel.before:
+        _chain(kernel, rows)
+    elif rows is not None and terms is not None and _is_few(kernel, rows, terms):
         _rows_times_rows(kernel, rows)
     else:
         _tiles(kernel, rows)
@@ -39,6 +42,8 @@ def _is_few(kernel: Kernel, rows: int, terms: int) -> bool:
 
 
 def _work(kernel: Kernel) -> int | None:
+    if kernel.within:
+        return 0
     return product([extent_of(axis) for axis in (*kernel.anchor.axis, *kernel.anchor.reduce_axis)])
 
 
@@ -46,27 +51,41 @@ def _work(kernel: Kernel) -> int | None:
 
 def _tiles(kernel: Kernel, rows: int | None) -> None:
     s, tail = kernel.schedule, kernel.schedule[kernel.tail]
-    *batch, i, j = tail.op.axis
-    terms = extent_of(kernel.anchor.reduce_axis[0])
-    tall, wide = tile_of(rows, extent_of(j), terms, kernel.lanes(kernel.anchor), kernel.target)
-    panel = _panel(kernel, wide)
-    sums = kernel.anchor if kernel.fused else s.cache_write(kernel.tail.output(0), "local").op
+    tall, wide = _tile(kernel, rows)
+    panel, sums = _panel(kernel, wide), _sums(kernel)
     *batch, i, j = tail.op.axis
     jo, ji = tail.split(j, factor=wide)
     io, ii = tail.split(i, factor=tall)
     tail.reorder(*batch, jo, io, ii, ji)
+    place = share_out(tail, [*batch, jo], _work(kernel))
+    _multiply(kernel, sums, (io, ii, ji))
+    if panel is not None:
+        s[panel].compute_at(tail, place)
+        s[panel].vectorize(s[panel].leaf_iter_vars[-1])
+
+
+def _tile(kernel: Kernel, rows: int | None) -> tuple[int, int]:
+    terms = extent_of(kernel.anchor.reduce_axis[0])
+    return tile_of(rows, extent_of(kernel.tail.axis[-1]), terms, kernel.lanes(kernel.anchor), kernel.target)
+
+
+def _sums(kernel: Kernel) -> Any:
+    """The operation that holds the sums of a tile."""
+    return kernel.anchor if kernel.fused else kernel.schedule.cache_write(kernel.tail.output(0), "local").op
+
+
+def _multiply(kernel: Kernel, sums: Any, loops: tuple[Any, Any, Any]) -> None:
+    """Keep the sums of a tile in registers. loops: over the tiles below each other, over the rows and the columns of a tile."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    io, ii, ji = loops
     tail.unroll(ii)
     tail.vectorize(ji)
-    place = share_out(tail, [*batch, jo], _work(kernel))
     s[sums].compute_at(tail, io)
     (k,) = s[sums].op.reduce_axis
     *rest, i, j = s[sums].op.axis
     s[sums].reorder(*rest, k, i, j)
     s[sums].unroll(i)
     s[sums].vectorize(j)
-    if panel is not None:
-        s[panel].compute_at(tail, place)
-        s[panel].vectorize(s[panel].leaf_iter_vars[-1])
 
 
 def _panel(kernel: Kernel, wide: int) -> Any:
@@ -83,6 +102,56 @@ def _panel(kernel: Kernel, wide: int) -> Any:
     if record.transpose_b:
         s[copy].transform_layout(lambda *at: [*at[:-2], at[-1], at[-2]])
     return copy
+
+
+# --- after a softmax of another product ---------------------------------------------------------------------------------
+
+def _chain(kernel: Kernel, rows: int | None) -> None:
+    """Compute the product by blocks of rows, each after its rows of the first operand; copies serve all blocks of a batch."""
+    s, tail = kernel.schedule, kernel.schedule[kernel.tail]
+    tall, wide = _tile(kernel, rows)
+    panel, sums = _panel(kernel, wide), _sums(kernel)
+    *batch, i, j = tail.op.axis
+    outer, block = tail.split(i, factor=_rows_of_block(kernel, tall))
+    io, ii = tail.split(block, factor=tall)
+    jo, ji = tail.split(j, factor=wide)
+    tail.reorder(*batch, outer, jo, io, ii, ji)
+    place = share_out(tail, batch, None)
+    _multiply(kernel, sums, (io, ii, ji))
+    copies = [panel] if panel is not None else []
+    for made in kernel.before:
+        made.within = True
+        if made.anchor.reduce_axis:
+            copies += _block_of_rows(made)
+        else:
+            schedule_softmax(made)
+        s[made.tail].compute_at(tail, outer)
+    for copy in copies:
+        s[copy].compute_at(tail, place)
+        *around, k, j = s[copy].leaf_iter_vars
+        columns, lane = s[copy].split(j, factor=kernel.lanes(kernel.anchor))
+        s[copy].reorder(*around, columns, k, lane)
+        s[copy].vectorize(lane)
+
+
+def _block_of_rows(kernel: Kernel) -> list[Any]:
+    """Schedule the first product of a chain; returns the copy of its second operand, if there is one."""
+    tail = kernel.schedule[kernel.tail]
+    tall, wide = _tile(kernel, extent_of(kernel.tail.axis[-2]))
+    panel, sums = _panel(kernel, wide), _sums(kernel)
+    *batch, i, j = tail.op.axis
+    jo, ji = tail.split(j, factor=wide)
+    io, ii = tail.split(i, factor=tall)
+    tail.reorder(*batch, jo, io, ii, ji)
+    _multiply(kernel, sums, (io, ii, ji))
+    return [] if panel is None else [panel]
+
+
+def _rows_of_block(kernel: Kernel, tall: int) -> int:
+    """As many rows as fill a quarter of L2 with those of the first operand, in whole tiles."""
+    terms = extent_of(kernel.anchor.reduce_axis[0])
+    most = kernel.target.machine.l2.size // 4 // (4 * (terms or 1))
+    return max(1, min(most, 128) // tall) * tall
 
 
 # --- rows times rows ----------------------------------------------------------------------------------------------------

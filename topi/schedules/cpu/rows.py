@@ -52,6 +52,8 @@ def _stages(kernel: Kernel) -> list[Any]:
 
 
 def _work(kernel: Kernel) -> int | None:
+    if kernel.within:
+        return 0
     count = product([extent_of(axis) for axis in kernel.tail.axis])
     return None if count is None else 4 * count
 
