@@ -3,7 +3,8 @@
 A tile of `tall` rows and `vectors` vectors of columns takes, for each term of the sums, as many cycles as the largest of
     tall * vectors / (multiply-adds per cycle)              what is to be multiplied
     loads of tall elements and of the vectors               two in a cycle, fewer where they are wide
-    bits of these / (bits per cycle from L2)                where the columns of a tile do not stay in L1
+    bits of these / (bits per cycle from L2)                where the columns of a tile do not stay in L1, or its rows
+                                                            evict each other: the whole line of an element is loaded again
     latency of a multiply-add, and some slack               its result is added to by the next term
 and its registers hold the sums, the vectors of columns and one element. The whole takes that times the tiles that cover the
 result, those at the end included. (The model of BLIS, Low et al., "Analytical modeling is enough for high-performance BLIS",
@@ -13,8 +14,9 @@ ACM TOMS 43(2), 2016, starts from the same latency and throughput.)
 from __future__ import annotations
 
 import functools
+import math
 
-from tedsl.target import Target
+from tedsl.target import Machine, Target
 
 _TERMS = 256  # of a sum whose number of terms is not known
 _ENDS = 1.02  # the cost of tiles that are cut off: code of their own, masks
@@ -23,7 +25,7 @@ _MOST_ROWS = 16
 _ISSUE = 4.0  # instructions that start in a cycle
 _COUNTING = 2  # instructions of the loop itself
 _PORTS = 2  # loads that start in a cycle, if the vectors are not wider than half of what l1 gives
-_SLACK = 1.4  # instructions do not start in the very cycle in which they could
+_SLACK = 1.5  # cycles: instructions do not start in the very cycle in which they could
 _UNKNOWN = 1 << 12  # rows or columns where their number is not known
 
 
@@ -57,6 +59,15 @@ def tile_of(rows: int | None, columns: int | None, terms: int | None, lanes: int
     return tall, vectors * lanes
 
 
+def _evict_each_other(rows: int, apart: int, machine: Machine) -> bool:
+    """Whether lines of so many rows, `apart` bytes from each other, fall into so few sets of L1 that they do not stay there
+    beside a line of the other operand.
+    """
+    way = machine.l1.size // machine.l1.ways
+    sets = max(1, way // math.gcd(apart, way))
+    return -(-rows // sets) >= machine.l1.ways
+
+
 def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms: int, lanes: int, target: Target) -> float:
     """The time of a product in cycles, by a register tile of (rows, vectors of columns)."""
     tall, vectors = tile
@@ -69,8 +80,10 @@ def _cycles(tile: tuple[int, int], rows: int | None, columns: int | None, terms:
         sums = height * vectors
         loads = (height + vectors * max(1.0, _PORTS * bits / machine.load_bits)) / _PORTS
         instructions = (sums + vectors + (0 if embeds else height) + _COUNTING) / _ISSUE
-        far = 0.0 if stays else (height * bits / lanes + vectors * bits) / machine.l2_bits
-        work = max(sums / machine.fmas(bits), loads, instructions, far, _SLACK * machine.fma_latency)
+        evicted = _evict_each_other(height, terms * bits // lanes // 8, machine)
+        rows_bits = height * (8 * machine.line if evicted else 0 if stays else bits // lanes)
+        far = (rows_bits + (0 if stays else vectors * bits)) / machine.l2_bits
+        work = max(sums / machine.fmas(bits), loads, instructions, far, machine.fma_latency + _SLACK)
         return terms * work + _STORES * sums
 
     whole, rest = divmod(_UNKNOWN if rows is None else rows, tall)

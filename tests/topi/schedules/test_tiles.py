@@ -1,0 +1,50 @@
+"""The register tiles that the model chooses."""
+
+import pytest
+
+from tedsl.target import Target
+from topi.schedules.cpu.tiles import registers, tile_of
+
+MACHINES = ["llvm -mcpu=znver4", "llvm -mcpu=icelake-server", "llvm -mcpu=haswell", "llvm -mcpu=znver3", "llvm -mcpu=x86-64",
+            "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", "llvm -mtriple=riscv64-linux-gnu -mcpu=spacemit-x60"]
+SIZES = [None, 0, 1, 7, 64, 100, 157, 1024]
+
+
+@pytest.mark.parametrize("notation", MACHINES)
+def test_a_tile_fits_the_registers_and_the_product(notation):
+    target = Target(notation)
+    lanes = target.vector_lanes("float32")
+    for rows in SIZES:
+        for columns in SIZES:
+            for terms in (None, 1, 64, 4096):
+                tall, wide = tile_of(rows, columns, terms, lanes, target)
+                vectors, rest = divmod(wide, lanes)
+                assert not rest and tall * vectors + vectors <= registers(target)
+                assert 1 <= tall <= (rows or 16) and wide - lanes < (columns or 1 << 20) + lanes
+
+
+def test_a_machine_of_two_multipliers_takes_wider_tiles():
+    """One vector a row is enough where one multiply-add starts in a cycle; two need the loads of wider tiles."""
+    one, two = Target("llvm -mcpu=znver4"), Target("llvm -mcpu=icelake-server")
+    assert tile_of(512, 512, 512, 16, one) == (8, 16)
+    assert tile_of(512, 512, 512, 16, two)[1] > 16
+
+
+def test_sums_are_enough_to_hide_the_latency():
+    for notation in MACHINES[:4]:
+        target = Target(notation)
+        tall, wide = tile_of(1024, 1024, 256, target.vector_lanes("float32"), target)
+        assert tall * wide // target.vector_lanes("float32") >= target.machine.chains(target.vector_bits)
+
+
+def test_rows_that_evict_each_other_are_fewer_or_their_tiles_wider():
+    """Rows of 4096 bytes fall into one set of L1, which has 8 lines: eight rows of one vector load lines again and again."""
+    target = Target("llvm -mcpu=znver4")
+    assert tile_of(1024, 1024, 1000, 16, target)[0] >= 8
+    tall, wide = tile_of(1024, 1024, 1024, 16, target)
+    assert tall < 8 or wide > 16
+
+
+def test_the_model_of_another_machine_changes_the_tile():
+    assert tile_of(512, 512, 512, 16, Target("llvm -mcpu=znver4")) != \
+        tile_of(512, 512, 512, 16, Target("llvm -mcpu=znver4 -model=icelake-server"))
