@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tedsl
+from tedsl.cache.place import FOLDER, OFF
 from tedsl.errors import TedslError
 from tedsl.fuzz.applied import scheduled
 from tedsl.fuzz.case import Case
@@ -21,7 +22,6 @@ from tedsl.fuzz.programs import SIZES, Size, draw_program
 from tedsl.fuzz.schedules import draw_schedule
 from tedsl.ir.walk.visitor import post_order
 from tedsl.lang.operation import ComputeOp
-from tedsl.runtime.cache.place import FOLDER, OFF
 
 MOST_STAGES = 24
 

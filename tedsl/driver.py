@@ -1,41 +1,31 @@
-"""lower and build: the only file that sees all layers. Schedules become loops, loops become modules."""
+"""lower and build, as programs call them. What the cache on disk has is neither lowered nor compiled, nor is a compiler loaded
+for it.
+"""
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tedsl.codegen.backend import backend_for
-from tedsl.codegen.recall import recall, remember
+from tedsl.codegen.recall import recall
 from tedsl.errors import ArgumentError, ArgumentTypeError, entry
-from tedsl.ir import build as build_expr
-from tedsl.ir.expr import Expr
 from tedsl.ir.func import Accesses, IRModule, PrimFunc
-from tedsl.ir.stmt import Allocate
-from tedsl.ir.walk.visitor import post_order
-from tedsl.lower.arguments import BufferOptions
-from tedsl.lower.explained.report import Report
-from tedsl.lower.explained.report import report as report_of
-from tedsl.lower.inputs import FunctionOptions, functions_of
-from tedsl.lower.lower import check_function
-from tedsl.lower.schedule_key import lowers_in_silence, schedule_key
-from tedsl.lower.written.function import vouch_for
+from tedsl.lower.request import BufferOptions, FunctionOptions, schedule_key
 from tedsl.passes.config import PassConfig
 from tedsl.passes.context import PassContext
-from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
-from tedsl.passes.pipeline import Pipeline
-from tedsl.runtime.faults import provide_faults
 from tedsl.runtime.interrupts import whole_destructors
 from tedsl.runtime.module import Module
 from tedsl.schedule.causes import blaming
 from tedsl.schedule.handles import Schedule
 from tedsl.target.current import as_target
 from tedsl.target.target import Target
+
+if TYPE_CHECKING:
+    from tedsl.lower.explained.report import Report
 
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")  # what TEDSL_CHECKED may say
 
@@ -50,12 +40,12 @@ def lower(inp: Schedule | PrimFunc | IRModule, args: Sequence[Any] | None = None
 
     Raises ArgumentTypeError for what is not a schedule or a function; LoweringError for a schedule that cannot become loops.
     """
+    from tedsl.compiler import lowered
+
     with _blaming(inp):
         config = PassContext.current().options
-        accesses = _accesses(config)
-        functions = functions_of(inp, args, name, binds, FunctionOptions(False, accesses, _buffers(config)))
-        pipeline = reading_pipeline(config, simple_mode, accesses)
-        return IRModule({key: _after(pipeline, func, accesses) for key, func in functions.items()})
+        options = FunctionOptions(False, _accesses(config), _buffers(config))
+        return lowered(inp, args, name, binds, options, config, simple_mode)
 
 
 @entry
@@ -77,23 +67,15 @@ def build(inputs: Schedule | PrimFunc | IRModule | Sequence[PrimFunc | IRModule]
     machine = as_target(target)
     if target_host is not None:
         as_target(target_host)  # code for the host is code for the CPU: only whether it is a target matters
-    quick = config.selection.opt_level == 0
     with _blaming(inputs), whole_destructors():
         options = FunctionOptions(True, accesses, _buffers(config))
         seen = schedule_key(inputs, args, name, binds, options, config, machine)
-        known = recall(seen, machine, config, quick)
+        known = recall(seen, machine, config, config.selection.opt_level == 0)
         if known is not None:
             return known
-        functions = functions_of(inputs, args, name, binds, options)
-        pipeline = lowering_pipeline(config, accesses=accesses)
-        lowered = {key: _after(pipeline, func, accesses) for key, func in functions.items()}
-        if not lowered:
-            raise ArgumentError("build: the module has no functions")
-        funcs = [func if func.name == key else func.with_attr("global_symbol", key) for key, func in lowered.items()]
-        module = backend_for(machine).compile(funcs, machine, config, quick=quick)
-        if seen is not None and lowers_in_silence(inputs, args, binds):
-            remember(seen, module)
-        return module
+        from tedsl.compiler import compiled
+
+        return compiled(inputs, args, name, binds, options, config, machine, seen)
 
 
 def _blaming(inp: object) -> AbstractContextManager[None]:
@@ -101,31 +83,18 @@ def _blaming(inp: object) -> AbstractContextManager[None]:
     return blaming(inp.state) if isinstance(inp, Schedule) else nullcontext()
 
 
-def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:
-    """`func` after the passes of `pipeline`; it is checked again if passes of the user's changed it."""
-    lowered = pipeline(func)
-    if not PassContext.current().options.add_lower_pass:
-        return vouch_for(lowered)
-    return check_function(lowered, accesses=Accesses.PROVED if accesses is Accesses.DATA_AT_RUN_TIME else accesses)
-
-
 def report(sch: Schedule) -> Report:
     """What lowering knows about a schedule: what `s.explain()` prints."""
-    return report_of(sch, _allocated)
+    from tedsl import compiler
 
-
-def _allocated(func: PrimFunc) -> dict[str, Expr]:
-    """The number of elements of each buffer that `func` allocates, by name; buffers whose name is not unique are left out."""
-    sizes: dict[str, list[Expr]] = {}
-    for node in post_order(memory_pipeline()(func).body):
-        if isinstance(node, Allocate):
-            sizes.setdefault(node.buffer_var.name, []).append(functools.reduce(build_expr.mul, node.extents))
-    return {name: known[0] for name, known in sizes.items() if len(known) == 1}
+    return compiler.report(sch)
 
 
 def schedule_to_module(sch: Schedule, args: Sequence[Any] | None = None, name: str = "main",
                        binds: Mapping[Any, Any] | None = None) -> IRModule:
     """A module with the loops of a schedule over multi-dimensional buffers, before any pass."""
+    from tedsl.lower.inputs import functions_of
+
     with _blaming(sch):
         return IRModule(functions_of(sch, args, name, binds, FunctionOptions(False)))
 
@@ -136,6 +105,8 @@ def _accesses(config: PassConfig, checked: bool | None = None) -> Accesses:
         config = replace(config, instrument_bound_checkers=checked)
     accesses = config.accesses
     if accesses.name_stages:
+        from tedsl.runtime.faults import provide_faults
+
         provide_faults()
     return accesses
 

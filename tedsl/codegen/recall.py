@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from tedsl.cache.store import SCHEDULE, current_store
 from tedsl.codegen.backend import backend_for
 from tedsl.passes.config import PassConfig
-from tedsl.runtime.cache.store import SCHEDULE, current_store
 from tedsl.runtime.module import Module
 from tedsl.target.target import Target
 

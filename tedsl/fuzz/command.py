@@ -15,6 +15,7 @@ import os
 import sys
 import time
 
+from tedsl.cache.place import FOLDER, OFF
 from tedsl.fuzz.in_c import run_in_c
 from tedsl.fuzz.malformed.nodes import PRELUDE
 from tedsl.fuzz.malformed.run import outcome_of as malformed_outcome
@@ -22,7 +23,6 @@ from tedsl.fuzz.malformed.run import run_script, script_of, summary
 from tedsl.fuzz.reduce import reduced
 from tedsl.fuzz.report import Finding, Report
 from tedsl.fuzz.run import case_of, outcome_apart, run_many
-from tedsl.runtime.cache.place import FOLDER, OFF
 
 
 def run(options: argparse.Namespace) -> int:

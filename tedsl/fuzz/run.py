@@ -150,7 +150,7 @@ Step = Callable[[int, Report, Any], Any]
 
 def preload() -> None:
     """Import all modules that a program may need, so that forked processes share them."""
-    for name in ("tedsl.codegen.llvm.backend", "tedsl.passes.default", "tedsl.runtime.parallel", "tedsl.target.host"):
+    for name in ("tedsl.compiler", "tedsl.codegen.llvm.compiled", "tedsl.runtime.parallel", "tedsl.target.host"):
         importlib.import_module(name)
     outcome_of(draw_case(Draw(0)), compiled=False)
 

@@ -22,6 +22,7 @@ from tedsl.lang.tensor import Tensor
 from tedsl.lower.checks import Requirement
 from tedsl.lower.in_place import check_in_place
 from tedsl.lower.plan import Key, Placement, StagePlan
+from tedsl.lower.request import PLAIN_BUFFERS, BufferOptions
 from tedsl.lower.scan.step_regions import check_shared, shared_memory
 from tedsl.schedule.causes import attached
 from tedsl.schedule.state import AttachType, ScheduleState
@@ -40,16 +41,8 @@ class Arguments:
     tensors: Mapping[Key, Buffer]
 
 
-@dataclass(frozen=True)
-class BufferOptions:
-    """Options of `tir.decl_buffer` for the buffers of tensor arguments. data_alignment: in bytes; -1: the default."""
-
-    offset_factor: int = 0
-    data_alignment: int = -1
-
-
 def make_arguments(schedule: ScheduleState, args: Sequence[Any], binds: Mapping[Tensor, Buffer] | None,
-                   buffers: BufferOptions = BufferOptions()) -> Arguments:
+                   buffers: BufferOptions = PLAIN_BUFFERS) -> Arguments:
     """Returns a parameter for each of `args`: a handle for a tensor or a buffer, the variable itself for a scalar."""
     bound = _checked_binds(binds)
     params: list[Var] = []

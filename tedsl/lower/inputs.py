@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tedsl.errors import ArgumentError, ArgumentTypeError, type_in_words
-from tedsl.ir.func import Accesses, IRModule, PrimFunc
+from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.script import shown
 from tedsl.ir.source_line import user_level
 from tedsl.ir.wellformed import check_name
-from tedsl.lower.arguments import BufferOptions, dropped_outputs
+from tedsl.lower.arguments import dropped_outputs
 from tedsl.lower.lower import check_function, lower_schedule
+from tedsl.lower.request import FunctionOptions
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
-
-
-@dataclass(frozen=True)
-class FunctionOptions:
-    """Options of lowering.
-
-    to_run: lower for execution rather than for reading. accesses, buffers: as for `lower_schedule`.
-    """
-
-    to_run: bool
-    accesses: Accesses = Accesses.PROVED
-    buffers: BufferOptions = field(default_factory=BufferOptions)
 
 
 def functions_of(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None,
@@ -94,3 +82,8 @@ def _ignore_args(inp: object, args: object) -> None:
         raise ArgumentTypeError(f"args belong to a schedule; {what} arguments already",
                                 hint=f'a target is named: build(..., target="{args}")')
     warnings.warn(f"args are ignored: {what} arguments already", UserWarning, stacklevel=user_level())
+
+
+def lowers_in_silence(sch: object, args: Any, binds: Mapping[Any, Any] | None) -> bool:
+    """Tells whether a build of `sch` gives no warnings: one that does is lowered every time, so that it does so every time."""
+    return isinstance(sch, Schedule) and not dropped_outputs(sch.state, args, binds)

@@ -21,7 +21,6 @@ from tedsl.lang.extern import ExternOp
 from tedsl.lang.tensor import Tensor
 from tedsl.lower.arguments import (
     Arguments,
-    BufferOptions,
     TensorBuffers,
     bind_requirements,
     bound_symbols,
@@ -36,6 +35,7 @@ from tedsl.lower.place_stages import Guards, place_stages
 from tedsl.lower.plan import Program
 from tedsl.lower.regions.bounds import infer_bounds
 from tedsl.lower.regions.counts import count_requirements
+from tedsl.lower.request import PLAIN_BUFFERS, BufferOptions
 from tedsl.lower.uneven_splits import check_tails
 from tedsl.lower.written.function import check_parts, check_written, is_vouched_for, vouch_for, well_formed
 from tedsl.schedule.handles import Schedule
@@ -44,7 +44,7 @@ from tedsl.schedule.handles import Schedule
 def lower_schedule(sch: Schedule, args: Sequence[Tensor | Var | Buffer], name: str = "main",
                    binds: Mapping[Tensor, Buffer] | None = None, *, to_run: bool = True,
                    accesses: Accesses = Accesses.PROVED,
-                   buffers: BufferOptions = BufferOptions(),  # noqa: B008 - frozen
+                   buffers: BufferOptions = PLAIN_BUFFERS,
                    observe: Callable[[Program, Guards, Analyzer], None] | None = None) -> PrimFunc:
     """The loops of `sch` as a function of `args`, over multi-dimensional buffers. The schedule is not changed.
 

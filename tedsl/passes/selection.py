@@ -17,7 +17,6 @@ from tedsl.errors import ArgumentTypeError, OptionError
 from tedsl.ir.func import IRModule, PrimFunc
 from tedsl.ir.source_line import user_level
 from tedsl.passes.info import NAMED, PassInfo
-from tedsl.passes.loops.vectorize_loops import vectorize_loops
 from tedsl.passes.pipeline import Pass, Pipeline, pass_name
 
 # The function of a step -> its name.
@@ -67,8 +66,8 @@ NEEDED = {
     "tir.LowerIntrin": "no instruction stands for some operators",
 }
 
-# What runs in place of a step that is disabled or skipped, where later steps do not know what it removes.
-INSTEAD: dict[str, Pass] = {"tir.VectorizeLoop": functools.partial(vectorize_loops, enable=False)}
+# Where later steps do not know what a step removes, another one runs in its place when it is disabled or skipped.
+REPLACED = frozenset(("tir.VectorizeLoop",))
 
 
 def info_of(step: Pass) -> PassInfo:
@@ -91,7 +90,7 @@ class Selection:
 
     def runs(self, info: PassInfo) -> bool:
         """Tells whether a pass runs: it is not disabled, and it is required or its level is at most the context's."""
-        if info.name in INSTEAD:
+        if info.name in REPLACED:
             return True  # the pipeline has what runs in its place
         return info.name not in self.disabled and (info.name in self.required or self.opt_level >= info.opt_level
                                                    or info.name in NEEDED)
@@ -115,8 +114,8 @@ class Selection:
     def watched(self, info: PassInfo, mod: IRModule, run: Any) -> IRModule:
         """Returns `run(mod)`, with the instruments called before and after it.
 
-        If one of them skips the pass, returns `mod`, or what `INSTEAD` makes of it. Instruments are asked only about passes
-        that can be left out.
+        If one of them skips the pass, returns `mod`, or what runs in its place makes of it. Instruments are asked only about
+        passes that can be left out.
         """
         if info.name not in self.required and info.name not in NEEDED:
             wanted = [_wants(instrument, mod, info) for instrument in self.instruments]  # all are asked
@@ -141,8 +140,11 @@ def _wants(instrument: Any, mod: IRModule, info: PassInfo) -> bool:
 
 def _skipped(info: PassInfo, mod: IRModule) -> IRModule:
     """Returns `mod` after a pass that an instrument skips."""
-    instead = INSTEAD.get(info.name)
-    return mod if instead is None else IRModule({name: instead(func) for name, func in mod.items()})
+    if info.name not in REPLACED:
+        return mod
+    from tedsl.passes.loops.vectorize_loops import vectorize_loops
+
+    return IRModule({name: vectorize_loops(func, enable=False) for name, func in mod.items()})
 
 
 def refuse_needed(disabled: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
 """The runtime: arrays, the check of a call's arguments, compiled modules, threads, workspaces, timing, devices.
 
     symbols (what machine code may call) <- parallel, workspace, timing (LLVM IR texts that the JIT links once per process)
-    device, array -> arguments/ (what a call accepts) -> module; modules/: files of modules; cache/: on disk
+    device, array -> arguments/ (what a call accepts) -> module; modules/: files of modules
     functions (by name) <- callbacks (kernels call them)      objects: convert, enabled
 
 The names that programs use are imported on first use.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tedsl.display.text import Text
 from tedsl.errors import ArgumentError, ArgumentTypeError, ModuleError, OptionError, TedslError, with_entries
 from tedsl.runtime.call import CheckedCall, unpicklable
 from tedsl.runtime.device import Device
-from tedsl.runtime.modules.files import to_bytes, write_module
 from tedsl.runtime.modules.image import Image
 from tedsl.runtime.modules.protocol import RuntimeModule
-from tedsl.runtime.timing import TimingResult
+
+if TYPE_CHECKING:
+    from tedsl.runtime.timing import TimingResult
 
 _FORMATS = {"ll": "ll", "llvm": "ll", "asm": "asm", "s": "asm", "tir": "tir", "c": "c", "h": "h"}
 TITLES = {"ll": "LLVM IR", "asm": "Assembly", "tir": "Loops", "c": "C", "h": "Header"}  # of the formats, in a notebook
@@ -151,6 +152,8 @@ class Module:
 
     def save(self, file_name: Any, fmt: str = "") -> None:
         """Writes the module to a file, in the format `fmt` ("": by its suffix), as `export_library` does."""
+        from tedsl.runtime.modules.files import write_module
+
         write_module(self, file_name, fmt, {})
 
     def export_library(self, file_name: Any, fcompile: Callable[..., Any] | None = None, **options: Any) -> None:
@@ -168,6 +171,8 @@ class Module:
 
         Raises ModuleError for other suffixes, for what cannot leave the process, and where a linker is missing or fails.
         """
+        from tedsl.runtime.modules.files import write_module
+
         if fcompile is not None:
             write_module(self, file_name, "so", {**options, "fcompile": fcompile})
         else:
@@ -177,6 +182,8 @@ class Module:
 
     def save_to_bytes(self) -> bytes:
         """Returns the module as the content of a `.tedsl` file."""
+        from tedsl.runtime.modules.files import to_bytes
+
         return to_bytes(self)
 
     def __reduce__(self) -> tuple[Any, ...]:

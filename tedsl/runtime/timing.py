@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,11 +17,15 @@ class TimingResult:
 
     @property
     def mean(self) -> float:
-        return statistics.fmean(self.results)
+        from statistics import fmean  # few programs time anything
+
+        return fmean(self.results)
 
     @property
     def median(self) -> float:
-        return statistics.median(self.results)
+        from statistics import median  # few programs time anything
+
+        return median(self.results)
 
     @property
     def min(self) -> float:
@@ -34,7 +37,9 @@ class TimingResult:
 
     @property
     def std(self) -> float:
-        return statistics.pstdev(self.results)
+        from statistics import pstdev  # few programs time anything
+
+        return pstdev(self.results)
 
     def __str__(self) -> str:
         shown = (f"{name} {time}" for name, time in self._shown().items())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from tedsl.runtime.cache.store import CODE, SCHEDULE, current_store
+from tedsl.cache.store import CODE, SCHEDULE, current_store
 
 NONE = "off: kernels live as long as their process"
 

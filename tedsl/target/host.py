@@ -1,12 +1,21 @@
-"""The host: the name and features of this machine's processor, queried on first use."""
+"""The host: the name and features of this machine's processor, queried on first use.
+
+LLVM says them, and takes long to load: what it said of this processor is kept in the cache on disk.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
+import os
 import platform
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from tedsl.cache.store import HOST, current_store
 from tedsl.errors import TedslError
+from tedsl.target.processor import processor
 
 
 class Host(NamedTuple):
@@ -29,10 +38,45 @@ def llvm_binding() -> Any:
 
 
 @functools.lru_cache(maxsize=1)
+def llvm_library() -> str:
+    """Returns a text for the installed LLVM, without loading it: the files of llvmlite that decide what code is; "" if it is
+    not installed.
+    """
+    spec = find_spec("llvmlite")
+    if spec is None or not spec.origin:
+        return ""
+    folder = os.path.dirname(spec.origin)
+    try:
+        with os.scandir(os.path.join(folder, "binding")) as entries:
+            paths = [entry.path for entry in entries if not entry.name.endswith((".py", ".pyc", "__pycache__"))]
+        known = [(path, os.stat(path)) for path in sorted([*paths, os.path.join(folder, "_version.py")])]
+    except OSError:
+        return ""
+    return " ".join([f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in known])
+
+
+@functools.lru_cache(maxsize=1)
 def host() -> Host:
     """Returns the processor that LLVM detects.
+
     Its name can be wrong in a virtual machine; the features are read from the processor.
     """
+    store = current_store() if processor() and llvm_library() else None
+    if store is None:
+        return _detected()
+    key = hashlib.blake2b(f"{processor()} {llvm_library()}".encode(), digest_size=24).hexdigest()
+    pieces = store.load(key, HOST) or {}
+    try:
+        triple, cpu, features, text = json.loads(pieces["host"])
+        return Host(triple, cpu, frozenset(features), text)
+    except (KeyError, TypeError, ValueError):
+        found = _detected()
+    said = json.dumps([found.triple, found.cpu, sorted(found.features), found.feature_string])
+    store.save(key, HOST, {"host": said.encode()})
+    return found
+
+
+def _detected() -> Host:
     llvm = llvm_binding()
     try:
         flags = dict(llvm.get_host_cpu_features())

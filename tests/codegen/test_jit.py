@@ -1,8 +1,12 @@
-"""Linking: one library per module, gone with its last reference; nothing unknown ever reaches the linker."""
+"""Linking: one library per module, gone with its last reference; nothing unknown ever reaches the linker.
+
+Both linkers are tested: our own for x86-64, and LLVM's.
+"""
 
 import ctypes
 import gc
 import pathlib
+import platform
 import subprocess
 import sys
 import threading
@@ -10,8 +14,9 @@ import threading
 import llvmlite.binding as llvm
 import pytest
 
-from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.linking import jit, lljit
 from tedsl.codegen.llvm.linking.elf import undefined_symbols
+from tedsl.codegen.llvm.linking.loader import NotUnderstood
 from tedsl.errors import InternalError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -30,8 +35,19 @@ define double @apply(double %x) {{
 """
 
 
+@pytest.fixture(params=["ours", "LLVM's"], autouse=True)
+def linker(request, monkeypatch):
+    if request.param == "LLVM's":
+        def refuse(*args):
+            raise NotUnderstood
+
+        monkeypatch.setattr(jit, "load", refuse)
+    elif platform.machine() != "x86_64":
+        pytest.skip("for x86-64")
+
+
 def compiled(last=40, function="exp2"):
-    jit.initialize()
+    lljit.initialize()
     machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="small")
     return machine.emit_object(llvm.parse_assembly(KERNEL.format(last, function)))
 

@@ -22,7 +22,8 @@ from tedsl.ir.walk.identity import identity
 from tedsl.ir.walk.serial import to_data
 from tedsl.lang.tensor import Tensor
 from tedsl.lower import schedule_key as keys
-from tedsl.lower.inputs import FunctionOptions, functions_of
+from tedsl.lower.inputs import functions_of
+from tedsl.lower.request import FunctionOptions
 from tedsl.passes.context import pass_config
 from tedsl.passes.default import lowering_pipeline
 from tedsl.schedule.record.recorder import Recorder

@@ -15,7 +15,8 @@ from tedsl.ir import build
 from tedsl.ir.expr import Select, SizeVar, Var
 from tedsl.ir.func import Accesses
 from tedsl.ir.stmt import AssertStmt, Evaluate
-from tedsl.lower.inputs import FunctionOptions, functions_of
+from tedsl.lower.inputs import functions_of
+from tedsl.lower.request import FunctionOptions
 from tedsl.passes.assume_compact import assume_compact
 from tedsl.passes.config import LoopPartitionConfig, PassConfig
 from tedsl.passes.default import lowering_pipeline, target_pipeline

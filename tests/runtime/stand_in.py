@@ -7,7 +7,7 @@ import llvmlite.binding as llvm
 
 from tedsl.codegen.kernels.abi import kernel_arguments
 from tedsl.codegen.llvm import entry
-from tedsl.codegen.llvm.linking import jit
+from tedsl.codegen.llvm.linking import jit, lljit
 from tedsl.codegen.llvm.types import argument_type
 from tedsl.ir import build
 from tedsl.ir.buffer import Buffer, decl_buffer
@@ -63,7 +63,7 @@ class StandIn:
         entry_point = entry.entry_source(self.signature, general, compact, array_layout(), release=release)
         source += entry.disjoint_source([entry_point]) + entry_point
         source = entry.declarations(source) + "@seen = global [32 x i64] zeroinitializer\n" + source
-        jit.initialize()
+        lljit.initialize()
         machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="small")
         module = llvm.parse_assembly(source)
         module.verify()

@@ -7,7 +7,7 @@ PROGRAM = """
 import signal, sys, weakref
 import tedsl
 from tedsl import te
-from tedsl.codegen.llvm.linking import jit
+from tedsl.target.executable import Pages
 
 interrupt = lambda: signal.raise_signal(signal.SIGINT)
 A = te.placeholder((4,), name="A")
@@ -49,15 +49,15 @@ signal.signal(signal.SIGINT, handler)  # a shell starts what runs in the backgro
 build(Destructor)
 build(in_callback)
 build(interrupt)
-module, unload = tedsl.build(te.create_schedule(B.op), [A, B]), jit._unload_dropped
-jit._unload_dropped = lambda: [interrupt(), print("whole", end=" ")]
+module, release = tedsl.build(te.create_schedule(B.op), [A, B]), Pages.release
+Pages.release = lambda pages: [interrupt(), print("whole", end=" ")]
 try:
     del module
     while True:
         pass
 except KeyboardInterrupt:
     print("interrupted")
-jit._unload_dropped = unload
+Pages.release = release
 handler = lambda number, frame: print("seen", end=" ")
 signal.signal(signal.SIGINT, handler)
 build(interrupt, spin=False)

@@ -8,7 +8,7 @@ import pytest
 import tedsl
 from tedsl import te
 from tedsl.codegen.kernels import abi
-from tedsl.codegen.llvm import backend
+from tedsl.codegen.llvm import compiled
 from tedsl.errors import ArgumentError, TedslError
 from tedsl.runtime import call, layout, parallel, symbols
 from tedsl.runtime.arguments import numpy_fields
@@ -35,7 +35,7 @@ def test_offsets_that_are_not_true_are_noticed():
 
 
 def test_without_a_layout_calls_go_through_python(monkeypatch):
-    monkeypatch.setattr(backend, "array_layout", lambda: None)
+    monkeypatch.setattr(compiled, "array_layout", lambda: None)
     module = tedsl.build(*added())
     assert isinstance(module["default_function"], call.CheckedCall)
     a, c = np.ones(8, np.float32), np.zeros(8, np.float32)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import tedsl
-from tedsl.runtime.cache.store import CODE, Store
+from tedsl.cache.store import CODE, Store
 from tedsl.shell.table import COMMANDS, main
 
 PROGRAM = """

@@ -1,162 +1,38 @@
-"""Compiles lowered functions into a module: runs the passes for the machine, writes LLVM IR, compiles and links it."""
+"""The backend of LLVM: modules from the cache on disk, for which no compiler is loaded, else compiled ones."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from tedsl.codegen.calls.check import check_calls
-from tedsl.codegen.calls.graph import CallGraph
-from tedsl.codegen.kernels.abi import COMPACT
-from tedsl.codegen.kernels.fitting import check_fitting
-from tedsl.codegen.kernels.kernel import Kernel, make_kernel, with_calls
-from tedsl.codegen.llvm import entry
-from tedsl.codegen.llvm.cached import keep, program_of, recalled, with_texts
-from tedsl.codegen.llvm.debug.lines import LoopsFile, PrintedLoops, print_loops, write_loops
-from tedsl.codegen.llvm.debug.listing import listing
+from tedsl.codegen.llvm.cached import keep, program_of, recalled
 from tedsl.codegen.llvm.debug.watchers import Watchers
-from tedsl.codegen.llvm.effort import has_short_loops, needs_vectorizer
-from tedsl.codegen.llvm.emit import emit_module
-from tedsl.codegen.llvm.linking.images import Sources, linked_module
-from tedsl.codegen.llvm.machine import assembly, object_code, optimize, target_machine
-from tedsl.codegen.llvm.outside.imports import Imports, imports_of, process_functions
-from tedsl.codegen.llvm.outside.ir_code import link_into, linked_text
-from tedsl.errors import ArgumentError, InternalError
-from tedsl.ir.func import IRModule, PrimFunc
-from tedsl.ir.text import text as loops_text
+from tedsl.codegen.llvm.linking.images import Sources
+from tedsl.ir.func import PrimFunc
 from tedsl.passes.config import PassConfig
-from tedsl.runtime.layout import array_layout
-from tedsl.runtime.module import Module, refused
-from tedsl.runtime.modules.image import Image, KernelRecord
-from tedsl.target.current import host_target
+from tedsl.runtime.module import Module
 from tedsl.target.target import Target
-
-
-@dataclass(frozen=True)
-class Written:
-    """A module on the way to machine code: its kernels, and their LLVM IR with what it imports.
-
-    emit: writes the IR, with line tables of printed loops in a file if they are given. loops: the file of those that the
-    source has. vectorize, unroll: the passes of LLVM with which it is optimised.
-    """
-
-    kernels: tuple[Kernel, ...]
-    source: str
-    emit: Callable[[tuple[PrintedLoops, Path]], str]
-    imports: Imports
-    target: Target
-    vectorize: bool
-    unroll: bool
-    loops: LoopsFile | None
-
-    def optimized(self, text: str) -> Any:
-        """Returns the module of LLVM that its passes make of `text`, with the imported code."""
-        link = functools.partial(link_into, texts=self.imports.texts, target=self.target) if self.imports.texts else None
-        return optimize(text, self.target, vectorize=self.vectorize, unroll=self.unroll, link=link)
-
-    @property
-    def texts(self) -> Sources:
-        """The functions that return the text of each format."""
-        source, texts = self.source, self.imports.texts
-        return {"ll": lambda: linked_text(source, texts, self.target) if texts else source,
-                "asm": self.listing,
-                "tir": lambda: loops_text(IRModule({k.general.name: k.general for k in self.kernels}))}
-
-    def listing(self) -> str:
-        """Returns the assembly with the printed loops between the instructions."""
-        loops = print_loops([func for kernel in self.kernels for func in kernel.versions()])
-        optimized = self.optimized(self.emit((loops, Path("loops"))))
-        return listing(assembly(optimized, self.target), loops.text, self.target.arch)
 
 
 class LLVMBackend:
     """The backend of targets of kind `llvm`."""
 
     def compile(self, funcs: Sequence[PrimFunc], target: Target, config: PassConfig, *, quick: bool = False) -> Module:
+        from tedsl.codegen.llvm.compiled import compiled
+
         program = program_of(funcs, target, config, quick)
         known = None if program is None else self.recall(program.key, target, config, quick=quick)
         if known is not None:
             return known
-        written = _written(funcs, target, config, quick)
-        if not target.runs_here:
-            target_machine(target)  # an unknown machine is refused now, not when its assembly is asked for
-            return _refusing(written, lambda: with_texts(_image(written, quick), written.texts))
-        image = _image(written, quick)
-        module = linked_module(image, written.texts, target, lambda: with_texts(image, written.texts),
-                               Watchers(config.perf_map, config.gdb, written.loops), "" if program is None else program.key)
-        if program is not None:
+        module, image = compiled(funcs, target, config, quick, "" if program is None else program.key)
+        if program is not None and image is not None:
             keep(program, image)
         return module
 
     def recall(self, code_key: str, target: Target, config: PassConfig, *, quick: bool = False) -> Module | None:
         """Returns the module whose code the cache on disk has under `code_key`, from a build with these options; or None."""
-        return recalled(code_key, target, lambda funcs: _written(funcs, target, config, quick).texts,
-                        Watchers(config.perf_map, config.gdb))
+        def texts(funcs: Sequence[PrimFunc]) -> Sources:
+            from tedsl.codegen.llvm import compiled
 
+            return compiled.texts(funcs, target, config, quick)
 
-def _written(funcs: Sequence[PrimFunc], target: Target, config: PassConfig, quick: bool) -> Written:
-    """Returns lowered functions fitted to the machine, as LLVM IR; raises errors about what cannot be compiled."""
-    _check_names([func.name for func in funcs])
-    for func in funcs:
-        check_fitting(func)
-    graph = CallGraph({func.name: func for func in funcs})
-    check_calls(graph)
-    calls, kernels = with_calls(graph, [make_kernel(func, target, config) for func in funcs])
-    versions = [func for kernel in kernels for func in kernel.versions()]
-    imports = imports_of(versions, target)
-    loops = print_loops(versions) if config.line_tables or config.gdb else None
-    emit = functools.partial(emit_module, versions, target, imports.functions, calls)
-    file = None if loops is None else write_loops(loops.text, funcs[0].name)
-    source = emit(None if loops is None or file is None else (loops, file.path))
-    vectorize, unroll = (not quick and any(map(helps, versions)) for helps in (needs_vectorizer, has_short_loops))
-    return Written(tuple(kernels), source, emit, imports, target, vectorize, unroll, file)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """Refuses function names that cannot be symbols of an object file or that clash with symbols of the module itself."""
-    for name in names:
-        if "\0" in name:
-            raise ArgumentError(f"the name of a function cannot contain a NUL character: {name!r}")
-        if name.startswith("llvm."):
-            raise ArgumentError(f"a function cannot be named {name!r}: names that begin with llvm. are LLVM's own")
-        if name + COMPACT in names:
-            raise ArgumentError(f"one module cannot hold {name!r} and {name + COMPACT!r}: so the version of {name!r} for "
-                                "compact arrays is called", hint="rename one of them")
-
-
-def _refusing(written: Written, image: Callable[[], Image]) -> Module:
-    target = written.target
-    why = f"this machine lacks {', '.join(target.missing_here)}"
-    if target.platform != host_target().platform:
-        why = f"this machine lacks {target.platform}: it is {host_target().platform}"
-    reason = f"it was compiled for {target}, and {why}"
-    functions = {k.general.name: refused(k.general.name, reason) for k in written.kernels}
-    return Module(functions, {}, written.texts, target, reason, image)
-
-
-def _image(written: Written, quick: bool) -> Image:
-    """Returns the compiled kernels with their entry points, without texts."""
-    kernels, target = written.kernels, written.target
-    calls = [entry.call_source(f.name, k.symbol(f), len(list(k.signature.tensors()))) for k in kernels for f in k.versions()]
-    layout = None if quick else array_layout()  # without: calls are checked in Python, and nothing is compiled for them
-    entries = [] if layout is None else [
-        entry.entry_source(k.signature, k.symbol(k.general), k.symbol(k.compact) if k.compact else None, layout,
-                           release=k.runs_long) for k in kernels]
-    declarations = entry.declarations(written.source) if entries else ""
-    whole = "\n".join([written.source, declarations, entry.disjoint_source(entries), *calls, *entries])
-    code = object_code(written.optimized(whole), target, effort=0 if quick else 3, imported=bool(written.imports))
-    return Image(str(target), target.triple, target.cpu, tuple(sorted(target.features)), tuple(map(_record, kernels)), code,
-                 None if layout is None else astuple(layout), written.imports.objects, process_functions(written.imports, code),
-                 vectorize=written.vectorize, unroll=written.unroll)
-
-
-def _record(kernel: Kernel) -> KernelRecord:
-    general = kernel.symbol(kernel.general)
-    if general.scalars != kernel.signature.scalars:
-        raise InternalError(f"the kernel {kernel.general.name} and its signature disagree on the order of its arguments")
-    compact = None if kernel.compact is None else kernel.symbol(kernel.compact)
-    return KernelRecord(kernel.signature, None if compact is None else compact.scalars, tuple(kernel.messages),
-                        0 if compact is None else compact.messages_before, kernel.runs_long)
+        return recalled(code_key, target, texts, Watchers(config.perf_map, config.gdb))

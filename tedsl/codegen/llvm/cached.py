@@ -1,7 +1,7 @@
 """Modules from the cache on disk: lowered functions that were compiled before are linked, not compiled again.
 
 The key of a module is made of its lowered functions, of the options and the target, and of what else compiled code depends on
-(`runtime/cache/versions.py`). The entry holds the image without its texts, and the functions: the texts of a module are made
+(`runtime/versions.py`). The entry holds the image without its texts, and the functions: the texts of a module are made
 when they are asked for, by the way that a fresh module goes. C functions that the code calls are bound by name when it is
 linked; where one is absent, the module is compiled again, which says so.
 """
@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tedsl.cache.store import CODE, current_store
 from tedsl.codegen.llvm.debug.watchers import Watchers
 from tedsl.codegen.llvm.linking.images import Sources, linked_module
 from tedsl.errors import ModuleError, TedslError
@@ -23,10 +24,9 @@ from tedsl.ir.walk.identity import digest, identity
 from tedsl.ir.walk.serial import from_data, to_data
 from tedsl.ir.walk.visitor import post_order
 from tedsl.passes.config import PassConfig
-from tedsl.runtime.cache.store import CODE, current_store
-from tedsl.runtime.cache.versions import machine, versions
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.image import Image, image_of
+from tedsl.runtime.versions import machine, versions
 from tedsl.target.target import Target
 
 IMPORTS = ("pragma_import_llvm", "pragma_import_c")

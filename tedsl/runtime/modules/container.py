@@ -1,13 +1,12 @@
-"""Files of named pieces of bytes that detect damage: `.tedsl` (a zip archive), and a flat form for caches.
+"""Files of named pieces of bytes that detect damage: `.tedsl`, a zip archive.
 
-The zip archive ends with, and the flat form begins with, a CRC-32 of everything else in the file. It is compared before
-anything else is read, so that a truncated or changed file is refused as such. Nothing in a file is executed or unpickled.
+It ends with a CRC-32 of everything else in the file, which is compared before anything else is read, so that a truncated or
+changed file is refused as such. Nothing in a file is executed or unpickled.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import struct
 import zipfile
 import zlib
@@ -19,8 +18,6 @@ _SEAL = b"tedsl crc32:"  # in the comment of the archive, before eight hexadecim
 _SEALED = len(_SEAL) + 8
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same pieces make the same file
 MOST_BYTES = 1 << 31  # of all pieces together
-_FLAT = b"tedslfl1"
-_HEAD = struct.Struct("<8sIIQ")  # magic, CRC of what follows this field, bytes of the index, bytes of all pieces
 
 
 def pack(pieces: Mapping[str, bytes]) -> bytes:
@@ -51,26 +48,3 @@ def unpack(data: bytes, where: str) -> dict[str, bytes]:
             return {info.filename: archive.read(info) for info in archive.infolist()}
     except (zipfile.BadZipFile, zlib.error, struct.error, ValueError, KeyError, OSError, EOFError, RuntimeError) as error:
         raise ModuleError(f"{where} cannot be unpacked: {error}", hint=again) from error
-
-
-def pack_flat(pieces: Mapping[str, bytes]) -> bytes:
-    """Returns `pieces` behind an index and a CRC, uncompressed: read back in microseconds."""
-    index = json.dumps([[name, len(content)] for name, content in pieces.items()]).encode()
-    content = index + b"".join(pieces.values())
-    sizes = struct.pack("<IQ", len(index), len(content) - len(index))
-    return _FLAT + struct.pack("<I", zlib.crc32(content, zlib.crc32(sizes))) + sizes + content
-
-
-def unpack_flat(data: bytes, where: str) -> dict[str, bytes]:
-    """Returns the pieces that `pack_flat` put into `data`; ModuleError if it is damaged or was not written by it."""
-    if len(data) < _HEAD.size:
-        raise ModuleError(f"{where} is cut off")
-    magic, crc, index_bytes, content_bytes = _HEAD.unpack_from(data)
-    if magic != _FLAT or len(data) != _HEAD.size + index_bytes + content_bytes or crc != zlib.crc32(memoryview(data)[12:]):
-        raise ModuleError(f"{where} is damaged")
-    at = _HEAD.size + index_bytes
-    pieces = {}
-    for name, size in json.loads(data[_HEAD.size:at]):
-        pieces[name] = data[at:at + size]
-        at += size
-    return pieces

@@ -47,7 +47,7 @@ READERS: dict[str, str] = {
 BINARY: dict[str, str] = {
     "llvm": "tedsl.runtime.modules.files:from_bytes",
 }
-_LINKED = "tedsl.codegen.llvm.linking.images:loaded_module"
+_LINKED = "tedsl.codegen.llvm.linking.files:loaded_module"
 _LINKED_IN = "tedsl.codegen.llvm.export.load:linked_in"
 _IMPORTS = "imports/"
 _ELF = b"\x7fELF"

@@ -14,9 +14,10 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from tedsl.cache.store import KINDS, Store
+
 from tedsl.errors import ModuleError
 from tedsl.runtime import load_module
-from tedsl.runtime.cache.store import KINDS, Store
 from tests.codegen.export import programs
 
 FUNCTIONS = ("add", "symbolic")

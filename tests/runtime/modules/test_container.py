@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from tedsl.cache.flat import pack_flat, unpack_flat
 from tedsl.errors import ModuleError
-from tedsl.runtime.modules.container import pack, pack_flat, unpack, unpack_flat
+from tedsl.runtime.modules.container import pack, unpack
 
 PIECES = {"manifest.json": b'{"format": 1}', "code.o": bytes(range(256)) * 9, "empty": b"", "source.ll": b"define" * 100}
 FORMS = pytest.mark.parametrize("write, read", [(pack, unpack), (pack_flat, unpack_flat)], ids=["zip", "flat"])

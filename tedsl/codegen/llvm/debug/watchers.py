@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tedsl.codegen.llvm.debug.gdb import show_to_gdb
-from tedsl.codegen.llvm.debug.lines import LoopsFile
 from tedsl.codegen.llvm.linking.elf import function_ranges, with_code_address
 from tedsl.errors import TedslError
+
+if TYPE_CHECKING:
+    from tedsl.codegen.llvm.debug.lines import LoopsFile
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Watchers:
             if self.perf:
                 add_to_perf_map(image, code)
             if self.gdb:
+                from tedsl.codegen.llvm.debug.gdb import show_to_gdb
+
                 show_to_gdb(with_code_address(image, code), library)
 
 

@@ -13,14 +13,11 @@ from typing import Any
 from tedsl.codegen.kernels.abi import COMPACT
 from tedsl.codegen.llvm.debug.watchers import NOBODY, Watchers
 from tedsl.codegen.llvm.linking import jit
-from tedsl.codegen.llvm.machine import assembly, optimize
-from tedsl.errors import InternalError, LoweringError, ModuleError
-from tedsl.passes.context import PassContext
+from tedsl.codegen.llvm.linking.library import Library
 from tedsl.runtime.call import CheckedCall
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.module import Module
 from tedsl.runtime.modules.image import Image, KernelRecord
-from tedsl.runtime.symbols import extern_address
 from tedsl.target.target import Target
 
 Sources = Mapping[str, Callable[[], str]]
@@ -45,28 +42,11 @@ def linked_module(image: Image, sources: Sources, target: Target, again: Callabl
     return Module(functions, checked, sources, target, image=again, code_key=code_key)
 
 
-def loaded_module(image: Image, where: str) -> Module:
-    """Returns the module of an image from the file `where`. ModuleError if it needs what this process does not have."""
-    absent = [name for name in image.process if not extern_address(name)]
-    if absent:
-        raise ModuleError(f"{where} cannot be linked here: it calls {', '.join(absent)}, which no library of this process has",
-                          hint="load the library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
-    target = Target(image.target)
-    sources = {"ll": lambda: image.source, "tir": lambda: image.loops,
-               "asm": lambda: assembly(optimize(image.source, target, vectorize=image.vectorize, unroll=image.unroll), target)}
-    try:
-        config = PassContext.current().options
-        return linked_module(image, sources, target, lambda: image, Watchers(config.perf_map, config.gdb))
-    except (InternalError, LoweringError) as error:
-        raise ModuleError(f"{where} cannot be linked here: {error}",
-                          hint="load it with the version of tedsl that wrote it") from error
-
-
 def _versions(kernel: KernelRecord) -> list[str]:
     return [kernel.name] if kernel.compact_scalars is None else [kernel.name, kernel.name + COMPACT]
 
 
-def _checked_call(kernel: KernelRecord, library: jit.Library) -> CheckedCall:
+def _checked_call(kernel: KernelRecord, library: Library) -> CheckedCall:
     compact = 0 if kernel.compact_scalars is None else library.address(f"{kernel.name}{COMPACT}.call")
     return CheckedCall(kernel.signature, library, library.address(f"{kernel.name}.call"), compact,
                        kernel.compact_scalars or (), kernel.messages,

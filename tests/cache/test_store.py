@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tedsl.runtime.cache import place
-from tedsl.runtime.cache.store import CODE, SCHEDULE, Store
+from tedsl.cache import place
+from tedsl.cache.store import CODE, SCHEDULE, Store
 
 KEY, OTHER = "1" * 48, "2" * 48
 PIECES = {"code": b"machine code " * 50, "empty": b""}
@@ -127,7 +127,7 @@ def test_eight_writers_at_once_and_readers_between_them(tmp_path):
     code = """
 import random, sys, warnings
 warnings.simplefilter("error")
-from tedsl.runtime.cache.store import CODE, Store
+from tedsl.cache.store import CODE, Store
 store = Store(sys.argv[1], 400_000)
 draw = random.Random(int(sys.argv[2]))
 for step in range(150):
@@ -179,7 +179,7 @@ def test_clear_removes_what_is_ours_alone(store):
     store.load(KEY, CODE)
     for name in ("notes.txt", "1234.code", ".tedsl-00ff.tmp"):
         (Path(store.folder) / name).write_text("mine")
-    assert store.contents().entries == {"code": 1, "schedule": 1, "runtime": 0} and store.contents().hits == 1
+    assert store.contents().entries == {"code": 1, "schedule": 1, "runtime": 0, "host": 0} and store.contents().hits == 1
     assert store.clear() == 2
     assert files(store) == ["1234.code", "notes.txt"]
     assert store.contents().size == store.contents().hits == 0

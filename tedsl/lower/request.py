@@ -1,20 +1,45 @@
-"""The key of a schedule in the cache on disk: all that lowering reads, so that a schedule seen before is not lowered again."""
+"""What is asked of lowering: its options, and the key of a schedule in the cache on disk, with everything that lowering reads,
+so that a schedule seen before is not lowered again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from dataclasses import dataclass
+from typing import TypeGuard
 
+from tedsl.cache.store import current_store
 from tedsl.ir.buffer import Buffer
 from tedsl.ir.expr import Var
+from tedsl.ir.func import Accesses
 from tedsl.ir.walk.identity import identity
 from tedsl.lang.tensor import Tensor
-from tedsl.lower.arguments import dropped_outputs
-from tedsl.lower.inputs import FunctionOptions
-from tedsl.runtime.cache.store import current_store
-from tedsl.runtime.cache.versions import machine, versions
+from tedsl.runtime.versions import machine, versions
 from tedsl.schedule.handles import Schedule
 from tedsl.target.target import Target
+
+
+@dataclass(frozen=True)
+class BufferOptions:
+    """Options of `tir.decl_buffer` for the buffers of tensor arguments. data_alignment: in bytes; -1: the default."""
+
+    offset_factor: int = 0
+    data_alignment: int = -1
+
+
+PLAIN_BUFFERS = BufferOptions()
+
+
+@dataclass(frozen=True)
+class FunctionOptions:
+    """Options of lowering.
+
+    to_run: lower for execution rather than for reading. accesses, buffers: as for `lower_schedule`.
+    """
+
+    to_run: bool
+    accesses: Accesses = Accesses.PROVED
+    buffers: BufferOptions = PLAIN_BUFFERS
 
 
 def schedule_key(sch: object, args: object, name: str, binds: object, options: FunctionOptions, config: object,
@@ -37,8 +62,3 @@ def schedule_key(sch: object, args: object, name: str, binds: object, options: F
 def _are_plain(args: object) -> TypeGuard[Sequence[object]]:
     """Tells whether `args` is a list of what functions take; anything else is for lowering to refuse."""
     return isinstance(args, (list, tuple)) and all(isinstance(arg, (Tensor, Var, Buffer)) for arg in args)
-
-
-def lowers_in_silence(sch: object, args: Any, binds: Mapping[Any, Any] | None) -> bool:
-    """Tells whether a build of `sch` gives no warnings: one that does is lowered every time, so that it does so every time."""
-    return isinstance(sch, Schedule) and not dropped_outputs(sch.state, args, binds)

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from tedsl.runtime.cache import versions
-from tedsl.runtime.cache.versions import PACKAGE, source_of
+from tedsl.runtime import versions
+from tedsl.runtime.versions import PACKAGE, installed_source, source_of
+from tedsl.version import VERSION
 
 
 @pytest.fixture
@@ -61,6 +62,23 @@ def test_files_changed_since_the_process_began_are_not_its_code(package):
 def test_what_cannot_be_listed_has_no_source(tmp_path):
     assert source_of(str(tmp_path / "absent.zip" / "tedsl"), time.time() + 60) is None
     assert source_of(str(tmp_path), time.time() + 60) is None, "no files: they are elsewhere"
+
+
+def test_an_installed_wheel_is_what_its_record_says(tmp_path):
+    package, record = tmp_path / "tedsl", tmp_path / f"tedsl-{VERSION}.dist-info" / "RECORD"
+    package.mkdir()
+    assert installed_source(str(package), time.time() + 60) is None, "a checkout"
+    record.parent.mkdir()
+    record.write_text("__editable___tedsl_finder.py,sha256=abc,7\n")
+    assert installed_source(str(package), time.time() + 60) is None, "installed from a folder that is elsewhere"
+    record.write_text("tedsl/__init__.py,sha256=abc,7\ntedsl/version.py,sha256=abc,7\n")
+    first = installed_source(str(package), time.time() + 60)
+    assert first is not None and installed_source(str(package), time.time() - 60) is None, "installed while the process runs"
+    record.write_text("tedsl/__init__.py,sha256=abd,7\ntedsl/version.py,sha256=abc,7\n")
+    assert installed_source(str(package), time.time() + 60) not in (None, first)
+    package.rmdir()
+    package.symlink_to(PACKAGE)
+    assert installed_source(str(package), time.time() + 60) is None, "files that are edited elsewhere"
 
 
 def test_the_package_is_tedsl():

@@ -18,11 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tedsl.cache.flat import pack_flat, unpack_flat
+from tedsl.cache.place import FOLDER, OFF, cache_folder, cache_limit, warn_once
 from tedsl.errors import ModuleError
-from tedsl.runtime.cache.place import FOLDER, OFF, cache_folder, cache_limit, warn_once
-from tedsl.runtime.modules.container import pack_flat, unpack_flat
 
-CODE, SCHEDULE, RUNTIME = KINDS = ("code", "schedule", "runtime")
+CODE, SCHEDULE, RUNTIME, HOST = KINDS = ("code", "schedule", "runtime", "host")
 _ENTRY = re.compile(rf"[0-9a-f]{{48}}\.(?:{'|'.join(KINDS)})")
 _UNFINISHED = re.compile(r"\.tedsl-[0-9a-f]+\.tmp")
 _HITS = "hits"  # a file of one byte for each module that was taken

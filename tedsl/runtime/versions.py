@@ -1,8 +1,9 @@
 """What compiled code depends on beside the program and the target: the source of tedsl, its libraries, the layout of arrays.
 
-A version number would not do: in a checkout passes are edited from one run to the next. The names, sizes and times of all files
-of the package stand for its source; where one of them changed after this process began to load them, the code that runs may be
-older than the files, and there is no digest.
+A version number would not do: in a checkout passes are edited from one run to the next. There the names, sizes and times of
+all files of the package stand for its source; of a wheel that was installed, its RECORD does, which holds a digest of each
+file. Where they changed after this process began to load them, the code that runs may be older than the files, and there is no
+digest.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import numpy
 from tedsl.ir.walk.identity import digest, identity
 from tedsl.runtime.layout import array_layout
 from tedsl.runtime.modules.image import FORMAT
-from tedsl.target.host import llvm_binding
+from tedsl.target.host import llvm_library
 from tedsl.target.target import Target
 from tedsl.version import IMPORTED, VERSION
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SLACK = 0.1  # seconds by which clocks of file systems lag
 
 
@@ -35,7 +36,7 @@ def versions() -> str | None:
     global _seen
     now = time.monotonic()
     if now - _seen.when > FRESH:
-        _seen = _Seen(now, source_of(PACKAGE, IMPORTED))
+        _seen = _Seen(now, installed_source(PACKAGE, IMPORTED) or source_of(PACKAGE, IMPORTED))
     return None if _seen.source is None else _with_libraries(_seen.source)
 
 
@@ -52,16 +53,28 @@ _seen = _Seen(-FRESH - 1, None)
 
 @lru_cache(maxsize=1)
 def _with_libraries(source: str) -> str | None:
-    import llvmlite
-
-    llvm = llvm_binding()
-    return identity((VERSION, FORMAT, source, llvmlite.__version__, llvm.llvm_version_info, numpy.__version__, sys.version,
-                     _file_of("sympy"), array_layout()))
+    llvm = llvm_library()
+    return identity((VERSION, FORMAT, source, llvm, numpy.__version__, sys.version, _file_of("sympy"), array_layout())) \
+        if llvm else None
 
 
 def machine(target: Target) -> str:
     """Returns what `target` means here, as text."""
     return f"{target} | {target.host} | {target.triple} | {target.cpu} | {target.feature_string}"
+
+
+def installed_source(folder: str, since: float) -> str | None:
+    """Returns the digest of the RECORD of the wheel from which the package in `folder` was installed; None if it was not, or
+    if that changed after the time `since`.
+    """
+    path = os.path.join(os.path.dirname(folder), f"tedsl-{VERSION}.dist-info", "RECORD")
+    try:
+        with open(path, "rb") as file:
+            record, changed = file.read(), os.fstat(file.fileno()).st_ctime_ns
+    except OSError:
+        return None
+    is_its_own = b"\ntedsl/version.py,sha256=" in b"\n" + record and not os.path.islink(folder)
+    return digest(record) if is_its_own and changed <= (since - _SLACK) * 1e9 else None
 
 
 def source_of(folder: str, since: float) -> str | None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tedsl.runtime.cache import place
-from tedsl.runtime.cache.place import cache_folder, cache_limit
-from tedsl.runtime.cache.store import current_store
+from tedsl.cache import place
+from tedsl.cache.place import cache_folder, cache_limit
+from tedsl.cache.store import current_store
 
 
 @pytest.fixture(autouse=True)

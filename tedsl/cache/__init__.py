@@ -1,0 +1,6 @@
+"""The cache on disk: compiled code that a later process takes instead of compiling, and what it knows of this machine.
+
+    place   the folder and its limit, from the environment
+    store   entries: written atomically, checked when read, dropped by last use
+    flat    the bytes of an entry
+"""

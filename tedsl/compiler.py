@@ -1,0 +1,74 @@
+"""Schedules become loops, loops become modules: what sees all layers below `driver.py`, which loads it when there is work."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tedsl.codegen.backend import backend_for
+from tedsl.codegen.recall import remember
+from tedsl.errors import ArgumentError
+from tedsl.ir import build as build_expr
+from tedsl.ir.expr import Expr
+from tedsl.ir.func import Accesses, IRModule, PrimFunc
+from tedsl.ir.stmt import Allocate
+from tedsl.ir.walk.visitor import post_order
+from tedsl.lower.explained.report import Report
+from tedsl.lower.explained.report import report as report_of
+from tedsl.lower.inputs import functions_of, lowers_in_silence
+from tedsl.lower.lower import check_function
+from tedsl.lower.request import FunctionOptions
+from tedsl.lower.written.function import vouch_for
+from tedsl.passes.config import PassConfig
+from tedsl.passes.context import PassContext
+from tedsl.passes.default import lowering_pipeline, memory_pipeline, reading_pipeline
+from tedsl.passes.pipeline import Pipeline
+from tedsl.runtime.module import Module
+from tedsl.schedule.handles import Schedule
+from tedsl.target.target import Target
+
+
+def lowered(inp: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions,
+            config: PassConfig, simple_mode: bool) -> IRModule:
+    """The loops of a schedule, or of functions, to be read."""
+    functions = functions_of(inp, args, name, binds, options)
+    pipeline = reading_pipeline(config, simple_mode, options.accesses)
+    return IRModule({key: _after(pipeline, func, options.accesses) for key, func in functions.items()})
+
+
+def compiled(inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None, options: FunctionOptions,
+             config: PassConfig, machine: Target, key: str | None) -> Module:
+    """The module of machine code of a schedule, or of functions; under `key` the cache finds it again."""
+    functions = functions_of(inputs, args, name, binds, options)
+    pipeline = lowering_pipeline(config, accesses=options.accesses)
+    loops = {name: _after(pipeline, func, options.accesses) for name, func in functions.items()}
+    if not loops:
+        raise ArgumentError("build: the module has no functions")
+    funcs = [func if func.name == name else func.with_attr("global_symbol", name) for name, func in loops.items()]
+    module = backend_for(machine).compile(funcs, machine, config, quick=config.selection.opt_level == 0)
+    if key is not None and lowers_in_silence(inputs, args, binds):
+        remember(key, module)
+    return module
+
+
+def _after(pipeline: Pipeline, func: PrimFunc, accesses: Accesses) -> PrimFunc:
+    """`func` after the passes of `pipeline`; it is checked again if passes of the user's changed it."""
+    made = pipeline(func)
+    if not PassContext.current().options.add_lower_pass:
+        return vouch_for(made)
+    return check_function(made, accesses=Accesses.PROVED if accesses is Accesses.DATA_AT_RUN_TIME else accesses)
+
+
+def report(sch: Schedule) -> Report:
+    """What lowering knows about a schedule: what `s.explain()` prints."""
+    return report_of(sch, _allocated)
+
+
+def _allocated(func: PrimFunc) -> dict[str, Expr]:
+    """The number of elements of each buffer that `func` allocates, by name; buffers whose name is not unique are left out."""
+    sizes: dict[str, list[Expr]] = {}
+    for node in post_order(memory_pipeline()(func).body):
+        if isinstance(node, Allocate):
+            sizes.setdefault(node.buffer_var.name, []).append(functools.reduce(build_expr.mul, node.extents))
+    return {name: known[0] for name, known in sizes.items() if len(known) == 1}
