@@ -15,7 +15,6 @@ import zlib
 from pathlib import Path
 
 from tedsl.cache.store import KINDS, Store
-
 from tedsl.errors import ModuleError
 from tedsl.runtime import load_module
 from tests.codegen.export import programs
