@@ -24,6 +24,7 @@ class Command:
 
 COMMANDS = {
     "info": Command("versions, target, vector width, threads and environment variables", "tedsl.shell.info"),
+    "machine": Command("measure the processor that schedules choose their tiles by", "tedsl.shell.machine"),
     "lower": Command("print the loops of a schedule in a Python file", "tedsl.shell.lower"),
     "trace": Command("show what each directive and each pass changed", "tedsl.shell.trace"),
     "wheel": Command("make a wheel of kernels that needs no tedsl", "tedsl.shell.wheel"),
