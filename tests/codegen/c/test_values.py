@@ -89,3 +89,13 @@ def _output(bits, of):
     if of.code == "bfloat":
         return bits
     return bits.view(np.bool_ if of.is_bool else str(of))
+
+
+@pytest.mark.parametrize("of", ["uint8", "uint16", "uint32", "uint64", "int16"])
+def test_complements_are_compared_without_a_warning(of):
+    """gcc took x ^ 65535 for ~x of an int, and warned that it is never 0."""
+    values = np.array([0, 1, np.iinfo(of).max, np.iinfo(of).min], of)
+    func = elementwise(lambda v: (~v).astype("bool"), [of], "bool", 1, len(values))
+    flags = np.zeros(len(values), "bool")
+    compiled([func])[0](values, flags)
+    assert flags.tolist() == (~values != 0).tolist()

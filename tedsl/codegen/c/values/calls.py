@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tedsl.codegen.c.emitter import Emission, Emitter
-from tedsl.codegen.c.text.piece import BITS, EQUALITY, ORDER, UNARY, Piece, call, cast, compared, infix, prefix
+from tedsl.codegen.c.text.piece import BITS, EQUALITY, ORDER, SUM, UNARY, Piece, call, cast, compared, infix, prefix
 from tedsl.codegen.c.text.types import float_text, integer_text
 from tedsl.codegen.c.values.convert import convert
 from tedsl.codegen.c.values.expr import FALSE, TRUE, arithmetic, emit_choice, rounded
@@ -121,8 +121,10 @@ def emit_bitwise_not(out: Emitter, e: Call) -> Emission:
     d, a = e.dtype.element, (yield e.args[0], False)
     if d.is_bool:
         return prefix("!", a)
-    every_bit = -1 if d.is_int else (1 << d.bits) - 1  # not ~, of which compilers warn where the operand was bool
-    return infix("^", BITS, a, Piece(integer_text(every_bit, d)), within=UNARY)
+    every_bit = Piece(integer_text(-1 if d.is_int else (1 << d.bits) - 1, d))
+    if d.is_uint and d.bits < 32:  # gcc takes x ^ 65535 for ~x, and warns where that is compared as an int
+        return infix("-", SUM, every_bit, a)
+    return infix("^", BITS, a, every_bit, within=UNARY)  # not ~, of which compilers warn where the operand was bool
 
 
 def emit_shift(out: Emitter, e: Call) -> Emission:
